@@ -32,8 +32,13 @@ pub(crate) fn measure(_: &Path) -> Result<Vec<Row>> {
     let roomy = Window { size: 4_000_000, effective: 3_980_000 };
     let full = Window { size: 900_000, effective: 880_000 };
     let tiny = Window { size: 30_000, effective: 20_000 };
-    let quiet = |log: &Log| shortest(|| drop(black_box(decide(log, &roomy))));
-    let (quiet_small, quiet_large) = (quiet(&small), quiet(&large));
+    let states = [&small, &large].map(|log| State::of(log.lines()));
+    let quiet = |log: &Log, state: &State| shortest(|| drop(black_box(decide(log, &roomy, state, 1.0))));
+    let (quiet_small, quiet_large) = (quiet(&small, &states[0]), quiet(&large, &states[1]));
+    // At the start of a turn clearing is weighed; so careful that nothing comes of it.
+    let mut turn = states[1].clone();
+    turn.pace.turn();
+    let weighing = shortest(|| drop(black_box(decide(&large, &roomy, &turn, 1e9))));
     let projecting = shortest(|| drop(black_box(request(&large))));
     let clearing = shortest_of(|| large.clone(), |mut log| act(&mut log, &full));
     // A window that clearing does not help.
@@ -42,6 +47,7 @@ pub(crate) fn measure(_: &Path) -> Result<Vec<Row>> {
     Ok(vec![
         Row::figure("deciding that nothing fires, at 1M", format!("{:.4} ms", quiet_large)),
         Row::at_most("  1M against 10K", Unit::Times, quiet_large / quiet_small, 1.2),
+        Row::at_most("deciding at the start of a turn, at 1M", Unit::Milliseconds, weighing, 0.2),
         Row::at_most("decide and project, nothing fires, at 1M", Unit::Milliseconds, quiet_large + projecting, 1.0),
         Row::at_most("decide and project, results are cleared, at 1M", Unit::Milliseconds, clearing, 10.0),
         Row::at_most("decide and project, all is covered, at 1M", Unit::Milliseconds, compacting, 10.0),
@@ -67,14 +73,14 @@ fn shortest_of<T, R>(mut ready: impl FnMut() -> T, mut step: impl FnMut(T) -> R)
 }
 
 /// What the layers would do now, up to the first that does something; what they need, they are told.
-fn decide(log: &Log, window: &Window) -> Option<Change> {
-    let (layers, state) = (Layers { window: *window, ..Layers::default() }, State::default());
+fn decide(log: &Log, window: &Window, state: &State, caution: f64) -> Option<Change> {
+    let layers = Layers { window: *window, caution, ..Layers::default() };
     let now = Situation {
         occasion: &Occasion::Request,
         now: Timestamp::UNIX_EPOCH,
         layers: &layers,
         ttl: Ttl::FiveMinutes,
-        state: &state,
+        state,
         notes: "",
         limit: &|_| None,
         done: &[],
@@ -101,7 +107,7 @@ fn append(log: &mut Log, name: &str, body: Body) {
 
 /// Does what the layers decide.
 fn act(log: &mut Log, window: &Window) -> Option<Request> {
-    let change = decide(log, window)?;
+    let change = decide(log, window, &State::of(log.lines()), 1.0)?;
     append(log, "commit", Body::Commit(change.commit));
     if let Some(text) = change.summary {
         append(log, "summary", Body::User { blocks: vec![Block::text(text)], source: Source::Summary });

@@ -164,6 +164,7 @@ impl Month {
             ..Sources::default()
         };
         let knowledge = Knowledge::new(sources, Some(&self.memory), Some(selector), &session);
+        let knowledge = knowledge.with_user_memories(&self.places()[1]);
         knowledge.ready().await;
         let mut parts = Parts::new(client.clone(), MODEL);
         parts.out.ledger = ledger.clone();
@@ -179,6 +180,8 @@ impl Month {
             indexing: Indexing::Kept,
             model: client,
             name: SMALL.to_owned(),
+            window: 200_000,
+            purpose: Default::default(),
             scope: Scope::new(&self.project, self.project.join("tmp")),
             rules: Default::default(),
             excluded: Default::default(),
@@ -207,7 +210,8 @@ impl Month {
         let seconds = self.clock.load(Ordering::Relaxed).unsigned_abs();
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         let horizon = SystemTime::UNIX_EPOCH + Duration::from_secs((BEGIN - DAY).unsigned_abs());
-        let written = std::fs::read_dir(&self.memory)?.flatten().map(|entry| entry.path()).filter(|path| {
+        let entries = self.places().into_iter().filter_map(|place| std::fs::read_dir(place).ok()).flatten();
+        let written = entries.flatten().map(|entry| entry.path()).filter(|path| {
             let modified = path.metadata().and_then(|metadata| metadata.modified());
             path.extension().is_some_and(|extension| extension == "md")
                 && modified.is_ok_and(|modified| !(horizon..=at).contains(&modified) || modified > at)
@@ -273,6 +277,11 @@ impl Month {
         }
     }
 
+    /// Where memories lie: the project's, and those of the user that hold in every project.
+    fn places(&self) -> [PathBuf; 2] {
+        [self.memory.clone(), memory::place::user_directory(self.home.path())]
+    }
+
     /// A dream that removes what was corrected, as far as it is there.
     fn dream_rules(&self, script: &mut String) {
         let dreams = "system = 'look after the memories'";
@@ -282,11 +291,14 @@ impl Month {
             .filter(|old| is_there(old))
             .map(|old| {
                 let path = self.memory.join(format!("{old}.md")).display().to_string();
-                format!("{{ tool = 'Write', input = {{ file_path = {}, content = '' }} }}", quoted(&path))
+                format!(
+                    "{{ tool = 'Remove', input = {{ file_path = {}, reason = 'It was corrected.' }} }}",
+                    quoted(&path)
+                )
             })
             .collect();
         let _ =
-            writeln!(script, "[[rule]]\nwhen = {{ {dreams}, tool = 'Write' }}\nsay = 'Removed what was corrected.'");
+            writeln!(script, "[[rule]]\nwhen = {{ {dreams}, tool = 'Remove' }}\nsay = 'Removed what was corrected.'");
         if !calls.is_empty() {
             let _ = writeln!(script, "[[rule]]\nwhen = {{ {dreams} }}\ncall = [{}]", calls.join(", "));
         }
@@ -360,7 +372,11 @@ impl Month {
         };
         rows.push(Row::figure("dreams", site.book().dreams().len().to_string()));
         let root = files::Root::open(&self.memory)?;
-        let ranker = Ranker::load(&root)?;
+        let mut memories = Vec::new();
+        for place in self.places().into_iter().filter_map(|place| files::Root::open(place).ok()) {
+            memories.extend(scan::paths(&place)?.iter().filter_map(|path| Memory::read(&place, path).ok()));
+        }
+        let ranker = Ranker::of(&memories);
         let found = self.ask(&ranker, |item| eprintln!("  {}: {}", item.file, item.question));
         let bare = self.ask(&Ranker::of(&self.bare(&root)?), |_| {});
         let all = self.items.len() as f64;

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, ValueEnum, ValueHint};
+use tools::permission::Mode;
 use transcript::Effort;
 
 use crate::env;
@@ -135,8 +136,8 @@ pub(crate) struct RunArgs {
     pub(crate) tools: Vec<String>,
 
     /// How much may happen without asking.
-    #[arg(long, value_enum, value_name = "MODE", help_heading = PERMISSIONS)]
-    pub(crate) permission_mode: Option<PermissionMode>,
+    #[arg(long, value_name = "MODE", value_parser = modes(), help_heading = PERMISSIONS)]
+    pub(crate) permission_mode: Option<Mode>,
 
     /// The same as --permission-mode bypassPermissions, and stronger.
     #[arg(long, help_heading = PERMISSIONS)]
@@ -192,8 +193,8 @@ impl RunArgs {
     }
 
     /// The mode that is asked for, in whichever words.
-    pub(crate) fn mode(&self) -> Option<PermissionMode> {
-        let all = self.dangerously_skip_permissions.then_some(PermissionMode::BypassPermissions);
+    pub(crate) fn mode(&self) -> Option<Mode> {
+        let all = self.dangerously_skip_permissions.then_some(Mode::BypassPermissions);
         all.or(self.permission_mode)
     }
 }
@@ -202,6 +203,18 @@ impl RunArgs {
 fn efforts() -> impl TypedValueParser<Value = Effort> {
     let names = PossibleValuesParser::new(Effort::ALL.map(Effort::name));
     names.try_map(|name| serde_json::from_value::<Effort>(name.into()))
+}
+
+/// Reads how much may happen without asking.
+pub(crate) fn modes() -> impl TypedValueParser<Value = Mode> {
+    let about = |mode: Mode| match mode {
+        Mode::Default => "Looking inside the working directories",
+        Mode::AcceptEdits => "Also editing files there",
+        Mode::Plan => "Only looking; all else is denied",
+        Mode::BypassPermissions => "Everything a rule does not forbid",
+    };
+    let names = PossibleValuesParser::new(Mode::ALL.map(|mode| PossibleValue::new(mode.name()).help(about(mode))));
+    names.try_map(|name| serde_json::from_value::<Mode>(name.into()))
 }
 
 /// What comes on stdin.
@@ -224,44 +237,4 @@ pub(crate) enum OutputFormat {
     Json,
     /// One JSON object a line, as things happen.
     StreamJson,
-}
-
-/// How much may happen without asking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PermissionMode {
-    /// Looking inside the working directories.
-    #[value(name = "default")]
-    Default,
-    /// Also editing files there.
-    #[value(name = "acceptEdits")]
-    AcceptEdits,
-    /// Only looking; all else is denied.
-    #[value(name = "plan")]
-    Plan,
-    /// Everything a rule does not forbid.
-    #[value(name = "bypassPermissions")]
-    BypassPermissions,
-}
-
-impl From<tools::permission::Mode> for PermissionMode {
-    fn from(mode: tools::permission::Mode) -> Self {
-        use tools::permission::Mode;
-        match mode {
-            Mode::Default => Self::Default,
-            Mode::AcceptEdits => Self::AcceptEdits,
-            Mode::Plan => Self::Plan,
-            Mode::BypassPermissions => Self::BypassPermissions,
-        }
-    }
-}
-
-impl From<PermissionMode> for tools::permission::Mode {
-    fn from(mode: PermissionMode) -> Self {
-        match mode {
-            PermissionMode::Default => Self::Default,
-            PermissionMode::AcceptEdits => Self::AcceptEdits,
-            PermissionMode::Plan => Self::Plan,
-            PermissionMode::BypassPermissions => Self::BypassPermissions,
-        }
-    }
 }

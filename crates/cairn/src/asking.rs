@@ -66,7 +66,7 @@ fn ask_once(args: &RunArgs, place: &Place) -> anyhow::Result<Asked> {
     }
     show!([bold(&place.directory.display().to_string())]);
     show!("Files in this directory ask for more than you have allowed them. They would");
-    for kind in Kind::ALL {
+    for kind in Kind::all() {
         let mut claims = shown.iter().filter(|claim| claim.kind == kind).peekable();
         if claims.peek().is_some() {
             show!(["  ", kind.words(), ":"]);

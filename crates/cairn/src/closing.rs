@@ -45,12 +45,7 @@ impl Closed {
 
     /// What a person is told.
     pub(crate) fn words(self) -> &'static str {
-        match self {
-            Self::Interrupted => "interrupted",
-            Self::HungUp => "the terminal was closed",
-            Self::Unread => "nobody reads stdout",
-            Self::Terminated => "ended by a signal",
-        }
+        self.code().about()
     }
 }
 

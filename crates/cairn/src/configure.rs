@@ -17,7 +17,7 @@ use crate::judgement::Judged;
 use crate::knowledge::Plan;
 use crate::model::Chosen;
 use crate::place::Place;
-use crate::{agents, env, manner};
+use crate::{agents, dreaming, env, manner};
 
 /// The largest template for notes that is read.
 const NOTES_BYTES: u64 = 100_000;
@@ -171,7 +171,7 @@ impl<'a> Inputs<'a> {
 
     /// The mode: what is managed, what a flag says, what the settings say. And what the user should know of it.
     fn mode(&self) -> (Mode, Option<&'static str>) {
-        let asked = self.args.mode().map(Mode::from);
+        let asked = self.args.mode();
         let (is_managed, said) = (self.settings.is_managed(&keys::MODE), self.settings.mode.unwrap_or_default());
         let mode = asked.filter(|_| !is_managed).unwrap_or(said);
         if mode == Mode::BypassPermissions && self.settings.bypass == Bypass::Disabled {
@@ -222,8 +222,10 @@ pub(crate) fn configure(inputs: &Inputs<'_>) -> anyhow::Result<(Configuration, V
         dreams: Dreams {
             // Not on another machine, whose memory is gone with it.
             rhythm: Rhythm { on: of_settings.dreams.rhythm.on && !variables.is_remote, ..of_settings.dreams.rhythm },
-            model: settings.dream.model.clone().or(small.clone()).unwrap_or_else(|| chosen.name.clone()),
+            model: dreaming::model(settings, chosen),
+            window: dreaming::window(settings, chosen, variables.max_context),
             excluded: settings.extract.excluded(&place.ground()).ok(),
+            ..of_settings.dreams
         },
         small,
         manner: inputs.manner.clone(),

@@ -2,19 +2,22 @@
 
 pub(crate) mod past;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::Event;
-use learning::dream::Site;
 use learning::dream::beside::Dreaming;
+use learning::dream::gate::{Gate, Said};
 use learning::dream::progress::Progress;
 use learning::dream::run::{Dream, Listener};
+use learning::dream::{Purpose, Site, rehearsal};
 use learning::ledger::Ledger;
 use session::{Home, World};
-use settings::{Rhythm, Settings};
+use settings::{Rhythm, Settings, keys};
 use tokio_util::sync::CancellationToken;
 use tools::Scope;
+use transcript::window::{Window, WindowHints};
 
 use crate::model::Chosen;
 use crate::place::Place;
@@ -46,11 +49,9 @@ pub(crate) fn dream(
     listener: Listener,
     cancel: CancellationToken,
 ) -> anyhow::Result<Dream> {
-    let mut scope = Scope::new(&place.directory, place.home.path().join("cairn/rehearsals"))
-        .with_directories(settings.directories.clone());
-    if let Some(home) = &place.user_home {
-        scope = scope.with_home(home.clone());
-    }
+    let scope = Scope::new(&place.directory, place.home.path().join("cairn/rehearsals"))
+        .with_directories(settings.directories.clone())
+        .with_home(place.user_home.clone());
     Ok(Dream {
         excluded: settings.extract.excluded(&place.ground())?,
         ledger,
@@ -58,23 +59,43 @@ pub(crate) fn dream(
         indexing: knowledge::Plan::new(place, settings).indexing,
         model: chosen.model.clone(),
         name: model(settings, chosen),
+        window: window(settings, chosen, env::MAX_CONTEXT.number()?),
         scope,
         rules: settings.rules.clone(),
+        purpose: Purpose::of(settings),
         listener,
         cancel,
     })
 }
 
-/// The model that dreams.
+/// The model that dreams: the one that is talked to, unless the settings name another. It decides what is removed.
 pub(crate) fn model(settings: &Settings, chosen: &Chosen) -> String {
-    let name = settings.dream.model.clone().or_else(|| chosen.small_name(settings));
-    name.unwrap_or_else(|| chosen.name.clone())
+    settings.dream_model.clone().unwrap_or_else(|| chosen.name.clone())
+}
+
+/// Its window, in tokens. A window that the server or the environment tells of counts for any model there.
+pub(crate) fn window(settings: &Settings, chosen: &Chosen, max_context_tokens: Option<u64>) -> u64 {
+    let model = model(settings, chosen);
+    let hints = WindowHints { model: &model, configured: chosen.window, max_context_tokens, ..WindowHints::default() };
+    Window::of(&hints).size
 }
 
 /// When dreams come by themselves: never on another machine, whose memory is gone with it.
 pub(crate) fn rhythm(settings: &Settings) -> Rhythm {
-    let rhythm = settings.rhythm();
+    let rhythm = settings.rhythm;
     Rhythm { on: rhythm.on && env::REMOTE.flag() != Some(true), ..rhythm }
+}
+
+/// Whether it is time for a dream, for somebody who asks, such as a timer. Where sessions keep a daily log, none comes by
+/// itself beside them; then it is time when something was logged since the last one.
+pub(crate) fn due(site: &Site, settings: &Settings, gate: &mut Gate) -> Result<Said, files::Error> {
+    let rhythm = rhythm(settings);
+    if settings.daily_log != Some(true) {
+        return site.due(gate, &rhythm);
+    }
+    let is_off = settings.counting(&keys::DREAM).any(|set| set.value == false);
+    let on = !is_off && env::REMOTE.flag() != Some(true);
+    site.due_to_distil(gate, &Rhythm { on, sessions: 1, ..rhythm })
 }
 
 /// The dreams beside a session, if memory is on.
@@ -86,28 +107,30 @@ pub(crate) fn beside(
     ledger: &Arc<Ledger>,
     listener: engine::event::Listener,
 ) -> Option<Dreaming> {
+    rehearsal::tidy(&place.home);
     let site = Site { session: Some(session.to_owned()), ..site(place, settings).ok()? };
     let tell: Listener = Arc::new(move |progress: &Progress| listener(Event::Dream(Box::new(progress.clone()))));
     let dream = dream(site, place, settings, chosen, ledger.clone(), tell, CancellationToken::new()).ok()?;
     Some(Dreaming::new(dream, rhythm(settings)))
 }
 
-/// The projects that have memories, as far as a session tells where they are.
+/// The projects that have memories, as far as a session tells where they are. Sessions lie by the directory they worked in,
+/// memories by the repository: those of a subdirectory or a worktree tell of it too.
 pub(crate) fn projects(home: &Home) -> Vec<PathBuf> {
     let below = home.path().join("projects");
-    let mut found: Vec<PathBuf> = files::list(&below)
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|entry| {
-            let folder = below.join(&entry.name);
-            let has_memories = files::list(folder.join("memory")).is_ok_and(|memories| !memories.is_empty());
-            let project = has_memories.then(|| worked_in(&folder)).flatten()?;
-            let root = memory::place::canonical_root(&project);
-            (root.is_dir() && memory::place::slug(&root) == entry.name.to_str()?).then_some(root)
-        })
+    let folders: Vec<PathBuf> =
+        files::list(&below).unwrap_or_default().into_iter().map(|entry| below.join(&entry.name)).collect();
+    let roots: BTreeSet<PathBuf> = folders
+        .iter()
+        .filter_map(|folder| worked_in(folder))
+        .map(|directory| memory::place::canonical_root(&directory))
+        .filter(|root| root.is_dir())
         .collect();
-    found.dedup();
-    found
+    let has_memories = |root: &PathBuf| {
+        let folder = below.join(memory::place::slug(root)).join("memory");
+        files::list(folder).is_ok_and(|memories| !memories.is_empty())
+    };
+    roots.into_iter().filter(has_memories).collect()
 }
 
 /// Where the newest session of a folder worked.

@@ -62,36 +62,27 @@ variables! {
     NO_COLOR = "NO_COLOR", "Any value turns colours off.";
 }
 
-/// What lies where, for the manual. `~/.claude` is the config home unless the environment says otherwise.
-pub(crate) const FILES: &[(&str, &str)] = &[
-    ("~/.claude/projects/SLUG/ID.jsonl", "A session: one line for everything that was said, done and decided."),
-    (
-        "~/.claude/projects/SLUG/ID/",
-        "What was kept for it: files as they were before a change, results too long for the window, its notes.",
-    ),
-    (
-        "~/.claude/session-memory/config/",
-        "Your own template.md and prompt.md for the notes of sessions, in place of the built-in ones.",
-    ),
-    (
-        "~/.claude/projects/SLUG/memory/",
-        "What the agent remembers of the project: Markdown files, and MEMORY.md as their index.",
-    ),
-    ("~/.claude/cairn/team.json", "Which repositories share their team memory, with which server, and your tokens."),
-    (
-        "~/.claude/teams/TEAM/",
-        "A lead and its teammates: who belongs to it, their mailboxes, and the tasks they share.",
-    ),
-    ("~/.claude/history.jsonl", "What was typed, for the history."),
-    ("~/.claude/settings.json", "Your settings."),
-    ("~/.claude/output-styles/", "Styles of answers: a Markdown file each."),
-    (
-        "/etc/claude-code/managed-settings.json",
-        "The organisation's settings, and those in managed-settings.d beside it.",
-    ),
-    (".claude/settings.json", "The project's settings."),
-    (".claude/settings.local.json", "Your settings for this project, and rules you answered \"always\" with."),
-];
+macro_rules! files {
+    ($($path:literal, $about:literal;)*) => {
+        /// What lies where, for the manual. `~/.claude` is the config home unless the environment says otherwise.
+        pub(crate) const FILES: &[(&str, &str)] = &[$(($path, $about)),*];
+    };
+}
+
+files! {
+    "~/.claude/projects/SLUG/ID.jsonl", "A session: one line for everything that was said, done and decided.";
+    "~/.claude/projects/SLUG/ID/", "What was kept for it: files as they were before a change, results too long for the window, its notes.";
+    "~/.claude/session-memory/config/", "Your own template.md and prompt.md for the notes of sessions, in place of the built-in ones.";
+    "~/.claude/projects/SLUG/memory/", "What the agent remembers of the project: Markdown files, and MEMORY.md as their index.";
+    "~/.claude/cairn/team.json", "Which repositories share their team memory, with which server, and your tokens.";
+    "~/.claude/teams/TEAM/", "A lead and its teammates: who belongs to it, their mailboxes, and the tasks they share.";
+    "~/.claude/history.jsonl", "What was typed, for the history.";
+    "~/.claude/settings.json", "Your settings.";
+    "~/.claude/output-styles/", "Styles of answers: a Markdown file each.";
+    "/etc/claude-code/managed-settings.json", "The organisation's settings, and those in managed-settings.d beside it.";
+    ".claude/settings.json", "The project's settings.";
+    ".claude/settings.local.json", "Your settings for this project, and rules you answered \"always\" with.";
+}
 
 impl Variable {
     /// Its value, unless it is unset or empty.

@@ -2,50 +2,44 @@
 
 use std::process::ExitCode;
 
-/// How the program ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Code {
-    /// It did what was asked.
-    Success = 0,
-    /// Something else went wrong.
-    Failure = 1,
-    /// The arguments make no sense.
-    Usage = 2,
-    /// The key is missing or refused, or the account cannot pay.
-    Credentials = 3,
-    /// The model's server cannot be reached or keeps failing.
-    Unavailable = 4,
-    /// A limit was reached: rounds, output, window, or the same call again and again.
-    Limit = 5,
-    /// The model declined, or its server refused the request.
-    Refused = 6,
-    /// A file or a session could not be read or written.
-    Files = 7,
-    /// The terminal has gone.
-    HungUp = 129,
-    /// Interrupted from the keyboard.
-    Interrupted = 130,
-    /// Nobody read what was printed.
-    Unread = 141,
-    /// Ended from outside.
-    Terminated = 143,
+/// The codes, each with its number and what it means.
+macro_rules! codes {
+    ($($(#[$doc:meta])* $code:ident = $number:literal, $about:literal;)*) => {
+        /// How the program ended.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Code { $($(#[$doc])* $code = $number,)* }
+
+        /// What each means.
+        pub(crate) const ALL: &[(Code, &str)] = &[$((Code::$code, $about)),*];
+    };
 }
 
-/// What each means.
-pub(crate) const ALL: &[(Code, &str)] = &[
-    (Code::Success, "done"),
-    (Code::Failure, "failed"),
-    (Code::Usage, "bad arguments"),
-    (Code::Credentials, "key missing or refused"),
-    (Code::Unavailable, "server unreachable or busy"),
-    (Code::Limit, "a limit was reached"),
-    (Code::Refused, "refused by the model or its server"),
-    (Code::Files, "a file or session could not be read or written"),
-    (Code::HungUp, "the terminal was closed"),
-    (Code::Interrupted, "interrupted"),
-    (Code::Unread, "nobody reads stdout"),
-    (Code::Terminated, "ended by a signal"),
-];
+codes! {
+    /// It did what was asked.
+    Success = 0, "done";
+    /// Something else went wrong.
+    Failure = 1, "failed";
+    /// The arguments make no sense.
+    Usage = 2, "bad arguments";
+    /// The key is missing or refused, or the account cannot pay.
+    Credentials = 3, "key missing or refused";
+    /// The model's server cannot be reached or keeps failing.
+    Unavailable = 4, "server unreachable or busy";
+    /// A limit was reached: rounds, output, window, or the same call again and again.
+    Limit = 5, "a limit was reached";
+    /// The model declined, or its server refused the request.
+    Refused = 6, "refused by the model or its server";
+    /// A file or a session could not be read or written.
+    Files = 7, "a file or session could not be read or written";
+    /// The terminal has gone.
+    HungUp = 129, "the terminal was closed";
+    /// Interrupted from the keyboard.
+    Interrupted = 130, "interrupted";
+    /// Nobody read what was printed.
+    Unread = 141, "nobody reads stdout";
+    /// Ended from outside.
+    Terminated = 143, "ended by a signal";
+}
 
 /// What `--help` says about them.
 pub(crate) fn help() -> String {
@@ -54,6 +48,11 @@ pub(crate) fn help() -> String {
 }
 
 impl Code {
+    /// What it means.
+    pub(crate) fn about(self) -> &'static str {
+        ALL.iter().find(|(code, _)| *code == self).map_or("", |(_, about)| about)
+    }
+
     /// The code for an error that ended the program.
     pub(crate) fn of(error: &anyhow::Error) -> Self {
         if let Some(error) = error.downcast_ref::<provider::Error>() {

@@ -47,7 +47,7 @@ impl Plan {
         let directory = match memory::place::switch(&inputs) {
             Switch::Off(_) => None,
             Switch::On => match memory::place::directory(&inputs) {
-                Ok(directory) => Some(directory),
+                Ok(directory) => Some(real(directory)),
                 Err(error) => {
                     warnings.push(format!("memory is off: {error}"));
                     None
@@ -57,7 +57,9 @@ impl Plan {
         let team = directory.as_deref().and_then(|directory| Team::of(place, directory, &mut warnings));
         let shared = team.iter().map(|team| team.directory.clone());
         let indexing = if settings.skip_index == Some(true) { Indexing::Skipped } else { Indexing::Kept };
-        let indexes = directory.iter().cloned().chain(shared).map(|directory| directory.join(index::FILE));
+        let user = directory.is_some().then(|| memory::place::user_directory(place.home.path()));
+        let places = directory.iter().cloned().chain(shared).chain(user);
+        let indexes = places.map(|directory| directory.join(index::FILE));
         let indexes = indexes.filter(|_| indexing == Indexing::Kept).collect();
         let sources = Sources { indexes, ..instructions::sources(place, settings) };
         let recalling = if settings.recall == Some(false) { Recalling::Off } else { Recalling::On };
@@ -102,14 +104,18 @@ impl Plan {
 
     /// The rules that allow work inside it.
     pub(crate) fn rules(&self) -> Vec<String> {
-        let inside = self.directory.iter().map(|directory| format!("/{}/**", directory.display()));
+        let user = memory::place::user_directory(&self.sources.config_home);
+        let both = self.directory.iter().flat_map(|directory| [directory, &user]);
+        let inside = both.map(|directory| format!("/{}/**", directory.display()));
         inside.flat_map(|inside| [format!("Edit({inside})"), format!("Read({inside})")]).collect()
     }
 
     /// What was planned, for a session.
     pub(crate) fn knowledge(self, selector: Option<Selector>, session: &Session, trust: Trust) -> Knowledge {
         let agents = self.agents();
+        let user = memory::place::user_directory(&self.sources.config_home);
         let knowledge = Knowledge::new(self.sources, self.directory.as_deref(), selector, session);
+        let knowledge = knowledge.with_user_memories(&user);
         let knowledge =
             knowledge.with_agents(agents).with_recall(self.recalling).with_indexing(self.indexing).with_trust(trust);
         let knowledge = knowledge.with_daily_log(self.daily, session);
@@ -122,11 +128,7 @@ impl Plan {
     /// Where agents keep memories of their own. None when memory is off.
     pub(crate) fn agent_memory(&self) -> Option<MemoryPlaces> {
         let [(user, _), (project, shared), (root, local)] = <[_; 3]>::try_from(self.agents()).ok()?;
-        // What is this user's alone lies with the rest of a remote memory, where there is one.
-        let local = env::REMOTE_MEMORY
-            .get()
-            .map_or_else(|| root.join(local), |remote| PathBuf::from(remote).join("agent-memory-local"));
-        Some(MemoryPlaces { user, project: project.join(shared), local })
+        Some(MemoryPlaces { user, project: project.join(shared), local: root.join(local) })
     }
 
     /// Where agents keep memories of their own: the user's, the project's, the checkout's. None when memory is off.
@@ -136,7 +138,12 @@ impl Plan {
         }
         let project = memory::place::canonical_root(&self.sources.working_directory);
         let user = (self.sources.config_home.join("agent-memory"), PathBuf::from(""));
-        vec![user, (project.clone(), ".claude/agent-memory".into()), (project, ".claude/agent-memory-local".into())]
+        // What is this user's alone lies with the rest of a remote memory, where there is one.
+        let local = match env::REMOTE_MEMORY.get() {
+            Some(remote) => (PathBuf::from(remote), "agent-memory-local".into()),
+            None => (project.clone(), ".claude/agent-memory-local".into()),
+        };
+        vec![user, (project, ".claude/agent-memory".into()), local]
     }
 }
 
@@ -202,7 +209,12 @@ pub(crate) fn directory(place: &Place, given: Option<&Path>) -> anyhow::Result<P
         return Ok(place.directory.join(given));
     }
     let settings = judgement::settings(place, None)?;
-    Ok(memory::place::directory(&inputs(place, &settings))?)
+    Ok(real(memory::place::directory(&inputs(place, &settings))?))
+}
+
+/// A directory as tools judge it: links are followed once, here.
+fn real(directory: PathBuf) -> PathBuf {
+    files::real(&directory).unwrap_or(directory)
 }
 
 /// Where this project's team memory lies.

@@ -124,9 +124,7 @@ impl Mailing {
         let parts: Vec<String> = briefing.into_iter().chain(said.map(str::to_owned)).collect();
         (!parts.is_empty()).then(|| parts.join("\n\n"))
     }
-}
 
-impl Mailing {
     /// The session ends here, or is opened anew: nobody reaches it any more, and its team is gone.
     pub(crate) fn close(&mut self) {
         self.listening = None;

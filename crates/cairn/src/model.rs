@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use provider::Model;
 use provider::anthropic::{self, Anthropic, Auth};
 use provider::openai::{self, OpenAi, QUICK, USUAL};
+use provider::{Model, Retry};
 use settings::{Provider, ProviderKind, Settings, keys};
 use transcript::models;
 use transcript::window::provider_name;
@@ -175,18 +175,12 @@ fn from_entry(entry: &Provider, model: &str, full_name: &str) -> anyhow::Result<
 }
 
 fn anthropic(base: String, auth: Auth) -> anyhow::Result<Arc<dyn Model>> {
-    let mut config = anthropic::Config::new(base, auth);
-    if let Some(attempts) = attempts()? {
-        config.retry.attempts = attempts;
-    }
+    let config = anthropic::Config { retry: retry()?, ..anthropic::Config::new(base, auth) };
     Ok(Arc::new(Anthropic::new(config)?))
 }
 
 fn openai(base: String, key: Option<String>) -> anyhow::Result<Arc<dyn Model>> {
-    let mut config = openai::Config::new(base, key.map(Into::into));
-    if let Some(attempts) = attempts()? {
-        config.retry.attempts = attempts;
-    }
+    let config = openai::Config { retry: retry()?, ..openai::Config::new(base, key.map(Into::into)) };
     Ok(Arc::new(OpenAi::new(config)?))
 }
 
@@ -195,9 +189,11 @@ fn small(known: Option<&str>) -> Option<String> {
     env::SMALL_MODEL.get().or(known.map(str::to_owned))
 }
 
-fn attempts() -> anyhow::Result<Option<u32>> {
-    let retries = env::MAX_RETRIES.number()?;
-    Ok(retries.map(|retries| u32::try_from(retries).unwrap_or(u32::MAX).saturating_add(1)))
+fn retry() -> anyhow::Result<Retry> {
+    let usual = Retry::default();
+    let attempts =
+        env::MAX_RETRIES.number()?.map(|retries| u32::try_from(retries).unwrap_or(u32::MAX).saturating_add(1));
+    Ok(Retry { attempts: attempts.unwrap_or(usual.attempts), ..usual })
 }
 
 fn is_alias(name: &str) -> bool {

@@ -32,6 +32,8 @@ impl Place {
             (None, Some(home)) => home.join(".claude"),
             (None, None) => anyhow::bail!("no home directory: set {} or {}", env::HOME.name, env::CONFIG_DIR.name),
         };
+        // Tools judge real paths: what is compared with them is real too, wherever links lead to it.
+        let home = files::real(&home).unwrap_or(home);
         Ok(Self { home: Home::at(home), directory, user_home })
     }
 

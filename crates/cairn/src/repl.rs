@@ -129,21 +129,15 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
             Some(event) = events.recv() => {
                 repl.heard(event);
                 // What has come meanwhile is drawn together.
-                while let Ok(event) = events.try_recv() {
-                    repl.heard(event);
-                }
+                repl.hear_all(&mut events);
             }
             Some((question, reply)) = questions.recv() => {
                 // What was done before it is shown before it.
-                while let Ok(event) = events.try_recv() {
-                    repl.heard(event);
-                }
+                repl.hear_all(&mut events);
                 repl.asked(question, reply);
             }
             ended = turns::ended(&mut repl.working) => {
-                while let Ok(event) = events.try_recv() {
-                    repl.heard(event);
-                }
+                repl.hear_all(&mut events);
                 repl.turn_ended(ended)?;
             }
             () = repl.talk.mail_waits(), if repl.is_idle() => repl.start(Vec::new()),
@@ -278,6 +272,7 @@ impl Repl {
         for warning in warnings {
             self.talk.view.page.warning(warning);
         }
+        self.talk.tell_news();
         self.talk.replay();
     }
 
@@ -304,6 +299,13 @@ impl Repl {
         if let Some(agent) = &self.talk.session.agent {
             agent.waits();
             notice::tell(self.talk.session.signals.channel, "Cairn is waiting for your input");
+        }
+    }
+
+    /// Hears what has come so far.
+    fn hear_all(&mut self, events: &mut mpsc::UnboundedReceiver<Event>) {
+        while let Ok(event) = events.try_recv() {
+            self.heard(event);
         }
     }
 
@@ -345,9 +347,7 @@ impl Repl {
                 }
             }
         }
-        while let Ok(event) = events.try_recv() {
-            self.heard(event);
-        }
+        self.hear_all(events);
         self.talk.view.hint = None;
         self.talk.session.agent = Some(agent);
         let _ = self.draw();

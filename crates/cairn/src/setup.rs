@@ -162,7 +162,7 @@ pub(crate) async fn agent(
         agent = agent.with_learning(learning);
     }
     if let Some(directory) = remembers {
-        agent = agent.remembering(directory);
+        agent = agent.remembering(&directory);
     }
     if (args.print || args.prompt.is_some())
         && let Some(knowledge) = agent.knowledge()

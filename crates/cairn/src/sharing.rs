@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::Event;
-use engine::event::Listener;
-use engine::event::TeamChange;
+use engine::event::{Listener, TeamChange};
 use session::World;
 use team::Key;
 use team::protocol::OverwrittenText;

@@ -1,12 +1,12 @@
 //! For people, in words: what happened, what the layers did, how a turn ended, and rows of lists.
 
 use engine::Event;
+use engine::context::account::ClearingFigures;
 use engine::context::framing::Made;
 use engine::context::list;
 use engine::errand::Errand;
 use engine::event::{MateNews, News};
-use engine::run::End;
-use engine::run::Ending;
+use engine::run::{End, Ending};
 use learning::dream::progress::{Phase, Progress, improved};
 use learning::extract::Outcome;
 use learning::ledger::Day;
@@ -34,6 +34,7 @@ pub(crate) fn of_layers(event: &Event) -> Option<String> {
             format!("{messages} old messages gave way to a summary, {} less", tokens(*freed))
         }
         Event::Cleared { results, freed, .. } => format!("{} cleared, {} less", results_of(*results), tokens(*freed)),
+        Event::Regretted { figures } => regrets(figures),
         Event::Compacting { tokens: all } => format!("compacting {} …", tokens(*all)),
         Event::Compacted { made, before, after } => {
             let what = match made {
@@ -52,6 +53,16 @@ pub(crate) fn of_layers(event: &Event) -> Option<String> {
         _ => return None,
     };
     Some(text)
+}
+
+/// What was needed again after it had been cleared, beside what clearing saved.
+pub(crate) fn regrets(figures: &ClearingFigures) -> String {
+    let ClearingFigures { saved_usd, rewriting_usd, regrets_usd, .. } = figures;
+    let results = count(figures.regrets as usize, "cleared result", "cleared results");
+    let (were, more) = (if figures.regrets == 1 { "was" } else { "were" }, "for writing the rest again");
+    format!(
+        "{results} {were} needed again: ${regrets_usd:.4}; clearing saved ${saved_usd:.4}, for ${rewriting_usd:.4} {more}"
+    )
 }
 
 /// What was learnt, if anything was.
@@ -233,6 +244,11 @@ pub(crate) fn written(session: &SessionFile) -> Option<jiff::Timestamp> {
 pub(crate) fn diff_text(path: &str, before: Option<&str>, after: Option<&str>) -> String {
     let name =
         |side: &str, text: Option<&str>| text.map_or_else(|| "/dev/null".to_owned(), |_| format!("{side}/{path}"));
-    let diff = TextDiff::from_lines(before.unwrap_or_default(), after.unwrap_or_default());
-    diff.unified_diff().header(&name("a", before), &name("b", after)).to_string().trim_end().to_owned()
+    named_diff((&name("a", before), before.unwrap_or_default()), (&name("b", after), after.unwrap_or_default()))
+}
+
+/// A change of a text, under the names of what was before and after.
+pub(crate) fn named_diff((old, before): (&str, &str), (new, after): (&str, &str)) -> String {
+    let diff = TextDiff::from_lines(before, after).unified_diff().header(old, new).to_string();
+    diff.trim_end().to_owned()
 }

@@ -9,6 +9,8 @@
     reason = "tests"
 )]
 
+#[path = "it/memory_commands.rs"]
+mod memory_commands;
 #[path = "../../../tests/skipped.rs"]
 mod skipped;
 #[path = "it/stage.rs"]
@@ -74,6 +76,8 @@ mod policy;
 mod prices;
 #[path = "it/recall.rs"]
 mod recall;
+#[path = "it/regrets.rs"]
+mod regrets;
 #[path = "it/reload.rs"]
 mod reload;
 #[path = "it/sandbox.rs"]

@@ -44,11 +44,6 @@ pub const CLEARABLE: [&str; 9] = [
 const LESS: f64 = 0.85;
 /// Below this share nothing is.
 const LEAST_SHARE: f64 = 0.03;
-/// Where the window has room, clearing has to save so many times what it costs: the session may end soon. This and the next
-/// were chosen on 475 recorded sessions (docs/decisions/0022).
-const EARLY_GAIN: f64 = 2.5;
-/// At a natural moment less is held back than in the middle of work.
-const EARLY_SHARE: f64 = 0.1;
 
 /// Old results are cleared.
 #[derive(Debug)]
@@ -125,64 +120,123 @@ fn plan(view: &View, now: &Situation<'_>) -> Option<Plan> {
         return idle(view, now);
     }
     let (count, layers) = (view.tally().count(), now.layers);
-    let tight = count >= layers.warning();
     // A provider that can drop results from its cache does so for nothing.
     if layers.cache_edits && !now.is_cold() && count <= layers.threshold() {
         return None;
     }
-    let is_natural = now.is_cold() || now.state.pace.is_start_of_turn();
-    let is_early = layers.clear_when == ClearWhen::Pays && is_natural;
-    let may_clear = tight || is_early || layers.when == When::Economy;
-    if !layers.clear || layers.clear_when == ClearWhen::Never || !may_clear {
-        return None;
-    }
+    let moment = Moment::of(view, now)?;
     // What does not pay even if all that is old goes need not be looked at any closer.
-    let by_age = worth_it(view, now, old(view, YOUNG_ROUNDS))?;
-    if layers.clear_rule == ClearRule::Age {
+    let by_age = worth_it(view, now, moment, old(view, YOUNG_ROUNDS))?;
+    // At the start of a turn holding files back costs more than it spares (docs/decisions/0022).
+    if layers.clear_rule == ClearRule::Age || moment == Moment::Natural {
         return Some(by_age);
     }
     // Where compaction is due, what would be missed goes rather than everything.
     let due = count > layers.threshold();
     let less = |share: &f64| (due && *share > LEAST_SHARE).then_some(share * LESS);
-    // Who had to read again what was cleared is more careful from then on.
-    let caution = layers.caution * f64::from(1 + now.state.regrets);
-    let most = if tight || !is_natural { caution } else { caution * EARLY_SHARE };
-    let shares = std::iter::successors(Some(most), less).chain(due.then_some(0.0));
-    let missed = |share| Missed::of(view, &now.rates(), share);
-    shares.into_iter().find_map(|share| worth_it(view, now, chosen(view, &missed(share))))
+    let shares = std::iter::successors(Some(layers.caution), less).chain(due.then_some(0.0));
+    let missed = |share| Missed::of(view, &now.rates(), share, &layers.clear_numbers);
+    shares.into_iter().find_map(|share| worth_it(view, now, moment, chosen(view, &missed(share))))
 }
 
-/// The clearing of some results, if it is worth it.
-fn worth_it(view: &View, now: &Situation<'_>, old: Vec<Old>) -> Option<Plan> {
-    let (count, layers) = (view.tally().count(), now.layers);
-    let tight = count >= layers.warning();
-    let first = old.iter().map(|one| one.item).min()?;
-    let (size, mut suffix) = (old.iter().map(|one| one.size).sum(), Size::default());
-    view.visible().rev().take_while(|entry| entry.index() >= first).for_each(|entry| suffix += entry.size());
-    suffix -= size;
-    let tally = view.tally();
-    let marks = marks(view, old.len());
-    let cleared = tally.estimate(size).saturating_sub(marks);
-    let due = count > layers.threshold() && count.saturating_sub(cleared) < layers.warning();
+/// Why clearing is thought of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    /// The window fills up.
+    Tight,
+    /// There is room, but a turn begins or the cache is cold.
+    Natural,
+    /// There is room, and the user wants it as soon as it pays.
+    Economy,
+}
+
+impl Moment {
+    fn of(view: &View, now: &Situation<'_>) -> Option<Self> {
+        let layers = now.layers;
+        if !layers.clear || layers.clear_when == ClearWhen::Never {
+            return None;
+        }
+        let is_natural = now.is_cold() || now.state.pace.is_start_of_turn();
+        if view.tally().count() >= layers.warning() {
+            Some(Self::Tight)
+        } else if layers.clear_when == ClearWhen::Pays && is_natural {
+            Some(Self::Natural)
+        } else {
+            (layers.when == When::Economy).then_some(Self::Economy)
+        }
+    }
+}
+
+/// The clearing of some results, if it is worth it. With room in the window it is that of all from one on, where that pays
+/// most: what is older stays, since too much would have to be written again for it.
+fn worth_it(view: &View, now: &Situation<'_>, moment: Moment, mut old: Vec<Old>) -> Option<Plan> {
+    let (tally, layers, pace) = (view.tally(), now.layers, &now.state.pace);
+    let count = tally.count();
+    let gain = if moment == Moment::Natural { layers.clear_numbers.gain * layers.caution } else { 1.0 };
+    let nothing = Sum {
+        cleared: 0,
+        suffix: 0,
+        beside: 0.0,
+        rounds: if moment == Moment::Natural { pace.to_come() } else { pace.expected() },
+        rates: now.rates(),
+        cache: if now.is_cold() { Cache::Cold } else { Cache::Warm },
+    };
+    let mark = marks(view, 1);
+    let mut best: Option<(f64, usize, Sum)> = None;
+    let (mut cleared, mut suffix, mut results) = (Size::default(), Size::default(), 0);
+    let oldest = old.last()?.item;
+    for entry in view.visible().rev().take_while(|entry| entry.index() >= oldest) {
+        suffix += entry.size();
+        let before = results;
+        while let Some(one) = old.get(results).filter(|one| one.item == entry.index()) {
+            cleared += one.size;
+            suffix -= one.size;
+            results += 1;
+        }
+        if results > before {
+            let marks = mark * results as u64;
+            let cleared = tally.estimate(cleared).saturating_sub(marks);
+            let sum = Sum { cleared, suffix: tally.estimate(suffix) + marks, ..nothing };
+            let net = sum.saves() - sum.costs() * gain;
+            if moment != Moment::Natural || best.as_ref().is_none_or(|(most, ..)| net > *most) {
+                best = Some((net, results, sum));
+            }
+        }
+    }
+    let (_, results, sum) = best?;
+    old.truncate(results);
+    let due = count > layers.threshold() && count.saturating_sub(sum.cleared) < layers.warning();
+    let is_worth_it = |sum: &Sum| match moment {
+        _ if due => true,
+        Moment::Tight => sum.pays(),
+        Moment::Natural => {
+            sum.saves() > sum.costs() * gain
+                && paid_for(view, &old, now) >= sum.costs() * layers.clear_numbers.carried
+                && is_affordable(sum, now)
+        }
+        Moment::Economy => sum.pays() && paid_for(view, &old, now) >= sum.costs(),
+    };
     // The sum without what is written down says most of the time that nothing more need be looked at.
-    let pace = &now.state.pace;
-    let is_early = !tight && layers.clear_when == ClearWhen::Pays;
-    let (rounds, rates) = (if is_early { pace.to_come() } else { pace.expected() }, now.rates());
-    let cache = if now.is_cold() { Cache::Cold } else { Cache::Warm };
-    let sum = Sum { cleared, suffix: tally.estimate(suffix) + marks, beside: 0.0, rounds, rates, cache };
-    let gain = if is_early { EARLY_GAIN } else { 1.0 };
-    let pays_early = |sum: &Sum| sum.saves() > sum.costs() * gain && paid_for(view, &old, now) >= sum.costs();
-    let worth = |sum: &Sum| sum.pays() && (tight || pays_early(sum));
-    if cleared == 0 || !(due || worth(&sum)) {
+    if sum.cleared == 0 || !is_worth_it(&sum) {
         return None;
     }
     let digest = digest::needed(view, old.iter().map(|one| &one.call), now);
     let sum = Sum { beside: digest.as_ref().map_or(0.0, |digest| digest.costs(view, now)), ..sum };
-    if !(due || worth(&sum)) {
+    if !is_worth_it(&sum) {
         return None;
     }
     let why = if due { format!("compaction is due; {sum}") } else { sum.to_string() };
-    Some(Plan { old, freed: cleared, why, digest })
+    Some(Plan { old, freed: sum.cleared, why, digest })
+}
+
+/// Whether the session can bear it: should it end now, clearing has cost it a small part of the whole at most. What
+/// clearing has lost before, by regrets too, is taken off; what it has saved is added. Where the provider does not say what
+/// was used, nothing is known.
+fn is_affordable(sum: &Sum, now: &Situation<'_>) -> bool {
+    let (rates, layers) = (now.rates(), now.layers);
+    let spent = rates.cost(&now.state.used);
+    let most = spent * layers.clear_numbers.budget / layers.caution;
+    spent == 0.0 || now.state.clearing.lost(&rates) + sum.costs() <= most
 }
 
 /// What stands where so many results stood, in tokens.
@@ -340,7 +394,8 @@ mod tests {
         let mut session = Session::default();
         session.say("go");
         let calls: Vec<String> = (0..13).map(|_| session.call("Bash", 10_000)).collect();
-        let stage = Stage::new(100_000);
+        let mut stage = Stage::new(100_000);
+        stage.state.pace.round();
         assert_eq!(cleared(&session, &stage), None, "44,000 tokens are not tight");
         session.call("Bash", 10_000);
         let (results, change) = cleared(&session, &stage).unwrap();
@@ -380,6 +435,43 @@ mod tests {
         assert_eq!(cleared(&session, &stage), None, "in the middle of a turn");
         stage.now = after(6);
         assert!(cleared(&session, &stage).is_some(), "the cache is cold");
+    }
+
+    /// MICRO-9: clearing may lose a small part of what the session cost: where regrets and writing again have cost more than
+    /// was saved, nothing more is cleared until there is room for it; what was saved makes room.
+    #[test]
+    fn a_session_that_lost_by_clearing_clears_less() {
+        let mut session = Session::default();
+        session.say("go");
+        (0..12).for_each(|_| drop(session.call("Bash", 10_000)));
+        session.reply("done");
+        session.say("and now the next thing");
+        let mut stage = Stage::new(1_000_000);
+        stage.layers.digest = false;
+        stage.state.used = transcript::Usage { cache_read_input_tokens: 4_000_000, ..Default::default() };
+        assert!(cleared(&session, &stage).is_some(), "400,000 were spent");
+        stage.state.clearing.regrets = 3;
+        stage.state.clearing.regret_read_tokens = 150_000;
+        assert_eq!(cleared(&session, &stage), None, "17,250 are lost already");
+        stage.state.clearing.unsent_tokens = 100_000;
+        assert!(cleared(&session, &stage).is_some(), "but 10,000 were saved");
+    }
+
+    /// MICRO-8: with room in the window only what pays goes: an old result before a long text stays, since the text would have
+    /// to be written again for it.
+    #[test]
+    fn what_would_cost_more_than_it_saves_stays() {
+        let mut session = Session::default();
+        session.say("go");
+        session.call("Bash", 3_000);
+        session.reply(&"words ".repeat(20_000));
+        session.say("more");
+        let calls: Vec<String> = (0..12).map(|_| session.call("Bash", 10_000)).collect();
+        session.reply("done");
+        session.say("and now the next thing");
+        let mut stage = Stage::new(1_000_000);
+        stage.layers.digest = false;
+        assert_eq!(cleared(&session, &stage).unwrap().0, calls[..10]);
     }
 
     /// COMPACT-14: in economy old results go when carrying them has cost as much as writing the rest again, and not

@@ -7,6 +7,8 @@ use transcript::price::Price;
 use transcript::tokens::Estimator;
 use transcript::window::{AutoCompact, Window, WindowHints};
 
+use crate::clear_numbers::ClearNumbers;
+
 /// All results of one message together, in characters.
 pub(crate) const MESSAGE_CHARACTERS: usize = 200_000;
 /// After so many minutes without a reply the provider's cache is gone, whatever was asked for.
@@ -104,6 +106,8 @@ pub struct Layers {
     pub clear_rule: ClearRule,
     /// How careful clearing is with what may be missed: the usual is 1, more clears less.
     pub caution: f64,
+    /// Numbers that clearing is fitted by.
+    pub clear_numbers: ClearNumbers,
     /// Whether old results are cleared when a session wakes up after an hour.
     pub clear_when_idle: bool,
     /// After how many minutes without a reply.
@@ -173,6 +177,7 @@ impl Default for Layers {
             clear_when: ClearWhen::Pays,
             clear_rule: ClearRule::Use,
             caution: 1.0,
+            clear_numbers: ClearNumbers::default(),
             clear_when_idle: true,
             idle_minutes: IDLE_MINUTES,
             kept_when_idle: KEPT_WHEN_IDLE,

@@ -16,11 +16,14 @@
 //! 7. [`notes`]: what matters is written down while the work goes on, in a [`form`] of its own.
 //!
 //! [`layers`] are their switches, [`state`] is what they remember, [`fact`] what they write beside their commits.
+//! [`account`] is what clearing has saved and cost so far.
 //! [`breaks`] watches what the provider's cache makes of all that; [`server`] is what the provider can do by itself.
 
+pub mod account;
 pub mod breaks;
 pub mod cache_edit;
 pub mod clear;
+pub mod clear_numbers;
 pub mod collapse;
 pub mod compact;
 pub mod digest;

@@ -19,14 +19,10 @@ use transcript::Block;
 use transcript::tool_names;
 use transcript::view::{Answered, Stands, View};
 
+use crate::clear_numbers::ClearNumbers;
 use crate::extent::YOUNG_ROUNDS;
 use crate::worth::Rates;
 
-/// How often a file is read or edited again from what an old result of it showed. This and the next were fitted, on half
-/// of some hundred recorded sessions: higher frees less, lower is missed more.
-const USES: f64 = 0.3;
-/// The same, of a file that the user's last words name.
-const USES_NAMED: f64 = 4.0;
 /// What the call that reads it again is written with, in tokens.
 const CALL_OUTPUT: f64 = 150.0;
 /// Bytes a token, as results have them.
@@ -44,7 +40,7 @@ pub struct Missed<'a> {
 
 impl<'a> Missed<'a> {
     /// Looks at what is in view. Of how long results are held back, `share` is the part that there is room for.
-    pub fn of(view: &'a View, rates: &Rates, share: f64) -> Self {
+    pub fn of(view: &'a View, rates: &Rates, share: f64, numbers: &ClearNumbers) -> Self {
         let shown = shown(view);
         let superseded = superseded(&shown);
         let named = named(view, &shown);
@@ -52,7 +48,7 @@ impl<'a> Missed<'a> {
         let is_held = |one: &&Shown<'_>| {
             let shows_file = matches!(one.does, Does::Reads | Does::Runs);
             let Some((path, _)) = one.file.as_ref().filter(|_| shows_file) else { return false };
-            let uses = if named.contains(name(path)) { USES_NAMED } else { USES };
+            let uses = if named.contains(name(path)) { numbers.uses_named } else { numbers.uses };
             let carried = one.bytes as f64 / RESULT_BYTES * one.age as f64 * rates.read;
             carried <= uses * share * again && !superseded.contains(&one.place)
         };
@@ -260,11 +256,11 @@ mod tests {
         }
 
         fn superseded(&self) -> Vec<String> {
-            ids(&Missed::of(self.log.view(), &RATES, 1.0).superseded)
+            ids(&Missed::of(self.log.view(), &RATES, 1.0, &ClearNumbers::default()).superseded)
         }
 
         fn held(&self, share: f64) -> Vec<String> {
-            ids(&Missed::of(self.log.view(), &RATES, share).held)
+            ids(&Missed::of(self.log.view(), &RATES, share, &ClearNumbers::default()).held)
         }
     }
 

@@ -46,6 +46,7 @@ impl Layer for Notes {
         let full = Fullness::of(view, now);
         if !has_enough(full.count, &now.state.progress, now.layers)
             || !is_worth_it(&full, &now.state.progress, || Purse::of(view, now))
+            || is_summary_cheaper(view, now)
         {
             return Decision::Nothing;
         }
@@ -56,6 +57,13 @@ impl Layer for Notes {
         let Some(covers) = covered.map(|entry| entry.line().clone()) else { return Decision::Nothing };
         Decision::Need(Need::Update(Update { end, covers, tokens: full.count, ready: full.needs_compaction() }))
     }
+}
+
+/// Whether a summary at the compaction to come is cheaper than notes until then: nothing is cleared, so the whole context is
+/// read for every update, and the model says no word, so that all of it has to be written down.
+fn is_summary_cheaper(view: &View, now: &Situation<'_>) -> bool {
+    let says_something = || view.visible().rev().any(|entry| entry.is_reply() && entry.has_text());
+    now.layers.notes_share.is_some() && !now.layers.clear && !says_something()
 }
 
 /// What a summary costs that notes take the place of, in tokens of input that is not cached.

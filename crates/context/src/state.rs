@@ -3,16 +3,16 @@
 //! Whoever appends a line folds it in, and a resumed session folds in what its file has: so what the layers know does not
 //! depend on who is asked. It holds nothing that the log does not say.
 
-use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::Deserialize;
 use transcript::block::Kind;
-use transcript::commit::{Act, CallName, Commit};
+use transcript::commit::{Act, Commit};
 use transcript::line::{Body, Line, Source};
-use transcript::{Block, Id, Usage, tool_names};
+use transcript::{Block, Id, Log, Usage};
 
+use crate::account::{self, ClearingAccount};
 use crate::fact::Fact;
 use crate::standing::{self, StandingInstruction};
 use crate::worth::Pace;
@@ -56,10 +56,8 @@ pub struct State {
     pub window: Option<(u64, u64)>,
     /// The span that is to be collapsed next.
     pub staged: Option<Staged>,
-    /// How often something was read again after its result was cleared.
-    pub regrets: u32,
-    /// Files by the call that read them last, and whether that result was cleared.
-    reads: HashMap<String, (String, bool)>,
+    /// What clearing has saved and cost.
+    pub clearing: ClearingAccount,
     /// What the user forbade or required, the oldest first.
     pub standing: Vec<StandingInstruction>,
     /// The newest reply, by its line, when bytes that were sent were last changed.
@@ -122,6 +120,37 @@ impl State {
         state
     }
 
+    /// The same, where the user may have gone back in it.
+    pub fn of_log(log: &Log) -> Self {
+        let mut state = Self::of(log.lines());
+        if log.lines().iter().any(|line| matches!(&line.body, Body::Commit(commit) if commit.moves_tip())) {
+            state.find_standing(log);
+        }
+        state
+    }
+
+    /// Finds the standing instructions anew, when the user went back: what was taken back was never said, be it an
+    /// instruction or its lifting.
+    pub fn find_standing(&mut self, log: &Log) {
+        self.standing.clear();
+        for line in log.lines().iter().filter(|line| !line.sidechain) {
+            match &line.body {
+                Body::User { source: Source::Said, .. } => {
+                    let is_taken_back = line.id.as_ref().is_some_and(|id| log.view().is_taken_back(id));
+                    if !is_taken_back {
+                        self.instructed(line);
+                    }
+                }
+                Body::Meta(_) => {
+                    if let Some(fact @ Fact::Lifted { .. }) = Fact::of(line) {
+                        self.learn(fact);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Takes in the next line.
     pub fn fold(&mut self, line: &Line) {
         if line.sidechain {
@@ -137,14 +166,22 @@ impl State {
             Body::User { blocks, source } => self.said(line, blocks, *source),
             Body::Assistant { id, usage, blocks, .. } => self.replied(line.time, id, *usage, blocks),
             Body::Commit(commit) if matches!(commit.act, Act::Compact { .. }) => {
+                self.clearing.reset_view();
                 self.rounds_since = Some(0);
                 self.progress.tokens = self.progress.tokens.map(|_| 0);
                 self.progress.ready = false;
                 self.staged = None;
             }
             Body::Commit(commit) if matches!(commit.act, Act::Collapse { .. }) => self.staged = None,
-            Body::Commit(Commit { act: Act::Clear { results, .. }, .. }) => self.cleared(results),
-            Body::Commit(commit) if matches!(commit.act, Act::Rewind { .. }) => self.outdated = true,
+            Body::Commit(Commit { act: Act::Clear { results, .. }, reason }) => {
+                let idle = account::idle(self.replied_at, line.time);
+                self.clearing.cleared(results, reason.freed.unwrap_or_default(), idle);
+            }
+            Body::Commit(commit) if matches!(commit.act, Act::Rewind { .. }) => {
+                self.outdated = true;
+                self.clearing.reset_view();
+            }
+            Body::Commit(commit) if matches!(commit.act, Act::Undo { .. }) => self.clearing.reset_view(),
             Body::Meta(_) => Fact::of(line).into_iter().for_each(|fact| self.learn(fact)),
             _ => {}
         }
@@ -155,6 +192,7 @@ impl State {
             Kind::ToolResult { id, .. } => Some(id.to_string()),
             _ => None,
         });
+        blocks.iter().for_each(|block| self.clearing.came(block));
         if call.is_none() && source == Source::Said {
             self.pace.turn();
             self.instructed(line);
@@ -182,36 +220,15 @@ impl State {
         self.replied_at = at.or(self.replied_at);
         self.progress.calls += calls as u32;
         self.progress.calling = calls > 0;
-        self.reads(blocks);
         // Several lines may be one reply.
         if self.newest.as_ref() != Some(id) {
             self.newest = Some(id.clone());
             self.pace.round();
             self.used += usage.unwrap_or_default();
             self.rounds_since = self.rounds_since.map(|rounds| rounds + 1);
+            self.clearing.answered(&usage.unwrap_or_default());
         }
-    }
-
-    /// The files that a reply reads: one whose result was cleared is read again.
-    fn reads(&mut self, blocks: &[Block]) {
-        for block in blocks {
-            let Kind::ToolUse { id, name } = block.kind() else { continue };
-            if **name != *tool_names::READ {
-                continue;
-            }
-            let Some(path) = block.input().and_then(|input| input["file_path"].as_str().map(str::to_owned)) else {
-                continue;
-            };
-            let before = self.reads.insert(path, (id.to_string(), false));
-            self.regrets += u32::from(before.is_some_and(|(_, is_cleared)| is_cleared));
-        }
-    }
-
-    fn cleared(&mut self, results: &[CallName]) {
-        let gone: HashSet<&str> = results.iter().map(|call| call.id.as_str()).collect();
-        for (call, is_cleared) in self.reads.values_mut() {
-            *is_cleared |= gone.contains(call.as_str());
-        }
+        self.clearing.called(blocks);
     }
 
     fn learn(&mut self, fact: Fact) {
@@ -250,30 +267,5 @@ impl State {
             Fact::Lifted { text } => self.standing.retain(|one| one.text != text),
             Fact::CacheBreak { .. } | Fact::Teammate { .. } => {}
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sample::Session;
-    use transcript::commit::Trigger;
-
-    /// MICRO-9: a file that is read again after its result was cleared is a regret, once; one that was not cleared is none.
-    #[test]
-    fn what_is_read_again_is_a_regret() {
-        let mut session = Session::default();
-        session.say("go");
-        let read =
-            |session: &mut Session, path: &str| session.called("Read", &serde_json::json!({"file_path": path}), "text");
-        let (first, _) = (read(&mut session, "/a"), read(&mut session, "/b"));
-        let regrets = |session: &Session| State::of(session.log.lines()).regrets;
-        let results = vec![first.as_str().into()];
-        session.commit(Act::Clear { results, trigger: Trigger::Auto, digest: None });
-        read(&mut session, "/b");
-        assert_eq!(regrets(&session), 0);
-        read(&mut session, "/a");
-        read(&mut session, "/a");
-        assert_eq!(regrets(&session), 1);
     }
 }

@@ -9,16 +9,18 @@ mod reports;
 mod seat;
 mod turn;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use context::account::ClearingFigures;
 use context::standing::StandingInstruction;
 use context::{Fact, Layers, Reach, keep};
 use learning::dream::beside::Dreaming;
 use learning::extract::Extraction;
 use learning::knowledge::Knowledge;
 use learning::ledger::{LABEL, Ledger};
+use memory::store::Indexing;
 use session::filling::Filling;
 use session::{Error, Session};
 use settings::hooks::Hook;
@@ -33,7 +35,7 @@ use transcript::{Block, Request};
 
 use crate::agents::Children;
 use crate::configuration::Configuration;
-use crate::driver::{Driver, Replied, Subagents};
+use crate::driver::{Driver, Replied, Subagents, Whose};
 use crate::event::Event;
 use crate::hooks::{CallsBack, Happening, Hooks, Leaving, Start, Word};
 use crate::inbox::Inbox;
@@ -144,7 +146,7 @@ impl Agent {
     /// Gives it instruction files and memory.
     #[must_use]
     pub fn with_knowledge(mut self, knowledge: Knowledge) -> Self {
-        self.driver.memories = knowledge.memory_directory().map(Path::to_owned);
+        self.driver.keep_memories(knowledge.memory_directory(), knowledge.indexing(), Whose::Users);
         self.known.knowledge = Some(knowledge);
         self
     }
@@ -176,6 +178,11 @@ impl Agent {
     /// What fills the window.
     pub fn filling(&self) -> Filling {
         Filling::of(self.session().log().view())
+    }
+
+    /// What clearing saved and cost so far.
+    pub fn clearing_figures(&self) -> ClearingFigures {
+        self.driver.live.clearing_figures()
     }
 
     /// Compacts because the user asks for it.
@@ -280,8 +287,8 @@ impl Agent {
 
     /// Keeps memories of its own there: nothing that holds a secret is written.
     #[must_use]
-    pub fn remembering(mut self, directory: PathBuf) -> Self {
-        self.driver.memories = Some(directory);
+    pub fn remembering(mut self, directory: &Path) -> Self {
+        self.driver.keep_memories(Some(directory), Indexing::Kept, Whose::Agents);
         self
     }
 
@@ -431,6 +438,9 @@ impl Agent {
             extraction.stop().await;
         }
         let _ = self.take_in_learnt(); // there is nobody left to tell
+        if let Some(extraction) = &mut self.extraction {
+            extraction.leave(&self.driver.live.session);
+        }
         let now = CancellationToken::new();
         now.cancel();
         let _ = self.finish_dreams(Duration::ZERO, &now).await; // there is nobody left to tell

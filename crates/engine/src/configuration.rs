@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use context::Layers;
+use learning::dream::Purpose;
 use learning::knowledge::Recollection;
 use settings::agents::Registry;
 use settings::{Admission, Budget, Bypass, HookSettings, Learning, Rhythm, SandboxSettings, Settings, Signals, keys};
@@ -15,6 +16,7 @@ use tools::permission::{Mode, Rules};
 use tools::{Credentials, Environment};
 use transcript::Effort;
 use transcript::mark::Ttl;
+use transcript::window::{Window, WindowHints};
 
 use crate::label;
 
@@ -90,6 +92,10 @@ pub struct Dreams {
     pub rhythm: Rhythm,
     /// The model that dreams.
     pub model: String,
+    /// Its window, in tokens.
+    pub window: u64,
+    /// What they are for.
+    pub purpose: Purpose,
     /// What nothing is learnt from; none where that cannot be understood, and then it stays as it was.
     pub excluded: Option<Rules>,
 }
@@ -121,8 +127,10 @@ impl Configuration {
             recollection: None,
             learning: None,
             dreams: Dreams {
-                rhythm: settings.rhythm(),
-                model: settings.dream.model.clone().unwrap_or_else(|| model.clone()),
+                rhythm: settings.rhythm,
+                model: settings.dream_model.clone().unwrap_or_else(|| model.clone()),
+                window: Window::of(&WindowHints { model: &model, ..WindowHints::default() }).size,
+                purpose: Purpose::of(settings),
                 excluded: None,
             },
             manner: Vec::new(),

@@ -18,11 +18,14 @@ mod side_work;
 mod staging;
 mod walk;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use context::Layers;
-use session::{Error, Session};
+use learning::saver::SavingPlace;
+use memory::changes::Changes;
+use memory::store::Indexing;
+use session::{Error, Home, Session};
 use settings::permission::Nobody;
 use tokio_util::sync::CancellationToken;
 use tools::Output;
@@ -37,6 +40,21 @@ pub(crate) use listing::{AgentListing, Subagents};
 pub(crate) use reply::Replied;
 use side_work::SideWork;
 
+/// Whose memories an agent keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// The user's.
+    Users,
+    /// Its own.
+    Agents,
+}
+
+/// A memory that the conversation's own model saved or removed.
+pub(crate) enum MemoryChange {
+    Saved(PathBuf),
+    Removed(PathBuf),
+}
+
 /// A session, a model, and the layers between them.
 pub struct Driver {
     pub(crate) live: LiveSession,
@@ -44,10 +62,16 @@ pub struct Driver {
     cache: CacheWatch,
     side: SideWork,
     pub(crate) listing: AgentListing,
+    /// Regrets that were told.
+    told_regrets: u32,
     /// Whether a request of this turn was made shorter because the provider refused it.
     reacted: bool,
-    /// Where memories lie: nothing that holds a secret is written there.
-    pub(crate) memories: Option<PathBuf>,
+    /// Where memories lie: they are saved in one way, whoever writes.
+    memories: Option<SavingPlace>,
+    /// Where those lie that are about the user and hold in every project.
+    user_memories: Option<SavingPlace>,
+    /// Memories that were saved or removed, and nobody has heard of yet.
+    pub(crate) memory_changes: Vec<MemoryChange>,
 }
 
 impl Driver {
@@ -57,7 +81,36 @@ impl Driver {
         let (live, consent) = LiveSession::new(session, given)?;
         let cache = CacheWatch::of(&live.session);
         let (side, listing) = (SideWork::default(), AgentListing::default());
-        Ok(Self { live, gate: Gate::new(consent), cache, side, listing, reacted: false, memories: None })
+        let told_regrets = live.session.state().clearing.regrets;
+        Ok(Self {
+            live,
+            gate: Gate::new(consent),
+            cache,
+            side,
+            listing,
+            told_regrets,
+            reacted: false,
+            memories: None,
+            user_memories: None,
+            memory_changes: Vec::new(),
+        })
+    }
+
+    /// Lets memories be kept in a directory, or in none.
+    pub(crate) fn keep_memories(&mut self, directory: Option<&Path>, indexing: Indexing, whose: Whose) {
+        let session = &self.live.session;
+        let home = session.config_home().map(Home::at);
+        self.user_memories = home
+            .filter(|_| whose == Whose::Users && directory.is_some())
+            .map(|home| SavingPlace::of_user(&home, indexing));
+        self.memories = directory.map(|directory| SavingPlace {
+            directory: files::real(directory).unwrap_or_else(|_| directory.to_owned()),
+            indexing,
+            changes: match session.config_home() {
+                Some(home) => Home::at(home).changes(directory),
+                None => Changes::at(session.folder().join("memory-changes")),
+            },
+        });
     }
 
     /// The session.

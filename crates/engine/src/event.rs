@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use context::account::ClearingFigures;
 use context::breaks::Break;
 use context::framing::Made;
 use learning::dream::progress::Progress;
@@ -197,6 +198,11 @@ pub enum Event {
         freed: u64,
         /// Why it was worth it.
         why: String,
+    },
+    /// A result was needed after it had been cleared.
+    Regretted {
+        /// How many so far, what that cost, and what clearing saved; without dollars where the model's price is not known.
+        figures: ClearingFigures,
     },
     /// A compaction begins. It may take a while.
     Compacting {

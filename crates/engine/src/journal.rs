@@ -13,8 +13,7 @@ use serde_json::{Value, json};
 use session::World;
 use transcript::{Outcome, Usage};
 
-use crate::event::Listener;
-use crate::event::{Event, MateNews};
+use crate::event::{Event, Listener, MateNews};
 
 /// The most of a reason that is kept, in characters.
 const LONGEST: usize = 500;
@@ -89,6 +88,13 @@ pub fn entry(event: &Event) -> Option<(&'static str, Value)> {
         Event::Cleared { results, freed, why } => {
             ("cleared", json!({"results": results, "freed": freed, "why": reason(why)}))
         }
+        Event::Regretted { figures } => (
+            "regretted",
+            json!({
+                "regrets": figures.regrets, "regrets_usd": figures.regrets_usd,
+                "rewriting_usd": figures.rewriting_usd, "saved_usd": figures.saved_usd,
+            }),
+        ),
         Event::Compacting { tokens } => ("compacting", json!({"tokens": tokens})),
         Event::Compacted { before, after, .. } => ("compacted", json!({"before": before, "after": after})),
         Event::CompactionFailed { why } => ("compaction_failed", json!({"why": reason(why)})),
@@ -139,7 +145,7 @@ pub fn entry(event: &Event) -> Option<(&'static str, Value)> {
                     "usage": used(&outcome.usage), "first_request": used(&outcome.first), "saved": saved,
                     "saved_team": saved_team, "removed": outcome.tally.removed.len(), "denied": outcome.tally.denied,
                     "denied_writes": outcome.tally.denied_writes, "duration_ms": outcome.took.as_millis() as u64,
-                    "failed": outcome.failed.as_deref().map(reason),
+                    "failed": outcome.failed.as_ref().map(|failure| reason(&failure.why)),
                 }),
             )
         }

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use context::Fact;
+use context::account::ClearingFigures;
 use context::spill::Fresh;
 use session::{Beside, Error, Session};
 use tools::Scope;
@@ -61,6 +62,13 @@ impl LiveSession {
     /// Tells what the ledger has to say: that work in the background pauses, say.
     pub(crate) fn tell_news(&self) {
         self.out.ledger.news().into_iter().for_each(|text| self.tell(Event::Warning(text)));
+    }
+
+    /// What clearing saved and cost in this session; without dollars where the model's price is not known.
+    pub(crate) fn clearing_figures(&self) -> ClearingFigures {
+        let clearing = &self.session.state().clearing;
+        let unpriced = ClearingFigures { regrets: clearing.regrets, ..ClearingFigures::default() };
+        self.talk.layers.price.map_or(unpriced, |price| clearing.figures(price, self.talk.ttl))
     }
 
     /// Writes a fact into the log.

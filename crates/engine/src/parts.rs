@@ -1,6 +1,6 @@
 //! What an agent is put together from, in groups: each part of the engine is given those it uses.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use context::Layers;
@@ -190,24 +190,15 @@ impl Workplace {
 
     /// Where the tools run. What a rule keeps from being read, searches do not find.
     pub(crate) fn scope(&self, session: &Session, policy: &Policy) -> Scope {
-        let mut scope = Scope::new(session.directory(), session.folder())
+        Scope::new(session.directory(), session.folder())
             .with_directories(self.directories.clone())
             .with_environment(self.environment.clone())
-            .with_readable(readable(&policy.rules));
-        // What is kept of this and other sessions is not for commands to look at.
-        if let Some(config) = session.config_home() {
-            scope = scope.with_private(vec![config.to_owned()]);
-        }
-        if let Some(home) = &self.user_home {
-            scope = scope.with_home(home.clone());
-        }
-        if let Some(scratchpad) = &self.scratchpad {
-            scope = scope.with_scratchpad(scratchpad.clone());
-        }
-        if let Some(guard) = &self.guard {
-            scope = scope.with_guard(guard.clone());
-        }
-        scope
+            .with_readable(readable(&policy.rules))
+            // What is kept of this and other sessions is not for commands to look at.
+            .with_private(session.config_home().map(Path::to_owned).into_iter().collect())
+            .with_home(self.user_home.clone())
+            .with_scratchpad(self.scratchpad.clone())
+            .with_guard(self.guard.clone())
     }
 }
 

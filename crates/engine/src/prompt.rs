@@ -11,6 +11,7 @@ mod surroundings;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use minijinja::{Environment, context};
 use session::home::is_branch;
 use transcript::{Block, Effort, Prologue, Thinking, ToolDefinition};
@@ -80,7 +81,7 @@ pub fn prologue(from: &Ingredients<'_>, known: Option<&Prologue>) -> Prologue {
     let fixed = Block::text(fixed.trim());
     let mut session: Vec<Block> = from.sections.iter().map(Block::text).collect();
     let environment_at = session.len();
-    let today = from.now.strftime("%Y-%m-%d").to_string();
+    let today = from.now.to_zoned(TimeZone::system()).strftime("%Y-%m-%d").to_string();
     session.push(Block::text(environment(from, from.branch, &today)));
     session.extend(from.manner.iter().map(Block::text));
     session.extend(from.appended.map(str::trim).filter(|text| !text.is_empty()).map(Block::text));

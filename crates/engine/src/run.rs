@@ -31,7 +31,6 @@ pub struct Limits {
     pub max_rounds: Option<u32>,
     /// What they and agents that are sent out may read and write together, in tokens; past it no further request is
     /// made.
-    #[serde(default)]
     pub budget: Option<u64>,
 }
 

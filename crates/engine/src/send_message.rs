@@ -8,7 +8,7 @@ use mail::{Life, Post, SOCKET};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use tools::{Access, Output, Scope, Subject, Tool, Typed};
+use tools::{Access, Output, Scope, Tool, Typed};
 use transcript::tool_names;
 
 use crate::teammates::Teammates;
@@ -25,7 +25,6 @@ pub struct SendMessageInput {
     /// "reason"}, {"type": "plan_approval_response", "request_id", "approve", "feedback"}.
     pub message: Value,
     /// Five to ten words of it.
-    #[serde(default)]
     pub summary: Option<String>,
 }
 
@@ -37,7 +36,6 @@ pub struct PlainMessageInput {
     /// The text.
     pub message: String,
     /// Five to ten words of it.
-    #[serde(default)]
     pub summary: Option<String>,
 }
 
@@ -51,10 +49,6 @@ impl Typed for SendPlainly {
 
     fn access(&self, input: &PlainMessageInput) -> Access {
         access(&input.to)
-    }
-
-    fn subject(&self, _: &PlainMessageInput, _: &Scope) -> Subject {
-        Subject::Whole
     }
 
     fn run(&self, input: PlainMessageInput, scope: Scope) -> BoxFuture<'static, Output> {
@@ -93,10 +87,6 @@ impl Typed for SendMessage {
 
     fn access(&self, input: &SendMessageInput) -> Access {
         access(&input.to)
-    }
-
-    fn subject(&self, _: &SendMessageInput, _: &Scope) -> Subject {
-        Subject::Whole
     }
 
     fn run(&self, input: SendMessageInput, scope: Scope) -> BoxFuture<'static, Output> {

@@ -14,6 +14,8 @@ mod built_in;
 mod children;
 #[path = "it/claiming.rs"]
 mod claiming;
+#[path = "it/clearing.rs"]
+mod clearing;
 #[path = "it/compacting.rs"]
 mod compacting;
 #[path = "it/continuing.rs"]
@@ -32,6 +34,10 @@ mod dreaming;
 mod dreaming_badly;
 #[path = "it/dreaming_beside.rs"]
 mod dreaming_beside;
+#[path = "it/dreaming_gently.rs"]
+mod dreaming_gently;
+#[path = "it/dreaming_sources.rs"]
+mod dreaming_sources;
 #[path = "it/elsewhere.rs"]
 mod elsewhere;
 #[path = "it/embed.rs"]
@@ -60,6 +66,8 @@ mod knowing;
 mod learning;
 #[path = "it/learning_paid.rs"]
 mod learning_paid;
+#[path = "it/learning_turns.rs"]
+mod learning_turns;
 #[path = "it/ledger.rs"]
 mod ledger;
 #[path = "it/listing.rs"]

@@ -13,10 +13,9 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::effect::{self, Effect};
 use crate::error::Error;
-use crate::exact;
-use crate::put;
 use crate::root::{Entry, Root};
 use crate::stamp::{Snapshot, Stamp};
+use crate::{exact, put};
 
 /// The most symbolic links that are followed for one path, as in the kernel.
 const MOST_LINKS: usize = 40;
@@ -74,9 +73,9 @@ pub fn open(path: impl AsRef<Path>) -> Result<File, Error> {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     // Opening a device can have effects of its own, so what it is is asked before, and again of the opened file.
-    regular(path, &std::fs::metadata(path).map_err(failed)?)?;
+    put::regular(path, &std::fs::metadata(path).map_err(failed)?)?;
     let file = options.open(path).map_err(failed)?;
-    regular(path, &file.metadata().map_err(failed)?)?;
+    put::regular(path, &file.metadata().map_err(failed)?)?;
     Ok(file)
 }
 
@@ -182,14 +181,4 @@ pub fn real(path: impl AsRef<Path>) -> Result<PathBuf, Error> {
 
 fn parts(path: &Path) -> impl Iterator<Item = PathBuf> + '_ {
     path.components().filter(|part| *part != Component::CurDir).map(|part| PathBuf::from(part.as_os_str()))
-}
-
-fn regular(path: &Path, metadata: &std::fs::Metadata) -> Result<(), Error> {
-    if metadata.is_dir() {
-        Err(Error::IsDirectory { path: path.to_owned() })
-    } else if metadata.is_file() {
-        Ok(())
-    } else {
-        Err(Error::NotRegular { path: path.to_owned() })
-    }
 }

@@ -210,6 +210,16 @@ pub(crate) fn reading() -> OpenOptions {
     options
 }
 
+pub(crate) fn regular(path: &Path, metadata: &std::fs::Metadata) -> Result<(), Error> {
+    if metadata.is_dir() {
+        Err(Error::IsDirectory { path: path.to_owned() })
+    } else if metadata.is_file() {
+        Ok(())
+    } else {
+        Err(Error::NotRegular { path: path.to_owned() })
+    }
+}
+
 /// The content of an opened file of at most `limit` bytes.
 pub(crate) fn snapshot(path: &Path, file: &std::fs::File, limit: u64) -> Result<Snapshot, Error> {
     let failed = |error| Error::of(path, error);

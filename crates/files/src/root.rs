@@ -5,6 +5,7 @@
 //! atomically, with an explicit mode; directories made on the way are private (0700).
 
 use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
@@ -112,39 +113,24 @@ impl Root {
 
     /// The content of a file of at most `limit` bytes.
     pub fn read(&self, relative: impl AsRef<Path>, limit: u64) -> Result<Snapshot, Error> {
-        let relative = relative.as_ref();
-        let failed = |error| Error::of(&self.path.join(relative), error);
-        let path = || self.path.join(relative);
-        let file = self.dir.open_with(relative, &put::reading()).map_err(failed)?;
-        let metadata = file.metadata().map_err(failed)?;
-        if metadata.is_dir() {
-            return Err(Error::IsDirectory { path: path() });
-        }
-        if !metadata.is_file() {
-            return Err(Error::NotRegular { path: path() });
-        }
-        let too_large = |size| Error::TooLarge { path: path(), size, limit };
-        if metadata.len() > limit {
-            return Err(too_large(metadata.len()));
-        }
-        let bytes = put::bounded(&file, metadata.len(), limit).map_err(failed)?;
-        let bytes = bytes.ok_or_else(|| too_large(limit.saturating_add(1)))?;
-        let stamp = Stamp::of(&bytes, metadata.modified().ok().map(cap_std::time::SystemTime::into_std));
-        Ok(Snapshot { bytes, stamp })
+        let (file, _) = self.regular(relative.as_ref())?;
+        put::snapshot(&self.path.join(relative), &file, limit)
+    }
+
+    /// A file that is one, opened.
+    fn regular(&self, relative: &Path) -> Result<(File, Metadata), Error> {
+        let path = self.path.join(relative);
+        let file = self.dir.open_with(relative, &put::reading()).map_err(|error| Error::of(&path, error))?.into_std();
+        let metadata = file.metadata().map_err(|error| Error::of(&path, error))?;
+        put::regular(&path, &metadata)?;
+        Ok((file, metadata))
     }
 
     /// The first bytes of a file, at most `limit` of them, and what the file is.
     pub fn head(&self, relative: impl AsRef<Path>, limit: u64) -> Result<Head, Error> {
         let relative = relative.as_ref();
         let failed = |error| Error::of(&self.path.join(relative), error);
-        let mut file = self.dir.open_with(relative, &put::reading()).map_err(failed)?;
-        let metadata = file.metadata().map_err(failed)?;
-        if metadata.is_dir() {
-            return Err(Error::IsDirectory { path: self.path.join(relative) });
-        }
-        if !metadata.is_file() {
-            return Err(Error::NotRegular { path: self.path.join(relative) });
-        }
+        let (mut file, metadata) = self.regular(relative)?;
         let len = metadata.len();
         // One byte above the length, so that the read that fills it also finds the end.
         let room = usize::try_from(len.min(limit)).unwrap_or(0).saturating_add(1);
@@ -162,7 +148,7 @@ impl Root {
             }
         }
         bytes.truncate(filled.min(usize::try_from(limit).unwrap_or(usize::MAX)));
-        Ok(Head { bytes, len, modified: metadata.modified().ok().map(cap_std::time::SystemTime::into_std) })
+        Ok(Head { bytes, len, modified: metadata.modified().ok() })
     }
 
     /// Sets when a file was last written, for a copy that is to be as old as what it was made from.

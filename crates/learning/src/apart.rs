@@ -1,105 +1,97 @@
-//! What nothing is learnt from, whoever would learn: files and directories that the user excluded, sessions that were
-//! private for a while, and sessions that touched or worked in what is excluded.
+//! Sessions that nothing is learnt from, whoever would learn: those that were private for a while, and those that touched or
+//! worked in what the user excluded.
 //!
 //! A session is judged by its file alone, ours and Claude Code's alike, line by line. Agents that look through transcripts
-//! see nothing of one that is kept apart: neither its file nor what lies beside it. What agents touched that a session sent
-//! out, it has touched.
+//! see nothing of one that is kept apart: neither its file nor what lies beside it. What its subagents touched, it has
+//! touched.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use files::{Glance, Lines, Text};
 use parking_lot::Mutex;
 use serde_json::Value;
-use tools::permission::{Confined, Decision, Mode, Rules, Situation, Verdict, Wall, decide};
-use tools::sandbox::Leaves;
-use tools::{Access, Scope, Subject};
-use transcript::tool_names;
+use session::child::ChildMeta;
 
-/// Whether a directory, or a file in it, is excluded.
-pub(crate) fn is_excluded(excluded: &Rules, scope: &Scope, path: &str) -> bool {
-    let (named, real) = scope.place(path);
-    matches!(excluded.decide(tool_names::READ, &Subject::Path { named, real }), Verdict::Deny(_))
-}
-
-/// Whether a call touched what is excluded: by the path it names, or by one in its command. `directory` is where it ran.
-pub(crate) fn touches(excluded: &Rules, scope: &Scope, directory: &Path, input: &Value) -> bool {
-    if excluded.deny.is_empty() {
-        return false;
-    }
-    let from = |path: &str| match path.starts_with('~') {
-        true => path.to_owned(),
-        false => directory.join(path).to_string_lossy().into_owned(),
-    };
-    let mut paths = ["file_path", "notebook_path", "path"].iter().filter_map(|key| input[*key].as_str());
-    if paths.any(|path| is_excluded(excluded, scope, &from(path))) {
-        return true;
-    }
-    let Some(command) = input["command"].as_str() else { return false };
-    let situation = Situation {
-        mode: Mode::BypassPermissions,
-        rules: excluded,
-        directories: &scope.directories(),
-        directory,
-        home: scope.home(),
-        confined: Confined::No,
-        wall: Wall::None,
-        leaves: Leaves::No,
-    };
-    let judged = decide(&situation, Access::Changes, tool_names::BASH, &Subject::Command(command.to_owned()));
-    matches!(judged, Decision::Deny { .. })
-}
+use crate::exclusions::Exclusions;
 
 /// The sessions that are kept apart, found out one by one as they are asked for.
 pub(crate) struct Apart {
     /// Where sessions lie, links followed.
     folders: Vec<PathBuf>,
-    excluded: Rules,
-    scope: Scope,
+    exclusions: Exclusions,
+    /// The project's directory: where lines without a directory of their own were written.
+    project: PathBuf,
     known: Mutex<HashMap<PathBuf, (Glance, bool)>>,
 }
 
 impl Apart {
-    pub(crate) fn new(folders: Vec<PathBuf>, excluded: Rules, scope: Scope) -> Self {
-        Self { folders, excluded, scope, known: Mutex::default() }
+    pub(crate) fn new(folders: Vec<PathBuf>, exclusions: Exclusions, project: PathBuf) -> Self {
+        Self { folders, exclusions, project, known: Mutex::default() }
+    }
+
+    /// What is excluded.
+    pub(crate) fn exclusions(&self) -> &Exclusions {
+        &self.exclusions
     }
 
     /// Whether a file is a session that is kept apart, or lies beside one.
     pub(crate) fn has(&self, path: &Path) -> bool {
         let Some(session) = self.folders.iter().find_map(|folder| session(folder, path)) else { return false };
-        let Some(glance) = files::glance(&session) else { return false };
-        let mut known = self.known.lock();
-        match known.get(&session) {
-            Some((seen, apart)) if *seen == glance => *apart,
-            _ => {
-                // What cannot be read says nothing of itself.
-                let apart = self.is_apart(&session).unwrap_or(true) || self.sent_out_to_it(&session);
-                known.insert(session, (glance, apart));
-                apart
-            }
-        }
+        let judge = || self.is_apart(&session).unwrap_or(true) || self.subagents_touched(&session, |_| true);
+        self.judged(&session, judge)
     }
 
-    /// Whether an agent that a session sent out touched what is excluded.
-    pub(crate) fn sent_out_to_it(&self, session: &Path) -> bool {
-        if self.excluded.deny.is_empty() {
+    /// Whether a subagent touched what is excluded that was sent out by one of these calls, or by one of its own subagents.
+    pub(crate) fn sent_out_to_it(&self, session: &Path, calls: &HashSet<&str>) -> bool {
+        self.subagents_touched(session, |meta| meta.tool_use_id.as_deref().is_some_and(|call| calls.contains(call)))
+    }
+
+    fn subagents_touched(&self, session: &Path, counts: impl Fn(&ChildMeta) -> bool) -> bool {
+        if self.exclusions.is_empty() {
             return false;
         }
-        let folder = session::child::children_of(session);
-        let mut children = files::list(&folder).unwrap_or_default().into_iter().map(|entry| folder.join(entry.name));
-        children.any(|child| child.extension().is_some_and(|it| it == "jsonl") && self.is_apart(&child).unwrap_or(true))
+        let all: Vec<(String, ChildMeta, PathBuf)> = session::past::past(session)
+            .into_iter()
+            .map(|child| (child.id, ChildMeta::read(&child.file), child.file))
+            .collect();
+        let mut meant: HashSet<&str> = all.iter().filter(|(_, meta, _)| counts(meta)).map(|(id, ..)| &**id).collect();
+        loop {
+            let below = |meta: &ChildMeta| meta.parent_agent_id.as_deref().is_some_and(|parent| meant.contains(parent));
+            let new = all.iter().filter(|(id, meta, _)| !meant.contains(&**id) && below(meta));
+            let more: Vec<&str> = new.map(|(id, ..)| &**id).collect();
+            if more.is_empty() {
+                break;
+            }
+            meant.extend(more);
+        }
+        let mut children = all.iter().filter(|(id, ..)| meant.contains(&**id));
+        children.any(|(_, _, path)| self.judged(path, || self.is_apart(path).unwrap_or(true)))
+    }
+
+    /// What was found out about a file, unless it has changed since. What cannot be read says nothing of itself.
+    fn judged(&self, file: &Path, judge: impl FnOnce() -> bool) -> bool {
+        let Some(glance) = files::glance(file) else { return false };
+        if let Some((seen, apart)) = self.known.lock().get(file)
+            && *seen == glance
+        {
+            return *apart;
+        }
+        let apart = judge();
+        self.known.lock().insert(file.to_owned(), (glance, apart));
+        apart
     }
 
     fn is_apart(&self, session: &Path) -> Result<bool, files::Error> {
         let mut lines = Lines::open(session)?;
         while let Some(line) = lines.next()? {
             let Text::Whole(text) = line.text else { continue };
-            let looks = !self.excluded.deny.is_empty() || memchr::memmem::find(text, b"\"private\"").is_some();
+            let looks = !self.exclusions.is_empty() || memchr::memmem::find(text, b"\"private\"").is_some();
             let Some(line) = looks.then(|| serde_json::from_slice::<Value>(text).ok()).flatten() else { continue };
             if line["type"] == "meta" && line["meta"]["kind"] == "private" && line["meta"]["on"] == true {
                 return Ok(true);
             }
-            if !self.excluded.deny.is_empty() && self.is_line_excluded(&line) {
+            if !self.exclusions.is_empty() && self.is_line_excluded(&line) {
                 return Ok(true);
             }
         }
@@ -107,16 +99,29 @@ impl Apart {
     }
 
     fn is_line_excluded(&self, line: &Value) -> bool {
-        let project = self.scope.project().to_owned();
         let worked = line["cwd"].as_str().map(PathBuf::from).filter(|path| path.is_absolute());
-        let any = worked.as_ref().map(|worked| worked.join("any").to_string_lossy().into_owned());
-        if any.is_some_and(|any| is_excluded(&self.excluded, &self.scope, &any)) {
+        if worked.as_ref().is_some_and(|worked| self.exclusions.holds(worked)) {
             return true;
         }
-        let directory = worked.unwrap_or(project);
-        let blocks = line["message"]["content"].as_array().into_iter().flatten();
-        let mut calls = blocks.filter(|block| block["type"] == "tool_use");
-        calls.any(|call| touches(&self.excluded, &self.scope, &directory, &call["input"]))
+        let directory = worked.as_deref().unwrap_or(&self.project);
+        let content = &line["message"]["content"];
+        let is_result = |block: &Value| block["type"] == "tool_result";
+        let mut blocks = content.as_array().into_iter().flatten();
+        blocks.any(|block| {
+            block["type"] == "tool_use" && self.exclusions.touched_by(&block["input"], directory)
+                || is_result(block) && self.exclusions.shown_in(&text_of(&block["content"]), directory)
+        })
+    }
+}
+
+/// The text of a result: plain, or in blocks.
+fn text_of(content: &Value) -> String {
+    match content.as_str() {
+        Some(text) => text.to_owned(),
+        None => {
+            let texts = content.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
     }
 }
 

@@ -1,78 +1,70 @@
-//! Learning: after a turn, a fork of the conversation writes down what a later session should know.
+//! Learning: after turns, an agent writes down what a later session should know.
 //!
 //! It runs beside the conversation and never holds it up: one run at a time, and while one runs only the newest request
-//! waits. It stays within a share of what the session costs; what had to wait for that, or for its number of turns, is
-//! learnt when the session ends. The log holds how far learning came. Nothing is learnt from turns in which the main agent
-//! saved memories itself, from private ones, or from those that touched what is excluded.
+//! waits. It stays within a share of what the session costs; what had to wait for that is learnt with a later turn, or by a
+//! later session. The log says of each turn whether it is covered ([`turns`]); a session that leaves some stays in a
+//! [`queue`] that every session looks at.
 //!
-//! Failures are told as events and recorded; the next run begins where the last one that succeeded ended.
+//! The agent gets what was said in the new turns and the two before, and no more. Where the conversation is short and the
+//! provider still has it, a fork of it is cheaper; then nothing in it may have been private, excluded or summarised.
+//! Nothing is learnt from turns in which the main agent saved memories itself, from private ones, or from those that
+//! touched what is excluded. Failures are told as events; a turn is tried again, and left to the user after three runs in
+//! which the model came to no end.
 
+mod author;
+mod job;
 mod left;
-mod span;
+pub(crate) mod note;
+mod queue;
+pub(crate) mod render;
+mod turns;
 mod work;
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use context::worth::Rates;
+use jiff::tz::TimeZone;
 use parking_lot::Mutex;
 use provider::Model;
 use session::Session;
-use settings::{Gate, Learning};
+use settings::Learning;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tools::permission::Rules;
 use tools::{Scope, Tool};
-use transcript::{Block, Id, Request, tool_names};
+use transcript::line::{Body, Line, Source};
+use transcript::mark::Ttl;
+use transcript::view::Stands;
+use transcript::{Id, Log, Request, tool_names};
 
-use crate::apart::{self, Apart};
 use crate::ledger::Ledger;
-use span::{Note, Span, is_private, learns, span, texts};
-use work::{Job, Tools};
+use job::Job;
+use note::Note;
+use queue::{Claim, Queue};
+use turns::{Turn, Turns};
+use work::Learner;
 
-pub use span::{Since, learnt};
-pub use work::KIND;
-pub use work::Outcome;
+pub use author::{ConversationAuthor, conversation_author};
+pub use work::{Failure, FailureKind, KIND, Outcome};
 
 /// At the end of a session, so long is waited for what is being learnt.
 pub const CLOSING: Duration = Duration::from_secs(60);
 /// A run that is stopped has so long to write down what it used.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// A run that saves something has two rounds: one that writes, and one that ends.
-const USUAL_ROUNDS: f64 = 2.0;
+/// How many rounds a run has: most save nothing, and are over after one.
+const USUAL_ROUNDS: f64 = 1.4;
 /// What it is expected to write, in tokens.
-const USUAL_OUTPUT: f64 = 400.0;
-/// What its own words have, in tokens.
-const USUAL_WORDS: f64 = 1_500.0;
-
-/// Why nothing is learnt from these turns, whatever was said in them.
-fn passed_over(learning: &Learning, session: &Path, new: &Span, scope: &Scope, memory: &Path) -> Option<String> {
-    let memory = files::real(memory).unwrap_or_else(|_| memory.to_owned());
-    let mut written =
-        new.calls.iter().filter(|(tool, _)| matches!(tool.as_str(), tool_names::WRITE | tool_names::EDIT));
-    let place = |input: &serde_json::Value| Some(scope.place(input["file_path"].as_str()?).1);
-    if written.any(|(_, input)| place(input).is_some_and(|real| real.starts_with(&memory))) {
-        return Some("memories were saved in the conversation itself".to_owned());
-    }
-    let inside = scope.project().join("any").to_string_lossy().into_owned();
-    let mut inputs = new.calls.iter().map(|(_, input)| input);
-    let excluded = &learning.excluded;
-    if apart::is_excluded(excluded, scope, &inside)
-        || inputs.any(|input| apart::touches(excluded, scope, &scope.directory(), input))
-        || Apart::new(Vec::new(), excluded.clone(), scope.clone()).sent_out_to_it(session)
-    {
-        return Some("it touched what nothing is learnt from".to_owned());
-    }
-    (!looks_worth_it(learning, new)).then(|| "nothing in it looked worth it".to_owned())
-}
-
-/// Whether a model is to be asked about these turns.
-fn looks_worth_it(learning: &Learning, new: &Span) -> bool {
-    let mut said = new.said.iter().filter_map(Block::as_text);
-    learning.gate == Gate::Open || said.any(|text| memory::extract::signals(&text))
-}
+const USUAL_OUTPUT: f64 = 300.0;
+/// What its own words have where the rules for memory were given before, in tokens.
+const WORDS_OF_FORK: f64 = 1_500.0;
+/// What they have with the rules, the tools and the memories that are shown.
+const WORDS_ALONE: f64 = 5_000.0;
+/// Characters that are a token, of what was said.
+const CHARACTERS_PER_TOKEN: f64 = 4.0;
 
 /// Hears what came of a run.
 pub type Heard = Arc<dyn Fn(&Outcome) + Send + Sync>;
@@ -97,6 +89,8 @@ pub struct LearningSource<'a> {
     pub ledger: &'a Arc<Ledger>,
     /// What the model costs.
     pub rates: Rates,
+    /// How long the provider keeps what was sent.
+    pub ttl: Ttl,
     /// Where the memories are.
     pub memory: &'a Path,
     /// Hears what came of a run.
@@ -106,6 +100,8 @@ pub struct LearningSource<'a> {
 /// Why a session would learn now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Occasion {
+    /// A turn begins: what other sessions left can be looked at beside it.
+    Begins,
     /// A turn has ended.
     Turn,
     /// The session ends.
@@ -115,12 +111,13 @@ pub enum Occasion {
 /// The learning of one session.
 pub struct Extraction {
     learning: Learning,
+    turns: Turns,
     shared: Arc<Shared>,
+    /// The right to learn from this session.
+    claim: Option<Arc<Claim>>,
     /// The work under way.
     task: Option<AbortOnDropHandle<()>>,
     cancel: CancellationToken,
-    /// Whether earlier sessions were looked at.
-    looked_back: bool,
 }
 
 /// What the work shares with the session.
@@ -133,20 +130,25 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// The cursor, as soon as it is known.
-    cursor: Option<Id>,
-    /// What the run under way covers.
-    running: Option<Id>,
+    /// Turns of this session that the run under way is about, or that are covered and not in the log yet.
+    taken: HashSet<Id>,
     /// The newest request, while another runs.
     waiting: Option<Job>,
-    /// What is over and not in the log yet.
+    /// Runs that are over and not in the log yet.
     ended: Vec<Outcome>,
+    /// Lines for this session's log.
+    notes: Vec<Note>,
+    /// Turns of this session whose newest run failed: they are tried again with a later turn.
+    failed: HashSet<Id>,
+    /// Whether the queue holds nothing that could be taken.
+    queue_is_empty: bool,
 }
 
 impl Extraction {
     /// Learns in this way.
     pub fn new(learning: Learning) -> Self {
-        Self { learning, shared: Arc::default(), task: None, cancel: CancellationToken::new(), looked_back: false }
+        let (turns, shared, cancel) = (Turns::default(), Arc::default(), CancellationToken::new());
+        Self { learning, turns, shared, claim: None, task: None, cancel }
     }
 
     /// How it learns.
@@ -160,19 +162,29 @@ impl Extraction {
     }
 
     /// The line that says that a session learns, where it is not there yet.
-    pub fn begins(&self, session: &Session) -> Option<serde_json::Value> {
-        (!learns(session.log())).then(|| serde_json::to_value(Note::Learns).unwrap_or_default())
+    pub fn begins(&mut self, session: &Session) -> Option<serde_json::Value> {
+        self.turns.follow(session.log());
+        (!self.turns.learns()).then(|| Note::Learns.value())
     }
 
     /// Whether something is under way, or was not learnt from yet.
     pub fn has_left(&self, session: &Session) -> bool {
-        let cursor = self.shared.state.lock().cursor.clone();
-        self.is_busy() || span(session.log(), cursor.as_ref()).is_some_and(|new| new.turns > 0)
+        self.is_busy() || !self.left(session).is_empty()
     }
 
-    /// Takes what is over and not in the log yet.
-    pub fn take_ended(&self) -> Vec<Outcome> {
-        std::mem::take(&mut self.shared.state.lock().ended)
+    /// The turns of a session that wait to be learnt from.
+    fn left(&self, session: &Session) -> Vec<Turn> {
+        let mut turns = self.turns.clone();
+        turns.follow(session.log());
+        let taken = self.shared.state.lock().taken.clone();
+        turns.waiting(session.log()).into_iter().filter(|turn| !taken.contains(&turn.id)).collect()
+    }
+
+    /// Takes runs that are over and not in the log yet, and lines for the log of this session.
+    pub fn take_ended(&self) -> (Vec<Outcome>, Vec<serde_json::Value>) {
+        let mut state = self.shared.state.lock();
+        let notes = std::mem::take(&mut state.notes);
+        (std::mem::take(&mut state.ended), notes.iter().map(Note::value).collect())
     }
 
     /// Whether work is under way.
@@ -189,6 +201,15 @@ impl Extraction {
         self.shared.busy.send_replace(false);
     }
 
+    /// The session is over. Where nothing is left in it, it leaves the queue; another session may take the rest.
+    pub fn leave(&mut self, session: &Session) {
+        self.turns.follow(session.log());
+        let is_done = self.turns.waiting(session.log()).is_empty();
+        if let Some(claim) = self.claim.take().filter(|_| is_done).and_then(Arc::into_inner) {
+            claim.done();
+        }
+    }
+
     /// Waits until nothing is under way any more, or time is over, or `stop` says so.
     pub async fn wait(&mut self, patience: Duration, stop: &CancellationToken) {
         let mut busy = self.shared.busy.subscribe();
@@ -198,63 +219,94 @@ impl Extraction {
         }
     }
 
-    /// Learns from what is new, if that is due. What no run is needed for is returned, to be written down.
-    pub fn learn(&mut self, on: &LearningSource<'_>, occasion: Occasion) -> Option<Passed> {
-        let log = on.session.log();
-        let cursor = self.shared.state.lock().cursor.clone();
-        let new = span(log, cursor.as_ref()).filter(|new| new.turns > 0)?;
-        let covers = new.covers()?.clone();
-        if let Some(why) = passed_over(&self.learning, on.session.path(), &new, on.scope, on.memory) {
-            self.shared.state.lock().cursor = Some(covers.clone());
-            return Some(Passed { covers, why });
-        }
-        let due = occasion == Occasion::End || new.turns >= self.learning.every && self.can_pay(on);
-        if !due || !can_write(on.session) || on.ledger.allows(KIND).is_err() {
-            return None;
-        }
-        let parent = (on.parent)()?;
-        let session = on.session.id().to_owned();
-        let job = Job { session, own: true, parent, messages: new.messages, all: new.all, texts: texts(log) };
+    /// Learns from what is new, if that is due, and from what other sessions left.
+    pub fn learn(&mut self, on: &LearningSource<'_>, occasion: Occasion) {
+        self.turns.follow(on.session.log());
+        let job = self.next_job(on, occasion);
         if self.is_busy() {
-            let running = self.shared.state.lock().running.clone();
-            let beyond = span(log, running.as_ref().or(cursor.as_ref()));
-            // What is passed over is looked at again when it is known how far the run under way came.
-            if beyond.is_some_and(|beyond| looks_worth_it(&self.learning, &beyond)) {
-                self.shared.state.lock().waiting = Some(job);
+            if job.is_some() {
+                self.shared.state.lock().waiting = job;
             }
-            return None;
+            return;
         }
-        let tools = self.tools(on);
-        let left = (!std::mem::replace(&mut self.looked_back, true)).then(|| on.session.id().to_owned());
-        self.start(tools, job, left, on.heard.clone());
-        None
+        self.shared.state.lock().taken.extend(job.iter().flat_map(Job::ids));
+        if job.is_some() || occasion != Occasion::End && !self.shared.state.lock().queue_is_empty {
+            self.start(self.learner(on), on, job);
+        }
     }
 
-    fn start(&mut self, tools: Tools, job: Job, left: Option<String>, heard: Heard) {
-        let (shared, cancel, learning) = (self.shared.clone(), self.cancel.clone(), self.learning.clone());
+    /// The run that is due about this session.
+    fn next_job(&mut self, on: &LearningSource<'_>, occasion: Occasion) -> Option<Job> {
+        let new = self.left(on.session);
+        if new.is_empty() || occasion == Occasion::Begins || !self.claims(on) {
+            return None;
+        }
+        let (log, session) = (on.session.log(), on.session);
+        let has_new = !new.iter().all(|turn| self.shared.state.lock().failed.contains(&turn.id));
+        let due = has_new && (occasion == Occasion::End || new.len() >= self.learning.every as usize);
+        if !due || !can_write(on.tools) || on.ledger.allows(KIND).is_err() {
+            return None;
+        }
+        let zone = TimeZone::system();
+        let place = (session.id(), session.path());
+        let mut job = Job::new(place, session.directory(), log, &self.turns, &new, &zone)?;
+        let (alone, fork) = (cost_alone(&job, &on.rates), self.cost_of_fork(on, &new));
+        if occasion == Occasion::Turn && !self.can_pay(on, fork.map_or(alone, |fork| fork.min(alone))) {
+            return None;
+        }
+        if fork.is_some_and(|fork| fork < alone) && job.turns.len() == new.len() {
+            job.fork = (on.parent)();
+        }
+        Some(job)
+    }
+
+    /// Enters the session into the queue, and takes in what others have learnt from it meanwhile. Says whether this process
+    /// may learn from it.
+    fn claims(&mut self, on: &LearningSource<'_>) -> bool {
+        if self.claim.as_ref().is_some_and(|claim| claim.holds()) {
+            return true;
+        }
+        let queue = queue(&self.learning, on.memory);
+        let Ok(Some(claim)) = queue.enter(on.session.id(), on.session.path(), on.session.directory()) else {
+            return false; // it is tried again with the next turn
+        };
+        let notes = claim.notes();
+        let is_first = notes.is_empty();
+        let mut state = self.shared.state.lock();
+        for note in notes {
+            if let Note::Extracted { turns, .. } = &note {
+                state.taken.extend(turns.iter().cloned());
+            }
+            state.notes.push(note);
+        }
+        self.claim = Some(Arc::new(claim));
+        is_first // otherwise what is left has to be found anew
+    }
+
+    fn start(&mut self, learner: Learner, on: &LearningSource<'_>, job: Option<Job>) {
+        let (shared, cancel, heard) = (self.shared.clone(), self.cancel.clone(), on.heard.clone());
+        let (queue, current) = (queue(&self.learning, on.memory), on.session.id().to_owned());
+        // The right to learn lasts for as long as somebody does.
+        let claim = self.claim.clone();
         shared.busy.send_replace(true);
         let work = async move {
-            let mut next = Some(job);
+            let _claim = claim;
+            let mut next = job;
             while let Some(job) = next.take() {
-                shared.run(&tools, job, &heard, &cancel).await;
+                shared.run(&learner, job, &heard, &cancel).await;
                 next = shared.next();
             }
-            if let Some(current) = left {
-                for left in left::over(&tools, learning, current).await {
-                    shared.run(&tools, left.job, &heard, &cancel).await;
-                    left.file.covered(&tools, &shared);
-                    while let Some(job) = shared.next() {
-                        shared.run(&tools, job, &heard, &cancel).await;
-                    }
-                }
+            shared.take_from(&queue, &current, &learner, &heard, &cancel).await;
+            while let Some(job) = shared.next() {
+                shared.run(&learner, job, &heard, &cancel).await;
             }
             shared.busy.send_replace(false);
         };
         self.task = Some(AbortOnDropHandle::new(tokio::spawn(work)));
     }
 
-    fn tools(&self, on: &LearningSource<'_>) -> Tools {
-        Tools {
+    fn learner(&self, on: &LearningSource<'_>) -> Learner {
+        Learner {
             model: on.model.clone(),
             name: on.name.to_owned(),
             tools: on.tools.to_vec(),
@@ -264,35 +316,65 @@ impl Extraction {
             memory: on.memory.to_owned(),
             team: self.learning.team.clone(),
             excluded: self.learning.excluded.clone(),
+            gate: self.learning.gate,
             indexing: self.learning.indexing,
             ledger: on.ledger.clone(),
             world: on.session.world().clone(),
+            zone: TimeZone::system(),
         }
     }
 
+    /// What a fork of the conversation would cost; none where it would show what may not be shown, or the provider has
+    /// forgotten it.
+    fn cost_of_fork(&self, on: &LearningSource<'_>, new: &[Turn]) -> Option<f64> {
+        let view = on.session.log().view();
+        let is_summary = |stands: Stands| matches!(stands, Stands::Covered(_));
+        let may_be_shown = self.turns.all_usable()
+            && self.learning.excluded.deny.is_empty()
+            && self.turns.last().map(|turn| &turn.id) == new.last().map(|turn| &turn.id)
+            && !view.visible().any(|entry| is_summary(entry.stands()))
+            && !on.session.log().lines().iter().any(|line| Note::of(line) == Some(Note::Continued));
+        let can_write =
+            view.prologue().is_some_and(|known| known.tools.iter().any(|tool| tool.name == tool_names::WRITE));
+        let is_warm = on.session.idle() < on.ttl.duration();
+        let tokens = view.tally().count() as f64;
+        let Rates { read, write, output } = on.rates;
+        let cost = tokens * read * USUAL_ROUNDS + WORDS_OF_FORK * write + USUAL_OUTPUT * output;
+        (may_be_shown && can_write && is_warm).then_some(cost)
+    }
+
     /// Whether a run stays within its share of what the session has cost otherwise.
-    fn can_pay(&self, on: &LearningSource<'_>) -> bool {
+    fn can_pay(&self, on: &LearningSource<'_>, next: f64) -> bool {
         let Some(share) = self.learning.share else { return true };
-        let rates = &on.rates;
         let state = on.session.state();
-        let spent = rates.cost(&state.used_by_extract);
-        let others = rates.cost(&state.used) - spent;
-        let tokens = on.session.log().view().tally().count() as f64;
-        let next = tokens * rates.read * USUAL_ROUNDS + USUAL_WORDS * rates.write + USUAL_OUTPUT * rates.output;
+        let spent = on.rates.cost(&state.used_by_extract);
+        let others = on.rates.cost(&state.used) - spent;
         spent + next <= others * share
     }
 }
 
+/// What a run about what was said alone costs.
+fn cost_alone(job: &Job, rates: &Rates) -> f64 {
+    let tokens = WORDS_ALONE + job.characters() as f64 / CHARACTERS_PER_TOKEN;
+    tokens * (rates.write + rates.read * (USUAL_ROUNDS - 1.0)) + USUAL_OUTPUT * rates.output
+}
+
 impl Shared {
-    /// Runs a job, and tells of it.
-    async fn run(&self, tools: &Tools, job: Job, heard: &Heard, cancel: &CancellationToken) {
-        let own = job.own;
-        self.state.lock().running = job.messages.last().filter(|_| own).cloned();
-        let outcome = tools.run(job, cancel.clone()).await;
-        let mut state = self.state.lock();
-        if outcome.failed.is_none() && own {
-            state.cursor.clone_from(&outcome.covers);
+    /// Runs a job of this session, as far as anything may be learnt from its turns, and tells of it.
+    async fn run(&self, learner: &Learner, job: Job, heard: &Heard, cancel: &CancellationToken) {
+        self.state.lock().taken.extend(job.ids());
+        let Some((job, notes)) = judged(learner, job).await else { return };
+        self.state.lock().notes.extend(notes);
+        if job.turns.is_empty() {
+            return;
         }
+        let outcome = learner.run(job, cancel.clone()).await;
+        let mut state = self.state.lock();
+        if outcome.failed.is_some() {
+            state.taken.retain(|turn| !outcome.turns.contains(turn));
+            state.failed.extend(outcome.turns.iter().cloned());
+        }
+        state.notes.extend(outcome.note());
         state.ended.push(outcome.clone());
         drop(state);
         heard(&outcome);
@@ -301,34 +383,54 @@ impl Shared {
     /// The request that waits, about what is new by now.
     fn next(&self) -> Option<Job> {
         let mut state = self.state.lock();
-        let mut job = state.waiting.take()?;
-        let known = state.cursor.as_ref().and_then(|cursor| job.messages.iter().position(|line| line == cursor));
-        job.messages.drain(..known.map_or(0, |at| at + 1));
-        (!job.messages.is_empty()).then_some(job)
+        let job = state.waiting.take()?;
+        job.without(&state.taken)
     }
 }
 
-/// What no run was needed for.
-pub struct Passed {
-    covers: Id,
-    why: String,
+/// A job without the turns that nothing is learnt from, and the lines that say so.
+async fn judged(learner: &Learner, mut job: Job) -> Option<(Job, Vec<Note>)> {
+    let learner = learner.clone();
+    let judge = move || {
+        let notes = learner.judge(&mut job);
+        (job, notes)
+    };
+    tokio::task::spawn_blocking(judge).await.ok()
 }
 
-impl Passed {
-    /// The line for it.
-    pub fn note(self) -> serde_json::Value {
-        let note = Note::Extracted { covers: self.covers, saved: Vec::new(), run: None, skipped: Some(self.why) };
-        serde_json::to_value(note).unwrap_or_default()
-    }
+/// The queue of a memory directory.
+fn queue(learning: &Learning, memory: &Path) -> Queue {
+    Queue::at(learning.home.learning(memory))
 }
 
-impl Outcome {
-    /// The line for it: how far learning came. None where it failed.
-    pub fn note(&self) -> Option<serde_json::Value> {
-        let (covers, saved, run) = (self.covers.clone()?, self.tally.saved.clone(), self.run.clone());
-        let note = Note::Extracted { covers, saved, run, skipped: None };
-        self.failed.is_none().then(|| serde_json::to_value(note).unwrap_or_default())
-    }
+/// Without Write there is nothing it could do.
+fn can_write(tools: &[Arc<dyn Tool>]) -> bool {
+    tools.iter().any(|tool| tool.name() == tool_names::WRITE)
+}
+
+/// From where on memories are looked for that were saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Since {
+    /// From the beginning.
+    Beginning,
+    /// From what the user said last.
+    Said,
+}
+
+/// Memories that were saved in the session itself: the run their changes are kept under and their paths, the oldest first.
+/// With `Since::Said`, only those that the model was not told of, since the user has said nothing after them.
+pub fn learnt(log: &Log, since: Since) -> Vec<(String, Vec<String>)> {
+    let is_said = |line: &Line| matches!(line.body, Body::User { source: Source::Said, .. });
+    let from = log.lines().iter().rposition(|line| match since {
+        Since::Said => is_said(line) || Note::of(line) == Some(Note::Continued),
+        Since::Beginning => Note::of(line) == Some(Note::Continued),
+    });
+    let notes = log.lines().iter().skip(from.map_or(0, |at| at + 1)).filter_map(Note::of);
+    let saved = notes.filter_map(|note| match note {
+        Note::Extracted { saved, run: Some(run), .. } if !saved.is_empty() => Some((run, saved)),
+        _ => None,
+    });
+    saved.collect()
 }
 
 /// Memories that were saved in a session by learning, the newest first: the run their changes are kept under, and where each
@@ -340,16 +442,10 @@ pub fn saved(session: &Session) -> Vec<(String, String)> {
 
 /// Whether nothing is learnt from a session now.
 pub fn private(session: &Session) -> bool {
-    is_private(session.log())
+    Turns::of(session.log()).is_private()
 }
 
 /// From here on nothing is learnt from a session, or again.
 pub fn set_private(session: &mut Session, on: bool) -> Result<(), session::Error> {
-    session.note(&serde_json::to_value(Note::Private { on }).unwrap_or_default())
-}
-
-/// Without Write there is nothing it could do.
-fn can_write(session: &Session) -> bool {
-    let prologue = session.log().view().prologue();
-    prologue.is_some_and(|known| known.tools.iter().any(|tool| tool.name == tool_names::WRITE))
+    session.note(&Note::Private { on }.value())
 }

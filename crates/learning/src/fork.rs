@@ -104,6 +104,8 @@ pub struct Forked {
     pub first: Usage,
     /// How many requests it made.
     pub rounds: u32,
+    /// Why it was ended before it came to its end by itself.
+    pub unfinished: Option<&'static str>,
 }
 
 /// Why a fork came to nothing.
@@ -176,8 +178,7 @@ impl Fork {
             extends(&self.parent, &request)?;
             self.ledger.allows(self.kind)?;
             rounds += 1;
-            let events = self.model.stream(request.clone());
-            let events = self.ledger.count(self.kind, Some(&self.parent.prologue.model), events);
+            let events = self.ledger.ask(self.kind, &self.model, request.clone());
             let reply = reply(events, self.most_output, cut).await?;
             *used += reply.usage;
             *used += std::mem::take(cut);
@@ -192,11 +193,18 @@ impl Fork {
                 _ => all_ran,
             };
             let spent = self.budget.is_some_and(|budget| used.total() >= budget);
-            if done || spent || rounds >= self.rounds || reply.stop == StopReason::MaxTokens {
+            let unfinished = match () {
+                () if reply.stop == StopReason::MaxTokens => Some("its answer was cut off"),
+                () if done => None,
+                () if spent => Some("it had used up its tokens"),
+                () if rounds >= self.rounds => Some("it had no end after its last round"),
+                () => Some(""),
+            };
+            if unfinished != Some("") {
                 // A provider that compacts by itself answers with a summary.
                 let text = |block: &Block| block.as_text().or_else(|| block.compaction());
                 let texts: Vec<String> = reply.blocks.iter().filter_map(text).collect();
-                return Ok(Forked { text: texts.join("\n"), first, rounds });
+                return Ok(Forked { text: texts.join("\n"), first, rounds, unfinished });
             }
             request.messages.push(Message { role: Role::Assistant, blocks: reply.blocks });
             request.messages.push(Message { role: Role::User, blocks: results });

@@ -17,15 +17,15 @@ use std::sync::Arc;
 
 use files::Root;
 use jiff::civil::Date;
-use memory::index;
 use memory::instructions::{Instructions, Loaded, Note, Reason, Sources, What, first_message, nested};
 use memory::rank::Doing;
-use memory::remember::Origin;
 use memory::secrets::{self, Remarks};
 use memory::shelf::{Scope as Whose, Shelf};
+use memory::spoken::Register;
 use memory::store::Indexing;
+use memory::{age, index};
 use provider::Model;
-use session::{Beside, Session, World};
+use session::{Beside, Home, Session, World};
 use settings::trust::Trust;
 use tools::{EditInput, Scope, texts_put_in};
 use transcript::{Injected, Purpose};
@@ -35,7 +35,7 @@ use outside::Outside;
 use recall::Recall;
 
 pub use daily::Daily;
-pub use recall::{Authors, Recalling};
+pub use recall::{Authors, Recalling, Spoken};
 pub use selector::Selector;
 
 /// Instruction files and memory of one session.
@@ -117,7 +117,8 @@ impl Knowledge {
         selector: Option<Selector>,
         session: &Session,
     ) -> Self {
-        let shelf = memory_directory.and_then(|directory| shelf(directory, &sources.working_directory));
+        let home = Home::at(&sources.config_home);
+        let shelf = memory_directory.and_then(|directory| shelf(directory, &sources.working_directory, &home));
         let mut knowledge = Self {
             instructions: Instructions::load(sources, Reason::SessionStart),
             attached: HashSet::new(),
@@ -170,6 +171,16 @@ impl Knowledge {
         self
     }
 
+    /// Names the directory of the user's memories that hold in every project.
+    #[must_use]
+    pub fn with_user_memories(mut self, directory: &Path) -> Self {
+        if let Ok(root) = Root::open(directory) {
+            let home = Home::at(&self.instructions.sources().config_home);
+            self.recall.with_user(Shelf::new(root, Whose::User).with_register(register(directory, &home)));
+        }
+        self
+    }
+
     /// Says whether the index is kept.
     #[must_use]
     pub fn with_indexing(mut self, indexing: Indexing) -> Self {
@@ -194,8 +205,9 @@ impl Knowledge {
     /// Does as the settings say from now on. What the model was shown of memory and instructions stays where it is.
     pub fn follow(&mut self, said: Recollection, model: &Arc<dyn Model>, ledger: &Arc<Ledger>) {
         if said.directory.as_deref() != self.memory_directory() {
-            let tree = self.instructions.working_directory().to_owned();
-            let shelf = said.directory.as_deref().and_then(|directory| shelf(directory, &tree));
+            let sources = self.instructions.sources();
+            let (tree, home) = (sources.working_directory.clone(), Home::at(&sources.config_home));
+            let shelf = said.directory.as_deref().and_then(|directory| shelf(directory, &tree, &home));
             self.recall.turn_to(shelf);
         }
         self.instructions.follow(said.excludes, said.indexes);
@@ -220,14 +232,20 @@ impl Knowledge {
         &self.instructions
     }
 
+    /// Whether the index is kept.
+    pub fn indexing(&self) -> Indexing {
+        self.recall.indexing
+    }
+
     /// Where memories lie, if memory is on.
     pub fn memory_directory(&self) -> Option<&Path> {
         self.recall.directory()
     }
 
-    /// Whether a path lies in the memory directory.
+    /// Whether a path lies in a memory directory.
     pub fn is_memory(&self, path: &Path) -> bool {
-        self.memory_directory().is_some_and(|directory| path.starts_with(directory))
+        let places = [self.memory_directory(), self.recall.user_directory()];
+        places.into_iter().flatten().any(|directory| path.starts_with(directory))
     }
 
     /// Whether a path is an instruction file that was loaded.
@@ -339,10 +357,8 @@ impl Knowledge {
         Some((loaded, Attached { text, beside }))
     }
 
-    /// The model wrote a memory or an index: which limits of the index it passes now, for the model to read. The index is
-    /// brought into step when the turn ends, after the model had its chance.
-    pub fn wrote(&mut self, path: &Path) -> Option<Attached> {
-        self.recall.wrote(path);
+    /// The model wrote an index: which limits it passes now, for the model to read.
+    pub fn wrote(&self, path: &Path) -> Option<Attached> {
         if path.file_name()? != index::FILE {
             return None;
         }
@@ -354,9 +370,20 @@ impl Knowledge {
         })
     }
 
-    /// The user said something: what the ranker is sure of comes back at once, and the selector is asked.
-    pub fn said(&mut self, message: &str, doing: &Doing, scope: &Scope) -> Vec<Attached> {
-        self.recall.said(message, doing, scope, self.world.now())
+    /// The user said something: what the ranker is sure of comes back at once; where it is not, the selector is asked.
+    pub fn said(&mut self, said: &Spoken<'_>, scope: &Scope) -> Vec<Attached> {
+        self.recall.said(said, scope, self.world.now())
+    }
+
+    /// The model has read a memory: how old it is, where that makes a difference.
+    pub fn age_of(&self, file: &Path) -> Option<Attached> {
+        let directory = [self.memory_directory(), self.recall.user_directory()].into_iter().flatten();
+        let (directory, path) =
+            directory.into_iter().find_map(|place| Some((place, file.strip_prefix(place).ok()?)))?;
+        let memory = memory::Memory::read(&Root::open(directory).ok()?, path.to_str()?).ok()?;
+        let days = age::days(memory.dated, self.world.now());
+        let text = format!("{} was saved {}.\n{}", file.display(), age::words(days), age::warning(days)?);
+        Some(Attached { text: Injected::new(Purpose::Memory, &text), beside: Beside::default() })
     }
 
     /// The turn touched files or used tools: the instructions that apply to that.
@@ -369,10 +396,9 @@ impl Knowledge {
         self.recall.chosen(self.world.now()).await
     }
 
-    /// The turn is over: what was not chosen by now is dropped, the index is brought into step with what the model wrote,
-    /// and changed memories are read again.
-    pub fn turn_ended(&mut self, scope: &Scope, origin: &Origin) {
-        self.recall.turn_ended(scope, origin);
+    /// The turn is over: changed memories are read again.
+    pub fn turn_ended(&mut self) {
+        self.recall.turn_ended();
     }
 
     /// Somebody else wrote memories: they are read again.
@@ -387,15 +413,23 @@ impl Knowledge {
 }
 
 /// The memories of the user, open.
-fn shelf(directory: &Path, tree: &Path) -> Option<Shelf> {
-    Some(Shelf::new(Root::open(directory).ok()?, Whose::Private).with_tree(tree))
+fn shelf(directory: &Path, tree: &Path, home: &Home) -> Option<Shelf> {
+    let shelf = Shelf::new(Root::open(directory).ok()?, Whose::Private).with_tree(tree);
+    Some(shelf.with_register(register(directory, home)))
+}
+
+/// What the memories of a directory quote of the user's own words.
+fn register(directory: &Path, home: &Home) -> Register {
+    Register::in_folder(home.changes(directory).folder())
 }
 
 /// Why the model may not write this into a memory: it holds a secret, or the file would with it. The reason names the rule
 /// and never the secret.
 pub fn refuses(input: &serde_json::Value, file: &Path) -> Option<String> {
     let rules = |text: &str| -> Vec<&'static str> {
-        secrets::scan(text.as_bytes(), "", Remarks::Ignored).into_iter().map(|finding| finding.rule).collect()
+        let known = secrets::scan(text.as_bytes(), "", Remarks::Ignored);
+        let all = if known.is_empty() { secrets::in_note(text).into_iter().collect() } else { known };
+        all.into_iter().map(|finding| finding.rule).collect()
     };
     // What an edit takes out may be a secret: that is how one is mended.
     let mut found: Vec<&'static str> = texts_put_in(input).flat_map(rules).collect();

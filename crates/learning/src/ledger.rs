@@ -51,6 +51,10 @@ const BACKGROUND: [&str; 5] = [NOTES, SELECT, EXTRACT, DREAM, LABEL];
 /// Where ledgers lie below the config home.
 const FOLDER: &str = "cairn/ledger";
 
+/// What work in the background may read and write a day with models that have no price, where the user does not say: some
+/// two dollars at the price of a small one.
+const UNPRICED_TOKENS: u64 = 2_000_000;
+
 /// Why work in the background has to wait for tomorrow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("work in the background pauses: {0}")]
@@ -317,8 +321,17 @@ fn exceeded_by(budget: &Budget, day: &Day) -> Option<String> {
     let tokens = |spent: u64, budget: u64, whose: &str, key: &str| {
         (spent >= budget).then(|| format!("{spent} of {whose}{budget} tokens a day are spent ({key})"))
     };
+    let unpriced = || match budget.tokens {
+        Some(budget) => tokens(all.tokens, budget, "", "budget.tokensPerDay"),
+        None => (all.unpriced_tokens >= UNPRICED_TOKENS).then(|| {
+            let spent = all.unpriced_tokens;
+            format!(
+                "{spent} of {UNPRICED_TOKENS} tokens a day are spent on models without a price (budget.tokensPerDay)"
+            )
+        }),
+    };
     usd(all.usd, budget.usd, "", "budget.usdPerDay")
-        .or_else(|| tokens(all.tokens, budget.tokens?, "", "budget.tokensPerDay"))
+        .or_else(unpriced)
         .or_else(|| usd(project.usd, budget.project_usd?, "this project's ", "budget.projectUsdPerDay"))
         .or_else(|| tokens(project.tokens, budget.project_tokens?, "this project's ", "budget.projectTokensPerDay"))
 }

@@ -17,8 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use files::Root;
-use serde::de::{Error as _, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 pub use message::{LEAD, Message, Order};
@@ -353,8 +352,12 @@ impl Mailbox {
 
     fn letters(&self) -> Result<Vec<Map<String, Value>>, MailError> {
         let file = self.folder.read(self.file(), MOST_BYTES)?;
-        let Letters(letters) = serde_json::from_slice(&file.bytes).map_err(|error| self.broken(&error))?;
-        Ok(letters)
+        // Counted before any of them is kept: many small ones take far more memory than bytes.
+        let count: Vec<IgnoredAny> = serde_json::from_slice(&file.bytes).map_err(|error| self.broken(&error))?;
+        if count.len() > MOST_LETTERS {
+            return Err(self.broken(&format!("there are more than {MOST_LETTERS}")));
+        }
+        serde_json::from_slice(&file.bytes).map_err(|error| self.broken(&error))
     }
 
     fn lock(&self) -> Result<files::Lock, MailError> {
@@ -365,36 +368,8 @@ impl Mailbox {
         format!("{}.json", self.name)
     }
 
-    fn broken(&self, error: &serde_json::Error) -> MailError {
+    fn broken(&self, error: &dyn fmt::Display) -> MailError {
         MailError::Broken { path: self.path(), what: "mailbox", why: error.to_string() }
-    }
-}
-
-/// What stands in a mailbox, as long as it is not too much.
-struct Letters(Vec<Map<String, Value>>);
-
-impl<'de> Deserialize<'de> for Letters {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Each;
-        impl<'de> Visitor<'de> for Each {
-            type Value = Letters;
-
-            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(to, "an array of messages")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Letters, A::Error> {
-                let mut letters = Vec::new();
-                while let Some(letter) = seq.next_element()? {
-                    if letters.len() == MOST_LETTERS {
-                        return Err(A::Error::custom(format_args!("there are more than {MOST_LETTERS}")));
-                    }
-                    letters.push(letter);
-                }
-                Ok(Letters(letters))
-            }
-        }
-        from.deserialize_seq(Each)
     }
 }
 

@@ -148,9 +148,13 @@ impl Post {
 
     /// Who can be written to by name.
     pub fn others(&self) -> Vec<String> {
+        self.named(|children| children.names())
+    }
+
+    fn named(&self, near: impl Fn(&dyn Neighbours) -> Vec<String>) -> Vec<String> {
         let mut names = self.teammates();
         names.extend(self.inner.below.iter().map(|below| below.above.0.clone()));
-        names.extend(self.near().iter().flat_map(|(children, _)| children.names()));
+        names.extend(self.near().iter().flat_map(|(children, _)| near(&**children)));
         names.retain(|name| *name != self.me());
         names.sort();
         names.dedup();
@@ -202,13 +206,7 @@ impl Post {
 
     /// All who are at work: one that has ended is not woken by what is meant for everybody.
     fn all(&self) -> Vec<String> {
-        let mut names = self.teammates();
-        names.extend(self.inner.below.iter().map(|below| below.above.0.clone()));
-        names.extend(self.near().iter().flat_map(|(children, _)| children.at_work()));
-        names.retain(|name| *name != self.me());
-        names.sort();
-        names.dedup();
-        names
+        self.named(|children| children.at_work())
     }
 
     fn send_to(&self, name: &str, message: &Message) -> Result<(), MailError> {

@@ -25,7 +25,6 @@ struct Letter {
     id: String,
     from: String,
     text: String,
-    #[serde(default)]
     summary: Option<String>,
     timestamp: String,
 }

@@ -3,7 +3,7 @@
 use futures_util::future::{BoxFuture, ready};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tools::{Access, Output, Scope, Subject, Typed};
+use tools::{Access, Output, Scope, Typed};
 use transcript::tool_names;
 
 use crate::board::{Board, Status, Task, claim, may_change};
@@ -64,14 +64,7 @@ pub struct TaskCreate(pub Board);
 impl Typed for TaskCreate {
     type Input = TaskCreateInput;
     const NAME: &'static str = tool_names::TASK_CREATE;
-
-    fn access(&self, _: &TaskCreateInput) -> Access {
-        Access::Session
-    }
-
-    fn subject(&self, _: &TaskCreateInput, _: &Scope) -> Subject {
-        Subject::Whole
-    }
+    const ACCESS: Access = Access::Session;
 
     fn run(&self, input: TaskCreateInput, scope: Scope) -> BoxFuture<'static, Output> {
         output(self.0.change(scope.temporary(), |tasks, _| {
@@ -100,14 +93,7 @@ pub struct TaskGet(pub Board);
 impl Typed for TaskGet {
     type Input = TaskGetInput;
     const NAME: &'static str = tool_names::TASK_GET;
-
-    fn access(&self, _: &TaskGetInput) -> Access {
-        Access::ReadOnly
-    }
-
-    fn subject(&self, _: &TaskGetInput, _: &Scope) -> Subject {
-        Subject::Whole
-    }
+    const ACCESS: Access = Access::ReadOnly;
 
     fn run(&self, input: TaskGetInput, scope: Scope) -> BoxFuture<'static, Output> {
         let tasks = self.0.tasks(scope.temporary());
@@ -134,14 +120,7 @@ pub struct TaskList(pub Board);
 impl Typed for TaskList {
     type Input = TaskListInput;
     const NAME: &'static str = tool_names::TASK_LIST;
-
-    fn access(&self, _: &TaskListInput) -> Access {
-        Access::ReadOnly
-    }
-
-    fn subject(&self, _: &TaskListInput, _: &Scope) -> Subject {
-        Subject::Whole
-    }
+    const ACCESS: Access = Access::ReadOnly;
 
     fn run(&self, _: TaskListInput, scope: Scope) -> BoxFuture<'static, Output> {
         let lines: Vec<String> = self.0.tasks(scope.temporary()).iter().map(Task::line).collect();
@@ -176,14 +155,7 @@ pub struct TaskUpdate(pub Board);
 impl Typed for TaskUpdate {
     type Input = TaskUpdateInput;
     const NAME: &'static str = tool_names::TASK_UPDATE;
-
-    fn access(&self, _: &TaskUpdateInput) -> Access {
-        Access::Session
-    }
-
-    fn subject(&self, _: &TaskUpdateInput, _: &Scope) -> Subject {
-        Subject::Whole
-    }
+    const ACCESS: Access = Access::Session;
 
     fn run(&self, input: TaskUpdateInput, scope: Scope) -> BoxFuture<'static, Output> {
         output(self.0.change(scope.temporary(), |tasks, me| change(tasks, me, input)))

@@ -267,11 +267,8 @@ impl Team {
         if *told == Some(mode) {
             return Ok(());
         }
-        let name = serde_json::to_value(mode).ok().and_then(|name| Some(name.as_str()?.to_owned()));
-        self.change(|config| {
-            config.members.iter_mut().filter(|member| member.name == LEAD).for_each(|lead| lead.mode.clone_from(&name));
-            Ok(())
-        })?;
+        let name = Some(mode.name().to_owned());
+        self.change_member(LEAD, |lead| lead.mode = name)?;
         *told = Some(mode);
         Ok(())
     }
@@ -305,18 +302,19 @@ impl Team {
         if files::glance(self.folder.join(CONFIG)).is_none() {
             return Ok(()); // the team is gone, and is not to come back for this
         }
-        self.change(|config| {
-            config.members.iter_mut().filter(|member| member.name == name).for_each(|member| member.is_active = false);
-            Ok(())
-        })?;
+        self.change_member(name, |member| member.is_active = false)?;
         let _ = board::give_back(self.tasks(), name); // a task that stays taken is the lead's to give back
         Ok(())
     }
 
     /// Takes somebody in again who was there before, with what waits for them.
     pub fn welcome(&self, name: &str) -> Result<(), MailError> {
+        self.change_member(name, |member| member.is_active = true)
+    }
+
+    fn change_member(&self, name: &str, by: impl FnOnce(&mut Member)) -> Result<(), MailError> {
         self.change(|config| {
-            config.members.iter_mut().filter(|member| member.name == name).for_each(|member| member.is_active = true);
+            config.members.iter_mut().find(|member| member.name == name).map(by);
             Ok(())
         })
     }

@@ -9,7 +9,10 @@
 #![allow(clippy::print_stdout, reason = "its output is its purpose")]
 
 use memory::Ranker;
-use memory::bench::{ASKED, Answer, Figures, Half, Plain, Set, by_kind, projects, repository};
+use memory::bench::{
+    ASKED, Answer, Figures, Half, Plain, Set, afterwards, afterwards_asked, by_kind, projects, projects_afterwards,
+    repository,
+};
 use memory::rank::{Route, Weights};
 
 /// What a change must gain to be made: less is two questions more or less, and chance.
@@ -56,21 +59,43 @@ fn main() {
         ("telling half", repository(Half::Telling)),
         ("telling half, with questions", asked(Half::Telling)),
         ("projects, to tell", projects(Half::Telling)),
+        ("four projects, asked once", projects_afterwards()),
+        ("fourth to eighth set", afterwards()),
+        ("fourth to eighth set, with questions", afterwards_asked()),
+        ("all twenty projects in one directory", vec![all_projects()]),
+        ("with a line that all begin with", with_line(&projects(Half::Telling))),
     ] {
         println!("\n{name}");
         let mut bench = Bench::new(sets, weights);
         let plain: Vec<Answer<'_>> = bench.sets.iter().flat_map(|set| Plain::of(&set.memories).ask(set)).collect();
         let plain_kinds = by_kind(&plain);
-        let plain_all = Figures::of(&plain).ranked();
+        let plain_all = Figures::of(&plain);
         let answers = bench.answers(weights);
-        println!("  all {}  (BM25 {:.1})", Figures::of(&answers), 100.0 * plain_all);
+        println!("  {:12} {}  {}", "all", Figures::of(&answers), against(&plain_all));
         for (kind, figures) in by_kind(&answers) {
-            println!("  {kind:12} {figures}  (BM25 {:.1})", 100.0 * plain_kinds[&kind].ranked());
+            println!("  {kind:12} {figures}  {}", against(&plain_kinds[&kind]));
         }
         if arguments.iter().any(|argument| argument == "--show") {
             show(&answers);
         }
     }
+}
+
+fn all_projects() -> Set {
+    Set::side_by_side(&[projects(Half::Fitting), projects(Half::Telling)].concat())
+}
+
+fn with_line(sets: &[Set]) -> Vec<Set> {
+    let first_day = jiff::Timestamp::from_second(1_760_000_000).unwrap_or_default();
+    sets.iter().map(|set| set.with_common_line(first_day)).collect()
+}
+
+/// What BM25 gives in the same place.
+fn against(plain: &Figures) -> String {
+    if plain.answerable == 0 {
+        return String::new();
+    }
+    format!("(BM25 R@1 {:.1}  R@5 {:.1})", 100.0 * plain.first(), 100.0 * plain.five())
 }
 
 /// The repository's sets with the questions that their memories say they answer.
@@ -102,7 +127,7 @@ fn show(answers: &[Answer<'_>]) {
 /// How good an order is: is a wanted memory among the first five, and where does it stand.
 fn goodness(bench: &mut Bench, weights: Weights) -> f64 {
     let figures = Figures::of(&bench.answers(weights));
-    figures.ranked() + figures.reciprocal / figures.answerable.max(1) as f64
+    figures.five() + figures.mrr()
 }
 
 /// Numbers with as much evidence asked for as silence needs, and what is then answered.
@@ -154,7 +179,7 @@ fn cut_off(bench: &mut Bench, start: Weights) -> Weights {
         [(start.sure_most, start.sure_missing)].iter().chain(others.as_flattened()).copied()
     {
         let (weights, answers) = silenced(bench, Weights { sure_most, sure_missing, ..start });
-        let surfaces = Figures::of(&answers).recall();
+        let surfaces = Figures::of(&answers).surfaced();
         println!("cut-off {sure_most} {sure_missing}: from {:.4} surfaces {surfaces:.3}", weights.sure_from);
         if surfaces > best.0 + WORTH_IT {
             best = (surfaces, weights);

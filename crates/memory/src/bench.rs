@@ -11,13 +11,13 @@ mod plain;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::entry::{Memory, parse_time};
-use crate::rank::words::Splitter;
-use crate::rank::{self, Doing, Hit, Question, Ranker};
+use crate::rank::{self, Doing, Hit, Question, Ranker, Route};
 use crate::store::{self, New};
 use crate::taxonomy::Kind;
+use crate::verdict::CANDIDATES;
 
 pub use plain::Plain;
 
@@ -68,6 +68,51 @@ pub fn projects(half: Half) -> Vec<Set> {
         Half::Fitting => include_str!("../tests/recall/projects_fitting.txt"),
         Half::Telling => include_str!("../tests/recall/projects_telling.txt"),
     })
+}
+
+/// Sets of other trades, each written when a ranker was done and not looked at again, with the questions that their memories
+/// say they answer.
+const AFTERWARDS: [(&str, &str, &str); 5] = [
+    (
+        include_str!("../tests/recall/fourth_memories.txt"),
+        include_str!("../tests/recall/fourth_queries.txt"),
+        include_str!("../tests/recall/fourth_memories_asked.txt"),
+    ),
+    (
+        include_str!("../tests/recall/fifth_memories.txt"),
+        include_str!("../tests/recall/fifth_queries.txt"),
+        include_str!("../tests/recall/fifth_memories_asked.txt"),
+    ),
+    (
+        include_str!("../tests/recall/sixth_memories.txt"),
+        include_str!("../tests/recall/sixth_queries.txt"),
+        include_str!("../tests/recall/sixth_memories_asked.txt"),
+    ),
+    (
+        include_str!("../tests/recall/seventh_memories.txt"),
+        include_str!("../tests/recall/seventh_queries.txt"),
+        include_str!("../tests/recall/seventh_memories_asked.txt"),
+    ),
+    (
+        include_str!("../tests/recall/eighth_memories.txt"),
+        include_str!("../tests/recall/eighth_queries.txt"),
+        include_str!("../tests/recall/eighth_memories_asked.txt"),
+    ),
+];
+
+/// The sets that were written afterwards.
+pub fn afterwards() -> Vec<Set> {
+    AFTERWARDS.iter().map(|(memories, questions, _)| Set::read(memories, questions)).collect()
+}
+
+/// The same with the questions that their memories say they answer.
+pub fn afterwards_asked() -> Vec<Set> {
+    afterwards().iter().zip(AFTERWARDS).map(|(set, (_, _, asked))| set.with_asked(asked)).collect()
+}
+
+/// Projects whose memories one wrote and whose questions another, asked once when the order was found.
+pub fn projects_afterwards() -> Vec<Set> {
+    Set::projects(include_str!("../tests/recall/projects_afterwards.txt"))
 }
 
 /// A labelled set.
@@ -158,6 +203,37 @@ impl Set {
         set
     }
 
+    /// Sets in one directory, a folder for each.
+    pub fn side_by_side(sets: &[Self]) -> Self {
+        let mut all = Self::default();
+        for (at, set) in sets.iter().enumerate() {
+            let moved = |path: &String| format!("set{at}/{path}");
+            all.memories
+                .extend(set.memories.iter().map(|memory| Memory { path: moved(&memory.path), ..memory.clone() }));
+            all.questions.extend(
+                set.questions.iter().map(|question| Labelled {
+                    wanted: question.wanted.iter().map(moved).collect(),
+                    ..question.clone()
+                }),
+            );
+        }
+        all
+    }
+
+    /// The same where each memory begins with a line that all share, and eight are of one day, in order.
+    pub fn with_common_line(&self, first_day: Timestamp) -> Self {
+        let mut set = self.clone();
+        for (at, memory) in set.memories.iter_mut().enumerate() {
+            let dated =
+                first_day + SignedDuration::from_hours(24 * (at / 8) as i64) + SignedDuration::from_secs(at as i64);
+            let day = dated.strftime("%Y-%m-%d");
+            memory.dated = Some(dated);
+            memory.body =
+                format!("Session of {day}, noted for the user after a talk about the project.\n\n{}", memory.body);
+        }
+        set
+    }
+
     /// The same with the questions that its memories say they answer.
     pub fn with_asked(&self, asked: &str) -> Self {
         let mut set = self.clone();
@@ -197,14 +273,16 @@ impl Set {
         questions
     }
 
-    /// Words that are written like names.
+    /// One word of each memory that is written like a name: with a capital inside a sentence, or with a digit.
     fn names(&self) -> Vec<String> {
-        let splitter = Splitter::new();
+        let is_name = |word: &&str| word.len() > 2 && word.chars().any(|c| c.is_uppercase() || c.is_ascii_digit());
         let mut names: Vec<String> = Vec::new();
         for memory in &self.memories {
-            let text = format!("It is {}. {}", memory.name, memory.description.as_deref().unwrap_or_default());
-            let tokens = splitter.split(&text).into_iter();
-            names.extend(tokens.filter(|token| token.name && token.text.len() > 2).map(|token| token.shown).take(1));
+            let about = memory.description.as_deref().unwrap_or_default();
+            let about = about.split_once(' ').map_or("", |(_, inside)| inside);
+            let mut words = memory.name.split(' ').chain(about.split(' '));
+            let word = words.find(is_name).map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase());
+            names.extend(word);
         }
         names.sort();
         names.dedup();
@@ -250,14 +328,24 @@ fn memory(fields: &[&str]) -> Option<Memory> {
 pub struct Figures {
     /// Questions that something answers.
     pub answerable: usize,
-    /// Of these, where the first surfaced memory is wanted.
+    /// Of these, where the likeliest memory is wanted, surfaced or not.
     pub first: usize,
-    /// Of these, where a surfaced memory is wanted. At most five are surfaced.
-    pub five: usize,
     /// Of these, where one of the five likeliest is wanted, surfaced or not.
-    pub ranked: usize,
+    pub five: usize,
     /// The sum of reciprocal ranks of the first wanted memory, surfaced or not.
     pub reciprocal: f64,
+    /// Of these, where a surfaced memory is wanted. At most five are surfaced.
+    pub surfaced: usize,
+    /// Of the questions whose likeliest memory is wanted, those where a surfaced one is.
+    pub surfaced_of_first: usize,
+    /// Memories that were surfaced for a question that something answers.
+    pub shown: usize,
+    /// Of these, those that are wanted.
+    pub right: usize,
+    /// Of these, where a wanted memory is surfaced or among the candidates that a model would be asked about.
+    pub within_reach: usize,
+    /// Of all questions, those that a model would be asked about.
+    pub left_to_a_model: usize,
     /// Questions that nothing answers.
     pub unanswerable: usize,
     /// Of these, where nothing was surfaced.
@@ -270,33 +358,72 @@ impl Figures {
         let mut figures = Self::default();
         for answer in answers {
             let wanted = &answer.question.wanted;
+            let evident = |hit: &Hit| hit.route == Route::Likeness && hit.has_evidence();
+            let asks = answer.surfaced.is_empty() && answer.ranked.iter().any(evident);
+            figures.left_to_a_model += usize::from(asks);
             if wanted.is_empty() {
                 figures.unanswerable += 1;
                 figures.silent += usize::from(answer.surfaced.is_empty());
                 continue;
             }
-            figures.answerable += 1;
-            figures.first += usize::from(answer.surfaced.first().is_some_and(|path| wanted.contains(path)));
-            figures.five += usize::from(answer.surfaced.iter().any(|path| wanted.contains(path)));
             let rank = answer.ranked.iter().position(|hit| wanted.contains(&hit.path));
-            figures.ranked += usize::from(rank.is_some_and(|rank| rank < rank::MOST));
+            let right = answer.surfaced.iter().filter(|path| wanted.contains(path)).count();
+            figures.answerable += 1;
+            figures.first += usize::from(rank == Some(0));
+            figures.five += usize::from(rank.is_some_and(|rank| rank < rank::MOST));
             figures.reciprocal += rank.map_or(0.0, |rank| 1.0 / (rank + 1) as f64);
+            let among = asks && rank.is_some_and(|rank| rank < CANDIDATES);
+            figures.within_reach += usize::from(right > 0 || among);
+            figures.surfaced += usize::from(right > 0);
+            figures.surfaced_of_first += usize::from(right > 0 && rank == Some(0));
+            figures.shown += answer.surfaced.len();
+            figures.right += right;
         }
         figures
     }
 
-    /// The share of the answerable where one of the five likeliest is wanted, surfaced or not.
-    pub fn ranked(&self) -> f64 {
-        share(self.ranked, self.answerable)
+    /// R@1: the share of the answerable whose likeliest memory is wanted, surfaced or not.
+    pub fn first(&self) -> f64 {
+        share(self.first, self.answerable)
     }
 
-    /// Recall@5 of the answerable, surfaced ones only.
-    pub fn recall(&self) -> f64 {
+    /// R@5: the share of the answerable where one of the five likeliest is wanted, surfaced or not.
+    pub fn five(&self) -> f64 {
         share(self.five, self.answerable)
     }
 
-    /// The share of unanswerable questions that surfaced nothing.
-    pub fn abstention(&self) -> f64 {
+    /// The mean reciprocal rank of the first wanted memory.
+    pub fn mrr(&self) -> f64 {
+        self.reciprocal / self.answerable.max(1) as f64
+    }
+
+    /// The share of the answerable that surface a wanted memory.
+    pub fn surfaced(&self) -> f64 {
+        share(self.surfaced, self.answerable)
+    }
+
+    /// The same of those whose likeliest memory is wanted.
+    pub fn surfaced_of_first(&self) -> f64 {
+        share(self.surfaced_of_first, self.first)
+    }
+
+    /// The share of what is surfaced that is wanted, where something answers.
+    pub fn right(&self) -> f64 {
+        share(self.right, self.shown)
+    }
+
+    /// The share of the answerable whose memory is surfaced, or among the candidates that a model would be asked about.
+    pub fn within_reach(&self) -> f64 {
+        share(self.within_reach, self.answerable)
+    }
+
+    /// The share of all questions that a model would be asked about.
+    pub fn left_to_a_model(&self) -> f64 {
+        share(self.left_to_a_model, self.answerable + self.unanswerable)
+    }
+
+    /// The share of the unanswerable that surface nothing.
+    pub fn silent(&self) -> f64 {
         share(self.silent, self.unanswerable)
     }
 }
@@ -308,21 +435,25 @@ fn share(part: usize, whole: usize) -> f64 {
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.answerable > 0 {
-            let of = |part| 100.0 * share(part, self.answerable);
             write!(
                 f,
-                "{:4} answerable  R@1 {:5.1}  R@5 {:5.1}  (ranked {:5.1})  MRR {:.3}",
+                "{:4} answerable  surfaced {:5.1}  right {:5.1}  ranked R@1 {:5.1}  R@5 {:5.1}  MRR {:.3}",
                 self.answerable,
-                of(self.first),
-                of(self.five),
-                of(self.ranked),
-                self.reciprocal / self.answerable as f64
+                100.0 * self.surfaced(),
+                100.0 * self.right(),
+                100.0 * self.first(),
+                100.0 * self.five(),
+                self.mrr()
             )?;
         }
         if self.unanswerable > 0 {
             let gap = if self.answerable > 0 { "  " } else { "" };
-            write!(f, "{gap}{:4} unanswerable  silent {:5.1}", self.unanswerable, 100.0 * self.abstention())?;
+            write!(f, "{gap}{:4} unanswerable  silent {:5.1}", self.unanswerable, 100.0 * self.silent())?;
         }
+        if self.answerable > 0 {
+            write!(f, "  within reach {:5.1}", 100.0 * self.within_reach())?;
+        }
+        write!(f, "  left to a model {:5.1}", 100.0 * self.left_to_a_model())?;
         Ok(())
     }
 }

@@ -1,9 +1,12 @@
-//! What agents changed in a memory directory, and how it was before.
+//! What was changed in a memory directory, by whom, and how it was before.
 //!
-//! Each run of an agent has a file of its own, outside the memory directory: first who it was, then every change with the
+//! Each run of an agent, and each command of the user, has a file of its own, outside the memory directory: first who it was, then every change with the
 //! whole text before and after it, written before the change is made. So whatever an agent does can be looked at and taken
-//! back, also after a crash in the middle. Taking back restores what is still as the agent left it; what was changed since
-//! stays, and is said. Nothing here asks a model or reads a clock.
+//! back ([`undo`]), also after a crash in the middle. What the user removed or took back is refused to agents
+//! ([`crate::tombstones`]). Nothing here asks a model or reads a clock.
+
+mod record;
+mod undo;
 
 use std::path::{Path, PathBuf};
 
@@ -14,13 +17,21 @@ use serde::{Deserialize, Serialize};
 use crate::entry::Memory;
 use crate::error::Error;
 use crate::index;
-use crate::store::{MODE, Store, checked, home};
+use crate::store::{Store, checked};
+use crate::tombstones::Tombstones;
+
+pub use crate::kept::Change;
+pub use record::Recorder;
+pub use undo::Undone;
 
 /// Runs beyond so many are removed, the oldest first.
 pub const KEPT: usize = 100;
 
-/// A file larger than this is not restored.
-const LIMIT: u64 = 16 * 1024 * 1024;
+/// The name under which the user's own commands are kept.
+pub const USER: &str = "user";
+
+/// The file that names the newest run the user was told of.
+const TOLD: &str = "told";
 
 /// The folder that holds the runs of one memory directory.
 #[derive(Debug, Clone)]
@@ -46,19 +57,6 @@ pub struct Head {
     pub directory: PathBuf,
 }
 
-/// One change of one memory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
-    /// The memory, relative to its directory.
-    pub path: String,
-    /// Its text before; none if it was new.
-    pub before: Option<String>,
-    /// Its text after; none if it was removed.
-    pub after: Option<String>,
-    /// Its line in the index before.
-    pub line: Option<String>,
-}
-
 /// A line of a run's file.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -74,6 +72,8 @@ enum Entry {
 pub struct Writer {
     log: Log,
     id: String,
+    agent: String,
+    tombstones: Tombstones,
 }
 
 /// A run, as it was written.
@@ -89,40 +89,21 @@ pub struct Run {
     pub ended: bool,
 }
 
-/// What came of taking a memory back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Undone {
-    /// It is as it was before.
-    Restored {
-        /// The memory.
-        path: String,
-    },
-    /// It was new, and is gone.
-    Removed {
-        /// The memory.
-        path: String,
-    },
-    /// It was changed since, and stays as it is.
-    ChangedSince {
-        /// The memory.
-        path: String,
-        /// How it was before the run.
-        before: Option<String>,
-        /// How it is now.
-        now: Option<String>,
-    },
-}
-
 impl Changes {
     /// The runs in a folder. It need not exist.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Begins a run under a name nobody has yet. Names sort by age.
     pub fn begin(&self, id: &str, head: Head) -> Result<Writer, Error> {
         let log = Log::open(self.file(id)?, &head.agent)?;
-        let mut writer = Writer { log, id: id.to_owned() };
+        let mut writer = self.writer(log, id, &head.agent);
         writer.append(&Entry::Head(head))?;
         self.forget_the_oldest();
         Ok(writer)
@@ -133,6 +114,19 @@ impl Changes {
         let mut runs: Vec<Run> = self.ids().iter().filter_map(|id| self.run(id).ok()).collect();
         runs.retain(|run| !run.changes.is_empty());
         runs
+    }
+
+    /// The runs that began since this was last asked, the newest first. Each is told once.
+    pub fn news(&self) -> Vec<Run> {
+        let (ids, marker) = (self.ids(), self.folder.join(TOLD));
+        let Some(newest) = ids.first() else { return Vec::new() };
+        let told = files::read(&marker, 200).map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
+        if told.as_ref().is_ok_and(|told| told == newest) {
+            return Vec::new();
+        }
+        let _ = files::replace_private(&marker, newest.as_bytes()); // then it is told once more
+        let told = told.unwrap_or_default();
+        ids.iter().take_while(|id| **id > told).filter_map(|id| self.run(id).ok()).collect()
     }
 
     /// One run.
@@ -163,23 +157,22 @@ impl Changes {
                 continue;
             }
             let Ok(log) = Log::open(self.file(&id)?, "settling") else { continue };
-            for change in &run.changes {
+            for change in run.changes.iter().filter(|change| !is_index(&change.path)) {
                 store.in_step(&change.path)?;
                 settled.push(change.path.clone());
             }
-            Writer { log, id }.end()?;
+            self.writer(log, &id, &run.head.agent).end()?;
         }
         Ok(settled)
     }
 
-    /// Takes back what a run did, or, of all it did, one memory.
-    pub fn undo(&self, id: &str, only: Option<&str>, store: &Store) -> Result<Vec<Undone>, Error> {
-        let run = self.run(id)?;
-        let mut paths: Vec<&str> = run.changes.iter().map(|change| change.path.as_str()).collect();
-        paths.sort_unstable();
-        paths.dedup();
-        let asked = |path: &&str| only.is_none_or(|only| only == *path);
-        paths.into_iter().filter(asked).map(|path| undo(store, path, &run)).collect()
+    /// What the user wants forgotten.
+    pub fn tombstones(&self) -> Tombstones {
+        Tombstones::beside(&self.folder)
+    }
+
+    fn writer(&self, log: Log, id: &str, agent: &str) -> Writer {
+        Writer { log, id: id.to_owned(), agent: agent.to_owned(), tombstones: self.tombstones() }
     }
 
     /// The names of runs, the newest first.
@@ -212,9 +205,24 @@ impl Writer {
         &self.id
     }
 
-    /// Keeps a change that is about to be made.
+    /// Keeps a change that is about to be made. An agent that would bring back what the user removed is refused; what the user
+    /// writes is wanted again.
     pub fn keep(&mut self, change: &Change) -> Result<(), Error> {
+        if let Some(after) = &change.after {
+            self.allow(&change.path, change.before.as_deref(), after)?;
+        }
         self.append(&Entry::Change(change.clone()))
+    }
+
+    fn allow(&self, path: &str, before: Option<&str>, after: &str) -> Result<(), Error> {
+        if self.agent == USER {
+            return self.tombstones.lift(path, after);
+        }
+        let known = before.is_some_and(|before| self.tombstones.against(path, before).is_some());
+        match self.tombstones.against(path, after).filter(|_| !known) {
+            Some(stone) => Err(Error::Forgotten { path: path.to_owned(), removed: stone.path }),
+            None => Ok(()),
+        }
     }
 
     /// The run is over.
@@ -268,38 +276,9 @@ impl Store {
     }
 }
 
-/// Brings one memory back to what it was before a run.
-fn undo(store: &Store, path: &str, run: &Run) -> Result<Undone, Error> {
-    checked(path)?;
-    let of: Vec<&Change> = run.changes.iter().filter(|change| change.path == path).collect();
-    let (Some(first), Some(last)) = (of.first(), of.last()) else {
-        return Err(Error::NoMemory { name: path.to_owned(), directory: store.root().path().to_owned() });
-    };
-    let _held = store.lock()?;
-    let file = match store.root().read(path, LIMIT) {
-        Ok(file) => Some(file),
-        Err(files::Error::NotFound { .. }) => None,
-        Err(error) => return Err(error.into()),
-    };
-    let now = file.as_ref().map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
-    let path = path.to_owned();
-    if now != last.after && now != first.before {
-        return Ok(Undone::ChangedSince { path, before: first.before.clone(), now });
-    }
-    match (&first.before, &file) {
-        (Some(before), Some(file)) => {
-            store.root().replace_unchanged(&path, before.as_bytes(), &file.stamp, MODE)?;
-        }
-        (Some(before), None) => store.root().create_new(&path, before.as_bytes(), MODE)?,
-        (None, Some(_)) => store.root().remove(&path)?,
-        (None, None) => {}
-    }
-    let target = home(&path).1.to_owned();
-    store.indexed(&path, |text, _| match (&first.before, &first.line) {
-        (Some(_), Some(line)) => index::restore(text, &target, line),
-        _ => index::take(text, &target),
-    })?;
-    Ok(if first.before.is_some() { Undone::Restored { path } } else { Undone::Removed { path } })
+/// Whether a path is an index's.
+fn is_index(path: &str) -> bool {
+    path.rsplit('/').next() == Some(index::FILE)
 }
 
 /// Where the runs of a memory directory lie, below a folder for all of them: by its path, links followed.

@@ -2,8 +2,10 @@
 //!
 //! Found: files without a line in the index, lines without a file, a file listed twice, memories that say the same,
 //! overlong lines, wrong types, frontmatter that is no YAML. Mended is what can be mended without guessing: the index is
-//! brought in step with the files, since a change writes the file first. Frontmatter is made YAML by quoting the value
-//! that is not. The rest is reported.
+//! brought in step with the files, since a change writes the file first, and no word of it is lost. Frontmatter is made YAML by
+//! quoting the value that is not. The rest is reported.
+
+mod mend;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,15 +13,18 @@ use std::fmt;
 use crate::diagnostic::{Diagnostic, Problem};
 use crate::entry::Memory;
 use crate::error::Error;
-use crate::frontmatter;
 use crate::index;
 use crate::remember::by_what_it_says;
 use crate::scan;
-use crate::store::{MODE, Store, home};
-use crate::taxonomy::Kind;
+use crate::store::{Indexing, Store, home};
+
+pub use mend::{Mended, mend};
 
 /// An index line longer than this is overlong: its detail belongs into the file.
 pub const LONGEST_LINE: usize = 200;
+
+/// The indexes there can be.
+const INDEXES: [&str; 2] = [index::FILE, "team/MEMORY.md"];
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,15 +96,6 @@ pub enum Finding {
     },
 }
 
-/// Something that was mended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mended {
-    /// What was wrong.
-    pub finding: Finding,
-    /// What was done.
-    pub done: String,
-}
-
 /// What is wrong with a directory.
 pub fn examine(store: &Store) -> Result<Vec<Finding>, Error> {
     let root = store.root();
@@ -114,7 +110,8 @@ pub fn examine(store: &Store) -> Result<Vec<Finding>, Error> {
         }
     }
     let mut listed: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    for at in [index::FILE, "team/MEMORY.md"] {
+    let indexes = if store.indexing() == Indexing::Kept { &INDEXES[..] } else { &[] };
+    for at in indexes.iter().copied() {
         let Ok(file) = root.head(at, crate::entry::READ_LIMIT * 16) else { continue };
         let text = String::from_utf8_lossy(&file.bytes);
         let prefix = at.strip_suffix(index::FILE).unwrap_or_default();
@@ -138,7 +135,8 @@ pub fn examine(store: &Store) -> Result<Vec<Finding>, Error> {
         findings.extend(warnings.map(|warning| Finding::FullIndex { index: at.to_owned(), warning }));
     }
     for (path, memory) in &memories {
-        if !listed.get(home(path).0).is_some_and(|listed| listed.contains(path)) {
+        let is_indexed = store.indexing() == Indexing::Kept;
+        if is_indexed && !listed.get(home(path).0).is_some_and(|listed| listed.contains(path)) {
             findings.push(Finding::Orphan { path: path.clone() });
         }
         if memory.kind.is_none() {
@@ -175,97 +173,6 @@ fn same_text(memories: &BTreeMap<String, Memory>) -> Vec<Finding> {
         }
     }
     texts.into_values().filter(|paths| paths.len() > 1).map(|paths| Finding::SameText { paths }).collect()
-}
-
-/// Mends what can be mended without guessing, and says what was done.
-pub fn mend(store: &Store) -> Result<Vec<Mended>, Error> {
-    let _held = store.lock()?;
-    let mut mended = Vec::new();
-    for finding in examine(store)? {
-        let done = match &finding {
-            Finding::Orphan { path } => {
-                let memory = Memory::read(store.root(), path)?;
-                let hook = memory.description.clone().unwrap_or_default();
-                store.indexed(path, |text, target| index::put(text, &memory.name, target, &hook))?;
-                Some("a line was added to the index")
-            }
-            Finding::DeadLink { index, target, .. } => {
-                store.change_index(index, |text| index::take(text, target))?;
-                Some("the line was removed")
-            }
-            Finding::ListedTwice { index, target } => {
-                store.change_index(index, |text| once(text, target))?;
-                Some("the first line was kept")
-            }
-            Finding::LongLine { index, target, .. } => {
-                if keep_detail(store, index, target)? {
-                    store.change_index(index, |text| shortened(text, target))?;
-                    Some("the line was shortened; the detail is in the file")
-                } else {
-                    None
-                }
-            }
-            Finding::WrongType { path, found: Some(found) } => {
-                retype(store, path, found)?.then_some("the type was corrected")
-            }
-            Finding::Odd { path, diagnostic: Diagnostic { problem: Problem::NotYaml(_), .. } } => {
-                rewrite(store, path, frontmatter::mended)?.then_some("values were put in quotes")
-            }
-            _ => None,
-        };
-        if let Some(done) = done {
-            mended.push(Mended { finding, done: done.to_owned() });
-        }
-    }
-    Ok(mended)
-}
-
-/// Sees to it that a file says what its line says, before the line is cut. Whether it does.
-fn keep_detail(store: &Store, index: &str, target: &str) -> Result<bool, Error> {
-    let read = |path: &str| store.root().read(path, crate::entry::READ_LIMIT).ok().map(|file| file.bytes);
-    let text = |path: &str| String::from_utf8(read(path)?).ok();
-    let path = if index == index::FILE { target.to_owned() } else { format!("{}{target}", crate::store::TEAM) };
-    let (Some(lines), Some(memory)) = (text(index), text(&path)) else { return Ok(false) };
-    let Some(link) = index::links(&lines).into_iter().find(|link| link.target == target) else { return Ok(false) };
-    let said = by_what_it_says(&memory);
-    let lost = [link.title, link.hook].into_iter().filter(|part| !said.contains(&by_what_it_says(part)));
-    let lost: Vec<String> = lost.collect();
-    Ok(lost.is_empty() || rewrite(store, &path, |text| format!("{}\n\n{}\n", text.trim_end(), lost.join(": ")))?)
-}
-
-fn once(text: &str, target: &str) -> String {
-    match index::links(text).into_iter().find(|link| link.target == target) {
-        Some(link) => index::put(text, &link.title, target, &link.hook),
-        None => text.to_owned(),
-    }
-}
-
-fn shortened(text: &str, target: &str) -> String {
-    match index::links(text).into_iter().find(|link| link.target == target && link.length > LONGEST_LINE) {
-        Some(link) => {
-            let title: String = link.title.chars().take(80).collect();
-            index::put(text, &title, target, &link.hook)
-        }
-        None => text.to_owned(),
-    }
-}
-
-/// Corrects a type that is one of the four in other letters, such as `Feedback` or `projects`.
-fn retype(store: &Store, path: &str, found: &str) -> Result<bool, Error> {
-    let word = found.trim().to_lowercase();
-    let Some(kind) = Kind::of(&word).or_else(|| Kind::of(word.trim_end_matches('s'))) else { return Ok(false) };
-    rewrite(store, path, |text| crate::store::set_kind(text, kind))
-}
-
-fn rewrite(store: &Store, path: &str, change: impl Fn(&str) -> String) -> Result<bool, Error> {
-    let file = store.root().read(path, crate::entry::READ_LIMIT)?;
-    let Ok(text) = std::str::from_utf8(&file.bytes) else { return Ok(false) };
-    let changed = change(text);
-    if changed == text {
-        return Ok(false);
-    }
-    store.root().replace_unchanged(path, changed.as_bytes(), &file.stamp, MODE)?;
-    Ok(true)
 }
 
 impl fmt::Display for Finding {

@@ -3,8 +3,9 @@
 //! A memory that says "run `deploy.sh --fast`" is believed long after the script is gone. So what it names in code marks
 //! (files, functions, flags, commands) is recorded when it is saved, if it was there then; and whenever the memory is
 //! surfaced it is looked for again in the working tree: files by their paths, the rest by reading sources, no process
-//! started, within a time that nobody notices. What was there and is gone is said; of what was never recorded only that it
-//! was not found.
+//! started, within a time that nobody notices. What was there and is gone is said, and of a file that it has changed since.
+//! Nothing else is: what was never there (another machine's path, a branch, a product) is no drift. Memories that were saved
+//! without a record are held only to the files they name in folders that this tree has.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -37,14 +38,34 @@ pub enum Named {
     Word(String),
 }
 
-/// Something named that is not there.
+/// Something named that is not as it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gone {
+pub struct Drifted {
     /// What.
     pub named: Named,
-    /// Whether it was there when the memory was saved.
-    pub was_there: bool,
+    /// What became of it.
+    pub fate: Fate,
 }
+
+/// What became of something named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It was there when the memory was saved, and is gone.
+    Gone,
+    /// It is another file than when the memory was saved.
+    Changed,
+    /// It is not here, and whether it was is not known.
+    NotFound,
+}
+
+/// Between a file's name and the mark of its text in a record.
+const MARK: char = '#';
+
+/// The record of a memory that names things of which none was there.
+const NOTHING: &str = "-";
+
+/// How long a record may be.
+const RECORD: usize = 380;
 
 impl Named {
     fn text(&self) -> &str {
@@ -54,13 +75,13 @@ impl Named {
     }
 }
 
-impl fmt::Display for Gone {
+impl fmt::Display for Drifted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.named.text();
-        if self.was_there {
-            write!(f, "`{name}`, there when this was written, is gone")
-        } else {
-            write!(f, "`{name}` was not found here")
+        match self.fate {
+            Fate::Gone => write!(f, "`{name}`, there when this was written, is gone"),
+            Fate::Changed => write!(f, "`{name}` has changed since this was written"),
+            Fate::NotFound => write!(f, "`{name}` was not found here"),
         }
     }
 }
@@ -105,22 +126,63 @@ fn what(word: &str) -> Option<Named> {
     (is_name && (joined || word.ends_with("()"))).then(|| Named::Word(name.to_owned()))
 }
 
-/// What a text names that is there now, to be kept with it.
+/// What a text names that is there now, to be kept with it: of files also a mark of their text.
 pub fn record(text: &str, tree: &Path) -> Vec<String> {
     let named = named(text);
     let Some(looked) = look(&named, tree) else { return Vec::new() };
     let is_there = |one: &&Named| !looked.missing.contains(one) && !looked.unknown.contains(one);
-    named.iter().filter(is_there).map(|one| one.text().to_owned()).collect()
+    let entry = |one: &Named| match one {
+        Named::File(path) => mark(path, tree).map_or_else(|| path.clone(), |mark| format!("{path}{MARK}{mark}")),
+        Named::Word(word) => word.clone(),
+    };
+    let (mut record, mut length): (Vec<String>, usize) = (Vec::new(), 0);
+    for entry in named.iter().filter(is_there).map(entry) {
+        length += entry.len() + 2;
+        if length <= RECORD {
+            record.push(entry);
+        }
+    }
+    if record.is_empty() && !named.is_empty() {
+        record.push(NOTHING.to_owned());
+    }
+    record
 }
 
-/// What a memory names that is not there now.
-pub fn check(memory: &Memory, tree: &Path) -> Vec<Gone> {
-    let recorded: Vec<Named> = memory.named.iter().filter_map(|word| what(word)).collect();
-    let mut named = named(&memory.body);
-    named.extend(recorded.iter().filter(|one| !named.contains(one)).cloned().collect::<Vec<_>>());
+/// What a memory names that is not as it was.
+pub fn check(memory: &Memory, tree: &Path) -> Vec<Drifted> {
+    let drifted = |one: &Named, fate: Fate| Drifted { named: one.clone(), fate };
+    if memory.named.is_empty() {
+        let named: Vec<Named> = named(&memory.body).into_iter().filter(|one| is_of_this_tree(one, tree)).collect();
+        let missing = look(&named, tree).map(|looked| looked.missing).unwrap_or_default();
+        return missing.into_iter().map(|one| drifted(one, Fate::NotFound)).collect();
+    }
+    let parts = memory.named.iter().map(|entry| entry.split_once(MARK).unwrap_or((entry, "")));
+    let recorded: Vec<(Named, &str)> = parts.filter_map(|(word, mark)| Some((what(word)?, mark))).collect();
+    let named: Vec<Named> = recorded.iter().map(|(one, _)| one.clone()).collect();
     let missing = look(&named, tree).map(|looked| looked.missing).unwrap_or_default();
-    let gone = |one: &Named| Gone { named: one.clone(), was_there: recorded.contains(one) };
-    missing.into_iter().map(gone).collect()
+    let fate = |one: &Named, was: &str| {
+        let is_other = || mark(one.text(), tree).is_some_and(|mark| mark != was);
+        match missing.contains(&one) {
+            true => Some(Fate::Gone),
+            false if !was.is_empty() && is_other() => Some(Fate::Changed),
+            false => None,
+        }
+    };
+    recorded.iter().filter_map(|(one, was)| Some(drifted(one, fate(one, was)?))).collect()
+}
+
+/// A few letters that tell a file's text from another; none for a folder and for what is too large to read.
+fn mark(path: &str, tree: &Path) -> Option<String> {
+    let head = Root::open(tree).ok()?.head(path, BYTES).ok()?;
+    (head.len <= BYTES).then(|| blake3::hash(&head.bytes).to_hex()[..8].to_owned())
+}
+
+/// Whether something looks like a file of this tree: with an ending, in a folder that is there.
+fn is_of_this_tree(named: &Named, tree: &Path) -> bool {
+    let Named::File(path) = named else { return false };
+    let has_ending = Path::new(path).extension().is_some();
+    let folder = path.split_once('/').map(|(folder, _)| folder);
+    has_ending && folder.is_some_and(|folder| Root::open(tree).is_ok_and(|root| root.sub(folder).is_ok()))
 }
 
 /// What was looked for and not found.

@@ -53,7 +53,7 @@ fn sequences(text: &str) -> impl Iterator<Item = u64> {
 }
 
 /// Words in small letters; where words are not apart, each character is one.
-fn words(text: &str) -> Vec<String> {
+pub(crate) fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     for run in text.split(|c: char| !c.is_alphanumeric()) {
         let mut word = String::new();

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use crate::diagnostic::{Diagnostic, Problem};
 use crate::error::Error;
 use crate::frontmatter::{self, Frontmatter};
+use crate::origin::{NAMED, Origin};
 use crate::taxonomy::Kind;
 
 /// The most that is read of one memory: far more than is ever surfaced of it.
@@ -18,9 +19,6 @@ pub(crate) const READ_LIMIT: u64 = 1024 * 1024;
 
 /// The key of the questions it answers.
 pub(crate) const ASKED: &str = "asked";
-
-/// The key, under `metadata`, of what it names and was there when it was saved.
-pub(crate) const NAMED: &str = "names";
 
 /// A memory as it was read.
 #[derive(Debug, Clone)]
@@ -39,11 +37,16 @@ pub struct Memory {
     pub applies_to: Vec<String>,
     /// What it names and was there when it was saved (`metadata.names`).
     pub named: Vec<String>,
+    /// Who wrote it, when, and in which session, as far as its head says (`metadata`).
+    pub origin: Origin,
+    /// What it was imported from (`metadata.importedFrom`).
+    pub imported_from: Option<String>,
     /// The text below the frontmatter.
     pub body: String,
     /// When the file was last written.
     pub modified: Option<Timestamp>,
-    /// When it became true, if its frontmatter says so; else when the file was last written.
+    /// When it was last changed: what its frontmatter says or when the file was last written, whichever is later. Whoever edits
+    /// it by hand changes only the file.
     pub dated: Option<Timestamp>,
     /// How long the file is.
     pub len: u64,
@@ -84,8 +87,10 @@ impl Memory {
             kind,
             applies_to,
             named: below(&front, NAMED),
+            origin: Origin::of(&front),
+            imported_from: front.metadata("importedFrom").filter(|from| !from.is_empty()),
             body: text.get(front.body_start()..).unwrap_or_default().to_owned(),
-            dated: written_date(&front).or(modified),
+            dated: written_date(&front).max(modified),
             modified,
             path: path.to_owned(),
             len,
@@ -119,7 +124,7 @@ fn below(front: &Frontmatter, key: &str) -> Vec<String> {
 }
 
 /// The date its writer gave it.
-fn written_date(front: &Frontmatter) -> Option<Timestamp> {
+pub(crate) fn written_date(front: &Frontmatter) -> Option<Timestamp> {
     ["modified", "updated", "date"].iter().find_map(|key| {
         let text = front.metadata(key).or_else(|| front.text(key))?;
         parse_time(&text)

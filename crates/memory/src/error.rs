@@ -51,6 +51,14 @@ pub enum Error {
         /// Which.
         by: String,
     },
+    /// The user removed this or took it back: leave it.
+    #[error("{path} was not saved: the user removed {removed}, which says the same, and does not want it back")]
+    Forgotten {
+        /// The file it was for.
+        path: String,
+        /// What was removed.
+        removed: String,
+    },
     /// The text is no memory: mend what is missing.
     #[error("{path} was not saved: {why}")]
     Malformed {

@@ -1,7 +1,7 @@
 //! What an agent is told that writes down what a session leaves behind.
 //!
-//! It is a fork of the conversation, so what stands here is all that is paid in full: where the session has been given the
-//! rules for memory already, they are not said again, and of what is known only so much is listed.
+//! What stands here is paid in full with every run: of what is known only those memories are shown that are most like what
+//! was said, and where the session has been given the rules for memory already, they are not said again.
 
 use std::path::Path;
 
@@ -10,20 +10,22 @@ use minijinja::context;
 use crate::scan::{Header, one_line};
 use crate::taxonomy::render;
 
-/// How many memories are listed.
-const LISTED: usize = 60;
-
-/// How much of a description is.
+/// How much of a description is shown.
 const DESCRIPTION: usize = 90;
 
-/// How many bytes the list may have: with the rest it stays below a tenth of a conversation of 50,000 tokens.
-const LIST_BYTES: usize = 6_000;
+/// How many bytes the list of memories may have.
+const LIST_BYTES: usize = 5_000;
+
+/// How many bytes of whole memories are shown.
+pub const SHOWN_BYTES: usize = 6_000;
 
 /// What the words depend on.
 #[derive(Debug, Clone, Copy)]
 pub struct Directive<'a> {
-    /// How many of the newest messages it is about; none is all of them.
-    pub messages: Option<usize>,
+    /// What is new.
+    pub new: New<'a>,
+    /// Today, as people write it.
+    pub today: &'a str,
     /// The memory directory.
     pub directory: &'a Path,
     /// The directory that is shared, if there is one.
@@ -32,34 +34,67 @@ pub struct Directive<'a> {
     pub rules: bool,
     /// Whether there is an index.
     pub index: bool,
-    /// What is known already, the newest first.
-    pub known: &'a [Header],
+    /// Memories that are shown whole: path and text.
+    pub shown: &'a [(String, String)],
+    /// Others that are known, the likeliest first.
+    pub listed: &'a [Header],
+    /// How many there are in all.
+    pub known: usize,
+}
+
+/// The part of a conversation that is new.
+#[derive(Debug, Clone, Copy)]
+pub enum New<'a> {
+    /// What stands between `<new>` and `</new>` in a conversation that is shown.
+    Marked {
+        /// The conversation, quoted.
+        conversation: &'a str,
+    },
+    /// What was said in the conversation itself, from a message of the user's on.
+    From {
+        /// How that message begins.
+        beginning: &'a str,
+        /// When it was said.
+        at: &'a str,
+    },
 }
 
 /// What the agent is told.
 pub fn directive(from: &Directive<'_>) -> String {
-    let mut manifest = String::new();
+    let mut list = String::new();
     let mut listed = 0;
-    for header in from.known.iter().take(LISTED) {
+    for header in from.listed {
         let description = header.description.as_deref().map(|text| one_line(text, DESCRIPTION));
         let line = Header { description, modified: None, ..header.clone() }.to_string();
-        if manifest.len() + line.len() > LIST_BYTES {
+        if list.len() + line.len() > LIST_BYTES {
             break;
         }
-        manifest = if manifest.is_empty() { line } else { manifest + "\n" + &line };
+        list = if list.is_empty() { line } else { list + "\n" + &line };
         listed += 1;
     }
-    let more = from.known.len() - listed;
+    let quoted = |text: &str| crate::neutral::quoted(text).into_owned();
+    let frame = |(path, text): &(String, String)| {
+        format!("<memory path=\"{}\">\n{}\n</memory>\n", quoted(path), quoted(text.trim()))
+    };
+    let shown: String = from.shown.iter().map(frame).collect();
+    let more = from.known.saturating_sub(listed + from.shown.len());
+    let (conversation, beginning, at) = match from.new {
+        New::Marked { conversation } => (Some(conversation), None, None),
+        New::From { beginning, at } => (None, Some(quoted(beginning)), Some(at)),
+    };
     render(
         "extract.md",
         context! {
-            all => from.messages.is_none(),
-            count => from.messages,
+            conversation => conversation,
+            beginning => beginning,
+            at => at,
+            today => from.today,
             directory => from.directory.display().to_string(),
             team => from.team.map(|path| path.display().to_string()),
             rules => from.rules,
             index => from.index,
-            manifest => (!manifest.is_empty()).then(|| crate::neutral::quoted(&manifest).to_string()),
+            shown => (!shown.is_empty()).then_some(shown),
+            list => (!list.is_empty()).then(|| quoted(&list)),
             more => (more > 0).then_some(more),
         },
     )

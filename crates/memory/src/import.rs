@@ -1,20 +1,24 @@
 //! Bringing in what other tools kept: memory directories, sections of instruction files, Cursor rules.
 //!
 //! [`plan`] says what would be added, as memories and as a diff, and touches nothing; [`apply`] does it. What is there
-//! already is left alone: a memory with the same text is not added twice, and a name that is taken gets a number. An
-//! imported file keeps its bytes; only what was never a memory (a section, a rule) is written anew.
+//! already is left alone: a memory with the same text is not added twice, and a name that is taken gets a number. All goes the one
+//! way to save: what holds a secret or was removed by the user is refused and named, and what is saved says where it comes from
+//! and is as old as its source. An imported memory keeps its lines; only what was never one (a section, a rule) is written anew.
 
 use std::path::Path;
 use std::time::SystemTime;
 
 use files::Root;
+use jiff::Timestamp;
 use similar::TextDiff;
 
 use crate::entry::{Memory, READ_LIMIT, stem};
 use crate::error::Error;
 use crate::frontmatter;
+use crate::remember::{Origin, by_what_it_says};
 use crate::scan;
-use crate::store::{self, MODE, New, Saved, Store};
+use crate::secrets::no_secret;
+use crate::store::{self, New, Saved, Store};
 use crate::taxonomy::Kind;
 
 /// A section shorter than this says nothing.
@@ -100,13 +104,17 @@ pub fn plan(store: &Store, sources: &[Source<'_>]) -> Result<Plan, Error> {
     let mut there: Vec<(String, String)> = Vec::new();
     for path in scan::paths(store.root())? {
         if let Ok(memory) = Memory::read(store.root(), &path) {
-            there.push((path, same(&memory.body)));
+            there.push((path, by_what_it_says(&memory.body)));
         }
     }
     let mut plan = Plan::default();
     for source in sources {
         for Offer { path, text, from, modified } in offered(source, &mut plan.skipped)? {
-            let body = same(&Memory::parse(&path, text.as_bytes(), None, text.len() as u64).body);
+            if let Err(Error::Secret { rule, .. }) = no_secret(&path, &text) {
+                plan.skipped.push(format!("{from}: it holds what the rule {rule} knows as a secret"));
+                continue;
+            }
+            let body = by_what_it_says(&Memory::parse(&path, text.as_bytes(), None, text.len() as u64).body);
             let known = there.iter().find(|(_, other)| *other == body && !body.is_empty());
             if let Some((by, _)) = known {
                 let action = Action::Known { by: by.clone() };
@@ -121,25 +129,50 @@ pub fn plan(store: &Store, sources: &[Source<'_>]) -> Result<Plan, Error> {
     Ok(plan)
 }
 
-/// Does what a plan says. A file that came into being meanwhile is not overwritten.
-pub fn apply(store: &Store, plan: &Plan) -> Result<Vec<Saved>, Error> {
-    let mut saved = Vec::new();
-    let _held = store.lock()?;
-    for item in plan.items.iter().filter(|item| item.action == Action::Add) {
-        store.root().create_new(store::checked(&item.path)?, item.text.as_bytes(), MODE)?;
-        if let Some(modified) = item.modified {
-            store.root().date(&item.path, modified)?; // a file that is copied is new, a memory is not
-        }
-        let memory = Memory::parse(&item.path, item.text.as_bytes(), None, item.text.len() as u64);
-        let hook = memory.description.clone().unwrap_or_default();
-        saved.push(store.indexed(&item.path, |text, target| crate::index::put(text, &memory.name, target, &hook))?);
-    }
-    Ok(saved)
+/// What was brought in, and what was refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// What was saved.
+    pub saved: Vec<Saved>,
+    /// What was not, and why.
+    pub refused: Vec<String>,
 }
 
-/// A text by what it says.
-fn same(body: &str) -> String {
-    body.split_whitespace().collect::<Vec<_>>().join(" ")
+/// Does what a plan says. A file that came into being meanwhile is not overwritten. `origin` says who imports and when; what is
+/// named is looked for below `tree`.
+pub fn apply(store: &Store, plan: &Plan, origin: &Origin, tree: Option<&Path>) -> Result<Imported, Error> {
+    let mut imported = Imported::default();
+    for item in plan.items.iter().filter(|item| item.action == Action::Add) {
+        match item.save(store, origin, tree) {
+            Ok(saved) => imported.saved.push(saved),
+            Err(
+                error @ (Error::Secret { .. }
+                | Error::Known { .. }
+                | Error::Forgotten { .. }
+                | Error::Files(files::Error::Exists { .. })),
+            ) => imported.refused.push(format!("{}: {error}", item.from)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(imported)
+}
+
+impl Item {
+    fn save(&self, store: &Store, origin: &Origin, tree: Option<&Path>) -> Result<Saved, Error> {
+        let modified = self.modified.and_then(|time| Timestamp::try_from(time).ok());
+        let memory = Memory::parse(&self.path, self.text.as_bytes(), modified, self.text.len() as u64);
+        let front = frontmatter::read(&self.text);
+        // Who wrote it stays written down.
+        let agent = origin.agent.clone().filter(|_| front.metadata("agent").is_none());
+        let origin = Origin { agent, at: memory.dated.or(origin.at), ..origin.clone() };
+        let text = origin.written_into(&self.text, &[]);
+        let text = frontmatter::set_under(&text, "metadata", "importedFrom", &self.from);
+        let saved = store.remember_text(&self.path, &text, &origin, tree)?;
+        if let Some(modified) = self.modified {
+            store.root().date(&self.path, modified)?; // a file that is copied is new, a memory is not
+        }
+        Ok(saved)
+    }
 }
 
 /// The path, or one with a number that nobody has.
@@ -173,7 +206,7 @@ fn offered(source: &Source<'_>, skipped: &mut Vec<String>) -> Result<Vec<Offer>,
                     Ok(Err(_)) => skipped.push(format!("{from}: it is not UTF-8 text")),
                     Ok(Ok(text)) => match store::checked(&path) {
                         Err(error) => skipped.push(format!("{from}: {error}")),
-                        Ok(_) => files.push(Offer { path, text, from, modified }),
+                        Ok(_) => files.push(Offer { text: with_head(&path, text), path, from, modified }),
                     },
                 }
             }
@@ -182,6 +215,15 @@ fn offered(source: &Source<'_>, skipped: &mut Vec<String>) -> Result<Vec<Offer>,
         Source::Document { path, text } => sections(path, text),
         Source::CursorRule { path, text } => Ok(cursor_rule(path, text)?.into_iter().collect()),
     }
+}
+
+/// The text of a memory, with the head that it lacks.
+fn with_head(path: &str, text: String) -> String {
+    if frontmatter::read(&text).is_present() || text.trim().is_empty() {
+        return text;
+    }
+    let kind = Some(kind_of(&text));
+    store::render(&New { name: stem(path), description: first_sentence(&text), kind, body: text, ..New::default() })
 }
 
 /// The sections of a document, one memory each.
@@ -222,7 +264,7 @@ fn sections(path: &Path, text: &str) -> Result<Vec<Offer>, Error> {
         memories.push(Offer {
             path: file,
             text: store::render(&new),
-            from: path.display().to_string(),
+            from: format!("{}, section {:?}", path.display(), new.name),
             modified: None,
         });
     }
@@ -249,7 +291,7 @@ fn cursor_rule(path: &Path, text: &str) -> Result<Option<Offer>, Error> {
 }
 
 /// What a text starts with, as a description.
-fn first_sentence(body: &str) -> String {
+pub fn first_sentence(body: &str) -> String {
     let line = body.lines().map(str::trim).find(|line| line.chars().any(char::is_alphanumeric)).unwrap_or_default();
     let line = line.trim_start_matches(['-', '*', '>', '#', ' ']).replace(['`', '*'], "");
     let end = line.find(". ").map_or(line.len(), |at| at + 1);

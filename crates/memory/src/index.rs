@@ -1,11 +1,12 @@
 //! `MEMORY.md`: a line for each memory, `- [Title](file.md) — hook`, and nothing else that matters.
 //!
 //! It is read in full sessions, so it has limits: 200 lines, then 25,000 bytes, counted without frontmatter and
-//! comments. [`load`] gives what fits and says which limit was hit. Edits ([`put`], [`take`], [`point`]) change one line
+//! comments. [`load`] gives what fits, the newest before all, and says which limit was hit and how much is left out. Edits ([`put`], [`take`], [`point`]) change one line
 //! each and keep every other byte, since people and other programs write here too.
 
 use std::fmt;
 use std::path::Path;
+use std::time::SystemTime;
 
 use crate::frontmatter;
 use crate::markdown;
@@ -24,6 +25,9 @@ const READ_LIMIT: u64 = 10_000_000;
 
 /// About how long a line should be.
 pub const LINE_LENGTH: usize = 150;
+
+/// How much of a memory's name stands in its line.
+const TITLE_LENGTH: usize = 80;
 
 /// A line of the index that leads to a memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,10 +56,15 @@ pub struct Loaded {
 /// A limit of the index that was hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Warning {
-    /// Too many lines.
+    /// Too many lines: so many in all.
     Lines(usize),
     /// Too many bytes.
-    Bytes(usize),
+    Bytes {
+        /// So many in all.
+        bytes: usize,
+        /// How many lines are left out for that.
+        left_out: usize,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -63,42 +72,68 @@ impl fmt::Display for Warning {
         match self {
             Self::Lines(lines) => write!(
                 f,
-                "{FILE} has {lines} lines and only the first {LINE_LIMIT} are loaded: merge or remove entries"
+                "{FILE} has {lines} lines: the newest {LINE_LIMIT} are shown and {} are left out; merge or remove entries",
+                lines.saturating_sub(LINE_LIMIT)
             ),
-            Self::Bytes(bytes) => write!(
+            Self::Bytes { bytes, left_out } => write!(
                 f,
-                "{FILE} has {bytes} bytes and only {BYTE_LIMIT} are loaded: keep each entry to one line of about \
-                 {LINE_LENGTH} characters and move detail into the files"
+                "{FILE} has {bytes} bytes and only {BYTE_LIMIT} are shown, {left_out} lines are left out: keep each entry to \
+                 one line of about {LINE_LENGTH} characters and move detail into the files"
             ),
         }
     }
 }
 
-/// What of an index is given to a model.
+/// What of an index is given to a model: of an overlong one the last lines, since new ones come at the end.
 pub fn load(text: &str) -> Loaded {
+    load_by(text, |_| None)
+}
+
+/// The same where it is known when a memory was last changed: the newest.
+fn load_by(text: &str, changed: impl Fn(&str) -> Option<SystemTime>) -> Loaded {
     let text = bare(text);
+    let lines: Vec<&str> = text.lines().collect();
+    if lines.len() <= LINE_LIMIT && text.len() <= BYTE_LIMIT {
+        return Loaded { text, warnings: Vec::new() };
+    }
+    // What leads to no memory (a heading, a word on how to use it) goes last of all.
+    let mut oldest_first: Vec<usize> = (0..lines.len()).collect();
+    let age = |line: &usize| link(lines[*line], 1).map_or((true, None), |link| (false, changed(&link.target)));
+    oldest_first.sort_by_cached_key(|line| (age(line), *line));
     let mut warnings = Vec::new();
-    let count = text.lines().count();
-    let mut end = text.len();
-    if count > LINE_LIMIT {
-        warnings.push(Warning::Lines(count));
-        end = text.split_inclusive('\n').take(LINE_LIMIT).map(str::len).sum();
+    let mut shown = vec![true; lines.len()];
+    let mut leave = oldest_first.into_iter();
+    let surplus = lines.len().saturating_sub(LINE_LIMIT);
+    leave.by_ref().take(surplus).for_each(|line| shown[line] = false);
+    if surplus > 0 {
+        warnings.push(Warning::Lines(lines.len()));
     }
-    let mut cut = text[..end].trim_end();
-    if cut.len() > BYTE_LIMIT {
-        warnings.push(Warning::Bytes(text.len()));
-        let most = cut.floor_char_boundary(BYTE_LIMIT);
-        cut = cut[..most].rfind('\n').map_or(&cut[..most], |at| &cut[..at]).trim_end();
+    let length = |line: usize| lines[line].len() + 1;
+    let mut bytes: usize = (0..lines.len()).filter(|line| shown[*line]).map(length).sum();
+    let mut left_out = 0;
+    if bytes > BYTE_LIMIT + 1 {
+        // The newest stays, however long it is; its beginning then.
+        for line in leave.take(lines.len() - surplus - 1) {
+            if bytes <= BYTE_LIMIT + 1 {
+                break;
+            }
+            (shown[line], bytes, left_out) = (false, bytes - length(line), left_out + 1);
+        }
+        warnings.push(Warning::Bytes { bytes: text.len(), left_out });
     }
-    Loaded { text: cut.to_owned(), warnings }
+    let kept: Vec<&str> = lines.iter().zip(&shown).filter(|(_, shown)| **shown).map(|(line, _)| *line).collect();
+    let kept = kept.join("\n");
+    Loaded { text: kept[..kept.floor_char_boundary(BYTE_LIMIT)].trim().to_owned(), warnings }
 }
 
 /// What of an index is given to a model, with the limits it passes at its end, where the model sees them; none where there is
 /// nothing to show.
 pub fn shown(path: &Path) -> Option<String> {
     // Below an opened directory: an index that is a link leads nowhere else.
-    let file = files::Root::open(path.parent()?).ok()?.read(path.file_name()?, READ_LIMIT).ok()?;
-    let loaded = load(&String::from_utf8_lossy(&file.bytes));
+    let root = files::Root::open(path.parent()?).ok()?;
+    let file = root.read(path.file_name()?, READ_LIMIT).ok()?;
+    let changed = |target: &str| root.head(target, 0).ok()?.modified;
+    let loaded = load_by(&String::from_utf8_lossy(&file.bytes), changed);
     let warnings = loaded.warnings.iter().map(|warning| format!("\n\n[{warning}]"));
     Some(loaded.text + &warnings.collect::<String>()).filter(|text| !text.trim().is_empty())
 }
@@ -170,7 +205,7 @@ fn decoded(target: &str) -> String {
 /// The line for a memory, its hook cut so that it stays about as long as it should be.
 pub fn line(title: &str, target: &str, hook: &str) -> String {
     let clean = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let title = clean(title).replace('\\', "/").replace('[', "\\[").replace(']', "\\]");
+    let title = bounded(&clean(title)).replace('\\', "/").replace('[', "\\[").replace(']', "\\]");
     let target = target.replace('%', "%25"); // what is decoded when it is read
     let target = if target.contains([' ', '(', ')', '<']) { format!("<{target}>") } else { target };
     let hook = clean(hook);
@@ -184,6 +219,14 @@ pub fn line(title: &str, target: &str, hook: &str) -> String {
     }
     let cut: String = hook.chars().take(room - 1).collect();
     format!("{head} — {}…", cut.trim_end())
+}
+
+/// A title that leaves room for what follows it.
+fn bounded(title: &str) -> String {
+    match title.char_indices().nth(TITLE_LENGTH) {
+        Some((end, _)) => format!("{}…", title[..end].trim_end()),
+        None => title.to_owned(),
+    }
 }
 
 /// The index with the line for `target` set: in the place of the one it has, else at the end.
@@ -212,6 +255,26 @@ fn append(text: &str, line: &str) -> String {
 /// The index without the lines for `target`.
 pub fn take(text: &str, target: &str) -> String {
     edit(text, |found| if found.target == target { Edit::Drop } else { Edit::Keep })
+}
+
+/// The index with only the first of the lines for `target`.
+pub fn keep_first(text: &str, target: &str) -> String {
+    let mut kept = false;
+    edit(
+        text,
+        |found| {
+            if found.target == target && std::mem::replace(&mut kept, true) { Edit::Drop } else { Edit::Keep }
+        },
+    )
+}
+
+/// The index with the words of the lines for `target`, and without the link.
+pub fn unlink(text: &str, target: &str) -> String {
+    let words = |found: &Link| {
+        let hook = if found.hook.is_empty() { String::new() } else { format!(" — {}", found.hook) };
+        format!("- {}{hook}", found.title)
+    };
+    edit(text, |found| if found.target == target { Edit::Replace(words(found)) } else { Edit::Keep })
 }
 
 /// The line for `target`, as it is written.

@@ -239,3 +239,8 @@ fn line_of(path: &Path) -> Option<PathBuf> {
     let text = String::from_utf8_lossy(&file.bytes).trim().to_owned();
     (!text.is_empty()).then(|| PathBuf::from(text))
 }
+
+/// Where the user's memories lie that hold in every project.
+pub fn user_directory(config_home: &Path) -> PathBuf {
+    config_home.join("memory")
+}

@@ -22,10 +22,12 @@ mod twins;
 pub(crate) mod words;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use files::Root;
 use jiff::Timestamp;
+use serde::Serialize;
 
 use crate::entry::Memory;
 use crate::error::Error;
@@ -44,13 +46,25 @@ pub const MOST: usize = 5;
 /// From this confidence on, a memory is an answer: the logistic's own middle.
 pub const SURE: f32 = 0.5;
 
-/// Of a sure answer's followers, those that have at least half as much of the question come with it.
-const FOLLOWS: f32 = 0.5;
+/// Of a sure answer's followers, those that have at least so much of what it has of the question come with it. At 0.7 less than
+/// 55 of 100 that are surfaced among a thousand memories are wanted; at 0.8 small directories surface one of a hundred answers less.
+const FOLLOWS: f32 = 0.75;
+
+/// A memory that has all of a question is sure if no other has more than so much of what it has.
+const FAR_BEHIND: f32 = 0.6;
+
+/// From so much evidence on a memory is worth a model's look, if not so much more is missing of it. "Go on" and "what next?" have
+/// less; of the questions that something answers, one of a hundred is lost by each.
+const LEAST_EVIDENCE: f32 = 0.2;
+const MOST_MISSING: f32 = 0.1;
+
+/// How many older memories are named with the newest of their form.
+const OLDER: usize = 3;
 
 /// How many of the likeliest are looked at closely.
 const SHORTLIST: usize = 24;
 
-/// The numbers: five for the order, three for the cut-off. The one for duplicates is [`twins::KIN`].
+/// The numbers: five for the order, three for the cut-off.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights {
     /// How soon a word said again counts for nothing more (BM25's k1).
@@ -135,10 +149,32 @@ pub struct Hit {
     pub figures: Figures,
     /// The words of the question it has, and how well.
     pub matched: Vec<(String, f32)>,
-    /// Older memories that say the same with other values.
-    pub older: Vec<String>,
-    /// A newer memory that says the same with other values.
-    pub newer: Option<String>,
+    /// Older memories that say the same with other values, and may hold beside it.
+    pub older: Vec<Older>,
+}
+
+impl Hit {
+    /// Whether enough speaks for it to be worth a model's look.
+    pub fn has_evidence(&self) -> bool {
+        let Figures { evidence, missing, .. } = self.figures;
+        evidence > LEAST_EVIDENCE && evidence - Weights::FITTED.sure_missing * missing > -MOST_MISSING
+    }
+}
+
+/// An older memory that says the same as another with other values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Older {
+    /// Its path, relative to the memory directory.
+    pub path: String,
+    /// What it is about.
+    pub description: Option<String>,
+}
+
+impl fmt::Display for Older {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.path)?;
+        self.description.as_ref().map_or(Ok(()), |description| write!(f, ": {description}"))
+    }
 }
 
 impl std::fmt::Debug for Ranker {
@@ -238,14 +274,15 @@ impl Ranker {
         let units = question::units(question.text, question.now, &self.corpus, &self.splitter, &self.weights);
         let found = score::search(&self.corpus, &units, &self.weights);
         let order = self.order(&found.likely, SHORTLIST);
-        let hits: Vec<(usize, Hit)> = order.into_iter().map(|doc| (doc, self.hit(doc, &found, &units))).collect();
-        let mut hits = self.with_newer_first(hits);
-        let at = usize::from(hits.iter().any(|hit| hit.confidence >= SURE));
+        let mut hits: Vec<(usize, Hit)> = order.into_iter().map(|doc| (doc, self.hit(doc, &found, &units))).collect();
+        make_sure_of_what_has_all(&mut hits, units.len());
+        let at = usize::from(hits.iter().any(|(_, hit)| hit.confidence >= SURE));
         let standing = self.standing(question, &units, &found);
-        hits.retain(|hit| !standing.iter().any(|other| other.path == hit.path));
+        hits.retain(|(doc, _)| !standing.iter().any(|(other, _)| other == doc));
         let at = at.min(hits.len());
         hits.splice(at..at, standing);
-        hits
+        self.put_newer_first(&mut hits);
+        hits.into_iter().map(|(_, hit)| hit).collect()
     }
 
     /// So many memories with a part of the question, the likeliest first; among equals the newest.
@@ -267,62 +304,72 @@ impl Ranker {
         order
     }
 
+    /// A memory as it was found. One that stands for older ones is as sure as the likeliest of them.
     fn hit(&self, doc: usize, search: &score::Found, units: &[question::Unit]) -> Hit {
-        let share = search.shares[doc];
-        let doc = &self.corpus.docs[doc];
-        let found: Vec<f32> = units.iter().map(|unit| score::found(doc, unit, &self.corpus, &self.weights)).collect();
-        let figures = Figures::of(units, &found, &search.together, self.corpus.size(), &self.weights);
+        let older = self.older(doc, search);
+        let has = |doc: usize| {
+            let doc = &self.corpus.docs[doc];
+            let found: Vec<f32> =
+                units.iter().map(|unit| score::found(doc, unit, &self.corpus, &self.weights)).collect();
+            let figures = Figures::of(units, &found, &search.together, self.corpus.size(), &self.weights);
+            (figures.confidence(&self.weights), figures, found)
+        };
+        let mut best = has(doc);
+        if let Some(of_older) = older.first().map(|older| has(*older)).filter(|older| older.0 > best.0) {
+            best = of_older;
+        }
+        let (confidence, figures, found) = best;
         let matched = units.iter().zip(&found).filter(|(_, found)| **found > 0.0);
+        let named = |doc: &usize| {
+            let doc = &self.corpus.docs[*doc];
+            Older { path: doc.path.clone(), description: doc.description.clone() }
+        };
         Hit {
-            path: doc.path.clone(),
-            confidence: figures.confidence(&self.weights),
+            path: self.corpus.docs[doc].path.clone(),
+            confidence,
             route: Route::Likeness,
-            share,
+            share: search.shares[doc],
             figures,
             matched: matched.map(|(unit, found)| (unit.label.clone(), *found)).collect(),
-            older: Vec::new(),
-            newer: None,
+            older: older.iter().take(OLDER).map(named).collect(),
         }
     }
 
-    /// A newer memory about the same stands before the older, and is found by what the older is found by: it may be its
-    /// correction, in other words than the question's. Only if the two say the same with other values is the older known
-    /// to be overtaken.
-    fn with_newer_first(&self, mut hits: Vec<(usize, Hit)>) -> Vec<Hit> {
+    /// The older memories that one stands for: those that have most of the question first, then the newest.
+    fn older(&self, doc: usize, search: &score::Found) -> Vec<usize> {
+        let Some(all) = self.corpus.older.get(&doc) else { return Vec::new() };
+        let likely = search.of_older.iter().filter(|(newest, _, _)| *newest == doc);
+        let mut older: Vec<usize> = likely.map(|(_, older, _)| *older).take(OLDER).collect();
+        let mut rest: Vec<usize> = all.iter().copied().filter(|doc| !older.contains(doc)).collect();
+        rest.sort_by(|one, other| self.corpus.docs[*other].dated.cmp(&self.corpus.docs[*one].dated));
+        older.extend(rest);
+        older
+    }
+
+    /// Of the first places, a newer memory about the same as an older one comes before it, and is as sure: it may be its
+    /// correction, in other words than the question's. It changes who comes first, never who is among them.
+    fn put_newer_first(&self, hits: &mut [(usize, Hit)]) {
         let docs = &self.corpus.docs;
-        let mut at = 0;
-        while at < hits.len().min(MOST) {
-            let (doc, hit) = &hits[at];
-            let (share, confidence) = (hit.share, hit.confidence);
-            let overtakes = |(other, _): &(usize, Hit)| {
-                docs[*other].dated > docs[*doc].dated && twins::are_kin(*doc, *other, &self.corpus)
+        let first = hits.len().min(MOST);
+        for at in 0..first {
+            let doc = &docs[hits[at].0];
+            let is_newer = |other: &usize| {
+                let other = &docs[hits[*other].0];
+                other.dated > doc.dated && twins::are_about_the_same(&doc.called, &other.called, &self.corpus)
             };
-            let Some(newer) = hits[at + 1..].iter().position(overtakes) else {
-                at += 1;
-                continue;
-            };
-            let (newer, hit) = hits.remove(at + 1 + newer);
-            let hit = Hit { share: hit.share.max(share), confidence: hit.confidence.max(confidence), ..hit };
-            hits.insert(at, (newer, hit));
+            let Some(newer) = (at + 1..first).find(is_newer) else { continue };
+            let (share, confidence) = (hits[at].1.share, hits[at].1.confidence);
+            hits[at..=newer].rotate_right(1);
+            let hit = &mut hits[at].1;
+            (hit.share, hit.confidence) = (hit.share.max(share), hit.confidence.max(confidence));
         }
-        for one in 0..hits.len() {
-            for other in one + 1..hits.len() {
-                let (a, b) = (&docs[hits[one].0], &docs[hits[other].0]);
-                if a.dated > b.dated && twins::are_twins(&a.gist, &b.gist) {
-                    let (newer, older) = (hits[one].1.path.clone(), hits[other].1.path.clone());
-                    hits[other].1.newer = Some(newer);
-                    hits[one].1.older.push(older);
-                }
-            }
-        }
-        hits.into_iter().map(|(_, hit)| hit).collect()
     }
 
     /// The instructions for what the turn does, those that share most words with the question first.
-    fn standing(&self, question: &Question<'_>, units: &[question::Unit], found: &score::Found) -> Vec<Hit> {
+    fn standing(&self, question: &Question<'_>, units: &[question::Unit], found: &score::Found) -> Vec<(usize, Hit)> {
         let shares = &found.shares;
         let turn = Turn::of(question.text, &self.splitter.split(question.text), question.doing, &self.splitter);
-        let docs = self.corpus.docs.iter().enumerate();
+        let docs = self.corpus.docs.iter().enumerate().filter(|(_, doc)| doc.newest.is_none());
         let mut fits: Vec<(usize, f32)> = docs
             .filter_map(|(at, doc)| Some((at, doc.scope.as_ref()?.fits(&turn))))
             .filter(|(_, fit)| *fit >= SURE)
@@ -334,7 +381,7 @@ impl Ranker {
         });
         let standing = fits.into_iter().take(standing::MOST).map(|(doc, fit)| {
             let hit = self.hit(doc, found, units);
-            Hit { confidence: hit.confidence.max(fit), route: Route::Standing, ..hit }
+            (doc, Hit { confidence: hit.confidence.max(fit), route: Route::Standing, ..hit })
         });
         standing.collect()
     }
@@ -357,7 +404,8 @@ impl Ranker {
         let units = question::units(question.text, question.now, &self.corpus, &self.splitter, &self.weights);
         let likely = score::search(&self.corpus, &units, &self.weights).likely;
         let docs = &self.corpus.docs;
-        let mut rest: Vec<usize> = (0..docs.len()).filter(|doc| likely[*doc] == 0.0).collect();
+        let mut rest: Vec<usize> =
+            (0..docs.len()).filter(|doc| likely[*doc] == 0.0 && docs[*doc].newest.is_none()).collect();
         rest.sort_by(|one, other| docs[*other].dated.cmp(&docs[*one].dated));
         for doc in self.order(&likely, count + SHORTLIST).into_iter().chain(rest) {
             if paths.len() < count && !paths.contains(&docs[doc].path) {
@@ -369,11 +417,22 @@ impl Ranker {
     }
 }
 
-/// What of ranked memories is surfaced: if the likeliest is sure, it and those that have nearly as much of the question,
-/// without those that a newer one takes the place of; and the instructions for what is done.
+/// A memory that has all that is asked is sure, if no other has nearly as much: of a series of like memories each has one thing
+/// of its own, and that is less than evidence asks for.
+fn make_sure_of_what_has_all(hits: &mut [(usize, Hit)], asked: usize) {
+    let best = hits.iter().map(|(_, hit)| hit.share).fold(0.0, f32::max);
+    let near = hits.iter().filter(|(_, hit)| hit.share > best * FAR_BEHIND).count();
+    let has_all = |hit: &Hit| hit.share >= best.max(1.0) && hit.matched.len() == asked;
+    if let (1, Some((_, hit))) = (near, hits.iter_mut().find(|(_, hit)| has_all(hit))) {
+        hit.confidence = hit.confidence.max(SURE);
+    }
+}
+
+/// What of ranked memories is surfaced: if the likeliest is sure, it and those that have nearly as much of the question; and
+/// the instructions for what is done.
 pub fn surfaced(hits: Vec<Hit>) -> Vec<Hit> {
     let likely = hits.iter().filter(|hit| hit.route == Route::Likeness && hit.confidence >= SURE);
     let best = likely.map(|hit| hit.share).reduce(f32::max);
-    let follows = |hit: &Hit| best.is_some_and(|best| hit.share >= best * FOLLOWS && hit.newer.is_none());
+    let follows = |hit: &Hit| best.is_some_and(|best| hit.share >= best * FOLLOWS);
     hits.into_iter().filter(|hit| hit.route == Route::Standing || follows(hit)).take(MOST).collect()
 }

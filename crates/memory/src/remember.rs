@@ -6,10 +6,8 @@
 
 use std::path::Path;
 
-use jiff::Timestamp;
-
 use crate::drift;
-use crate::entry::{Memory, NAMED};
+use crate::entry::Memory;
 use crate::error::Error;
 use crate::frontmatter;
 use crate::index;
@@ -17,23 +15,10 @@ use crate::scan;
 use crate::secrets::no_secret;
 use crate::store::{MODE, New, Saved, Store, checked, file_name, render};
 
+pub use crate::origin::Origin;
+
 /// A memory larger than this is not settled.
 const LIMIT: u64 = 1024 * 1024;
-
-/// Where a memory comes from.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Origin {
-    /// The session in which it was learnt.
-    pub session: Option<String>,
-    /// The message.
-    pub message: Option<String>,
-    /// The agent that wrote it.
-    pub agent: Option<String>,
-    /// The model.
-    pub model: Option<String>,
-    /// When.
-    pub at: Option<Timestamp>,
-}
 
 impl Store {
     /// Saves a new memory. What it names is looked for below `tree`, the working tree, where one is given.
@@ -42,14 +27,25 @@ impl Store {
             Some(path) => checked(path)?.to_owned(),
             None => file_name(&new.name)?,
         };
-        let text = render(new);
-        let named = tree.map(|tree| drift::record(&text, tree)).unwrap_or_default();
-        let text = origin.written_into(&text, &named);
-        no_secret(&path, &text)?;
+        self.remember_text(&path, &render(new), origin, tree)
+    }
+
+    /// Saves a whole text as a new memory, as [`Store::remember`] does.
+    pub fn remember_text(&self, path: &str, text: &str, origin: &Origin, tree: Option<&Path>) -> Result<Saved, Error> {
+        checked(path)?;
+        let named = tree.map(|tree| drift::record(text, tree)).unwrap_or_default();
+        let text = origin.written_into(text, &named);
+        no_secret(path, &text)?;
+        let memory = Memory::parse(path, text.as_bytes(), None, text.len() as u64);
         let _held = self.lock()?;
-        self.nothing_like(&new.body)?;
-        self.root().create_new(&path, text.as_bytes(), MODE)?;
-        self.indexed(&path, |text, target| index::put(text, &new.name, target, &new.description))
+        self.nothing_like(&memory.body)?;
+        if self.root().head(path, 0).is_ok() {
+            return Err(files::Error::Exists { path: self.root().path().join(path) }.into());
+        }
+        self.keep(path, None, Some(&text))?;
+        self.root().create_new(path, text.as_bytes(), MODE)?;
+        let hook = memory.description.clone().unwrap_or_default();
+        self.indexed(path, |text, target| index::put(text, &memory.name, target, &hook))
     }
 
     /// Brings what somebody else wrote into order: it gets the mode of a memory, where it comes from, what it names that is
@@ -97,48 +93,6 @@ impl Store {
         }
         Ok(())
     }
-}
-
-impl Origin {
-    /// The text of a memory with its origin, and what it names, at the end of its frontmatter. Of one that was there before,
-    /// who changed it and when.
-    pub(crate) fn written_into(&self, text: &str, named: &[String]) -> String {
-        let at = self.at.map(|at| at.to_string());
-        let names = (!named.is_empty()).then(|| named.join(", "));
-        let parts = [
-            ("originSessionId", &self.session),
-            ("originMessageId", &self.message),
-            ("agent", &self.agent),
-            ("model", &self.model),
-            ("modified", &at),
-            (NAMED, &names),
-        ];
-        let given = parts.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
-        let front = frontmatter::read(text);
-        if front.fields.get("metadata").is_some_and(|metadata| metadata.is_object()) {
-            let first = |key: &str| key.starts_with("origin") && front.metadata(key).is_some();
-            let set = |text: String, (key, value): (&str, &String)| {
-                frontmatter::set_under(&text, "metadata", key, &scan::one_line(value, 400))
-            };
-            return given.filter(|(key, _)| !first(key)).fold(text.to_owned(), set);
-        }
-        let lines: String = given.map(|(key, value)| format!("  {key}: {}\n", scalar(value))).collect();
-        if lines.is_empty() || !front.is_present() {
-            return text.to_owned();
-        }
-        let text = frontmatter::remove(text, "metadata"); // what is there instead is no list of keys
-        let end = frontmatter::read(&text).block.end;
-        format!("{}metadata:\n{lines}{}", &text[..end], &text[end..])
-    }
-}
-
-/// A value as YAML writes it: in quotes, where it could be read as something else.
-fn scalar(value: &str) -> String {
-    let value = scan::one_line(value, 400);
-    let plain = value.starts_with(|c: char| c.is_alphanumeric())
-        && value.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/'))
-        && !value.ends_with(':');
-    if plain { value } else { serde_json::Value::from(value).to_string() }
 }
 
 /// A text by its words.

@@ -9,24 +9,23 @@ use std::path::Path;
 
 use files::Stamp;
 
-use crate::changes::Change;
 use crate::drift;
 use crate::entry::Memory;
 use crate::error::Error;
 use crate::frontmatter;
 use crate::index;
+use crate::kept::Change;
 use crate::remember::Origin;
 use crate::secrets::no_secret;
-use crate::store::{MODE, Saved, Store, checked, home};
+use crate::store::{MODE, Saved, Store, checked};
+
+pub use crate::kept::Keep;
 
 /// A memory is one topic: agents write none that is larger.
 pub const LARGEST: usize = 32 * 1024;
 
 /// Larger files are not changed here.
 const LIMIT: u64 = 1024 * 1024;
-
-/// Keeps what is about to be changed. Where it fails, nothing is.
-pub type Keep<'k> = dyn FnMut(&Change) -> Result<(), Error> + 'k;
 
 /// What was written.
 #[derive(Debug, Clone)]
@@ -114,16 +113,6 @@ impl Store {
             None => Err(Error::Unseen { path: path.to_owned() }),
             Some(seen) if !seen.same_content(&file.stamp) => Err(files::Error::Changed { path: at() }.into()),
             Some(_) => String::from_utf8(file.bytes).map(Some).map_err(|_| Error::NotText { path: at() }),
-        }
-    }
-
-    /// The line of the index for a memory.
-    pub(crate) fn line(&self, path: &str) -> Result<Option<String>, Error> {
-        let (at, target) = home(path);
-        match self.root().read(at, LIMIT) {
-            Ok(file) => Ok(index::written(&String::from_utf8_lossy(&file.bytes), target).map(str::to_owned)),
-            Err(files::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
         }
     }
 }

@@ -39,7 +39,7 @@ pub struct Header {
     pub kind: Option<Kind>,
     /// One line on what it is about.
     pub description: Option<String>,
-    /// When the file was last written.
+    /// When it was last changed: what its frontmatter says or when the file was last written, whichever is later.
     pub modified: Option<Timestamp>,
 }
 
@@ -111,7 +111,7 @@ fn header(root: &Root, path: &str) -> Option<Header> {
     Some(Header {
         kind: entry::kind(&mut front),
         description: description.map(|text| one_line(&text, DESCRIPTION_LIMIT)),
-        modified: head.modified.and_then(|time| Timestamp::try_from(time).ok()),
+        modified: head.modified.and_then(|time| Timestamp::try_from(time).ok()).max(entry::written_date(&front)),
         path: path.to_owned(),
     })
 }

@@ -12,14 +12,18 @@ use jiff::Timestamp;
 use parking_lot::RwLock;
 
 use crate::error::Error;
-use crate::rank::{self, Hit, Question, Ranker};
-use crate::recall::{self, Attachment};
+use crate::rank::{self, Hit, Older, Question, Ranker};
+use crate::recall::{self, Around, Attachment};
+use crate::spoken::Register;
+use crate::taxonomy::Kind;
 
 /// Whose memories lie there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// The user's own, for one project.
     Private,
+    /// The user's own, across projects.
+    User,
     /// An agent's.
     Agent(String),
     /// Those that are shared with others.
@@ -34,6 +38,8 @@ pub struct Shelf {
     ranker: RwLock<Option<Arc<Ranker>>>,
     /// Where what memories name is looked for.
     tree: Option<PathBuf>,
+    /// Where it stands what memories quote of the user's own words.
+    register: Option<Register>,
 }
 
 /// A memory that was found, and where.
@@ -48,13 +54,20 @@ pub struct Found {
 impl Shelf {
     /// A shelf in an opened directory. Nothing is read yet.
     pub fn new(root: Root, scope: Scope) -> Self {
-        Self { scope, root, ranker: RwLock::default(), tree: None }
+        Self { scope, root, ranker: RwLock::default(), tree: None, register: None }
     }
 
     /// Names the working tree in which is looked for what memories name.
     #[must_use]
     pub fn with_tree(mut self, tree: &Path) -> Self {
         self.tree = Some(tree.to_owned());
+        self
+    }
+
+    /// Names the register of what memories quote of the user's own words.
+    #[must_use]
+    pub fn with_register(mut self, register: Register) -> Self {
+        self.register = Some(register);
         self
     }
 
@@ -80,6 +93,14 @@ impl Shelf {
         self.root.path().join(path)
     }
 
+    /// What a memory is called among those of several shelves: those of the project by their path below it, others by the whole.
+    pub fn key(&self, path: &str) -> String {
+        match self.scope {
+            Scope::Private | Scope::Team => path.to_owned(),
+            Scope::User | Scope::Agent(_) => self.file(path).display().to_string(),
+        }
+    }
+
     /// Reads what was added or changed since. Meanwhile it answers as before.
     pub fn refresh(&self) -> Result<(), Error> {
         let fresh = match self.ranker() {
@@ -101,12 +122,36 @@ impl Shelf {
     pub fn surface(
         &self,
         path: &str,
-        older: &[String],
+        older: &[Older],
         author: Option<&str>,
         now: Timestamp,
     ) -> Result<Attachment, Error> {
-        recall::surface_by(&self.root, path, older, self.tree.as_deref(), author, now)
+        let quotations = self.register.as_ref().map(Register::read);
+        let (tree, quotations) = (self.tree.as_deref(), quotations.as_ref());
+        recall::surface(&self.root, path, &Around { older, tree, author, quotations }, now)
     }
+}
+
+/// Whether a memory is about the user wherever they work: of type `user`, and naming no path, repository or host. What names one
+/// stays in its project until it is moved.
+pub fn is_about_the_user(kind: Option<Kind>, text: &str) -> bool {
+    kind == Some(Kind::User) && !text.split_whitespace().any(names_a_place)
+}
+
+/// Whether a word is a path, a repository, an address, or a host.
+fn names_a_place(word: &str) -> bool {
+    let word = word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '/' | '~' | '.')).trim_end_matches('.');
+    let is_host = || {
+        let host = word.rsplit('@').next().unwrap_or(word).split(':').next().unwrap_or(word);
+        let labels: Vec<&str> = host.split('.').collect();
+        let named = |label: &&str| !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-');
+        let last = labels.last().copied().unwrap_or_default();
+        let numbers = labels.len() == 4 && labels.iter().all(|label| label.parse::<u8>().is_ok());
+        labels.len() > 1
+            && labels.iter().all(named)
+            && (numbers || last.len() > 1 && last.chars().all(char::is_alphabetic))
+    };
+    word.contains("://") || word.contains('/') || word.starts_with('~') || word == "localhost" || is_host()
 }
 
 /// What of all shelves is to be surfaced for a question, the surest first, at most [`rank::MOST`]. What `admit` refuses is
@@ -122,4 +167,28 @@ pub fn choose(shelves: &[Arc<Shelf>], question: &Question<'_>, admit: impl Fn(&S
     }
     found.truncate(rank::MOST);
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SHELF-3: nothing of a project gets onto the user's shelf by itself.
+    #[test]
+    fn what_names_a_place_is_not_about_the_user_alone() {
+        let is = |text: &str| is_about_the_user(Some(Kind::User), text);
+        assert!(is("Prefers short answers, tabs, and version 3.5 of everything. Works e.g. at night."));
+        for text in [
+            "Keeps keys in ~/vault.",
+            "Owns src/parser and its tests.",
+            "Deploys to db-1.example.org by hand.",
+            "Reviews acme/billing.",
+            "Runs it at 10.0.0.7 or localhost",
+            "Reads https://example.org daily",
+            "Logs in as root@build.internal:22",
+        ] {
+            assert!(!is(text), "{text}");
+        }
+        assert!(!is_about_the_user(Some(Kind::Project), "Prefers tabs.") && !is_about_the_user(None, "Prefers tabs."));
+    }
 }

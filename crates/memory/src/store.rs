@@ -5,14 +5,19 @@
 //! a line without a file, and [`crate::doctor`] mends both in the direction the change was going. Other programs write
 //! here without our lock: the index is replaced only if it still says what was read, and read again if it does not.
 
+use std::fmt;
 use std::path::{Component, Path};
+use std::time::Duration;
 
 use files::{Lock, Root};
+use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use crate::entry::{ASKED, Memory};
 use crate::error::Error;
 use crate::frontmatter;
 use crate::index::{self, Warning};
+use crate::kept;
 use crate::neutral;
 use crate::scan;
 use crate::secrets::no_secret;
@@ -27,6 +32,9 @@ pub(crate) const LOCK: &str = ".index-lock";
 /// An index or a memory larger than this is not edited.
 const EDIT_LIMIT: u64 = 16 * 1024 * 1024;
 
+/// How long somebody else may hold the lock.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// How often the index is read again when someone else changes it meanwhile.
 const ATTEMPTS: usize = 50;
 
@@ -38,6 +46,18 @@ pub(crate) const TEAM: &str = "team/";
 pub struct Store {
     root: Root,
     indexing: Indexing,
+    keeper: Option<Keeper>,
+}
+
+/// Whoever keeps what is about to be changed by a command.
+struct Keeper(Mutex<Box<SendKeep>>);
+
+type SendKeep = dyn FnMut(&kept::Change) -> Result<(), Error> + Send;
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keeper")
+    }
 }
 
 /// Whether the index is kept in step.
@@ -81,6 +101,8 @@ pub struct Change {
     pub kind: Option<Kind>,
     /// Another text.
     pub body: Option<String>,
+    /// When it is changed, to be written down with it.
+    pub at: Option<Timestamp>,
 }
 
 /// What was done.
@@ -95,17 +117,47 @@ pub struct Saved {
 impl Store {
     /// Opens a memory directory, making it where it is missing.
     pub fn create(path: impl AsRef<Path>, indexing: Indexing) -> Result<Self, Error> {
-        Ok(Self { root: Root::create(path)?, indexing })
+        Ok(Self { root: Root::create(path)?, indexing, keeper: None })
     }
 
     /// Opens a memory directory that exists.
     pub fn open(path: impl AsRef<Path>, indexing: Indexing) -> Result<Self, Error> {
-        Ok(Self { root: Root::open(path)?, indexing })
+        Ok(Self { root: Root::open(path)?, indexing, keeper: None })
+    }
+
+    /// Whether the index is kept in step.
+    pub fn indexing(&self) -> Indexing {
+        self.indexing
     }
 
     /// The opened directory.
     pub fn root(&self) -> &Root {
         &self.root
+    }
+
+    /// Gives every change to `keep` before it is made; where that fails, nothing is changed. What agents revise is kept by them.
+    #[must_use]
+    pub fn keeping(mut self, keep: impl FnMut(&kept::Change) -> Result<(), Error> + Send + 'static) -> Self {
+        self.keeper = Some(Keeper(Mutex::new(Box::new(keep))));
+        self
+    }
+
+    /// Keeps a change that is about to be made. The lock is held.
+    pub(crate) fn keep(&self, path: &str, before: Option<&str>, after: Option<&str>) -> Result<(), Error> {
+        let Some(Keeper(keep)) = &self.keeper else { return Ok(()) };
+        let (before, after) = (before.map(str::to_owned), after.map(str::to_owned));
+        let change = kept::Change { line: self.line(path)?, path: path.to_owned(), before, after };
+        (keep.lock())(&change)
+    }
+
+    /// The line of the index for a memory.
+    pub(crate) fn line(&self, path: &str) -> Result<Option<String>, Error> {
+        let (at, target) = home(path);
+        match self.root.read(at, EDIT_LIMIT) {
+            Ok(file) => Ok(index::written(&String::from_utf8_lossy(&file.bytes), target).map(str::to_owned)),
+            Err(files::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Saves a new memory. Its name must be free.
@@ -130,6 +182,7 @@ impl Store {
         let edited = apply(&text, change);
         if edited != text {
             no_secret(path, &edited)?;
+            self.keep(path, Some(&text), Some(&edited))?;
             self.root.replace_unchanged(path, edited.as_bytes(), &file.stamp, MODE)?;
         }
         let memory = Memory::parse(path, edited.as_bytes(), None, edited.len() as u64);
@@ -147,6 +200,8 @@ impl Store {
     pub fn remove(&self, path: &str) -> Result<Saved, Error> {
         checked(path)?;
         let _held = self.lock()?;
+        let file = self.root.read(path, EDIT_LIMIT).map_err(|error| self.missing(path, error))?;
+        self.keep(path, Some(&String::from_utf8_lossy(&file.bytes)), None)?;
         self.root.remove(path).map_err(|error| self.missing(path, error))?;
         self.indexed(path, index::take)
     }
@@ -160,6 +215,13 @@ impl Store {
             Error::Files(error) => self.missing(from, error),
             other => other,
         })?;
+        if self.root.head(to, 0).is_ok() {
+            return Err(files::Error::Exists { path: self.root.path().join(to) }.into());
+        }
+        let text = self.root.read(from, EDIT_LIMIT)?.bytes;
+        let text = String::from_utf8_lossy(&text);
+        self.keep(to, None, Some(&text))?;
+        self.keep(from, Some(&text), None)?;
         self.root.rename(from, to)?;
         let (old, new) = (home(from), home(to));
         if old.0 == new.0 {
@@ -177,9 +239,9 @@ impl Store {
         })
     }
 
-    /// Takes the lock on the directory.
+    /// Takes the lock on the directory. Who holds it longer than anybody writes has stopped, and nobody waits for it.
     pub(crate) fn lock(&self) -> Result<Lock, Error> {
-        Ok(self.root.lock(LOCK)?)
+        Ok(self.root.lock_within(LOCK, PATIENCE)?)
     }
 
     /// Changes the index a file belongs to. The lock is held.
@@ -285,8 +347,18 @@ pub fn apply(text: &str, change: &Change) -> String {
         let at = front.body_start();
         let space = &text[at..at + text[at..].len() - text[at..].trim_start_matches(['\r', '\n']).len()];
         text = format!("{}{space}{}", &text[..at], body.trim_start_matches('\n'));
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
     }
-    text
+    match change.at {
+        Some(at) if front_is_there(&text) => frontmatter::set_under(&text, "metadata", "modified", &at.to_string()),
+        _ => text,
+    }
+}
+
+fn front_is_there(text: &str) -> bool {
+    frontmatter::read(text).is_present()
 }
 
 /// The text with the type set where it stands: at the top, or below `metadata`.

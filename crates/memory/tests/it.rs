@@ -21,4 +21,5 @@ mod it {
     mod secrets;
     mod store;
     mod taxonomy;
+    mod verdict;
 }

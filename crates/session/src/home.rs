@@ -53,6 +53,11 @@ impl Home {
         Changes::at(changes::folder(&self.path.join("memory-changes"), memory))
     }
 
+    /// Sessions that may hold something which nothing was learnt from yet, for a memory directory.
+    pub fn learning(&self, memory: &Path) -> PathBuf {
+        changes::folder(&self.path.join("cairn/learning"), memory)
+    }
+
     /// A session's file.
     pub fn session(&self, directory: &Path, id: &str) -> Result<PathBuf, Error> {
         if !is_session_id(id) {

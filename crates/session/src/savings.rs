@@ -8,11 +8,12 @@
 use serde::Serialize;
 use transcript::commit::{Act, Commit};
 use transcript::line::{Body, Line};
+use transcript::mark::Ttl;
 use transcript::message::MOST_TOKENS;
 use transcript::price::{Price, Prices};
 use transcript::{Id, Log, Usage};
 
-use context::{Fact, list};
+use context::{Fact, State, list};
 
 /// What a layer did for a session, or for many.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -30,6 +31,22 @@ pub struct Saving {
     pub saved_usd: f64,
     /// What it cost itself: forks, and writing again what had to be.
     pub cost_usd: f64,
+    /// Results that were needed after it had cleared them.
+    #[serde(skip_serializing_if = "is_none")]
+    pub regrets: usize,
+    /// What that cost.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub regrets_usd: f64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn is_none(count: &usize) -> bool {
+    *count == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn is_nothing(usd: &f64) -> bool {
+    *usd == 0.0
 }
 
 /// What the user does by hand is a row of its own.
@@ -121,6 +138,10 @@ pub fn of(log: &Log, prices: &Prices) -> Vec<Saving> {
             saving.saved_usd += one.freed as f64 * (read + written) / 1_000_000.0;
         }
     }
+    let clearing = State::of(log.lines()).clearing;
+    let clear = of_layer(&mut savings, "clear");
+    clear.regrets = clearing.regrets as usize;
+    clear.regrets_usd = price.map_or(0.0, |price| clearing.figures(price, Ttl::FiveMinutes).regrets_usd);
     savings.retain(|saving| saving.times > 0 || saving.cost_usd > 0.0);
     savings
 }
@@ -135,6 +156,8 @@ pub fn sum(sessions: impl IntoIterator<Item = Vec<Saving>>) -> Vec<Saving> {
         sum.unsent_tokens += saving.unsent_tokens;
         sum.saved_usd += saving.saved_usd;
         sum.cost_usd += saving.cost_usd;
+        sum.regrets += saving.regrets;
+        sum.regrets_usd += saving.regrets_usd;
     }
     all.retain(|saving| saving.times > 0 || saving.cost_usd > 0.0);
     all

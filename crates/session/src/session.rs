@@ -169,7 +169,7 @@ impl Session {
         let file = files::Log::open(path, &holder)?;
         let cwd = directory.to_string_lossy().into_owned();
         let context = Context { session: id.clone(), cwd, branch: git_branch(directory), agent: None };
-        let state = State::of(log.lines());
+        let state = State::of_log(&log);
         Ok(Self {
             id,
             directory: directory.to_owned(),
@@ -187,7 +187,7 @@ impl Session {
     /// Takes what was read from a file.
     fn take(&mut self, log: Log) {
         (self.elsewhere, self.loaded) = (elsewhere(&log), log.lines().len());
-        self.state = State::of(log.lines());
+        self.state = State::of_log(&log);
         self.log = log;
     }
 
@@ -255,7 +255,12 @@ impl Session {
         self.file.append(line.render(&self.context).as_bytes())?;
         line.result = None;
         self.state.fold(&line);
-        Ok(self.log.append(line))
+        let goes_back = matches!(&line.body, Body::Commit(commit) if commit.moves_tip());
+        let change = self.log.append(line);
+        if goes_back {
+            self.state.find_standing(&self.log);
+        }
+        Ok(change)
     }
 
     /// Appends facts for other parts of the program.

@@ -5,7 +5,7 @@
 pub struct Budget {
     /// Dollars, all projects together.
     pub usd: f64,
-    /// Tokens, all projects together: what bounds models without a price.
+    /// Tokens, all projects together; none bounds only what models without a price use.
     pub tokens: Option<u64>,
     /// Dollars for one project.
     pub project_usd: Option<f64>,

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::keys::KEYS;
-use super::source::shown;
+use super::source::{Origin, shown};
 use super::span::{Json, Step};
 
 /// Something to be said of a settings file.
@@ -37,6 +37,14 @@ pub enum Weight {
     Warning,
     /// It cannot be understood, and is left out.
     Error,
+}
+
+impl Finding {
+    /// About a value, where it stands.
+    pub(super) fn at(origin: &Origin, weight: Weight, key: impl Into<String>, text: String) -> Self {
+        let Origin { file, line, column, .. } = origin.clone();
+        Self { weight, file, line, column, key: Some(key.into()), text }
+    }
 }
 
 impl fmt::Display for Finding {

@@ -103,7 +103,7 @@ keys! {
     DREAM = "dream", Kind::Switch, Trusted, "Whether memories are brought into order by themselves, after some days and sessions.";
     DREAM_HOURS = "dreamHours", Kind::Count, Trusted, "How many hours have to pass between two of these dreams; 24 where nothing is said.";
     DREAM_SESSIONS = "dreamSessions", Kind::Count, Trusted, "How many other sessions have to be touched between them; 5 where nothing is said.";
-    DREAM_MODEL = "dreamModel", Kind::Text, Trusted, "The model that dreams; the small one where nothing is said. It is one of the server you use.";
+    DREAM_MODEL = "dreamModel", Kind::Text, Trusted, "The model that dreams; the one you talk to where nothing is said. It is one of the server you use.";
     DAILY_LOG = "dailyLog", Kind::Switch, Trusted, "Whether sessions write what is worth remembering into a daily log, which `/dream` distils, instead of memories.";
     TEAMMATES = "teammates", Kind::Switch, Own, "Whether the model may start teammates: processes that work beside the session and can be written to. Off where nothing is said; it adds to what SendMessage says and can do, and the list of tasks.";
     AGENTS = "agents", Kind::Agents, Trusted, "Agents by name, each with what the keys of an agent's file say and its `prompt`. Until you trust them, the project's can only take away.";
@@ -122,7 +122,7 @@ keys! {
     MICROCOMPACT_KEEP = "microcompactKeep", Kind::Count, Trusted, "How many of the newest results then stay; at least one does.";
     NOTES = "notes", Kind::Switch, Trusted, "Whether notes of the session are kept, for compaction.";
     BUDGET_USD = "budget.usdPerDay", Kind::Amount, Own, "What work in the background (notes, selectors, extraction, dreams) may cost a day, in dollars; 2 where nothing is said. Spent, it pauses until tomorrow; the conversation goes on.";
-    BUDGET_TOKENS = "budget.tokensPerDay", Kind::Count, Own, "What it may read and write a day, in tokens: a bound for models without a price.";
+    BUDGET_TOKENS = "budget.tokensPerDay", Kind::Count, Own, "What it may read and write a day, in tokens, whatever the model. Where nothing is said, models without a price have 2,000,000 and the others no such bound.";
     BUDGET_PROJECT_USD = "budget.projectUsdPerDay", Kind::Amount, Own, "The same for each project, in dollars.";
     BUDGET_PROJECT_TOKENS = "budget.projectTokensPerDay", Kind::Count, Own, "The same for each project, in tokens.";
     BUDGET_AGENT_TOKENS = "budget.tokensPerAgent", Kind::Count, Own, "What an agent that is sent out may read and write on its task, with those it sends out itself, in tokens; a definition's `budget` can be less. Spent, it stops after the round and says so.";

@@ -45,5 +45,5 @@ pub use sandbox::SandboxSettings;
 pub use signals::{Channel, Signals, StatusLine};
 pub use source::{Files, Flag, Origin, Source, managed_directory};
 pub use span::{Json, NotJson, Step};
-pub use values::{Bypass, Chosen, DreamSettings, Provider, ProviderKind, Settings};
+pub use values::{Bypass, Chosen, Provider, ProviderKind, Settings};
 pub use watch::Watch;

@@ -235,14 +235,8 @@ impl Loaded {
         for set in self.sets.iter_mut().filter(|set| set.origin.source.is_below_project()) {
             let Some(why) = never(set, &providers) else { continue };
             set.standing = Standing::Never(why);
-            self.findings.push(Finding {
-                weight: Weight::Warning,
-                file: set.origin.file.clone(),
-                line: set.origin.line,
-                column: set.origin.column,
-                key: Some(set.name()),
-                text: format!("{} does not count here: {why}", set.name()),
-            });
+            let text = format!("{} does not count here: {why}", set.name());
+            self.findings.push(Finding::at(&set.origin, Weight::Warning, set.name(), text));
         }
     }
 }

@@ -35,30 +35,16 @@ pub struct Policy {
 
 /// The mode a session is in. Clones share it: it can be changed while a turn runs, and holds from the next call on that
 /// is judged.
-#[derive(Debug, Clone, Default)]
-pub struct LiveMode(Arc<Mutex<(Mode, ChosenBy)>>, Option<Above>);
-
-/// What a mode is held to.
-#[derive(Clone)]
-enum Above {
-    /// That of somebody in this process.
-    Here(Box<LiveMode>),
-    /// That of somebody elsewhere, looked up each time.
-    Elsewhere(Arc<dyn Fn() -> Mode + Send + Sync>),
+#[derive(Clone, Default)]
+pub struct LiveMode {
+    own: Arc<Mutex<(Mode, ChosenBy)>>,
+    /// Never more than this, if there is one.
+    above: Option<Arc<dyn Fn() -> Mode + Send + Sync>>,
 }
 
-impl fmt::Debug for Above {
+impl fmt::Debug for LiveMode {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "held to {:?}", self.get())
-    }
-}
-
-impl Above {
-    fn get(&self) -> Mode {
-        match self {
-            Self::Here(mode) => mode.get(),
-            Self::Elsewhere(mode) => mode(),
-        }
+        write!(to, "{:?}", self.get())
     }
 }
 
@@ -75,35 +61,36 @@ pub enum ChosenBy {
 impl LiveMode {
     /// The mode.
     pub fn get(&self) -> Mode {
-        let own = self.0.lock().0;
-        self.1.as_ref().map_or(own, |above| stricter(own, above.get()))
+        let own = self.own.lock().0;
+        self.above.as_ref().map_or(own, |above| stricter(own, above()))
     }
 
     /// One of its own for somebody who never may more than this one.
     #[must_use]
     pub fn below(&self, mode: Mode) -> Self {
-        Self(Arc::new(Mutex::new((mode, ChosenBy::Hand))), Some(Above::Here(Box::new(self.clone()))))
+        let above = self.clone();
+        Self::held_to(move || above.get(), mode)
     }
 
     /// One for somebody who never may more than somebody in another process.
     pub fn held_to(above: impl Fn() -> Mode + Send + Sync + 'static, mode: Mode) -> Self {
-        Self(Arc::new(Mutex::new((mode, ChosenBy::Hand))), Some(Above::Elsewhere(Arc::new(above))))
+        Self { own: Arc::new(Mutex::new((mode, ChosenBy::Hand))), above: Some(Arc::new(above)) }
     }
 
     /// Changes it by hand, for everyone who shares it.
     pub fn set(&self, mode: Mode) {
-        *self.0.lock() = (mode, ChosenBy::Hand);
+        *self.own.lock() = (mode, ChosenBy::Hand);
     }
 
     /// Changes it to a stricter one, if this is stricter.
     pub fn narrow(&self, mode: Mode) {
-        let mut now = self.0.lock();
+        let mut now = self.own.lock();
         *now = (stricter(now.0, mode), ChosenBy::Hand);
     }
 
     /// Changes it to what the settings say, unless it was chosen by hand.
     pub fn follow(&self, mode: Mode) {
-        let mut now = self.0.lock();
+        let mut now = self.own.lock();
         if now.1 == ChosenBy::Settings {
             now.0 = mode;
         }
@@ -112,7 +99,7 @@ impl LiveMode {
 
 impl From<Mode> for LiveMode {
     fn from(mode: Mode) -> Self {
-        Self(Arc::new(Mutex::new((mode, ChosenBy::Settings))), None)
+        Self { own: Arc::new(Mutex::new((mode, ChosenBy::Settings))), above: None }
     }
 }
 

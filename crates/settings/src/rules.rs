@@ -25,14 +25,7 @@ pub(super) fn rules_of(counting: &Counting<'_>, ground: &Ground<'_>, findings: &
         for set in counting.of(key) {
             match Rule::parse(set.value.as_str().unwrap_or_default(), &places(&set.origin, ground)) {
                 Ok(rule) => rules.push(rule),
-                Err(error) => findings.push(Finding {
-                    weight: Weight::Error,
-                    file: set.origin.file.clone(),
-                    line: set.origin.line,
-                    column: set.origin.column,
-                    key: Some(key.name.to_owned()),
-                    text: error.to_string(),
-                }),
+                Err(error) => findings.push(Finding::at(&set.origin, Weight::Error, key.name, error.to_string())),
             }
         }
         rules

@@ -6,14 +6,12 @@
 
 use std::path::{Path, PathBuf};
 
-/// The largest index that is looked through: some half a million files.
-const INDEX_LIMIT: u64 = 64 * 1024 * 1024;
+use tools::git_index;
+
 /// The most that is read of the file that stands for `.git` in a worktree.
 const POINTER_LIMIT: u64 = 16 * 1024;
-/// What stands before the name of an entry: times, device, owner, size, hash and flags.
-const FIXED: usize = 62;
-/// The bit of an entry's flags that says that two more bytes of them follow.
-const EXTENDED: u16 = 0x4000;
+/// The length of the hashes of a plain repository.
+const HASH: usize = 20;
 
 /// Whether git tracks this file, or something it lies in. Outside of a repository nothing is tracked.
 pub(super) fn is_tracked(file: &Path) -> bool {
@@ -27,7 +25,7 @@ pub(super) fn is_tracked(file: &Path) -> bool {
             Err(_) => None,
         };
         let (Some(git), Ok(inside)) = (git, file.strip_prefix(above)) else { return true };
-        return match files::read(git.join("index"), INDEX_LIMIT) {
+        return match files::read(git.join("index"), git_index::LIMIT) {
             Ok(index) => names(&index.bytes, inside).unwrap_or(true),
             // A repository in which nothing was ever added.
             Err(files::Error::NotFound { .. }) => false,
@@ -45,63 +43,19 @@ fn pointed(worktree: &Path, pointer: &[u8]) -> Option<PathBuf> {
 /// Whether an index has the file, or a directory, link or submodule on the way to it. None if it cannot be understood.
 fn names(index: &[u8], file: &Path) -> Option<bool> {
     let wanted = folded(file.to_str()?.as_bytes());
-    let number = |at: usize| Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?));
-    let version = number(4)?;
-    if index.get(..4)? != b"DIRC" || !(2..=4).contains(&version) {
-        return None;
-    }
-    let (mut at, mut name) = (12, Vec::new());
-    for _ in 0..number(8)? {
-        let start = at;
-        let flags = u16::from_be_bytes(index.get(at + 60..at + 62)?.try_into().ok()?);
-        at += FIXED + if version > 2 && flags & EXTENDED != 0 { 2 } else { 0 };
-        if version == 4 {
-            let (cut, read) = varint(index.get(at..)?)?;
-            at += read;
-            name.truncate(name.len().checked_sub(cut)?);
-        } else {
-            name.clear();
-        }
-        let length = index.get(at..)?.iter().position(|byte| *byte == 0)?;
-        name.extend_from_slice(&index[at..at + length]);
-        at += length + 1;
-        if version < 4 {
-            at = start + (at - start).next_multiple_of(8);
-        }
-        let entry = folded(&name);
+    let mut found = false;
+    let look = |_, name: &[u8]| {
+        let entry = folded(name);
         let entry = entry.strip_suffix(b"/").unwrap_or(&entry);
-        if wanted.strip_prefix(entry).is_some_and(|rest| rest.is_empty() || rest[0] == b'/') {
-            return Some(true);
-        }
-    }
-    // With a `link` extension, more entries lie in another file.
-    while let Some(extension) = index.get(at..at + 4).filter(|_| index.len() > at + 20 + 8) {
-        if extension == b"link" {
-            return None;
-        }
-        at = at.checked_add(8)?.checked_add(number(at + 4)? as usize)?;
-    }
-    Some(false)
+        found |= wanted.strip_prefix(entry).is_some_and(|rest| rest.is_empty() || rest[0] == b'/');
+    };
+    git_index::entries(index, HASH, look).ok()?;
+    Some(found)
 }
 
 /// A name as file systems may fold it: without case, and without letters that some of them do not see.
 fn folded(name: &[u8]) -> Vec<u8> {
     name.iter().filter(|byte| byte.is_ascii()).map(u8::to_ascii_lowercase).collect()
-}
-
-/// A number as version 4 writes it, and how many bytes it took.
-fn varint(bytes: &[u8]) -> Option<(usize, usize)> {
-    let mut value: usize = 0;
-    for (index, byte) in bytes.iter().enumerate().take(8) {
-        if index > 0 {
-            value = value.checked_add(1)?;
-        }
-        value = (value << 7) | usize::from(byte & 0x7f);
-        if byte & 0x80 == 0 {
-            return Some((value, index + 1));
-        }
-    }
-    None
 }
 
 #[cfg(test)]

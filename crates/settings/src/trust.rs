@@ -80,9 +80,7 @@ impl Site {
         let root = root.into_iter().find(|root| !holds_home(root));
         Self { root, top, directory, home }
     }
-}
 
-impl Site {
     /// A path as it is told: from the directory, where it lies in it.
     pub fn short(&self, path: &Path) -> String {
         path.strip_prefix(&self.directory).unwrap_or(path).display().to_string()

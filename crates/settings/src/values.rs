@@ -78,8 +78,10 @@ pub struct Settings {
     pub selector_model: Option<String>,
     /// What work in the background may spend.
     pub budget: Budget,
-    /// When memories are brought into order, and by whom.
-    pub dream: DreamSettings,
+    /// When memories are brought into order by themselves.
+    pub rhythm: Rhythm,
+    /// The model that does so.
+    pub dream_model: Option<String>,
     /// What is learnt, and when.
     pub extract: Extract,
     /// `dailyLog`: whether sessions keep a daily log instead of memories.
@@ -129,19 +131,6 @@ pub enum Bypass {
     Disabled,
 }
 
-/// What the settings say of dreams.
-#[derive(Debug, Clone, Default)]
-pub struct DreamSettings {
-    /// `dream`.
-    pub on: Option<bool>,
-    /// `dreamHours`.
-    pub hours: Option<u64>,
-    /// `dreamSessions`.
-    pub sessions: Option<u64>,
-    /// `dreamModel`.
-    pub model: Option<String>,
-}
-
 /// A server to talk to, as the settings have it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -152,16 +141,12 @@ pub struct Provider {
     /// Its address.
     pub base_url: String,
     /// The environment variable that holds its key.
-    #[serde(default)]
     pub key_env: Option<String>,
     /// The model, when only the entry is named.
-    #[serde(default)]
     pub model: Option<String>,
     /// Its window, in tokens.
-    #[serde(default)]
     pub window: Option<u64>,
     /// What it costs.
-    #[serde(default)]
     pub price: Option<Price>,
 }
 
@@ -217,12 +202,8 @@ impl Settings {
             selector_model: counting.one(&keys::SELECTOR_MODEL),
             budget: budget(&counting),
             extract: Extract::of(&counting),
-            dream: DreamSettings {
-                on: counting.one(&keys::DREAM),
-                hours: counting.one(&keys::DREAM_HOURS),
-                sessions: counting.one(&keys::DREAM_SESSIONS),
-                model: counting.one(&keys::DREAM_MODEL),
-            },
+            rhythm: rhythm(&counting),
+            dream_model: counting.one(&keys::DREAM_MODEL),
             daily_log: counting.one(&keys::DAILY_LOG),
             command_credentials: counting.one(&keys::COMMAND_CREDENTIALS),
             teammates: counting.one(&keys::TEAMMATES),
@@ -244,16 +225,6 @@ impl Settings {
         match self.mode.unwrap_or_default() {
             Mode::BypassPermissions if self.bypass == Bypass::Disabled => Mode::Default,
             mode => mode,
-        }
-    }
-
-    /// When dreams come by themselves: not where sessions keep a daily log, and the user asks for one.
-    pub fn rhythm(&self) -> Rhythm {
-        let usual = Rhythm::default();
-        Rhythm {
-            on: self.dream.on.unwrap_or(usual.on) && self.daily_log != Some(true),
-            hours: self.dream.hours.unwrap_or(usual.hours),
-            sessions: self.dream.sessions.unwrap_or(usual.sessions),
         }
     }
 
@@ -281,6 +252,17 @@ fn model(loaded: &Loaded, counting: &Counting<'_>) -> Option<Chosen> {
     let own = loaded.sets.iter().rev().find(of_user).and_then(|set| set.value.as_str()).map(str::to_owned);
     let (name, source) = (set.value.as_str()?.to_owned(), set.origin.source);
     Some(Chosen { name, source, own: own.filter(|_| source.is_below_project()) })
+}
+
+fn rhythm(counting: &Counting<'_>) -> Rhythm {
+    let usual = Rhythm::default();
+    // Not where sessions keep a daily log, and the user asks for a dream.
+    let logs = counting.one(&keys::DAILY_LOG) == Some(true);
+    Rhythm {
+        on: counting.one(&keys::DREAM).unwrap_or(usual.on) && !logs,
+        hours: counting.one(&keys::DREAM_HOURS).unwrap_or(usual.hours),
+        sessions: counting.one(&keys::DREAM_SESSIONS).unwrap_or(usual.sessions),
+    }
 }
 
 fn budget(counting: &Counting<'_>) -> Budget {

@@ -60,13 +60,8 @@ pub(crate) fn tokens(text: &str, depth: usize) -> Result<Vec<Token>, Refused> {
 
 /// Reads a substitution behind its opening parenthesis, and gives its text.
 pub(crate) fn substitution(cursor: &mut Cursor<'_>) -> Result<String, Refused> {
-    if cursor.depth + 1 > DEEPEST {
-        return Err("too deeply nested");
-    }
-    cursor.depth += 1;
     let start = cursor.at;
-    let found = until_close(cursor, Within::Substitution)?;
-    cursor.depth -= 1;
+    let found = cursor.deeper(|cursor| until_close(cursor, Within::Substitution))?;
     nesting(&found, cursor.depth)?;
     Ok(cursor.text[start..cursor.at - 1].to_owned())
 }

@@ -14,15 +14,8 @@ pub(crate) type List = Vec<Item>;
 /// Pipelines joined by `&&` and `||`.
 #[derive(Debug, Clone)]
 pub(crate) struct Item {
-    pub(crate) first: Pipeline,
-    pub(crate) then: Vec<(Join, Pipeline)>,
+    pub(crate) pipelines: Vec<Pipeline>,
     pub(crate) background: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Join {
-    And,
-    Or,
 }
 
 pub(crate) type Pipeline = Vec<Command>;
@@ -30,38 +23,28 @@ pub(crate) type Pipeline = Vec<Command>;
 #[derive(Debug, Clone)]
 pub(crate) enum Command {
     Simple(Simple),
+    Compound(Compound, Vec<Redirect>),
+    /// Not taken further apart, for this reason.
+    Other(Refused),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Compound {
+    /// What runs one after another, as far as it runs: also the conditions and bodies of `if`, `while` and `until`.
     Group {
         shell: Shell,
         list: List,
-        redirects: Vec<Redirect>,
     },
     For {
         variable: String,
-        values: Option<Vec<String>>,
+        values: Vec<String>,
         body: List,
-        redirects: Vec<Redirect>,
-    },
-    /// `while` and `until`.
-    While {
-        condition: List,
-        body: List,
-        redirects: Vec<Redirect>,
-    },
-    If {
-        arms: Vec<(Option<List>, List)>,
-        redirects: Vec<Redirect>,
     },
     Case {
         value: String,
         arms: Vec<(Vec<String>, List)>,
-        redirects: Vec<Redirect>,
     },
-    Test {
-        words: Vec<TestWord>,
-        redirects: Vec<Redirect>,
-    },
-    /// Not taken further apart, for this reason.
-    Other(Refused),
+    Test(Vec<TestWord>),
 }
 
 /// Whether a group has a shell of its own.
@@ -71,17 +54,13 @@ pub(crate) enum Shell {
     Own,
 }
 
-/// A word in `[[ … ]]`.
+/// A word in `[[ … ]]` that is expanded.
 #[derive(Debug, Clone)]
 pub(crate) enum TestWord {
-    /// Only looked at as text.
+    /// Only looked at as text, or as a number.
     Text(String),
     /// Names a file that is looked at.
     File(String),
-    /// Is evaluated.
-    Number(String),
-    /// Names a variable.
-    Name,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -128,19 +107,14 @@ pub(crate) fn parse(text: &str, depth: usize) -> Result<List, Refused> {
 }
 
 fn list(list: &ast::CompoundList) -> List {
-    let items = list.0.iter().map(|ast::CompoundListItem(and_or, separator)| Item {
-        first: pipeline(&and_or.first),
-        then: and_or
-            .additional
-            .iter()
-            .map(|next| match next {
-                ast::AndOr::And(next) => (Join::And, pipeline(next)),
-                ast::AndOr::Or(next) => (Join::Or, pipeline(next)),
-            })
-            .collect(),
-        background: matches!(separator, ast::SeparatorOperator::Async),
-    });
-    items.collect()
+    let item = |ast::CompoundListItem(joined, separator): &ast::CompoundListItem| {
+        let others = joined.additional.iter().map(|(ast::AndOr::And(next) | ast::AndOr::Or(next))| next);
+        Item {
+            pipelines: std::iter::once(&joined.first).chain(others).map(pipeline).collect(),
+            background: matches!(separator, ast::SeparatorOperator::Async),
+        }
+    };
+    list.0.iter().map(item).collect()
 }
 
 fn pipeline(pipeline: &ast::Pipeline) -> Pipeline {
@@ -150,46 +124,46 @@ fn pipeline(pipeline: &ast::Pipeline) -> Pipeline {
 fn command(command: &ast::Command) -> Command {
     match command {
         ast::Command::Simple(command) => Command::Simple(simple(command)),
-        ast::Command::Compound(inner, outer) => compound(inner, redirects(outer.as_ref())),
+        ast::Command::Compound(inner, outer) => match compound(inner) {
+            Ok(compound) => Command::Compound(compound, redirects(outer.as_ref())),
+            Err(why) => Command::Other(why),
+        },
         ast::Command::Function(_) => Command::Other("a function is defined"),
         ast::Command::ExtendedTest(test, outer) => {
             let mut words = Vec::new();
             test_words(&test.expr, &mut words);
-            Command::Test { words, redirects: redirects(outer.as_ref()) }
+            Command::Compound(Compound::Test(words), redirects(outer.as_ref()))
         }
     }
 }
 
-fn compound(inner: &ast::CompoundCommand, redirects: Vec<Redirect>) -> Command {
-    use ast::CompoundCommand as Compound;
-    match inner {
-        Compound::BraceGroup(group) => Command::Group { shell: Shell::Same, list: list(&group.list), redirects },
-        Compound::Subshell(group) => Command::Group { shell: Shell::Own, list: list(&group.list), redirects },
-        Compound::ForClause(clause) => Command::For {
+fn compound(inner: &ast::CompoundCommand) -> Result<Compound, Refused> {
+    use ast::CompoundCommand as Inner;
+    let here = |lists: Vec<List>| Compound::Group { shell: Shell::Same, list: lists.concat() };
+    let texts = |words: &[ast::Word]| words.iter().map(|word| word.value.clone()).collect();
+    Ok(match inner {
+        Inner::BraceGroup(group) => here(vec![list(&group.list)]),
+        Inner::Subshell(group) => Compound::Group { shell: Shell::Own, list: list(&group.list) },
+        Inner::ForClause(clause) => Compound::For {
             variable: clause.variable_name.clone(),
-            values: clause.values.as_ref().map(|values| values.iter().map(|word| word.value.clone()).collect()),
+            values: clause.values.as_deref().map(texts).unwrap_or_default(),
             body: list(&clause.body.list),
-            redirects,
         },
-        Compound::WhileClause(clause) | Compound::UntilClause(clause) => {
-            Command::While { condition: list(&clause.0), body: list(&clause.1.list), redirects }
-        }
-        Compound::IfClause(clause) => {
-            let first = (Some(list(&clause.condition)), list(&clause.then));
+        Inner::WhileClause(clause) | Inner::UntilClause(clause) => here(vec![list(&clause.0), list(&clause.1.list)]),
+        Inner::IfClause(clause) => {
+            let first = [list(&clause.condition), list(&clause.then)].into_iter();
             let others = clause.elses.iter().flatten();
-            let others = others.map(|other| (other.condition.as_ref().map(list), list(&other.body)));
-            Command::If { arms: std::iter::once(first).chain(others).collect(), redirects }
+            let others = others.flat_map(|other| other.condition.iter().chain([&other.body]).map(list));
+            here(first.chain(others).collect())
         }
-        Compound::CaseClause(clause) => {
-            let arms = clause.cases.iter().map(|case| {
-                let patterns = case.patterns.iter().map(|pattern| pattern.value.clone()).collect();
-                (patterns, case.cmd.as_ref().map(list).unwrap_or_default())
-            });
-            Command::Case { value: clause.value.value.clone(), arms: arms.collect(), redirects }
+        Inner::CaseClause(clause) => {
+            let arms = clause.cases.iter();
+            let arms = arms.map(|case| (texts(&case.patterns), case.cmd.as_ref().map(list).unwrap_or_default()));
+            Compound::Case { value: clause.value.value.clone(), arms: arms.collect() }
         }
-        Compound::Coprocess(_) => Command::Other("a coprocess is started"),
-        Compound::Arithmetic(_) | Compound::ArithmeticForClause(_) => Command::Other("arithmetic as a command"),
-    }
+        Inner::Coprocess(_) => return Err("a coprocess is started"),
+        Inner::Arithmetic(_) | Inner::ArithmeticForClause(_) => return Err("arithmetic as a command"),
+    })
 }
 
 fn simple(command: &ast::SimpleCommand) -> Simple {
@@ -263,32 +237,23 @@ fn test_words(expression: &ast::ExtendedTestExpr, found: &mut Vec<TestWord>) {
             test_words(right, found);
         }
         Test::Not(inner) | Test::Parenthesized(inner) => test_words(inner, found),
-        Test::UnaryTest(predicate, word) => {
-            let text = word.value.clone();
-            found.push(match predicate {
-                Unary::StringHasZeroLength | Unary::StringHasNonZeroLength | Unary::ShellOptionEnabled => {
-                    TestWord::Text(text)
-                }
-                Unary::FdIsOpenTerminal => TestWord::Number(text),
-                Unary::ShellVariableIsSetAndAssigned | Unary::ShellVariableIsSetAndNameRef => TestWord::Name,
-                _ => TestWord::File(text),
-            });
-        }
+        Test::UnaryTest(predicate, word) => found.push(match predicate {
+            // The name of a variable, which is not expanded.
+            Unary::ShellVariableIsSetAndAssigned | Unary::ShellVariableIsSetAndNameRef => return,
+            Unary::StringHasZeroLength
+            | Unary::StringHasNonZeroLength
+            | Unary::ShellOptionEnabled
+            | Unary::FdIsOpenTerminal => TestWord::Text(word.value.clone()),
+            _ => TestWord::File(word.value.clone()),
+        }),
         Test::BinaryTest(predicate, left, right) => {
-            let (left, right) = (left.value.clone(), right.value.clone());
             let kind = match predicate {
                 Binary::FilesReferToSameDeviceAndInodeNumbers
                 | Binary::LeftFileIsNewerOrExistsWhenRightDoesNot
                 | Binary::LeftFileIsOlderOrDoesNotExistWhenRightDoes => TestWord::File,
-                Binary::ArithmeticEqualTo
-                | Binary::ArithmeticNotEqualTo
-                | Binary::ArithmeticLessThan
-                | Binary::ArithmeticLessThanOrEqualTo
-                | Binary::ArithmeticGreaterThan
-                | Binary::ArithmeticGreaterThanOrEqualTo => TestWord::Number,
                 _ => TestWord::Text,
             };
-            found.extend([kind(left), kind(right)]);
+            found.extend([left, right].map(|word| kind(word.value.clone())));
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::field::{self, Field};
 use crate::finding::{Finding, Reads, Verdict};
 use crate::lexer::DEEPEST;
 use crate::lexer::word::{self, Piece};
-use crate::tree::{self, Command, Item, List, Pipeline, Redirect, Shell, Simple, TestWord};
+use crate::tree::{self, Command, Compound, Item, List, Pipeline, Redirect, Shell, Simple, TestWord};
 use crate::variables::{harmless_name, harmless_variable, ordinary_name, plain_variable};
 use crate::wrap::{Wrapped, unwrap};
 use crate::{plain, readers};
@@ -105,14 +105,14 @@ impl Walk {
     }
 
     fn list(&mut self, list: &List, state: &mut State) {
-        for Item { first, then, background } in list {
+        for Item { pipelines, background } in list {
             self.steps += 1;
             if self.steps > MOST_STEPS {
                 return self.note(state, Finding::opaque("too much to follow"));
             }
             let mut own = state.clone();
             let here = if *background { &mut own } else { &mut *state };
-            for pipeline in std::iter::once(first).chain(then.iter().map(|(_, pipeline)| pipeline)) {
+            for pipeline in pipelines {
                 self.pipeline(pipeline, here);
             }
         }
@@ -130,36 +130,30 @@ impl Walk {
     fn command(&mut self, command: &Command, state: &mut State) {
         match command {
             Command::Simple(simple) => self.simple(simple, state),
-            Command::Group { shell, list, redirects } => {
+            Command::Compound(compound, redirects) => {
                 self.redirects(redirects, state);
-                match shell {
-                    Shell::Same => self.list(list, state),
-                    Shell::Own => self.list(list, &mut state.clone()),
-                }
+                self.compound(compound, state);
             }
-            Command::For { variable, values, body, redirects } => {
-                self.redirects(redirects, state);
-                for value in values.iter().flatten() {
+            Command::Other(why) => {
+                self.note(state, Finding::unknown(*why));
+                state.changed = true;
+            }
+        }
+    }
+
+    fn compound(&mut self, compound: &Compound, state: &mut State) {
+        match compound {
+            Compound::Group { shell: Shell::Same, list } => self.list(list, state),
+            Compound::Group { shell: Shell::Own, list } => self.list(list, &mut state.clone()),
+            Compound::For { variable, values, body } => {
+                for value in values {
                     self.word(value, state);
                 }
                 state.changed |= !harmless_name(variable);
                 state.variables.insert(variable.clone(), None);
                 self.list(body, state);
             }
-            Command::While { condition, body, redirects } => {
-                self.redirects(redirects, state);
-                self.list(condition, state);
-                self.list(body, state);
-            }
-            Command::If { arms, redirects } => {
-                self.redirects(redirects, state);
-                for (condition, body) in arms {
-                    condition.iter().for_each(|condition| self.list(condition, state));
-                    self.list(body, state);
-                }
-            }
-            Command::Case { value, arms, redirects } => {
-                self.redirects(redirects, state);
+            Compound::Case { value, arms } => {
                 self.word(value, state);
                 for (patterns, body) in arms {
                     for pattern in patterns {
@@ -168,20 +162,14 @@ impl Walk {
                     self.list(body, state);
                 }
             }
-            Command::Test { words, redirects } => {
-                self.redirects(redirects, state);
+            Compound::Test(words) => {
                 let mut fields = vec![Field::Known("[[".into())];
                 for test in words {
-                    if let TestWord::Text(text) | TestWord::File(text) | TestWord::Number(text) = test {
-                        let made = self.word(text, state);
-                        fields.extend(made.into_iter().filter(|_| matches!(test, TestWord::File(_))));
-                    }
+                    let (TestWord::Text(text) | TestWord::File(text)) = test;
+                    let made = self.word(text, state);
+                    fields.extend(made.into_iter().filter(|_| matches!(test, TestWord::File(_))));
                 }
                 self.push(fields, state, Finding::confined("a test only looks"));
-            }
-            Command::Other(why) => {
-                self.note(state, Finding::unknown(*why));
-                state.changed = true;
             }
         }
     }

@@ -13,6 +13,15 @@ use serde_json::{Value, json};
 use crate::ids::Ids;
 use crate::refusal::Refusal;
 
+/// Refuses a request where something is wrong with it: at which path, and in which words.
+macro_rules! refuse_if {
+    ($wrong:expr, $path:expr, $problem:expr) => {
+        if $wrong {
+            return Err($crate::check::invalid($path, $problem));
+        }
+    };
+}
+
 mod breakpoints;
 mod content;
 mod editing;
@@ -49,9 +58,7 @@ type Checked = Result<(), Refusal>;
 
 /// Checks a body and brings it into its long form.
 pub(crate) fn request(body: Value, context: &Context<'_>) -> Result<Value, Refusal> {
-    if !body.is_object() {
-        return Err(invalid("", "Input should be a valid dictionary"));
-    }
+    refuse_if!(!body.is_object(), "", "Input should be a valid dictionary");
     refuse_threads(&body)?;
     fields::known(&body, context)?;
     let body = long_form(body)?;

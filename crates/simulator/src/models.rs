@@ -53,23 +53,13 @@ const MODELS: &[Model] = &[
 ];
 
 /// Models from before Opus 4.8 know no system message amid the conversation.
-const WITHOUT_SYSTEM_MESSAGES: &[&str] = &[
-    "claude-opus-4-7",
-    "claude-opus-4-6",
-    "claude-opus-4-5",
-    "claude-opus-4-1",
-    "claude-opus-4",
-    "claude-sonnet-4-6",
-    "claude-sonnet-4-5",
-    "claude-sonnet-4",
-    "claude-haiku-4-5",
-    "claude-3-5-haiku",
-];
+const WITHOUT_SYSTEM_MESSAGES: &str = "claude-opus-4-7 claude-opus-4-6 claude-opus-4-5 claude-opus-4-1 claude-opus-4 claude-sonnet-4-6 \
+    claude-sonnet-4-5 claude-sonnet-4 claude-haiku-4-5 claude-3-5-haiku";
 
 impl Model {
     /// Whether a message may have the role `system`.
     pub(crate) fn takes_system_messages(&self) -> bool {
-        !WITHOUT_SYSTEM_MESSAGES.contains(&self.name)
+        !WITHOUT_SYSTEM_MESSAGES.split(' ').any(|name| name == self.name)
     }
 }
 

@@ -160,9 +160,7 @@ impl Line {
             text: readable(block),
         });
     }
-}
 
-impl Line {
     /// Puts the definition of a tool that was found beside the block that refers to it.
     fn load(&mut self, tool: &Value, counter: Counter) {
         self.chain = extend(self.chain, "tool", identity(tool).as_bytes());

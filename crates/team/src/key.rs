@@ -4,11 +4,10 @@
 //! every encoding, rather than what is not known to be harmful: parts of letters, digits and a few marks, in their
 //! composed form. Whatever a decoder could turn into something else (`%2e`, full-width dots, backslashes) is no key.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 use unicode_normalization::{UnicodeNormalization, is_nfkc};
+
+use crate::checked_text::checked_text;
 
 /// The longest key, in bytes.
 const LONGEST: usize = 256;
@@ -28,20 +27,17 @@ pub struct Key(String);
 
 /// Why a text is no key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key:?} cannot be the name of an entry: {why}")]
+#[error("{text:?} cannot be the name of an entry: {why}")]
 pub struct BadKey {
     /// The text.
-    pub key: String,
+    pub text: String,
     /// What is wrong with it.
     pub why: &'static str,
 }
 
-impl Key {
-    /// The key, as a relative path with slashes.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+checked_text!(Key or BadKey);
 
+impl Key {
     /// What it is called where case and accents' encoding do not count. Two keys of one repository never share it, since
     /// they would be one file there.
     pub fn folded(&self) -> String {
@@ -49,91 +45,40 @@ impl Key {
     }
 
     fn check(key: &str) -> Result<(), &'static str> {
-        if key.is_empty() {
-            return Err("it is empty");
-        }
-        if key.len() > LONGEST {
-            return Err("it is longer than 256 bytes");
-        }
-        if key.starts_with('/') {
-            return Err("it is absolute");
-        }
-        if key.contains('\\') {
-            return Err("it contains a backslash");
-        }
-        if key.contains('%') {
-            return Err("it contains a percent sign, which some programs decode");
-        }
-        if key.chars().any(char::is_control) {
-            return Err("it contains a control character");
-        }
-        if !is_nfkc(key) {
-            return Err("it contains characters that are another form of others");
-        }
         let parts: Vec<&str> = key.split('/').collect();
-        if parts.len() > DEEPEST {
-            return Err("it lies too deep");
-        }
+        first_that_holds(&[
+            (key.is_empty(), "it is empty"),
+            (key.len() > LONGEST, "it is longer than 256 bytes"),
+            (key.starts_with('/'), "it is absolute"),
+            (key.contains('\\'), "it contains a backslash"),
+            (key.contains('%'), "it contains a percent sign, which some programs decode"),
+            (key.chars().any(char::is_control), "it contains a control character"),
+            (!is_nfkc(key), "it contains characters that are another form of others"),
+            (parts.len() > DEEPEST, "it lies too deep"),
+        ])?;
         parts.iter().try_for_each(|part| Self::check_part(part))
     }
 
     fn check_part(part: &str) -> Result<(), &'static str> {
-        if part.is_empty() {
-            return Err("a part of it is empty");
-        }
-        if part.len() > LONGEST_PART {
-            return Err("a part of it is longer than 255 bytes");
-        }
-        if part.starts_with('.') {
-            return Err("a part of it starts with a dot");
-        }
-        if part.ends_with(['.', ' ']) || part.starts_with(' ') {
-            return Err("a part of it begins with a blank or ends with a dot or blank");
-        }
-        if part.starts_with('-') {
-            return Err("a part of it starts with a dash");
-        }
-        if !part.chars().all(|letter| letter.is_alphanumeric() || MARKS.contains(letter)) {
-            return Err("it contains something other than letters, digits and -_.+ ()',@#");
-        }
+        let is_plain = |letter: char| letter.is_alphanumeric() || MARKS.contains(letter);
         let stem = part.split('.').next().unwrap_or_default().to_lowercase();
         let stem = stem.trim_end_matches(|digit: char| digit.is_ascii_digit());
-        if DEVICES.contains(&stem) {
-            return Err("a part of it is the name of a device");
-        }
-        Ok(())
+        let is_padded = part.ends_with(['.', ' ']) || part.starts_with(' ');
+        first_that_holds(&[
+            (part.is_empty(), "a part of it is empty"),
+            (part.len() > LONGEST_PART, "a part of it is longer than 255 bytes"),
+            (part.starts_with('.'), "a part of it starts with a dot"),
+            (is_padded, "a part of it begins with a blank or ends with a dot or blank"),
+            (part.starts_with('-'), "a part of it starts with a dash"),
+            (!part.chars().all(is_plain), "it contains something other than letters, digits and -_.+ ()',@#"),
+            (DEVICES.contains(&stem), "a part of it is the name of a device"),
+        ])
     }
 }
 
-impl FromStr for Key {
-    type Err = BadKey;
-
-    fn from_str(key: &str) -> Result<Self, BadKey> {
-        match Self::check(key) {
-            Ok(()) => Ok(Self(key.to_owned())),
-            Err(why) => Err(BadKey { key: key.to_owned(), why }),
-        }
-    }
-}
-
-impl TryFrom<String> for Key {
-    type Error = BadKey;
-
-    fn try_from(key: String) -> Result<Self, BadKey> {
-        key.parse()
-    }
-}
-
-impl From<Key> for String {
-    fn from(key: Key) -> Self {
-        key.0
-    }
-}
-
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+/// The first reason that holds, as an error.
+fn first_that_holds(reasons: &[(bool, &'static str)]) -> Result<(), &'static str> {
+    reasons.iter().find(|(holds, _)| *holds).map_or(Ok(()), |(_, why)| Err(*why))
 }
 
 #[cfg(test)]

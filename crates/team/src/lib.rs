@@ -8,6 +8,7 @@
 //! This crate knows nothing of sessions, models or terminals. It refuses every key that could name anything but a file
 //! below the team's folder, on both sides, and every text that holds a secret.
 
+mod checked_text;
 pub mod checksum;
 pub mod client;
 mod error;

@@ -1,9 +1,8 @@
 //! Which repository a checkout is of, by its git remote: the ssh and the https form of an address are one.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
+
+use crate::checked_text::checked_text;
 
 /// The longest name, in bytes.
 const LONGEST: usize = 300;
@@ -25,12 +24,9 @@ pub struct BadRepository {
     pub why: &'static str,
 }
 
-impl Repository {
-    /// Its name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+checked_text!(Repository or BadRepository);
 
+impl Repository {
     /// From the address of a git remote: `git@host:path`, `ssh://…`, `https://…`, with or without user, port and `.git`.
     pub fn of_remote(address: &str) -> Result<Self, BadRepository> {
         let bad = |why| BadRepository { text: redacted(address), why };
@@ -75,37 +71,6 @@ fn redacted(address: &str) -> String {
     match (address.split_once("://"), address.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://{rest}"),
         _ => address.to_owned(),
-    }
-}
-
-impl FromStr for Repository {
-    type Err = BadRepository;
-
-    fn from_str(name: &str) -> Result<Self, BadRepository> {
-        match Self::check(name) {
-            Ok(()) => Ok(Self(name.to_owned())),
-            Err(why) => Err(BadRepository { text: name.to_owned(), why }),
-        }
-    }
-}
-
-impl TryFrom<String> for Repository {
-    type Error = BadRepository;
-
-    fn try_from(name: String) -> Result<Self, BadRepository> {
-        name.parse()
-    }
-}
-
-impl From<Repository> for String {
-    fn from(repository: Repository) -> Self {
-        repository.0
-    }
-}
-
-impl fmt::Display for Repository {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

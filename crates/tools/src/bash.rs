@@ -71,13 +71,10 @@ pub struct BashInput {
     /// The command.
     pub command: String,
     /// How long it may run, in milliseconds: 120000 if left out (in the background as long as it takes), at most 600000.
-    #[serde(default)]
     pub timeout: Option<u64>,
     /// What it does, in five to ten words, for the user.
-    #[serde(default)]
     pub description: Option<String>,
     /// Whether to return an id at once, for TaskOutput and TaskStop, and let it run on.
-    #[serde(default)]
     pub run_in_background: Option<bool>,
     /// Whether to run it outside of the sandbox, where it cannot work inside. The user is asked.
     #[serde(default, rename = "dangerouslyDisableSandbox")]
@@ -91,11 +88,8 @@ pub struct Bash;
 impl Typed for Bash {
     type Input = BashInput;
     const NAME: &'static str = tool_names::BASH;
+    const ACCESS: Access = Access::Changes;
     const LIMIT: Limit = Limit::Characters(30_000);
-
-    fn access(&self, _: &BashInput) -> Access {
-        Access::Changes
-    }
 
     fn subject(&self, input: &BashInput, _: &Scope) -> Subject {
         Subject::Command(input.command.clone())

@@ -49,7 +49,6 @@ pub struct EditInput {
     /// What takes its place.
     pub new_string: String,
     /// Whether to replace every occurrence.
-    #[serde(default)]
     pub replace_all: Option<bool>,
 }
 
@@ -60,10 +59,7 @@ pub struct Edit;
 impl Typed for Edit {
     type Input = EditInput;
     const NAME: &'static str = tool_names::EDIT;
-
-    fn access(&self, _: &EditInput) -> Access {
-        Access::Changes
-    }
+    const ACCESS: Access = Access::Changes;
 
     fn subject(&self, input: &EditInput, scope: &Scope) -> Subject {
         scope.subject(&input.file_path)

@@ -33,7 +33,6 @@ pub struct GlobInput {
     /// The pattern.
     pub pattern: String,
     /// The directory to search; the working directory if left out.
-    #[serde(default)]
     pub path: Option<String>,
 }
 
@@ -44,10 +43,7 @@ pub struct Glob;
 impl Typed for Glob {
     type Input = GlobInput;
     const NAME: &'static str = tool_names::GLOB;
-
-    fn access(&self, _: &GlobInput) -> Access {
-        Access::ReadOnly
-    }
+    const ACCESS: Access = Access::ReadOnly;
 
     fn subject(&self, input: &GlobInput, scope: &Scope) -> Subject {
         let (directory, _) = split(input, scope);

@@ -42,17 +42,14 @@ pub struct GrepInput {
     /// The regular expression.
     pub pattern: String,
     /// The file or directory to search; the working directory if left out.
-    #[serde(default)]
     pub path: Option<String>,
     /// Only files that match this pattern, such as `*.js` or `src/**/*.{ts,tsx}`.
-    #[serde(default)]
     pub glob: Option<String>,
     /// Only files of this type, such as `rust`, `js`, `py`, `go`.
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
     /// `files_with_matches` (the default) lists files, newest first; `content` shows the lines; `count` says how many
     /// match in each file.
-    #[serde(default)]
     pub output_mode: Option<OutputMode>,
     /// With `content`: lines to show after each match.
     #[serde(default, rename = "-A")]
@@ -64,7 +61,6 @@ pub struct GrepInput {
     #[serde(default, rename = "-C")]
     pub around: Option<usize>,
     /// The same as `-C`.
-    #[serde(default)]
     pub context: Option<usize>,
     /// With `content`: line numbers; yes if left out.
     #[serde(default, rename = "-n")]
@@ -73,13 +69,10 @@ pub struct GrepInput {
     #[serde(default, rename = "-i")]
     pub ignore_case: Option<bool>,
     /// Whether a match may span lines; `.` then matches a newline.
-    #[serde(default)]
     pub multiline: Option<bool>,
     /// How many lines or files to show: 250 if left out, 0 for all.
-    #[serde(default)]
     pub head_limit: Option<usize>,
     /// How many lines or files to leave out first.
-    #[serde(default)]
     pub offset: Option<usize>,
 }
 
@@ -103,11 +96,8 @@ pub struct Grep;
 impl Typed for Grep {
     type Input = GrepInput;
     const NAME: &'static str = tool_names::GREP;
+    const ACCESS: Access = Access::ReadOnly;
     const LIMIT: Limit = Limit::Characters(20_000);
-
-    fn access(&self, _: &GrepInput) -> Access {
-        Access::ReadOnly
-    }
 
     fn subject(&self, input: &GrepInput, scope: &Scope) -> Subject {
         scope.subject(input.path.as_deref().unwrap_or("."))

@@ -104,13 +104,6 @@ struct Known {
     entries: Vec<Entry>,
 }
 
-/// How a job is called, and what it is.
-struct Called {
-    id: String,
-    command: String,
-    kind: JobKind,
-}
-
 #[derive(Debug)]
 struct Entry {
     handle: Handle,
@@ -120,9 +113,8 @@ struct Entry {
 /// What is needed to look at a job and to stop it.
 #[derive(Debug, Clone)]
 pub(crate) struct Handle {
-    id: String,
-    command: String,
-    kind: JobKind,
+    /// As it was when it started.
+    started: Job,
     unread: Arc<Mutex<Unread>>,
     status: watch::Receiver<Status>,
     stop: CancellationToken,
@@ -135,6 +127,12 @@ pub(crate) struct Status {
     pub(crate) state: JobState,
     /// Whether its shell had left processes behind, which were stopped.
     pub(crate) stopped_others: bool,
+}
+
+impl Job {
+    fn new(id: String, command: &str, kind: JobKind) -> Self {
+        Self { id, command: command.to_owned(), state: JobState::Running, kind }
+    }
 }
 
 impl Jobs {
@@ -198,7 +196,7 @@ impl Jobs {
         let process = process::start(command, ground).map_err(NotStarted::Trouble)?;
         known.started += 1;
         let id = format!("bash_{}", known.started);
-        Ok(self.keep(&mut known, Called { id, command: command.to_owned(), kind: JobKind::Command }, limit, process))
+        Ok(self.keep(&mut known, Job::new(id, command, JobKind::Command), limit, process))
     }
 
     /// Starts a program of ours that works beside the session, under a name of its own and with a word on what it does, and
@@ -223,8 +221,7 @@ impl Jobs {
         let (confinement, variables) = (None, Variables::Own);
         let ground = Ground { directory, environment: &environment, guard, confinement, variables };
         let process = process::start_own(words, input, ground).map_err(|trouble| trouble.why())?;
-        let called = Called { id: name.to_owned(), command: about.to_owned(), kind: JobKind::Teammate };
-        let id = self.keep(&mut known, called, None, process);
+        let id = self.keep(&mut known, Job::new(name.to_owned(), about, JobKind::Teammate), None, process);
         drop(known);
         let handle = self.find(&id).map_err(|error| error.to_string())?;
         Ok(async move {
@@ -234,13 +231,13 @@ impl Jobs {
     }
 
     /// Stays with a process.
-    fn keep(&self, known: &mut Known, called: Called, limit: Option<Duration>, process: process::Process) -> String {
-        let Called { id, command, kind } = called;
+    fn keep(&self, known: &mut Known, started: Job, limit: Option<Duration>, process: process::Process) -> String {
+        let id = started.id.clone();
         let unread = Arc::new(Mutex::new(Unread::default()));
         let made = self.made.clone();
         let (told, status) = watch::channel(Status { state: JobState::Running, stopped_others: false });
         let stop = CancellationToken::new();
-        let handle = Handle { id: id.clone(), command, kind, unread: unread.clone(), status, stop: stop.clone() };
+        let handle = Handle { started, unread: unread.clone(), status, stop: stop.clone() };
         let task = tokio::spawn(async move {
             let limit = limit.unwrap_or(Duration::MAX);
             let ended = process.watch(limit, &stop, |bytes| unread.lock().push(bytes)).await;
@@ -257,10 +254,10 @@ impl Jobs {
     /// The job with this id.
     pub(crate) fn find(&self, id: &str) -> Result<Handle, NoSuchJob> {
         let handles = self.handles();
-        let found = handles.iter().find(|handle| handle.id == id).cloned();
+        let found = handles.iter().find(|handle| handle.started.id == id).cloned();
         found.ok_or_else(|| NoSuchJob {
             id: id.to_owned(),
-            known: handles.into_iter().map(|handle| handle.id).collect(),
+            known: handles.into_iter().map(|handle| handle.started.id).collect(),
         })
     }
 
@@ -284,7 +281,7 @@ impl Known {
 
 impl Entry {
     fn id(&self) -> String {
-        self.handle.id.clone()
+        self.handle.started.id.clone()
     }
 
     fn runs(&self) -> bool {
@@ -314,7 +311,7 @@ impl Handle {
     }
 
     fn job(&self) -> Job {
-        Job { id: self.id.clone(), command: self.command.clone(), state: self.status().state, kind: self.kind }
+        Job { state: self.status().state, ..self.started.clone() }
     }
 }
 

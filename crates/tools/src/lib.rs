@@ -22,6 +22,7 @@ mod edit;
 mod environment;
 mod file_change;
 pub mod git;
+pub mod git_index;
 mod glob;
 mod grep;
 pub mod guard;

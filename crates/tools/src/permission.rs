@@ -21,9 +21,8 @@ mod shell;
 pub use always::{always, runs_others};
 pub use guard::{GUARDED, guarded, is_guarded_name};
 pub use mode::{Confined, Decision, Looking, Mode, Rights, Situation, Wall, decide};
-pub(crate) use repository::repository;
-pub(crate) use repository::repository_elsewhere;
 pub use repository::runs_programs as git_runs_programs;
+pub(crate) use repository::{repository, repository_elsewhere};
 pub use rule::{BadRule, Places, Rule, fits};
 
 use std::path::Path;

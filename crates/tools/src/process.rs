@@ -137,10 +137,6 @@ pub(crate) struct Ground<'a> {
 
 /// Starts a script.
 pub(crate) fn start(script: &str, ground: Ground<'_>) -> Result<Process, Trouble> {
-    if script.contains('\0') {
-        // A guard would find this out too, but a job is started before it could say so.
-        return Err(Trouble::NotStarted(io::Error::new(io::ErrorKind::InvalidInput, "it has a NUL character in it")));
-    }
     let words = vec!["bash".to_owned(), "-c".to_owned(), script.to_owned()];
     begin(Start { words, input: None, streams: Streams::Joined }, ground)
 }
@@ -152,13 +148,14 @@ pub(crate) fn start_own(words: Vec<String>, input: String, ground: Ground<'_>) -
 
 /// Starts a program that reads an input, with its two streams told apart.
 pub(crate) fn start_with(words: Vec<String>, input: String, ground: Ground<'_>) -> Result<Process, Trouble> {
-    if words.iter().any(|word| word.contains('\0')) {
-        return Err(Trouble::NotStarted(io::Error::new(io::ErrorKind::InvalidInput, "it has a NUL character in it")));
-    }
     begin(Start { words, input: Some(input), streams: Streams::Apart }, ground)
 }
 
 fn begin(start: Start, ground: Ground<'_>) -> Result<Process, Trouble> {
+    if start.words.iter().any(|word| word.contains('\0')) {
+        // A guard would find this out too, but a job is started before it could say so.
+        return Err(Trouble::NotStarted(io::Error::new(io::ErrorKind::InvalidInput, "it has a NUL character in it")));
+    }
     let started = match ground.guard.filter(|_| cfg!(target_os = "linux")) {
         Some(guard) => start_guarded(start, ground, guard),
         None if ground.confinement.is_some() => Err(io::Error::other("there is no guard to confine it")),

@@ -56,10 +56,8 @@ pub struct ReadInput {
     /// Its absolute path.
     pub file_path: String,
     /// The line to start at; the first is 1.
-    #[serde(default)]
     pub offset: Option<u64>,
     /// How many lines.
-    #[serde(default)]
     pub limit: Option<u64>,
 }
 
@@ -70,11 +68,8 @@ pub struct Read;
 impl Typed for Read {
     type Input = ReadInput;
     const NAME: &'static str = tool_names::READ;
+    const ACCESS: Access = Access::ReadOnly;
     const LIMIT: Limit = Limit::Unlimited;
-
-    fn access(&self, _: &ReadInput) -> Access {
-        Access::ReadOnly
-    }
 
     fn subject(&self, input: &ReadInput, scope: &Scope) -> Subject {
         scope.subject(&input.file_path)

@@ -36,6 +36,7 @@ pub struct Scope {
     rights: Rights,
 }
 
+#[derive(Clone, Default)]
 struct Bounds {
     project: PathBuf,
     extra: Vec<PathBuf>,
@@ -63,17 +64,7 @@ impl Scope {
         let memory = Memory { directory: project.clone(), seen: HashMap::new(), sandbox: None, wall: None };
         let temporary = temporary.as_ref().to_owned();
         Self {
-            places: Arc::new(Bounds {
-                project,
-                extra: Vec::new(),
-                temporary,
-                scratchpad: None,
-                home: None,
-                private: Vec::new(),
-                environment: Environment::default(),
-                guard: None,
-                readable: None,
-            }),
+            places: Arc::new(Bounds { project, temporary, ..Bounds::default() }),
             memory: Arc::new(Mutex::new(memory)),
             jobs: Arc::new(Jobs::default()),
             cancel: CancellationToken::new(),
@@ -92,14 +83,14 @@ impl Scope {
 
     /// Names a folder for files of the agent's own, which commands in a sandbox may write to.
     #[must_use]
-    pub fn with_scratchpad(self, folder: PathBuf) -> Self {
-        self.with_places(|places| places.scratchpad = Some(folder))
+    pub fn with_scratchpad(self, folder: impl Into<Option<PathBuf>>) -> Self {
+        self.with_places(|places| places.scratchpad = folder.into())
     }
 
     /// Says what `~` stands for.
     #[must_use]
-    pub fn with_home(self, home: PathBuf) -> Self {
-        self.with_places(|places| places.home = Some(home))
+    pub fn with_home(self, home: impl Into<Option<PathBuf>>) -> Self {
+        self.with_places(|places| places.home = home.into())
     }
 
     /// Names what commands that only look do not see, though it may lie in a working directory.
@@ -116,8 +107,8 @@ impl Scope {
 
     /// Names the program that is a [guard](crate::guard). Without one, commands are held by their process group alone.
     #[must_use]
-    pub fn with_guard(self, guard: PathBuf) -> Self {
-        self.with_places(|places| places.guard = Some(guard))
+    pub fn with_guard(self, guard: impl Into<Option<PathBuf>>) -> Self {
+        self.with_places(|places| places.guard = guard.into())
     }
 
     /// Keeps files from being found by Grep and Glob, which read more than the path they are given.
@@ -177,20 +168,7 @@ impl Scope {
     }
 
     fn with_places(mut self, change: impl FnOnce(&mut Bounds)) -> Self {
-        let now = &self.places;
-        let mut places = Bounds {
-            project: now.project.clone(),
-            extra: now.extra.clone(),
-            temporary: now.temporary.clone(),
-            scratchpad: now.scratchpad.clone(),
-            home: now.home.clone(),
-            private: now.private.clone(),
-            environment: now.environment.clone(),
-            guard: now.guard.clone(),
-            readable: now.readable.clone(),
-        };
-        change(&mut places);
-        self.places = Arc::new(places);
+        change(Arc::make_mut(&mut self.places));
         self
     }
 

@@ -15,7 +15,7 @@ use crate::bash::OTHERS_STOPPED;
 use crate::jobs::{JobState, Leave, Printed};
 use crate::scope::Scope;
 use crate::show;
-use crate::subject::{Access, Subject};
+use crate::subject::Access;
 use crate::tool::{Limit, Output, Typed};
 
 /// How long is waited for the end where the call does not say, in milliseconds.
@@ -32,13 +32,10 @@ pub struct TaskOutputInput {
     #[serde(alias = "bash_id", alias = "shell_id")]
     pub task_id: String,
     /// Only lines that match this regular expression; the others are not shown later either.
-    #[serde(default)]
     pub filter: Option<String>,
     /// Whether to wait for its end first.
-    #[serde(default)]
     pub block: Option<bool>,
     /// With `block`: for how many milliseconds at most: 30000 if left out, up to 600000.
-    #[serde(default)]
     pub timeout: Option<u64>,
 }
 
@@ -49,15 +46,8 @@ pub struct TaskOutput;
 impl Typed for TaskOutput {
     type Input = TaskOutputInput;
     const NAME: &'static str = tool_names::TASK_OUTPUT;
+    const ACCESS: Access = Access::ReadOnly;
     const LIMIT: Limit = Limit::Characters(30_000);
-
-    fn access(&self, _: &TaskOutputInput) -> Access {
-        Access::ReadOnly
-    }
-
-    fn subject(&self, _: &TaskOutputInput, _: &Scope) -> Subject {
-        Subject::Whole
-    }
 
     fn run(&self, input: TaskOutputInput, scope: Scope) -> BoxFuture<'static, Output> {
         Box::pin(async move { look(&input, &scope).await.unwrap_or_else(Output::failed) })

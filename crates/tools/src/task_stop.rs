@@ -7,7 +7,7 @@ use transcript::tool_names;
 
 use crate::jobs::JobState;
 use crate::scope::Scope;
-use crate::subject::{Access, Subject};
+use crate::subject::Access;
 use crate::tool::{Output, Typed};
 
 /// Stops a command or an agent in the background and everything it started. TaskOutput still shows what it printed.
@@ -26,14 +26,7 @@ pub struct TaskStop;
 impl Typed for TaskStop {
     type Input = TaskStopInput;
     const NAME: &'static str = tool_names::TASK_STOP;
-
-    fn access(&self, _: &TaskStopInput) -> Access {
-        Access::Session
-    }
-
-    fn subject(&self, _: &TaskStopInput, _: &Scope) -> Subject {
-        Subject::Whole
-    }
+    const ACCESS: Access = Access::Session;
 
     fn run(&self, input: TaskStopInput, scope: Scope) -> BoxFuture<'static, Output> {
         Box::pin(async move {

@@ -72,11 +72,18 @@ pub trait Typed: Send + Sync + 'static {
     /// How many calls of one reply run at the same time.
     const MOST_BESIDE: usize = CONCURRENT;
 
-    /// What this call would do.
-    fn access(&self, input: &Self::Input) -> Access;
+    /// What its calls would do, where that is the same for all.
+    const ACCESS: Access = Access::Changes;
 
-    /// What permission rules look at.
-    fn subject(&self, input: &Self::Input, scope: &Scope) -> Subject;
+    /// What this call would do.
+    fn access(&self, _input: &Self::Input) -> Access {
+        Self::ACCESS
+    }
+
+    /// What permission rules look at: the call as a whole, where it is about nothing that has a name.
+    fn subject(&self, _input: &Self::Input, _scope: &Scope) -> Subject {
+        Subject::Whole
+    }
 
     /// Whether it can run at the same time as others.
     fn runs(&self, input: &Self::Input) -> Runs {

@@ -37,10 +37,7 @@ pub struct Write;
 impl Typed for Write {
     type Input = WriteInput;
     const NAME: &'static str = tool_names::WRITE;
-
-    fn access(&self, _: &WriteInput) -> Access {
-        Access::Changes
-    }
+    const ACCESS: Access = Access::Changes;
 
     fn subject(&self, input: &WriteInput, scope: &Scope) -> Subject {
         scope.subject(&input.file_path)

@@ -31,7 +31,7 @@ pub struct Commit {
 
 impl Commit {
     /// Whether another line may be the newest of the conversation because of it.
-    pub(crate) fn moves_tip(&self) -> bool {
+    pub fn moves_tip(&self) -> bool {
         matches!(self.act, Act::Rewind { .. } | Act::Undo { .. })
     }
 }

@@ -11,10 +11,22 @@ use crate::block::Block;
 /// The frame of what a model is to know and nobody said.
 const REMINDER: &str = "system-reminder";
 
-/// What a text is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Purpose {
+/// The enum of purposes, and a list of all.
+macro_rules! purposes {
+    ($($(#[$about:meta])* $purpose:ident,)*) => {
+        /// What a text is for.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Purpose { $($(#[$about])* $purpose,)* }
+
+        impl Purpose {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$purpose),*];
+        }
+    };
+}
+
+purposes! {
     /// Instruction files, the index of memory, the date.
     Instructions,
     /// A memory that bears on what is said or done.
@@ -69,30 +81,6 @@ pub enum Place {
 }
 
 impl Purpose {
-    /// All of them.
-    pub const ALL: [Self; 20] = [
-        Self::Instructions,
-        Self::Memory,
-        Self::Index,
-        Self::Learnt,
-        Self::Day,
-        Self::Standing,
-        Self::File,
-        Self::Plan,
-        Self::Agents,
-        Self::Wanted,
-        Self::Hook,
-        Self::Teammates,
-        Self::Worktree,
-        Self::Repeated,
-        Self::Report,
-        Self::Message,
-        Self::Command,
-        Self::Interrupted,
-        Self::CutOff,
-        Self::GoOn,
-    ];
-
     /// Where it stands, the tag of its frame, and how long it may be, in bytes. What others wrote is cut before, with a word
     /// on where the rest is; this is the last resort.
     const fn shape(self) -> (Place, Option<&'static str>, usize) {
@@ -183,7 +171,7 @@ mod tests {
     fn a_text_is_framed_and_bounded() {
         assert_eq!(Injected::new(Purpose::Day, "Monday.").text(), "<system-reminder>\nMonday.\n</system-reminder>");
         assert_eq!(Injected::new(Purpose::CutOff, "Go on.").text(), "Go on.");
-        for purpose in Purpose::ALL {
+        for &purpose in Purpose::ALL {
             let long = "ä".repeat(purpose.limit());
             let text = Injected::new(purpose, &long).text().to_owned();
             assert!(text.len() < purpose.limit() + 100 && text.contains("[cut at "), "{purpose:?}");

@@ -197,7 +197,7 @@ impl View {
     }
 
     /// Whether a line is out of the view because the user went back to before it.
-    pub(crate) fn is_taken_back(&self, line: &Id) -> bool {
+    pub fn is_taken_back(&self, line: &Id) -> bool {
         self.is_behind(line, &[Cover::Rewind])
     }
 

@@ -123,7 +123,7 @@ fn rest(agent: &Definition) -> Vec<(&'static str, String)> {
         ("effort", agent.effort.map(|effort| effort.name().to_owned())),
         ("maxTurns", agent.max_turns.map(|most| most.to_string())),
         ("budget", agent.budget.map(|budget| format!("{budget} tokens"))),
-        ("permissionMode", agent.mode.and_then(|mode| json!(mode).as_str().map(str::to_owned))),
+        ("permissionMode", agent.mode.map(|mode| mode.name().to_owned())),
         ("memory", memory),
         ("isolation", worktree),
         ("background", background),

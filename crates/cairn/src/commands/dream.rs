@@ -18,7 +18,7 @@ use crate::exit::Code;
 use crate::out::{data, talk, talk_row, warn};
 use crate::place::Place;
 use crate::span::{bold, dim, first_line};
-use crate::{dreaming, judgement, model, told};
+use crate::{dreaming, judgement, knowledge, model, told};
 
 /// Bring memories into order: merge what overlaps, make dates absolute, drop what no longer holds.
 ///
@@ -30,6 +30,7 @@ use crate::{dreaming, judgement, model, told};
 Examples:
   cairn dream                          now, in this project
   cairn dream --dry-run                what it would change
+  cairn dream apply                    change it so, if nothing else has changed since
   cairn dream --if-due --all-projects  for a timer: only where a day and five sessions have passed
   cairn dream log                      what dreams there were
   cairn dream diff                     what the last one changed
@@ -41,7 +42,8 @@ pub(crate) struct DreamArgs {
     /// Print JSON.
     #[arg(long, global = true)]
     json: bool,
-    /// Show what would change, and change nothing. It costs what a dream costs.
+    /// Show what would change, and change nothing. It costs what a dream costs; `dream apply` carries it out without
+    /// asking a model again.
     #[arg(long)]
     dry_run: bool,
     /// Every project that has memories, one after another.
@@ -70,6 +72,8 @@ enum DreamCommand {
     },
     /// When the last one was, whether the next is due, and whether one runs.
     Status,
+    /// Carry out what the last `--dry-run` showed, if the memories it is about have not changed since.
+    Apply,
 }
 
 /// Runs it.
@@ -117,6 +121,10 @@ fn of_the_past(command: &DreamCommand, place: &Place, as_json: bool) -> anyhow::
         DreamCommand::Log => (past::log(&site), past::log_object(&site)),
         DreamCommand::Diff { id } => (past::diff(&site, id.as_deref())?, past::diff_object(&site, id.as_deref())?),
         DreamCommand::Status => (past::status(&site, &rhythm)?, past::status_object(&site, &rhythm)?),
+        DreamCommand::Apply => {
+            let over = past::apply(&site, knowledge::Plan::new(place, &settings).indexing)?;
+            (past::applied(&over), object(&over, place, None))
+        }
         DreamCommand::Undo { id } => {
             let back = past::undo(&site, id.as_deref())?;
             if back.kept_some() {
@@ -142,13 +150,17 @@ fn of_the_past(command: &DreamCommand, place: &Place, as_json: bool) -> anyhow::
 async fn one(args: &DreamArgs, place: &Place) -> anyhow::Result<Code> {
     let settings = judgement::settings(place, None)?;
     let site = dreaming::site(place, &settings)?;
-    if args.if_due && !dreaming::rhythm(&settings).on {
-        talk!("Dreams are off here.");
-        return Ok(Code::Success);
-    }
     if args.if_due {
-        match site.due(&mut Gate::default(), &dreaming::rhythm(&settings))? {
+        match dreaming::due(&site, &settings, &mut Gate::default())? {
             Said::Due => {}
+            Said::Off => {
+                talk!("Dreams are off here.");
+                return Ok(Code::Success);
+            }
+            Said::TooFew(_) if settings.daily_log == Some(true) => {
+                talk!("Not yet: nothing was logged since the last one.");
+                return Ok(Code::Success);
+            }
             other => {
                 talk!("{}", why_not(&other, &dreaming::rhythm(&settings)));
                 return Ok(Code::Success);
@@ -175,6 +187,9 @@ async fn one(args: &DreamArgs, place: &Place) -> anyhow::Result<Code> {
                     data!("{}", told::diff_text(&change.path, change.before.as_deref(), change.after.as_deref()))?;
                 }
                 talk!("Nothing was changed. {}", over.text);
+                if !net.is_empty() {
+                    talk_row(&[dim("cairn dream apply makes these changes")]);
+                }
             }
             Ok(code(&over))
         });

@@ -67,7 +67,7 @@ pub(crate) async fn run(args: &HooksArgs) -> anyhow::Result<Code> {
                     .map_err(|error| anyhow::anyhow!("--input is no JSON object: {error}"))?,
                 None => Map::new(),
             };
-            let happening = Happening::sample(moment, about.as_deref()).with(fields);
+            let happening = Happening::sample(moment, about.as_deref()).with(fields.into());
             test(&place, &settings, &happening).await
         }
     }

@@ -13,8 +13,7 @@ use std::sync::Arc;
 
 use engine::Agent;
 use engine::event::Listener;
-use engine::run::End;
-use engine::run::Ending;
+use engine::run::{End, Ending};
 use engine::teammates::Teammates;
 use settings::Bypass;
 use settings::permission::{Approver, Nobody};

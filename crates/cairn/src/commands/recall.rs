@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use memory::rank::{Doing, Hit, Question, surfaced};
+use memory::recall::Around;
 use memory::shelf::{Scope, Shelf};
+use memory::spoken::Register;
 use memory::{recall, scan};
 use serde_json::{Value, json};
 use transcript::{Injected, Purpose};
@@ -84,26 +86,35 @@ pub(crate) fn run(args: &RecallArgs) -> anyhow::Result<Code> {
     Ok(Code::Success)
 }
 
-/// Places where memories lie, ranked together. With several of them a memory is known by its whole path.
+/// Places where memories lie, ranked together. With several that were named, a memory is known by its whole path.
 struct Shelves {
     all: Vec<Shelf>,
+    by_whole_path: bool,
     now: Timestamp,
 }
 
 impl Shelves {
     fn open(directories: &[PathBuf], place: &Place) -> anyhow::Result<Self> {
-        let directories: Vec<PathBuf> = match directories {
+        let directories: Vec<(PathBuf, Scope)> = match directories {
             // A project without memories yet has no folder of them either.
-            [] => Some(knowledge::directory(place, None)?).filter(|own| own.exists()).into_iter().collect(),
-            given => given.iter().map(|one| knowledge::directory(place, Some(one))).collect::<Result<_, _>>()?,
+            [] => {
+                let own = (knowledge::directory(place, None)?, Scope::Private);
+                let users = (memory::place::user_directory(place.home.path()), Scope::User);
+                [own, users].into_iter().filter(|(directory, _)| directory.exists()).collect()
+            }
+            given => {
+                let named = given.iter().map(|one| Ok((knowledge::directory(place, Some(one))?, Scope::Private)));
+                named.collect::<anyhow::Result<_>>()?
+            }
         };
-        let all = directories.iter().map(|one| Shelf::read(one, Scope::Private)).collect::<Result<_, _>>()?;
-        Ok(Self { all, now: session::World::real().now() })
+        let by_whole_path = directories.iter().filter(|(_, scope)| *scope == Scope::Private).count() > 1;
+        let all = directories.into_iter().map(|(one, scope)| Shelf::read(one, scope)).collect::<Result<_, _>>()?;
+        Ok(Self { all, by_whole_path, now: session::World::real().now() })
     }
 
     /// A memory as it is called here.
     fn name(&self, shelf: &Shelf, path: &str) -> String {
-        if self.all.len() == 1 { path.to_owned() } else { shelf.file(path).display().to_string() }
+        if self.by_whole_path { shelf.file(path).display().to_string() } else { shelf.key(path) }
     }
 
     fn rank(&self, text: &str) -> Vec<Hit> {
@@ -132,14 +143,13 @@ impl Shelves {
     fn surface(&self, hit: &Hit, place: &Place) -> anyhow::Result<String> {
         let below =
             |shelf: &Shelf| hit.path.strip_prefix(&format!("{}/", shelf.root().path().display())).map(str::to_owned);
-        let (shelf, path) = match self.all.as_slice() {
-            [one] => (one, hit.path.clone()),
-            several => {
-                let found = several.iter().find_map(|shelf| Some((shelf, below(shelf)?)));
-                found.ok_or_else(|| anyhow::anyhow!("{} lies on no shelf", hit.path))?
-            }
-        };
-        let memory = recall::surface_over(shelf.root(), &path, &hit.older, Some(&place.directory), self.now)?;
+        let found = self.all.iter().find_map(|shelf| Some((shelf, below(shelf)?)));
+        let found = found.or_else(|| Some((self.all.first()?, hit.path.clone())));
+        let (shelf, path) = found.ok_or_else(|| anyhow::anyhow!("{} lies on no shelf", hit.path))?;
+        let register = Register::in_folder(place.home.changes(shelf.root().path()).folder()).read();
+        let (tree, quotations) = (Some(place.directory.as_path()), Some(&register));
+        let around = Around { older: &hit.older, tree, quotations, ..Around::default() };
+        let memory = recall::surface(shelf.root(), &path, &around, self.now)?;
         Ok(Injected::new(Purpose::Memory, &memory.text).text().to_owned())
     }
 }
@@ -154,7 +164,7 @@ fn explain(hits: &[Hit], chosen: &[Hit]) -> anyhow::Result<()> {
         let row = format!(" {:.2}  {route:<11}  {covers:>5.0}%  {}  ", hit.confidence, hit.path);
         data!([mark, row, dim(&words.join(" "))])?;
         for older in &hit.older {
-            data!([dim(&format!("        takes the place of {older}"))])?;
+            data!([dim(&format!("        stands for the older {older}"))])?;
         }
     }
     Ok(())

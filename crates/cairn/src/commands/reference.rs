@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValue;
 use clap::{Arg, Command, CommandFactory};
-use settings::keys::{Entry, Field, Kind};
-use settings::keys::{KEYS, Key, schema};
+use settings::keys::{Entry, Field, KEYS, Key, Kind, schema};
 
 use crate::commands::Args;
 use crate::env;

@@ -149,5 +149,9 @@ fn print(figures: &[Stats], layers: &[Saving], place: &Place) -> anyhow::Result<
     for row in rows {
         data!("{row}")?;
     }
+    if let Some(clear) = layers.iter().find(|one| one.regrets > 0) {
+        let results = told::count(clear.regrets, "cleared result", "cleared results");
+        data!("regrets    {results} needed again: ${:.4}, beside ${:.4} saved", clear.regrets_usd, clear.saved_usd)?;
+    }
     Ok(())
 }

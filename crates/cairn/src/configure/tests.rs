@@ -1,10 +1,15 @@
 use serde_json::{Value, json};
 use session::Home;
-use settings::keys::{KEYS, Key};
+use settings::keys::{KEYS, Key, Kind};
 
 use super::*;
 use crate::judgement::{OneRun, judge};
 use crate::model;
+
+#[path = "../../../../tests/setting_examples.rs"]
+mod examples;
+
+use examples::Examples;
 
 /// Keys that decide about something else, by how they begin.
 const ELSEWHERE: [(&str, &str); 7] = [
@@ -53,7 +58,7 @@ impl Stage {
 
 fn base() -> Value {
     let servers = json!({"a": {"baseUrl": "http://127.0.0.1:9", "model": "a"}});
-    json!({"model": "a", "smallModel": "small", "providers": servers, "notes": true})
+    json!({"model": "a", "dreamModel": "dreams", "smallModel": "small", "providers": servers, "notes": true})
 }
 
 /// CONF-1: each key changes what a session starts with. That it counts when it is turned while one runs is seen at a

@@ -1,8 +1,10 @@
 //! The dreams there were: their list, what they changed, and how to take it back.
 
 use learning::dream::Site;
-use learning::dream::book::{Dreamt, How, Undone as TakenBack};
+use learning::dream::book::{Dreamt, How, Over, Undone as TakenBack};
 use learning::dream::gate::{Gate, Said};
+use learning::dream::rehearsal::{NotApplied, Plan};
+use learning::saver::Removal;
 use memory::changes::{KEPT, Run, Undone};
 use memory::store::{Indexing, Store};
 use serde_json::{Value, json};
@@ -39,13 +41,27 @@ pub(crate) fn status_object(site: &Site, rhythm: &Rhythm) -> anyhow::Result<Valu
     }))
 }
 
-/// The dreams there were, a line each.
+/// The dreams there were, each with what it changed, merged and removed, and why.
 pub(crate) fn log(site: &Site) -> Vec<String> {
     let dreams = site.book().dreams();
     let line = |dreamt: &Dreamt| {
         format!("{}  {:<10}{}", dreamt.began.id, word(dreamt), first_line(&what(dreamt), 120)).trim_end().to_owned()
     };
-    dreams.iter().map(line).collect()
+    dreams.iter().flat_map(|dreamt| std::iter::once(line(dreamt)).chain(details(dreamt))).collect()
+}
+
+/// What a dream did to which memory, and why, a line each.
+fn details(dreamt: &Dreamt) -> Vec<String> {
+    let Some(over) = &dreamt.over else { return Vec::new() };
+    let removal = |path: &String| match over.removals.iter().find(|removal| removal.path == *path) {
+        Some(Removal { replaced_by: Some(by), reason, .. }) => {
+            format!("    merged   {path} into {by}: {}", first_line(reason, 200))
+        }
+        Some(removal) => format!("    removed  {path}: {}", first_line(&removal.reason, 200)),
+        None => format!("    removed  {path}"),
+    };
+    let changed = over.saved.iter().map(|path| format!("    changed  {path}"));
+    changed.chain(over.removed.iter().map(removal)).collect()
 }
 
 /// The same for programs.
@@ -170,12 +186,25 @@ impl Back {
     }
 }
 
+/// Carries out what was rehearsed.
+pub(crate) fn apply(site: &Site, indexing: Indexing) -> anyhow::Result<Over> {
+    let plan = Plan::of(site).ok_or(NotApplied::NoPlan)?;
+    Ok(plan.apply(site, indexing)?)
+}
+
+/// What was carried out, a line each.
+pub(crate) fn applied(over: &Over) -> Vec<String> {
+    let changed = over.saved.iter().map(|path| format!("changed {path}"));
+    changed.chain(over.removed.iter().map(|path| format!("removed {path}"))).collect()
+}
+
 /// Why no dream is due.
 pub(crate) fn why_not(said: &Said, rhythm: &Rhythm) -> String {
     match said {
         Said::Due => "A dream is due.".to_owned(),
         Said::Off => "Dreams do not come by themselves here.".to_owned(),
         Said::TooSoon(at) => format!("Not before {at:.0}: the last one was not long ago."),
+        Said::Rests(at) => format!("Not before {at:.0}: the last one did not come to its end."),
         Said::JustLooked => "It was looked a moment ago.".to_owned(),
         Said::TooFew(sessions) => {
             format!("Not yet: {sessions} of the {} sessions it takes were touched since the last one.", rhythm.sessions)

@@ -123,38 +123,22 @@ impl Conversation {
     pub(super) async fn chosen(&mut self, at: usize) -> anyhow::Result<()> {
         let Some(choices) = self.requests.choices.take() else { return Ok(()) };
         match choices.what {
-            Choosing::Resume(mut ids) => self.resume_session(ids.swap_remove(at)).await,
-            Choosing::Rewind(mut lines) => {
-                self.choose_scope(lines.swap_remove(at));
-                Ok(())
-            }
-            Choosing::RewindScope(line) => self.rewind_to(&line, SCOPES[at].1),
+            Choosing::Resume(mut ids) => return self.resume_session(ids.swap_remove(at)).await,
+            Choosing::Rewind(mut lines) => self.choose_scope(lines.swap_remove(at)),
+            Choosing::RewindScope(line) => return self.rewind_to(&line, SCOPES[at].1),
             Choosing::CompactFrom(mut lines, wish) => {
                 self.requests.compacting = Some((wish, Covered::From(lines.swap_remove(at))));
-                Ok(())
             }
             Choosing::CompactUpTo(mut lines, wish) => {
                 self.requests.compacting = Some((wish, Covered::UpTo(lines.swap_remove(at))));
-                Ok(())
             }
-            Choosing::Snip(mut lines) => self.session.snip_before(&lines.swap_remove(at), &mut self.view),
-            Choosing::Learnt(mut learnt) => {
-                self.choose_about(learnt.swap_remove(at));
-                Ok(())
-            }
-            Choosing::LearntWhat(one) => {
-                self.do_with(&one, at);
-                Ok(())
-            }
-            Choosing::MemoryFile(mut files) => {
-                self.choose_what_with(files.swap_remove(at));
-                Ok(())
-            }
-            Choosing::MemoryFileWhat(file) => {
-                self.do_with_file(file, at);
-                Ok(())
-            }
+            Choosing::Snip(mut lines) => return self.session.snip_before(&lines.swap_remove(at), &mut self.view),
+            Choosing::Learnt(mut learnt) => self.choose_about(learnt.swap_remove(at)),
+            Choosing::LearntWhat(one) => self.do_with(&one, at),
+            Choosing::MemoryFile(mut files) => self.choose_what_with(files.swap_remove(at)),
+            Choosing::MemoryFileWhat(file) => self.do_with_file(file, at),
         }
+        Ok(())
     }
 
     fn rewind_to(&mut self, line: &Id, scope: GoesBack) -> anyhow::Result<()> {

@@ -4,7 +4,6 @@ use transcript::Block;
 
 use super::Repl;
 use super::editor::window;
-use super::question::Escape;
 use super::screen::Area;
 use super::status::Work;
 use super::width::wrap;
@@ -38,7 +37,7 @@ impl Repl {
             let text = said.iter().find_map(Block::as_text).unwrap_or_default();
             rows.push(vec![Span::new(&format!("queued: {}", first_line(&text, QUEUED)), Look::DIM)]);
         }
-        let escape = if self.working.is_some() { Escape::StopsTheTurn } else { Escape::SaysNo };
+        let escape = if self.working.is_some() { "stops the turn" } else { "says no" };
         if let Some(asking) = self.asking.front().filter(|asking| asking.is_left()) {
             rows.extend(asking.rows(columns, escape).0);
         }

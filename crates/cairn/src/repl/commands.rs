@@ -4,7 +4,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::ValueEnum;
 use engine::agent::Alone;
 use engine::errand::Errand;
 use session::stats::{Stats, causes, saved_text};
@@ -16,9 +15,8 @@ use super::modes;
 use super::page::Part;
 use super::session_state::SessionState;
 use super::slash::{self, COMMANDS, KEYS};
-use super::status::mode_name;
 use super::view::Face;
-use crate::args::{PermissionMode, RunArgs};
+use crate::args::RunArgs;
 use crate::session_markdown::markdown;
 use crate::span::{Colour, Look, Span};
 use crate::told;
@@ -117,25 +115,25 @@ impl Conversation {
     /// Changes the mode and says for a moment what that means.
     pub(super) fn change_mode(&mut self, mode: Mode) {
         self.set_mode(mode);
-        self.view.hint = Some(format!("{}: {}", mode_name(mode), modes::about(mode)));
+        self.view.hint = Some(format!("{}: {}", mode.name(), modes::about(mode)));
     }
 
     /// Shows the mode, or changes it.
     pub(super) fn mode(&mut self, name: &str) {
         if name.is_empty() {
             let now = self.session.status.mode();
-            self.view.page.note(&format!("the mode is {}: {}", mode_name(now), modes::about(now)), Look::PLAIN);
+            self.view.page.note(&format!("the mode is {}: {}", now.name(), modes::about(now)), Look::PLAIN);
             return;
         }
-        match PermissionMode::from_str(name, true) {
-            Ok(PermissionMode::BypassPermissions) if self.session.bypass == Bypass::Disabled => {
+        match Mode::ALL.into_iter().find(|mode| mode.name().eq_ignore_ascii_case(name)) {
+            Some(Mode::BypassPermissions) if self.session.bypass == Bypass::Disabled => {
                 self.view.hint = Some("bypassPermissions is disabled by the settings".into());
             }
-            Ok(chosen) => {
-                self.set_mode(chosen.into());
-                self.view.page.note(&format!("the mode is {}", mode_name(chosen.into())), Look::PLAIN);
+            Some(chosen) => {
+                self.set_mode(chosen);
+                self.view.page.note(&format!("the mode is {}", chosen.name()), Look::PLAIN);
             }
-            Err(_) => self.view.hint = Some("modes: default, acceptEdits, plan, bypassPermissions".into()),
+            None => self.view.hint = Some("modes: default, acceptEdits, plan, bypassPermissions".into()),
         }
     }
 
@@ -146,7 +144,7 @@ impl Conversation {
         }
         let Some(agent) = &mut self.session.agent else { return };
         let rules = agent.policy_mut().rules.clone();
-        let mut entries = vec![("mode".to_owned(), mode_name(self.session.status.mode()).to_owned())];
+        let mut entries = vec![("mode".to_owned(), self.session.status.mode().name().to_owned())];
         for (name, rules) in [("allow", &rules.allow), ("ask", &rules.ask), ("deny", &rules.deny)] {
             let mut texts: Vec<String> = rules.iter().map(ToString::to_string).collect();
             if texts.is_empty() {
@@ -162,7 +160,7 @@ impl Conversation {
     /// What is opened later begins in it too.
     fn set_mode(&mut self, mode: Mode) {
         self.session.status.mode.set(mode);
-        self.args.permission_mode = Some(mode.into());
+        self.args.permission_mode = Some(mode);
         self.args.dangerously_skip_permissions = false;
     }
 
@@ -287,7 +285,7 @@ impl Conversation {
             ("model", self.session.status.model.clone()),
             ("window", format!("{} of {} tokens", stats.context_tokens, self.session.status.window.size)),
             ("directory", self.place.short(&agent.scope().directory())),
-            ("mode", mode_name(self.session.status.mode()).to_owned()),
+            ("mode", self.session.status.mode().name().to_owned()),
             ("replies", format!("{}, {} tool calls, {cost}", stats.replies, stats.tool_calls)),
         ];
         self.view.table(&entries.map(|(name, text)| (name.to_owned(), text)), Look::DIM);

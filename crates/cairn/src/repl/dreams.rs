@@ -36,12 +36,13 @@ impl SessionState {
                 view.hint = Some("stopping the dream".to_owned());
             }
             "stop" => view.hint = Some("no dream is under way here".to_owned()),
-            "log" | "diff" | "undo" | "status" => {
-                let site = dreams.site().clone();
+            "log" | "diff" | "undo" | "status" | "apply" => {
+                let (site, indexing) = (dreams.site().clone(), dreams.indexing());
                 let shown = match word {
                     "log" => Ok(past::log(&site)),
                     "diff" => past::diff(&site, id),
                     "undo" => past::undo(&site, id).map(|back| back.lines()),
+                    "apply" => past::apply(&site, indexing).map(|over| past::applied(&over)),
                     _ => self.dream_status(&site, place, flag),
                 };
                 match shown {
@@ -53,7 +54,9 @@ impl SessionState {
                     Err(error) => view.hint = Some(format!("{error:#}")),
                 }
             }
-            other => view.hint = Some(format!("/dream {other} means nothing; /dream [stop|status|log|diff|undo]")),
+            other => {
+                view.hint = Some(format!("/dream {other} means nothing; /dream [stop|status|log|diff|undo|apply]"));
+            }
         }
         Ok(())
     }

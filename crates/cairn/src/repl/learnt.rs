@@ -1,13 +1,20 @@
 //! What was learnt in this session, to look at, to change or to take back; and stretches nothing is learnt from.
 
+use std::path::Path;
+
+use learning::ledger;
 use memory::changes::Undone;
 use memory::store::{Indexing, Store};
+use session::Home;
 
 use super::back::Choosing;
 use super::conversation::Conversation;
 use super::memories::MemoryFile;
 use super::picker::Entry;
 use crate::span::{Colour, Look};
+
+/// So many are named when a session begins.
+const TOLD: usize = 5;
 
 /// A memory that was saved or removed in the background.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +28,23 @@ pub(super) struct Learnt {
 /// What was learnt in a session by what its log says, the newest first.
 pub(super) fn of(session: &session::Session) -> Vec<Learnt> {
     learning::extract::saved(session).into_iter().map(|(run, path)| Learnt { run, path }).collect()
+}
+
+/// What agents saved since the last session was opened here, the newest first.
+pub(super) fn since_last(home: &Home, memory: &Path, session: &str) -> Vec<Learnt> {
+    let user = memory::place::user_directory(home.path());
+    let mut found = Vec::new();
+    for (directory, is_user) in [(memory, false), (user.as_path(), true)] {
+        for run in home.changes(directory).news() {
+            let by_itself = matches!(run.head.agent.as_str(), ledger::EXTRACT | ledger::DREAM);
+            if !by_itself || run.head.session.as_deref() == Some(session) {
+                continue;
+            }
+            let path = |path: &str| if is_user { user.join(path).display().to_string() } else { path.to_owned() };
+            found.extend(run.net().iter().map(|change| Learnt { run: run.id.clone(), path: path(&change.path) }));
+        }
+    }
+    found
 }
 
 /// What can be done with one.
@@ -43,6 +67,25 @@ impl Conversation {
         {
             self.view.page.warning(&format!("{error}"));
         }
+    }
+
+    /// Says what was learnt since the last session, and puts it among what can be looked at, changed and taken back.
+    pub(super) fn tell_news(&mut self) {
+        let Some(memory) = &self.session.memory else { return };
+        let new = since_last(&self.place.home, memory, &self.session.status.session);
+        if new.is_empty() {
+            return;
+        }
+        let names: Vec<&str> = new.iter().take(TOLD).map(|one| one.path.as_str()).collect();
+        let more = if new.len() > TOLD { format!(" and {} more", new.len() - TOLD) } else { String::new() };
+        let memories = if new.len() == 1 { "memory was" } else { "memories were" };
+        let text = format!(
+            "{} {memories} learnt since your last session: {}{more}; Ctrl-S or /learnt keeps, changes or drops them",
+            new.len(),
+            names.join(", ")
+        );
+        self.view.page.note(&text, Look::PLAIN);
+        self.session.learnt.splice(..0, new);
     }
 
     /// Opens the list of what was learnt.
@@ -79,9 +122,15 @@ impl Conversation {
 
     fn take_back_learnt(&mut self, one: &Learnt) {
         let Some(directory) = &self.session.memory else { return };
+        // What is about the user lies in a place of its own, and is named by its whole path.
+        let user = memory::place::user_directory(self.place.home.path());
+        let (directory, path) = match std::path::Path::new(&one.path).strip_prefix(&user) {
+            Ok(below) => (&user, below.to_string_lossy().into_owned()),
+            Err(_) => (directory, one.path.clone()),
+        };
         let changes = self.place.home.changes(directory);
         let undone =
-            Store::open(directory, Indexing::Kept).and_then(|store| changes.undo(&one.run, Some(&one.path), &store));
+            Store::open(directory, Indexing::Kept).and_then(|store| changes.undo(&one.run, Some(&path), &store));
         let said = match undone.as_ref().map(Vec::as_slice) {
             Ok([Undone::Removed { path }]) => format!("{path} is forgotten"),
             Ok([Undone::Restored { path }]) => format!("{path} is as it was before"),

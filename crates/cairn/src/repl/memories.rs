@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use files::Root;
 use memory::instructions::{Loaded, Owner};
-use memory::{Kind, Memory, age, scan};
+use memory::{Kind, Memory, age, lookup};
 
 use super::back::Choosing;
 use super::conversation::Conversation;
@@ -35,13 +35,14 @@ const DEEDS: [(&str, &str); 2] =
 impl Conversation {
     /// Shows the memory that is named, or a list of all memories and instruction files.
     pub(super) fn memories(&mut self, name: &str) {
-        let mut all = match self.session.memory.as_deref().map(all).transpose() {
-            Ok(all) => all.unwrap_or_default(),
-            Err(error) => {
-                self.view.hint = Some(format!("memory cannot be read: {error}"));
-                return;
-            }
-        };
+        let mut all =
+            match self.session.memory.as_deref().map(|directory| lookup::all(&Root::open(directory)?)).transpose() {
+                Ok(all) => all.unwrap_or_default(),
+                Err(error) => {
+                    self.view.hint = Some(format!("memory cannot be read: {error}"));
+                    return;
+                }
+            };
         if name.is_empty() {
             let memories = all.iter().map(|memory| (choice(memory), MemoryFile::Memory(memory.path.clone())));
             let (list, files): (Vec<Entry>, Vec<MemoryFile>) = memories.chain(self.instruction_files()).unzip();
@@ -56,7 +57,7 @@ impl Conversation {
             }
             return;
         }
-        match find(&all, name).as_slice() {
+        match lookup::find(&all, name).as_slice() {
             [] => self.view.hint = Some(format!("there is no memory called {name}; /memory lists them")),
             [one] => {
                 let memory = all.swap_remove(*one);
@@ -168,29 +169,6 @@ impl Conversation {
     }
 }
 
-/// All memories below a directory, newest first.
-fn all(directory: &std::path::Path) -> Result<Vec<Memory>, memory::Error> {
-    let root = Root::open(directory)?;
-    let mut all: Vec<Memory> = scan::paths(&root)?.iter().filter_map(|path| Memory::read(&root, path).ok()).collect();
-    all.sort_by(|one, other| other.modified.cmp(&one.modified).then_with(|| one.path.cmp(&other.path)));
-    Ok(all)
-}
-
-/// The memories a name can mean: those that are called so, else those whose name begins so, else those that contain it.
-fn find(all: &[Memory], name: &str) -> Vec<usize> {
-    let wanted = name.to_lowercase();
-    let names = |memory: &Memory| {
-        let path = memory.path.to_lowercase();
-        [memory.name.to_lowercase(), path.trim_end_matches(".md").to_owned(), path]
-    };
-    let fitting = |fits: &dyn Fn(&str) -> bool| -> Vec<usize> {
-        (0..all.len()).filter(|&at| names(&all[at]).iter().any(|name| fits(name))).collect()
-    };
-    let ways: [&dyn Fn(&str) -> bool; 3] =
-        [&|name| name == wanted, &|name| name.starts_with(&wanted), &|name| name.contains(&wanted)];
-    ways.iter().map(|way| fitting(way)).find(|found| !found.is_empty()).unwrap_or_default()
-}
-
 fn choice(memory: &Memory) -> Entry {
     let description = first_line(memory.description.as_deref().unwrap_or_default(), DESCRIPTION);
     let about = format!("{}  {description}", facts(memory));
@@ -199,32 +177,9 @@ fn choice(memory: &Memory) -> Entry {
 
 /// Type and age.
 fn facts(memory: &Memory) -> String {
-    let age = age::words(age::days(memory.modified, session::World::real().now()));
+    let age = age::words(age::days(memory.dated, session::World::real().now()));
     match memory.kind.map(Kind::name) {
         Some(kind) => format!("{kind}, {age}"),
         None => age,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_means_the_nearest_memories() {
-        let memory =
-            |path: &str, name: &str| Memory::parse(path, format!("---\nname: {name}\n---\ntext\n").as_bytes(), None, 0);
-        let all = [memory("deploy.md", "Deploys"), memory("deploy_old.md", "Old ways"), memory("team/x.md", "Tests")];
-        for (name, found) in [
-            ("deploys", vec![0]),
-            ("deploy", vec![0]),
-            ("deploy_old.md", vec![1]),
-            ("depl", vec![0, 1]),
-            ("team/x", vec![2]),
-            ("ways", vec![1]),
-            ("nothing", vec![]),
-        ] {
-            assert_eq!(find(&all, name), found, "{name}");
-        }
     }
 }

@@ -46,7 +46,8 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     for warning in &ready.warnings {
         talk!("warning: {warning}");
     }
-    let talk = Conversation::new(args.clone(), place, wires, ready, Face::Lines);
+    let mut talk = Conversation::new(args.clone(), place, wires, ready, Face::Lines);
+    talk.tell_news();
     let interrupt = signal(SignalKind::interrupt())?;
     let closing = Closing::watch()?;
     let mut plain = Plain { talk, input: lines(), interrupt, closing, closed: None, events, questions };
@@ -189,9 +190,7 @@ impl Plain {
             }
         }
         self.talk.session.agent = Some(agent);
-        while let Ok(event) = self.events.try_recv() {
-            self.hear(&event);
-        }
+        self.hear_all();
     }
 
     /// What was typed: a command, a shell escape, or words for the model.
@@ -266,9 +265,7 @@ impl Plain {
             }
         };
         self.talk.session.agent = Some(agent);
-        while let Ok(event) = self.events.try_recv() {
-            self.hear(&event);
-        }
+        self.hear_all();
         if is_shell {
             show!("{}", turn.text.trim_end());
         }
@@ -352,17 +349,7 @@ impl Plain {
         }
         let choices = open.list.len();
         show_part!("A number, or an empty line for none: ");
-        let line = tokio::select! {
-            line = self.input.recv() => line.unwrap_or_default(),
-            _ = self.interrupt.recv() => {
-                show!();
-                String::new()
-            }
-            why = self.closing.wanted() => {
-                self.close(why);
-                String::new()
-            }
-        };
+        let line = self.answer_line(&CancellationToken::new()).await.unwrap_or_default();
         match line.trim().parse::<usize>() {
             Ok(number) if (1..=choices).contains(&number) => self.talk.chosen(number - 1).await?,
             _ => {
@@ -376,15 +363,20 @@ impl Plain {
 
     /// Prints what a command had to say.
     fn print(&mut self) {
-        while let Ok(event) = self.events.try_recv() {
-            self.hear(&event);
-        }
+        self.hear_all();
         self.print_page();
         if let Some(hint) = self.talk.view.hint.take() {
             show!("{hint}");
         }
         if let Some(text) = self.talk.requests.prompt.take().filter(|text| !text.is_empty()) {
             show!("You had said: {text}");
+        }
+    }
+
+    /// Hears what has come so far.
+    fn hear_all(&mut self) {
+        while let Ok(event) = self.events.try_recv() {
+            self.hear(&event);
         }
     }
 

@@ -76,24 +76,6 @@ pub(crate) enum Answered {
     Stop,
 }
 
-/// What Esc does to a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Escape {
-    /// It stops the turn that asks.
-    StopsTheTurn,
-    /// It says no: there is no turn, and an agent in the background asks.
-    SaysNo,
-}
-
-impl Escape {
-    fn words(self) -> &'static str {
-        match self {
-            Self::StopsTheTurn => "stops the turn",
-            Self::SaysNo => "says no",
-        }
-    }
-}
-
 impl Asking {
     /// Prepares a question for the screen.
     pub(crate) fn new(question: Question, reply: oneshot::Sender<Answer>) -> Self {
@@ -273,8 +255,8 @@ impl Asking {
         }
     }
 
-    /// The rows to draw, and where the cursor stands; with what Esc does beside saying no.
-    pub(crate) fn rows(&self, columns: usize, escape: Escape) -> (Vec<Vec<Span>>, (usize, usize)) {
+    /// The rows to draw, and where the cursor stands; `escape` says what Esc does.
+    pub(crate) fn rows(&self, columns: usize, escape: &str) -> (Vec<Vec<Span>>, (usize, usize)) {
         if let Some(editor) = &self.reason {
             let (mut rows, cursor) = editor.rows(&Span::new("no, because: ", Look::of(Colour::Yellow)), columns);
             rows.push(vec![Span::new("Enter tells the model, Esc goes back", Look::DIM)]);
@@ -283,7 +265,7 @@ impl Asking {
         let (keys, look) = match (self.focus, &self.inquiring) {
             (Focus::Message, _) => ("you are typing: an arrow key, then answer".to_owned(), Look::of(Colour::Yellow)),
             (Focus::Answers, Some(inquiring)) => (inquiring.keys(), Look::DIM),
-            (Focus::Answers, None) => (format!("Enter answers, Esc {}", escape.words()), Look::DIM),
+            (Focus::Answers, None) => (format!("Enter answers, Esc {escape}"), Look::DIM),
         };
         let keys = Span::new(&keys, look);
         if let Some(inquiring) = &self.inquiring {

@@ -11,60 +11,42 @@ pub(crate) struct Command {
     pub(crate) about: &'static str,
 }
 
-/// All of them, in the order help shows them.
-pub(crate) const COMMANDS: &[Command] = &[
-    Command { name: "help", argument: "", about: "the commands and keys" },
-    Command { name: "clear", argument: "", about: "begin a new session" },
-    Command { name: "resume", argument: "[ID]", about: "go on with another session of this project" },
-    Command {
-        name: "rewind",
-        argument: "[N] [WHAT]",
-        about: "go back to before a message: conversation, files or both",
-    },
-    Command { name: "undo", argument: "", about: "undo the last rewind, compaction or snip" },
-    Command {
-        name: "compact",
-        argument: "[WISH]",
-        about: "let a summary stand for what was said; `from` or `up-to`: for a part",
-    },
-    Command { name: "snip", argument: "", about: "drop what precedes a message from the window" },
-    Command { name: "context", argument: "", about: "what fills the window" },
-    Command { name: "keep", argument: "[drop N]", about: "what you forbade or required and is kept in view; lift one" },
-    Command { name: "memory", argument: "[NAME]", about: "show or edit memories and instruction files" },
-    Command { name: "team", argument: "[now|delete]", about: "how the shared memory stands and what others changed" },
-    Command {
-        name: "dream",
-        argument: "[WHAT]",
-        about: "bring memories into order; `status`, `log`, `diff`, `undo`, `stop`",
-    },
-    Command {
-        name: "learnt",
-        argument: "",
-        about: "what was learnt in this session: look, change, take back (Ctrl-S)",
-    },
-    Command { name: "private", argument: "[on|off]", about: "learn nothing from what is said from here on, or again" },
-    Command { name: "model", argument: "[NAME]", about: "show or change the model" },
-    Command { name: "mode", argument: "[MODE]", about: "show or change what may happen unasked (Shift-Tab)" },
-    Command { name: "permissions", argument: "[MODE]", about: "show the rules, or change the mode" },
-    Command { name: "hooks", argument: "", about: "the hooks that run, and where they stand" },
-    Command {
-        name: "tasks",
-        argument: "[WHAT] [ID]",
-        about: "what runs in the background (`stop`, `front`), and the list of tasks",
-    },
-    Command { name: "agents", argument: "[NAME]", about: "the agents that can be sent out" },
-    Command {
-        name: "statusline",
-        argument: "[WISH]",
-        about: "let an agent set up a status line of your own, from your shell's prompt or as you wish",
-    },
-    Command { name: "sandbox", argument: "[on|off]", about: "what holds of the sandbox for commands, or change it" },
-    Command { name: "cost", argument: "", about: "what this session used and cost" },
-    Command { name: "status", argument: "", about: "session, model, window, directory" },
-    Command { name: "export", argument: "[FILE]", about: "write the conversation to a Markdown file" },
-    Command { name: "expand", argument: "", about: "show the last tool call or recalled memories whole (Ctrl-O)" },
-    Command { name: "exit", argument: "", about: "leave (Ctrl-D)" },
-];
+macro_rules! commands {
+    ($($name:literal $argument:literal $about:literal;)*) => {
+        /// All of them, in the order help shows them.
+        pub(crate) const COMMANDS: &[Command] = &[$(Command { name: $name, argument: $argument, about: $about }),*];
+    };
+}
+
+commands! {
+    "help" "" "the commands and keys";
+    "clear" "" "begin a new session";
+    "resume" "[ID]" "go on with another session of this project";
+    "rewind" "[N] [WHAT]" "go back to before a message: conversation, files or both";
+    "undo" "" "undo the last rewind, compaction or snip";
+    "compact" "[WISH]" "let a summary stand for what was said; `from` or `up-to`: for a part";
+    "snip" "" "drop what precedes a message from the window";
+    "context" "" "what fills the window";
+    "keep" "[drop N]" "what you forbade or required and is kept in view; lift one";
+    "memory" "[NAME]" "show or edit memories and instruction files";
+    "team" "[now|delete]" "how the shared memory stands and what others changed";
+    "dream" "[WHAT]" "bring memories into order; `status`, `log`, `diff`, `undo`, `apply`, `stop`";
+    "learnt" "" "what was learnt in this session: look, change, take back (Ctrl-S)";
+    "private" "[on|off]" "learn nothing from what is said from here on, or again";
+    "model" "[NAME]" "show or change the model";
+    "mode" "[MODE]" "show or change what may happen unasked (Shift-Tab)";
+    "permissions" "[MODE]" "show the rules, or change the mode";
+    "hooks" "" "the hooks that run, and where they stand";
+    "tasks" "[WHAT] [ID]" "what runs in the background (`stop`, `front`), and the list of tasks";
+    "agents" "[NAME]" "the agents that can be sent out";
+    "statusline" "[WISH]" "let an agent set up a status line of your own, from your shell's prompt or as you wish";
+    "sandbox" "[on|off]" "what holds of the sandbox for commands, or change it";
+    "cost" "" "what this session used and cost";
+    "status" "" "session, model, window, directory";
+    "export" "[FILE]" "write the conversation to a Markdown file";
+    "expand" "" "show the last tool call or recalled memories whole (Ctrl-O)";
+    "exit" "" "leave (Ctrl-D)";
+}
 
 /// Other names that people's fingers know.
 const ALIASES: [(&str, &str); 4] = [("bashes", "tasks"), ("jobs", "tasks"), ("todos", "tasks"), ("quit", "exit")];
@@ -84,7 +66,7 @@ pub(crate) fn arguments(command: &str) -> &'static [&'static str] {
         "sandbox" | "private" => &["on", "off"],
         "tasks" => &["stop", "front"],
         "team" => &["now", "delete"],
-        "dream" => &["status", "log", "diff", "undo", "stop"],
+        "dream" => &["status", "log", "diff", "undo", "apply", "stop"],
         _ => &[],
     }
 }

@@ -145,7 +145,7 @@ impl Status {
             parts.push((3, Span::new("background paused: the day's budget is spent", yellow)));
         }
         if self.mode() != Mode::Default {
-            parts.push((4, Span::new(mode_name(self.mode()), yellow)));
+            parts.push((4, Span::new(self.mode().name(), yellow)));
         }
         if self.private {
             parts.push((4, Span::new("private", yellow)));
@@ -221,14 +221,4 @@ pub(crate) struct Work {
 /// Whether the day's budget for work in the background is spent.
 fn is_paused(ledger: &Ledger) -> bool {
     ledger.allows(ledger::NOTES).is_err()
-}
-
-/// A mode as flags and settings name it.
-pub(crate) fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Default => "default",
-        Mode::AcceptEdits => "acceptEdits",
-        Mode::Plan => "plan",
-        Mode::BypassPermissions => "bypassPermissions",
-    }
 }

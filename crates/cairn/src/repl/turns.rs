@@ -220,6 +220,7 @@ impl Repl {
             | Event::Snipped { .. }
             | Event::Collapsed { .. }
             | Event::Cleared { .. }
+            | Event::Regretted { .. }
             | Event::Compacted { .. }
             | Event::CompactionFailed { .. }
             | Event::NotesUpdated { .. }

@@ -11,7 +11,7 @@ use super::requests::Requests;
 use super::session_state::SessionState;
 use super::view::View;
 use crate::span::{Colour, Look, Span, first_line};
-use crate::told::count;
+use crate::told::{self, count};
 
 /// How long the bar of a full window is.
 const BAR: u64 = 40;
@@ -31,10 +31,9 @@ impl SessionState {
         view.page.line(&[Span::new(&heading, Look::BOLD)], 2);
         let off = list::off(layers);
         bars(&filling, threshold, view);
-        let regrets = agent.session().state().regrets;
-        if regrets > 0 {
-            let text = format!("read again after it was cleared: {}", count(regrets as usize, "file", "files"));
-            view.page.line(&[Span::new(&text, Look::DIM)], 2);
+        let figures = agent.clearing_figures();
+        if figures.regrets > 0 {
+            view.page.line(&[Span::new(&told::regrets(&figures), Look::DIM)], 2);
         }
         if !off.is_empty() {
             let text = format!("layers that are off: {}", off.join(", "));

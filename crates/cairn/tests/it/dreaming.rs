@@ -15,7 +15,7 @@ const SCRIPT: &str = r#"
     say = "Both are about deploys."
     call = [
       { tool = "Write", input = { file_path = "{{ memory }}/deploys.md", content = "---\nname: Deploys\ndescription: who signs off\ntype: project\n---\n\nTwo people sign off every deploy, in the channel ops.\n" } },
-      { tool = "Write", input = { file_path = "{{ memory }}/channel.md", content = "" } },
+      { tool = "Remove", input = { file_path = "{{ memory }}/channel.md", replaced_by = "{{ memory }}/deploys.md", reason = "It was half of the rule." } },
     ]
 
     [[rule]]
@@ -24,15 +24,26 @@ const SCRIPT: &str = r#"
 
 fn stage_with(script: &str) -> Stage {
     let stage = Stage::new(script);
+    let folder = memory(&stage);
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut index = String::new();
     for (file, body) in [("deploys.md", "Two people sign off."), ("channel.md", "Sign offs go to the channel ops.")] {
-        let ran = run(stage.cairn().args(["memory", "add", file, "--file", file, "--type", "project", "--body", body]));
-        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let head = format!("name: {file}\ndescription: {file}\ntype: project\nmetadata:\n  agent: extract");
+        std::fs::write(folder.join(file), format!("---\n{head}\n---\n\n{body}\n")).unwrap();
+        index.push_str(&format!("- [{file}]({file}) — {file}\n"));
     }
+    std::fs::write(folder.join("MEMORY.md"), index).unwrap();
     stage
 }
 
 fn dream(stage: &Stage, args: &[&str]) -> Ran {
     run(stage.cairn().arg("dream").args(args))
+}
+
+/// The dreams there were, without what each did.
+fn dreams(stage: &Stage) -> Vec<String> {
+    let log = dream(stage, &["log"]).stdout;
+    log.lines().filter(|line| !line.starts_with(' ')).map(str::to_owned).collect()
 }
 
 fn memory(stage: &Stage) -> PathBuf {
@@ -101,12 +112,16 @@ fn a_dream_is_run_looked_at_and_taken_back() {
     let ran = dream(&stage, &[]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(
-        ran.stderr.contains("Improved 2 memory files. Merged the two.") && ran.stderr.contains("Write 2"),
+        ran.stderr.contains("Improved 2 memory files. Merged the two.") && ran.stderr.contains("Write 1"),
         "{ran:?}"
     );
     assert!(!memory(&stage).join("channel.md").exists());
     let log = dream(&stage, &["log"]).stdout;
     assert!(log.contains("completed") && log.contains("1 changed, 1 removed"), "{log}");
+    assert!(
+        log.contains("changed  deploys.md") && log.contains("merged   channel.md into deploys.md: It was half"),
+        "{log}"
+    );
     let diff = dream(&stage, &["diff"]).stdout;
     assert!(diff.contains("-Two people sign off.\n") && diff.contains("--- a/channel.md\n+++ /dev/null"), "{diff}");
     let status = json(&dream(&stage, &["status", "--json"]));
@@ -161,7 +176,7 @@ fn of_ten_processes_one_dreams() {
         .collect();
     assert_eq!(said.iter().filter(|said| said.contains("Merged the two.")).count(), 1, "{said:#?}");
     assert_eq!(said.iter().filter(|said| said.starts_with("Not")).count(), 9, "{said:#?}");
-    assert_eq!(dream(&stage, &["log"]).stdout.lines().count(), 1);
+    assert_eq!(dreams(&stage).len(), 1);
     assert_eq!(stage.simulator.requests().len(), 2, "the rounds of one dream");
 }
 
@@ -251,7 +266,7 @@ fn a_dream_under_way_can_be_watched() {
     terminal.keys(&format!("/dream{ENTER}"));
     terminal.shows("· dream: updating, round 1");
     terminal.keys(&format!("/tasks{ENTER}"));
-    terminal.shows("round 1, Write 2, deploys.md, channel.md touched");
+    terminal.shows("round 1, Remove 1, Write 1, deploys.md, channel.md touched");
     terminal.keys(&format!("/dream status{ENTER}"));
     terminal.shows("Both are about deploys.");
     terminal.keys(&format!("/dream stop{ENTER}"));
@@ -298,7 +313,7 @@ fn one_dream_after_another_can_be_asked_for() {
     terminal.keys(&format!("/dream{ENTER}"));
     terminal.until("the second one has begun", |_| stage.simulator.requests().len() > seen);
     terminal.leave();
-    assert_eq!(dream(&stage, &["log"]).stdout.lines().count(), 2);
+    assert_eq!(dreams(&stage).len(), 2);
 
     let stage = stage_with("[[fault]]\nstall = true\ntimes = 9\n");
     let mut other = stage.cairn().arg("dream").stderr(Stdio::null()).spawn().unwrap();
@@ -350,7 +365,127 @@ fn leaving_waits_for_a_dream_and_a_key_or_a_signal_ends_it() {
     assert!(dream(&stage, &["log"]).stdout.contains("1 changed, 1 removed"), "it was waited for");
 }
 
-/// DREAM-6: with `dailyLog` a session is told to keep a log and not to save memories; no dream comes by itself.
+/// DREAM-1: `--all-projects` finds a project whose sessions all lie elsewhere: in a subdirectory, or in a worktree.
+#[test]
+fn all_projects_are_found_by_sessions_that_lie_elsewhere() {
+    for place in ["sub/folder", "worktree"] {
+        let stage = stage_with(SCRIPT);
+        let git = |args: &[&str]| {
+            let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+            let ran = Command::new("git").current_dir(stage.project()).args(identity).args(args).output().unwrap();
+            assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        };
+        git(&["init", "-q"]);
+        git(&["commit", "-q", "--allow-empty", "-m", "first"]);
+        let directory = match place {
+            "worktree" => {
+                let other = stage.project().parent().unwrap().join("elsewhere");
+                git(&["worktree", "add", "-q", other.to_str().unwrap()]);
+                other
+            }
+            below => stage.project().join(below),
+        };
+        std::fs::create_dir_all(&directory).unwrap();
+        let talk = run(stage.cairn().current_dir(&directory).args(["-p", "hello there"]));
+        assert_eq!(talk.code, Some(0), "{talk:?}");
+        let ran = dream(&stage, &["--all-projects"]);
+        assert!(ran.code == Some(0) && ran.stderr.contains("Merged the two."), "{place}: {ran:?}");
+    }
+}
+
+/// DREAM-5: what a dry run showed is carried out without a model, and can be taken back like any dream; not where a memory
+/// has changed since.
+#[test]
+fn a_dry_run_can_be_applied() {
+    let stage = stage_with(SCRIPT);
+    let none = dream(&stage, &["apply"]);
+    assert!(none.code != Some(0) && none.stderr.contains("nothing was rehearsed here"), "{none:?}");
+    let ran = dream(&stage, &["--dry-run"]);
+    assert!(ran.stderr.contains("cairn dream apply"), "{ran:?}");
+    let asked = stage.simulator.requests().len();
+    let ran = dream(&stage, &["apply"]);
+    assert!(ran.code == Some(0) && ran.stdout == "changed deploys.md\nremoved channel.md\n", "{ran:?}");
+    assert_eq!(stage.simulator.requests().len(), asked, "no model is asked");
+    assert!(!memory(&stage).join("channel.md").exists());
+    let log = dream(&stage, &["log"]).stdout;
+    assert!(log.contains("merged   channel.md into deploys.md: It was half of the rule."), "{log}");
+    let again = dream(&stage, &["apply"]);
+    assert!(again.code != Some(0) && again.stderr.contains("nothing was rehearsed here"), "{again:?}");
+    assert_eq!(dream(&stage, &["undo"]).code, Some(0));
+    assert!(memory(&stage).join("channel.md").exists());
+
+    assert_eq!(dream(&stage, &["--dry-run"]).code, Some(0));
+    let mine = "---\nname: Channel\ndescription: mine\ntype: project\n---\n\nMine.\n";
+    std::fs::write(memory(&stage).join("channel.md"), mine).unwrap();
+    let deploys = std::fs::read_to_string(memory(&stage).join("deploys.md")).unwrap();
+    let ran = dream(&stage, &["apply"]);
+    assert!(ran.code != Some(0) && ran.stderr.contains("no longer as they were rehearsed: channel.md"), "{ran:?}");
+    assert_eq!(std::fs::read_to_string(memory(&stage).join("channel.md")).unwrap(), mine);
+    assert_eq!(std::fs::read_to_string(memory(&stage).join("deploys.md")).unwrap(), deploys, "all or nothing");
+}
+
+/// DREAM-5: a dry run that was killed leaves a copy of the memories only until the next start.
+#[test]
+fn a_copy_that_a_killed_dry_run_left_is_removed() {
+    let stage = stage_with(&format!("[[fault]]\nrequest = 1\nstall = true\n{SCRIPT}"));
+    let copies = || {
+        let listed = std::fs::read_dir(stage.config().join("cairn/rehearsals")).unwrap();
+        listed.filter(|entry| entry.as_ref().unwrap().path().is_dir()).count()
+    };
+    let mut child = stage.cairn().args(["dream", "--dry-run"]).stderr(Stdio::null()).spawn().unwrap();
+    while stage.simulator.requests().is_empty() {
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(copies(), 1);
+    assert_eq!(dream(&stage, &[]).code, Some(0));
+    assert_eq!(copies(), 0);
+}
+
+/// DREAM-6, TOK-7: every date is that of the place the user is in: in the prompt, in what a dream is told of today and of
+/// when something was said, and in the name of the ledger's file.
+#[test]
+fn dates_are_those_of_the_place() {
+    let jiff_date = |hours: i32| {
+        let now = jiff::Timestamp::now();
+        now.to_zoned(jiff::tz::TimeZone::fixed(jiff::tz::Offset::constant(hours as i8))).date().to_string()
+    };
+    for (zone, hours) in [("Pacific/Kiritimati", 14), ("Pacific/Niue", -11)] {
+        if !std::path::Path::new("/usr/share/zoneinfo").join(zone).exists() {
+            crate::skipped::skipped("no time zones are installed (tzdata)");
+            return;
+        }
+        let stage = stage_with(&format!("[[rule]]\nwhen = {{ user = \"^hello\" }}\nsay = \"Yes.\"\n{SCRIPT}"));
+        let before = jiff_date(hours);
+        let cairn = || {
+            let mut command = stage.cairn();
+            command.env("TZ", zone);
+            command
+        };
+        let talk = run(cairn().args(["-p", "hello, something was said", "--extract"]));
+        assert_eq!(talk.code, Some(0), "{talk:?}");
+        assert_eq!(run(cairn().arg("dream")).code, Some(0));
+        let today = jiff_date(hours);
+        if today != before {
+            return; // midnight came between
+        }
+        let requests = stage.simulator.requests();
+        let is_dream = |request: &&Value| request["system"].to_string().contains("look after the memories");
+        let told = requests.iter().find(is_dream).unwrap()["messages"].to_string();
+        let today_in = |text: &str| text.contains(&format!(", {today}. The memories"));
+        assert!(today_in(&told), "{zone}: {told}");
+        assert!(told.contains(&format!(", {today}: hello, something was said")), "{zone}: {told}");
+        let system =
+            requests.iter().find(|request| request["tools"].to_string().contains("\"Bash\"")).unwrap()["system"]
+                .to_string();
+        assert!(system.contains(&today), "{zone}: {system}");
+        assert!(stage.config().join(format!("cairn/ledger/{today}.jsonl")).exists(), "{zone}");
+    }
+}
+
+/// DREAM-6: with `dailyLog` a session is told to keep a log and not to save memories; no dream comes by itself beside it. A
+/// timer's dream distils what was logged, once.
 #[test]
 fn a_daily_log_takes_the_place_of_memories() {
     let stage = stage_with("[[rule]]\nsay = 'Hello.'\n");
@@ -360,6 +495,21 @@ fn a_daily_log_takes_the_place_of_memories() {
     let requests = stage.simulator.requests();
     let system = requests.iter().find(|request| !request["tools"].is_null()).unwrap()["system"].to_string();
     assert!(system.contains("logs/YYYY/MM/YYYY-MM-DD.md") && !system.contains("one file for each"), "{system}");
+    let dreamt = || {
+        let requests = stage.simulator.requests();
+        requests.iter().filter(|request| request["system"].to_string().contains("look after the memories")).count()
+    };
     let ran = dream(&stage, &["--if-due"]);
-    assert!(ran.stderr.contains("Dreams are off here"), "{ran:?}");
+    assert!(ran.stderr.contains("Not yet: nothing was logged") && dreamt() == 0, "{ran:?}");
+    let day = memory(&stage).join("logs/2026/11");
+    std::fs::create_dir_all(&day).unwrap();
+    std::fs::write(day.join("2026-11-14.md"), "- 14:05 the user prefers tabs\n").unwrap();
+    let ran = dream(&stage, &["--if-due"]);
+    assert!(ran.code == Some(0) && dreamt() == 1, "{ran:?}");
+    let told = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    assert!(told.contains("the user prefers tabs"), "{told}");
+    let ran = dream(&stage, &["--if-due"]);
+    assert!(ran.stderr.contains("Not before") && dreamt() == 1, "{ran:?}");
+    std::fs::write(stage.config().join("settings.json"), r#"{"dailyLog": true, "dream": false}"#).unwrap();
+    assert!(dream(&stage, &["--if-due"]).stderr.contains("Dreams are off here"));
 }

@@ -55,7 +55,7 @@ fn go(stage: &Stage, words: &[&str]) -> Ran {
 
 /// What the model was sent last.
 fn sent(stage: &Stage) -> String {
-    stage.simulator.requests().pop().unwrap()["messages"].to_string()
+    stage.last_said()["messages"].to_string()
 }
 
 const TALKER: &str = r#"

@@ -119,7 +119,7 @@ fn what_learning_used_and_did_is_in_the_event_log() {
 fn a_session_that_goes_on_knows_what_was_learnt_in_it() {
     let forgetting = r##"
         [[rule]]
-        when = { user = "forget that", result = "Updated" }
+        when = { user = "forget that", result = "Removed" }
         say = "Gone."
         [[rule]]
         when = { user = "forget that", tool = "Read", visible = "saved in the background, in (?P<dir>[^:]+): deploys.md" }
@@ -350,10 +350,15 @@ fn the_index_and_the_search_of_the_past_have_switches() {
     assert_eq!((ran.code, deploys(&stage)), (Some(0), true), "{ran:?}");
     assert!(!memory(&stage).join("MEMORY.md").exists());
     let system = |request: usize| stage.simulator.requests()[request]["system"].to_string();
-    assert!(!system(0).contains("Add one line for it to") && system(0).contains("Searching past context"));
+    assert!(
+        !system(0).contains("is the index: a line for each memory") && system(0).contains("Searching past context")
+    );
     run(stage.cairn().args(["-p", "hello"]));
     let last = stage.simulator.requests().len() - 1;
-    assert!(system(last).contains("Add one line for it to") && !system(last).contains("Searching past context"));
+    assert!(
+        system(last).contains("is the index: a line for each memory")
+            && !system(last).contains("Searching past context")
+    );
 }
 
 /// SEC-2: where the sandbox holds, the learning agent's commands that only look run in it; no other runs anywhere.
@@ -384,4 +389,57 @@ fn commands_of_the_learning_agent_look_and_run_in_the_sandbox() {
     assert!(!answers.contains("the secret text"), "{answers}");
     let ended = run(stage.cairn().args(["stats"]));
     assert_eq!(ended.code, Some(0));
+}
+
+/// INBOX-1: what was learnt since the last session is said at the start of the next, once, and a key looks at it and drops it.
+#[test]
+fn what_was_learnt_since_the_last_session_is_shown_at_the_start() {
+    let stage = Stage::new(MODEL);
+    let ran = run(stage.cairn().args(["-p", "we deploy on Mondays", "--extract"]));
+    assert_eq!((ran.code, deploys(&stage)), (Some(0), true), "{ran:?}");
+    let mut terminal = Terminal::start(&stage);
+    terminal.shows("1 memory was learnt since your last session: deploys.md");
+    terminal.keys(&ctrl('s'));
+    terminal.shows("What was learnt:");
+    terminal.keys(ENTER);
+    terminal.shows("take back");
+    terminal.keys(&format!("{DOWN}{DOWN}{ENTER}"));
+    terminal.rests("deploys.md is forgotten");
+    assert!(!deploys(&stage));
+    terminal.leave();
+    let mut terminal = Terminal::start(&stage);
+    terminal.rests("/help shows commands");
+    assert!(!terminal.screen().contains("since your last session"), "it is said once");
+    terminal.leave();
+}
+
+/// MEM-7, SEC-1, SHELF-2: where the home and the config home are links, the model saves memories without being asked, and no
+/// secret, with the mode, the index line and the origin that they have anywhere.
+#[test]
+fn a_home_behind_links_has_the_same_guards() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let saves = |text: &str| {
+        format!(
+            "[[rule]]\nwhen = {{ user = 'remember', system = \"They live in `(?P<dir>[^`]+)`\", missing = 'Saved|Not saved' }}\ncall = [{{ tool = 'Write', input = {{ file_path = '{{{{ dir }}}}/note.md', content = \"---\\nname: Note\\ndescription: d\\ntype: project\\n---\\n{text}\\n\" }} }}]\n"
+        )
+    };
+    let token = format!("It is ghp_{}.", "aB3dE5gH7jK9mN1pQ2sT4vW6xY8zA0cD2fG4");
+    for (text, saved) in [("The freeze begins in May.", true), (token.as_str(), false)] {
+        let stage = Stage::new(&format!("{}{MODEL}", saves(text)));
+        let (real, home) = (stage.config().with_file_name("real"), stage.config().with_file_name("home"));
+        std::fs::create_dir_all(real.join("dotfiles")).unwrap();
+        symlink(&real, &home).unwrap();
+        symlink(home.join("dotfiles"), stage.config()).unwrap();
+        let mut cairn = stage.cairn();
+        cairn.env("HOME", &home).args(["-p", "remember that the freeze begins in May"]);
+        let ran = run(&mut cairn);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let file = memory(&stage).join("note.md");
+        assert_eq!(file.exists(), saved, "{ran:?}");
+        if saved {
+            assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+            assert!(std::fs::read_to_string(&file).unwrap().contains("agent: conversation"));
+            assert!(std::fs::read_to_string(memory(&stage).join("MEMORY.md")).unwrap().contains("note.md"));
+        }
+    }
 }

@@ -207,6 +207,17 @@ fn an_audit_counts_every_reply_once() {
     assert!(first.starts_with(&format!("The last 30 days cost ${expected:.2}; with Cairn $")), "{first}");
     assert!(first.contains("would have needed a file again"), "{first}");
     assert!(!shown.stdout.contains('\u{1b}'), "colours are for terminals");
+    // The cascade is printed: how often each layer acted, and the dearer actions that it spared.
+    let head = shown.stdout.lines().find(|line| line.starts_with("layer")).unwrap_or_default();
+    let words: Vec<&str> = head.split_whitespace().collect();
+    let expected = "layer acts tokens out saves spared: clearings compactions overflows";
+    assert_eq!(words, expected.split(' ').collect::<Vec<_>>(), "{}", shown.stdout);
+    let row = shown.stdout.lines().find(|line| line.starts_with("clear ")).unwrap_or_default();
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    let figure = |key: &str| clear[key].as_i64().unwrap().to_string();
+    assert_eq!(cells[1], figure("times"), "{row}");
+    let spared = [figure("sparedClearings"), figure("sparedCompactions"), figure("sparedOverflows")];
+    assert_eq!(cells[4..], spared, "{row}");
 }
 
 /// PRICE-1: an audit names the files that it leaves out, and finishes.

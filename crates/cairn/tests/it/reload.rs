@@ -68,7 +68,10 @@ impl House {
 
     /// The conversation's last request. A selector is asked at the same time, and has no tools.
     fn last_request(&self) -> Value {
-        self.stage.simulator.requests().into_iter().rfind(|request| !request["tools"].is_null()).unwrap()
+        let is_said = |request: &Value| {
+            !request["tools"].is_null() && !request.to_string().contains("Beside the conversation, write")
+        };
+        self.stage.simulator.requests().into_iter().rfind(is_said).unwrap()
     }
 }
 
@@ -283,7 +286,8 @@ fn the_text_of_the_prompt_changes_with_the_next_clear() {
 #[test]
 fn dreams_come_as_the_settings_say_now() {
     let mut house = House::open(&[]);
-    let kept = run(house.stage.cairn().args(["memory", "add", "Tabs", "--type", "user", "--body", "They like tabs."]));
+    let kept =
+        run(house.stage.cairn().args(["memory", "add", "Tabs", "--type", "feedback", "--body", "They like tabs."]));
     assert_eq!(kept.code, Some(0), "{kept:?}");
     // Nobody else talks to these models.
     let (one, other) = ("claude-opus-5", "claude-opus-4-8");

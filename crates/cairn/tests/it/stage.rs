@@ -52,6 +52,14 @@ impl Stage {
         command
     }
 
+    /// The newest request of the conversation itself, not of what is learnt beside it.
+    pub fn last_said(&self) -> serde_json::Value {
+        let requests = self.simulator.requests();
+        let said =
+            requests.into_iter().rev().find(|request| !request.to_string().contains("Beside the conversation, write"));
+        said.unwrap()
+    }
+
     /// The session files of the project.
     pub fn session_files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();

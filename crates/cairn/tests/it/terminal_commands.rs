@@ -67,6 +67,54 @@ fn what_was_forbidden_is_shown_and_lifted() {
     terminal.rests("nothing is kept");
 }
 
+/// KEEP-1, EXTRACT-1: what is forbidden in private is kept like all else: nothing is learnt from it, but it survives a
+/// compaction word for word in what is sent.
+#[test]
+fn what_was_forbidden_in_private_is_kept() {
+    let (stage, mut terminal) = started();
+    terminal.keys(&format!("/private{ENTER}"));
+    terminal.rests("private: nothing is learnt");
+    terminal.say("Mend it. Never push to main!");
+    terminal.rests("Hello.");
+    terminal.keys(&format!("/private off{ENTER}"));
+    terminal.rests("no longer private");
+    terminal.keys(&format!("/compact{ENTER}"));
+    terminal.rests("compacted");
+    terminal.say("go on");
+    terminal.until("a second answer", |screen| screen.count("Hello.") == 2);
+    terminal.rests("Hello.");
+    let sent = stage.simulator.requests().pop().unwrap().to_string();
+    assert!(sent.contains("word for word:\\nNever push to main!"), "{sent}");
+}
+
+/// KEEP-1, LOG-14: whoever goes back takes back what was forbidden since, and what was lifted since holds again.
+#[test]
+fn going_back_takes_back_what_was_forbidden_or_lifted() {
+    let (stage, mut terminal) = started();
+    terminal.say("Mend it. Never push to main!");
+    terminal.rests("Hello.");
+    terminal.say("You may push to main now. Never touch vendor!");
+    terminal.until("a second answer", |screen| screen.count("Hello.") == 2);
+    terminal.rests("Hello.");
+    terminal.keys(&format!("/keep{ENTER}"));
+    terminal.rests("1  Never touch vendor!");
+    terminal.keys(&format!("/rewind{ENTER}"));
+    terminal.shows("before which message");
+    terminal.keys(ENTER);
+    terminal.shows("What goes back?");
+    terminal.keys(ENTER);
+    terminal.rests("back to before");
+    terminal.keys(&format!("\u{15}/keep{ENTER}"));
+    terminal.rests("1  Never push to main!");
+    terminal.keys(&format!("/compact{ENTER}"));
+    terminal.rests("compacted");
+    terminal.say("go on");
+    terminal.until("a last answer", |screen| screen.count("Hello.") >= 2 && !screen.is_working());
+    let sent = stage.simulator.requests().pop().unwrap().to_string();
+    assert!(sent.contains("word for word:\\nNever push to main!"), "{sent}");
+    assert!(!sent.contains("Never touch vendor!"), "{sent}");
+}
+
 #[test]
 fn cost_and_status_give_the_figures() {
     let (stage, mut terminal) = started();

@@ -161,7 +161,8 @@ fn plain_lines_go_back_and_forward() {
 #[test]
 fn plain_lines_choose_another_session_and_a_memory() {
     let stage = Stage::new(WORKER);
-    run(stage.cairn().args(["memory", "add", "Tabs", "--type", "feedback", "--body", "Indent with *tabs*."]));
+    let about = ["--type", "feedback", "--description", "Tabs", "--body", "Indent with *tabs*."];
+    run(stage.cairn().args(["memory", "add", "Tabs"]).args(about));
     piped(&stage, &[], "hello\n");
     let text = piped(&stage, &[], "/resume\n1\n/clear\n/resume\nnone\n/memory\n1\n/memory Tabs\n");
     for line in

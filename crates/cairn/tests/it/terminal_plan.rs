@@ -143,7 +143,7 @@ fn tasks_are_listed_and_the_plan_outlives_a_compaction() {
     let stage = Stage::new(PLANNER);
     let shown = piped(&stage, &["--permission-mode", "plan"], "begin\ny\ny\n/compact\nso?\n");
     assert!(shown.contains("It is carried out."), "{shown}");
-    let sent = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    let sent = stage.last_said()["messages"].to_string();
     assert!(sent.contains("The plan that the user has approved") && sent.contains("1. write the file"), "{sent}");
 }
 

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
-use learning::knowledge::{Agreed, Attached, Knowledge};
+use learning::knowledge::{Agreed, Attached, Knowledge, Spoken};
 use memory::instructions::Loaded;
 use memory::rank::Doing;
 use session::Error;
 use settings::permission::{Answer, IncludeQuestion, Question};
 use tokio_util::sync::CancellationToken;
+use transcript::tool_names;
 
-use crate::driver::Driver;
+use crate::driver::{Driver, MemoryChange};
 use crate::event::{Event, Recalled};
 use crate::gate::ModelCall;
 use crate::live::LiveSession;
@@ -21,13 +22,30 @@ pub(super) struct AgentKnowledge {
     pub(super) knowledge: Option<Knowledge>,
     /// What the turn has touched and used, for what has to be known about it.
     pub(super) doing: Doing,
+    /// The tools that the turn before used, each once.
+    recent_tools: Vec<String>,
 }
 
 impl AgentKnowledge {
+    /// A turn begins: what the one before did is what was done last.
+    pub(super) fn turn_begins(&mut self) {
+        let done = std::mem::take(&mut self.doing);
+        if done.tools.is_empty() {
+            return;
+        }
+        self.recent_tools.clear();
+        for tool in done.tools.iter().filter_map(|tool| tool.split_whitespace().next()) {
+            if !self.recent_tools.iter().any(|known| known == tool) {
+                self.recent_tools.push(tool.to_owned());
+            }
+        }
+    }
+
     /// The user said something: what bears on it comes into view.
     pub(super) fn said(&mut self, text: &str, live: &mut LiveSession) -> Result<(), Error> {
         let Some(knowledge) = &mut self.knowledge else { return Ok(()) };
-        let recalled = knowledge.said(text, &self.doing, &live.scope);
+        let said = Spoken { message: text, doing: &self.doing, recent_tools: &self.recent_tools };
+        let recalled = knowledge.said(&said, &live.scope);
         self.attach(recalled, live)
     }
 
@@ -56,11 +74,12 @@ impl AgentKnowledge {
             let tools::Subject::Path { real, .. } = subject else { continue };
             self.doing.files.push(real.display().to_string());
             let Some(knowledge) = &mut self.knowledge else { continue };
-            if knowledge.is_memory(&real) && changes {
-                let path = real.clone();
-                let is_empty = files::read(&real, 1).is_ok_and(|file| file.bytes.is_empty());
-                let event = if is_empty { Event::MemoryForgotten { path } } else { Event::MemorySaved { path } };
-                driver.live.tell(event);
+            if call.tool == tool_names::READ && knowledge.is_memory(&real) {
+                let age = knowledge.age_of(&real);
+                self.attach(age, &mut driver.live)?;
+            }
+            let Some(knowledge) = &mut self.knowledge else { continue };
+            if changes && knowledge.is_memory(&real) {
                 let warned = knowledge.wrote(&real);
                 self.attach(warned, &mut driver.live)?;
             }
@@ -73,6 +92,12 @@ impl AgentKnowledge {
             for note in self.knowledge.as_mut().map(Knowledge::warnings).unwrap_or_default() {
                 driver.live.tell(Event::Warning(note));
             }
+        }
+        for change in std::mem::take(&mut driver.memory_changes) {
+            driver.live.tell(match change {
+                MemoryChange::Saved(path) => Event::MemorySaved { path },
+                MemoryChange::Removed(path) => Event::MemoryForgotten { path },
+            });
         }
         let recalled = self.knowledge.as_mut().map(|knowledge| knowledge.does(&self.doing, &driver.live.scope));
         self.attach(recalled.unwrap_or_default(), &mut driver.live)

@@ -77,12 +77,11 @@ impl Agent {
             rules: &driver.gate.consent.policy.rules,
             ledger: &driver.live.out.ledger,
             rates: Rates::of(driver.live.talk.layers.price, driver.live.talk.ttl),
+            ttl: driver.live.talk.ttl,
             memory: &memory,
             heard: Arc::new(move |outcome| listener(Event::Extracted(Box::new(outcome.clone())))),
         };
-        if let Some(passed) = extraction.learn(&conversation, occasion) {
-            self.driver.live.session.note(&passed.note())?;
-        }
+        extraction.learn(&conversation, occasion);
         Ok(())
     }
 
@@ -107,15 +106,16 @@ impl Agent {
     /// Writes into the log what is over of learning.
     pub fn take_in_learnt(&mut self) -> Result<(), Error> {
         let Some(extraction) = &self.extraction else { return Ok(()) };
-        for outcome in extraction.take_ended() {
+        let (ended, notes) = extraction.take_ended();
+        for note in notes {
+            self.driver.live.session.note(&note)?;
+        }
+        for outcome in ended {
             let own = outcome.session == self.driver.live.session.id();
             if outcome.usage != Usage::default() {
                 let agent = if own { KIND } else { EARLIER }.to_owned();
                 let (model, usage) = (outcome.model.clone(), outcome.usage);
                 self.driver.live.record(Fact::Side { agent, model, usage })?;
-            }
-            if let Some(note) = outcome.note().filter(|_| own) {
-                self.driver.live.session.note(&note)?;
             }
             if !outcome.tally.saved.is_empty() || !outcome.tally.removed.is_empty() {
                 if let Some(knowledge) = &self.known.knowledge {
@@ -136,7 +136,7 @@ impl Agent {
                 "Since the last message these memories were saved in the background, in {}: {}. There is \
                  no need to mention it. If the user wants one forgotten, read its file and write it empty.",
                 directory.display(),
-                saved.join(", ")
+                memory::neutral::quoted(&saved.join(", "))
             );
             Attached { text: Injected::new(Purpose::Learnt, &text), beside: Beside::default() }
         })

@@ -1,7 +1,7 @@
 //! Settings that change while a session runs. What they say counts from the next request on; the prompt is not changed
 //! before it is made anew. What was chosen by hand stays, unless it is managed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -84,16 +84,18 @@ impl Agent {
             .with_directories(new.directories.clone())
             .with_readable(readable(rules))
             .with_environment(new.environment.clone());
-        if let (Some(dreaming), Dreams { rhythm, model, excluded }) = (&mut self.dreaming, &new.dreams) {
+        if let (Some(dreaming), Dreams { rhythm, model, window, purpose, excluded }) = (&mut self.dreaming, &new.dreams)
+        {
             dreaming.set_rhythm(*rhythm);
             let excluded = excluded.clone().unwrap_or_else(|| dreaming.excluded().clone());
-            dreaming.follow(model.clone(), rules.clone(), excluded);
+            dreaming.follow_model(model.clone(), *window);
+            dreaming.follow(rules.clone(), *purpose, excluded);
         }
         let is_signalled_otherwise = out.signals != new.signals;
         out.follow(&new);
         if let (Some(knowledge), Some(said)) = (&mut self.known.knowledge, &new.recollection) {
             knowledge.follow(said.clone(), &talk.model, &out.ledger);
-            self.driver.memories = knowledge.memory_directory().map(Path::to_owned);
+            self.driver.keep_memories(knowledge.memory_directory(), knowledge.indexing(), crate::driver::Whose::Users);
         }
         self.contacts.follow(&new);
         if self.contacts.agents.is_some() && new.agents.is_some() {
@@ -173,6 +175,8 @@ impl Agent {
                 |dreaming| Dreams {
                     rhythm: dreaming.rhythm(),
                     model: dreaming.model().to_owned(),
+                    window: dreaming.window(),
+                    purpose: dreaming.purpose(),
                     excluded: Some(dreaming.excluded().clone()),
                 },
             ),

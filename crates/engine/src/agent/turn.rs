@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use learning::extract::Occasion;
-use memory::rank::Doing;
-use memory::remember::Origin;
 use session::Error;
 use tokio_util::sync::CancellationToken;
 use tools::{Bash, Call, Output, Tool, run_all};
@@ -50,6 +48,11 @@ impl Agent {
     pub async fn turn(&mut self, said: Vec<Block>, cancel: &CancellationToken) -> Turn {
         let mut turn = Turn::new(End::Cancelled);
         self.reports.used = 0;
+        if !said.is_empty()
+            && let Err(error) = self.learn(Occasion::Begins)
+        {
+            return Turn::new(End::NotWritten(error));
+        }
         turn.end = match self.steps(said, cancel, &mut turn).await {
             Ok(end) => end,
             Err(error) => End::NotWritten(error),
@@ -67,15 +70,7 @@ impl Agent {
             turn.end = End::NotWritten(error);
         }
         if let Some(knowledge) = &mut self.known.knowledge {
-            let (session, model) = (&self.driver.live.session, self.driver.live.talk.name.clone());
-            let origin = Origin {
-                session: Some(session.id().to_owned()),
-                message: session.log().tip().map(ToString::to_string),
-                model: Some(model),
-                at: Some(session.world().now()),
-                agent: None,
-            };
-            knowledge.turn_ended(&self.driver.live.scope, &origin);
+            knowledge.turn_ended();
         }
         if matches!(turn.end, End::Ended(Ending::Answered))
             && let Err(error) = self.learn(Occasion::Turn)
@@ -108,7 +103,7 @@ impl Agent {
     }
 
     async fn steps(&mut self, said: Vec<Block>, cancel: &CancellationToken, turn: &mut Turn) -> Result<End, Error> {
-        self.known.doing = Doing::default();
+        self.known.turn_begins();
         let cleared = self.start == Some(Start::Clear);
         self.starts(cancel).await?;
         if said.is_empty() {

@@ -13,7 +13,6 @@ use mail::Neighbours;
 use session::{Beside, ChildMeta, Error, Session, World, savings};
 use settings::agents::{Definition, Isolation};
 use settings::permission::{Answer, Approver, Question, Who as Asked};
-use tokio_util::sync::CancellationToken;
 use tools::sandbox::Sandbox;
 use tools::{Scope, Typed};
 use transcript::{Block, Injected, Log, Purpose, Usage};
@@ -27,10 +26,8 @@ use super::worktree::{FRESH, Place, Worktree, WorktreeRemains};
 use crate::agent::{Agent, Parts, Turn};
 use crate::errand::{Ended, Errand, How, Sent};
 use crate::event::{Event, News};
-use crate::label::Labels;
-use crate::label::Latest;
-use crate::run::End;
-use crate::run::Ending;
+use crate::label::{Labels, Latest};
+use crate::run::{End, Ending};
 use crate::send_message::{SendMessage, below};
 
 /// Agents of this program that change nothing of the project: they go without its instructions, which are mostly about how to
@@ -319,7 +316,7 @@ fn agent(
         Who::Typed(definition) => super::memory::place(definition, children),
         Who::Fork => None,
     };
-    Ok(memory.into_iter().fold(agent, |agent, memory| agent.remembering(memory.directory)))
+    Ok(memory.into_iter().fold(agent, |agent, memory| agent.remembering(&memory.directory)))
 }
 
 /// Writes down who an agent is, beside its transcript.
@@ -402,9 +399,4 @@ impl Approver for Named {
     fn who(&self) -> Asked {
         self.seat.parts.consent.approver.who()
     }
-}
-
-/// A token of its own for an agent, which ends with all of them.
-pub(super) fn stop(children: &Children) -> CancellationToken {
-    children.stop_token()
 }

@@ -29,17 +29,12 @@ struct Order {
     /// That one is wanted. A session has one team, whatever it is called.
     #[serde(rename = "team_name")]
     _team: String,
-    #[serde(default)]
     name: Option<String>,
     #[serde(default)]
     prompt: String,
-    #[serde(default)]
     subagent_type: Option<String>,
-    #[serde(default)]
     model: Option<String>,
-    #[serde(default)]
     mode: Option<String>,
-    #[serde(default)]
     isolation: Option<String>,
 }
 

@@ -33,19 +33,14 @@ pub struct AgentInput {
     /// The whole task.
     pub prompt: String,
     /// Which agent, by the name in the list of agents.
-    #[serde(default)]
     pub subagent_type: Option<String>,
     /// A name to write to it by.
-    #[serde(default)]
     pub name: Option<String>,
     /// Another model than its own: sonnet, opus, haiku.
-    #[serde(default)]
     pub model: Option<String>,
     /// Whether to go on meanwhile.
-    #[serde(default)]
     pub run_in_background: Option<bool>,
     /// "worktree": it works in a git worktree of its own.
-    #[serde(default)]
     pub isolation: Option<String>,
 }
 
@@ -179,7 +174,7 @@ pub(super) fn start(
         Runs::Foreground => Phase::Foreground,
         Runs::Background => Phase::Background,
     };
-    let errand = Arc::new(Errand::new(badge, phase, child::stop(children), seat.world.now()));
+    let errand = Arc::new(Errand::new(badge, phase, children.stop_token(), seat.world.now()));
     children.take_in(&errand)?;
     if order.begins == Begins::Anew {
         // Before anybody is told that it works: whoever goes on with the session finds it.

@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use files::Root;
 use learning::knowledge::Copied;
 use memory::place;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,10 @@ use crate::agent::Parts;
 
 /// Where worktrees are written down, below the config home: nothing that a repository brings is believed.
 const RECORDS: &str = "cairn/worktrees";
+/// Held in that folder by whoever changes which worktrees there are.
+const LOCK: &str = ".lock";
+/// How often it is tried to take that.
+const AGAIN: Duration = Duration::from_millis(20);
 /// The largest record.
 const MOST_RECORD: u64 = 10_000;
 /// What an agent is told that goes on in another worktree than it had.
@@ -186,7 +191,6 @@ impl Worktree {
             worktree.write_down()?;
             return Ok(worktree);
         }
-        let _ = git.run(&worktree.repository, &["worktree", "prune"]).await; // of one that was taken away by hand
         worktree.write_down()?;
         let place = worktree.place();
         let words = match head {
@@ -222,13 +226,16 @@ impl Worktree {
 
     async fn add(self, git: &Git<'_>, words: &[String]) -> Result<Self, String> {
         let words: Vec<&str> = ["worktree", "add"].into_iter().chain(words.iter().map(String::as_str)).collect();
-        match git.run(&self.repository, &words).await {
-            Ok(_) => Ok(self),
-            Err(why) => {
-                self.remove(git).await;
-                Err(why)
-            }
+        let added = {
+            let _alone = self.alone().await;
+            let _ = git.run(&self.repository, &["worktree", "prune"]).await; // of one that was taken away by hand
+            git.run(&self.repository, &words).await
+        };
+        if let Err(why) = added {
+            self.remove(git).await;
+            return Err(why);
         }
+        Ok(self)
     }
 
     /// Where one for an agent is, or is going to be.
@@ -279,8 +286,24 @@ impl Worktree {
         status.is_ok_and(|status| status.is_empty()) && head.is_ok_and(|head| head == self.base)
     }
 
+    /// Keeps others from adding and removing worktrees for as long as it lives: git fails where it comes across one that
+    /// is half made. Whoever cannot get it goes on without it, and git says what is wrong.
+    async fn alone(&self) -> Option<files::Lock> {
+        let root = Root::open(self.record.parent()?).ok()?;
+        let taken = async {
+            loop {
+                match root.lock_within(LOCK, Duration::ZERO) {
+                    Ok(lock) => return lock,
+                    Err(_) => tokio::time::sleep(AGAIN).await,
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, taken).await.ok()
+    }
+
     /// Takes it away with its branch, and forgets it.
     async fn remove(&self, git: &Git<'_>) {
+        let _alone = self.alone().await;
         let place = self.path.display().to_string();
         let _ = git.run(&self.repository, &["worktree", "unlock", &place]).await; // git locks it while it makes it
         let _ = git.run(&self.repository, &["worktree", "remove", "--force", &place]).await; // it may be half there

@@ -1,19 +1,23 @@
 //! Running the calls of a reply: each goes through the [gate](crate::gate), runs, and is answered in the log.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use learning::saver::{Limits, Saver};
 use serde_json::Value;
 use session::{Beside, Error, SeenFile};
 use settings::hooks::Moment;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Rights;
-use tools::{Call, Output, Runs, Scope, Subject, run_all};
+use tools::{Call, Output, Runs, Scope, Subject, Tool, run_all};
 use transcript::block::Kind;
 use transcript::line::{Body, Source};
 use transcript::{Block, Injected, Purpose, tool_names};
 
-use super::Driver;
+use super::{Driver, MemoryChange};
 use crate::event::Event;
 use crate::gate::{EndedCall, ModelCall, Ruling, Site};
 use crate::hooks::response::Before;
@@ -65,7 +69,7 @@ impl Driver {
         results: &mut Vec<Told>,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let tools = self.live.work.tools.clone();
+        let (tools, saver) = self.tools_for(allowed, scope).await;
         let (mut written, mut unsettled) = (Ok(()), Vec::new());
         run_all(to_run(allowed), &tools, scope, |index, output| {
             let output = made(output, repeats, scope);
@@ -76,6 +80,7 @@ impl Driver {
             }
         })
         .await;
+        self.saved_by(saver);
         written?;
         for (index, output) in unsettled {
             let output = self.settle(output, scope, cancel).await;
@@ -94,7 +99,7 @@ impl Driver {
         results: &mut Vec<Told>,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let tools = self.live.work.tools.clone();
+        let (tools, saver) = self.tools_for(allowed, scope).await;
         let (ending, mut ended) = mpsc::unbounded_channel();
         let started = tokio::time::Instant::now();
         let running = run_all(to_run(allowed), &tools, scope, move |index, output| {
@@ -119,9 +124,52 @@ impl Driver {
                     self.end(&allowed[index], output, scope, results)?;
                 }
                 _ = &mut running, if runs => runs = false,
-                else => return Ok(()),
+                else => break,
             }
         }
+        self.saved_by(saver);
+        Ok(())
+    }
+
+    /// The tools that run calls. Where one of them writes a memory, that goes the one way memories are saved.
+    async fn tools_for(&self, allowed: &[Allowed<'_>], scope: &Scope) -> (Vec<Arc<dyn Tool>>, Option<Arc<Saver>>) {
+        let tools = self.live.work.tools.clone();
+        let writes = |call: &ModelCall| matches!(call.tool.as_str(), tool_names::WRITE | tool_names::EDIT);
+        let saves = allowed.iter().any(|(call, subject, ..)| match subject {
+            Subject::Path { real, .. } => writes(call) && self.is_memory(real),
+            _ => false,
+        });
+        let Some(place) = self.memories.clone().filter(|_| saves) else { return (tools, None) };
+        let user = self.user_memories.clone();
+        let author = learning::extract::conversation_author(&self.live.session, &self.live.talk.name);
+        let tree = scope.project().to_owned();
+        let made = move || {
+            let saver = Saver::new(place, author.author(), Limits::NONE, &tree).ok()?;
+            match user {
+                Some(user) => saver.with_user(user).ok(),
+                None => Some(saver),
+            }
+        };
+        match tokio::task::spawn_blocking(made).await.ok().flatten().map(Arc::new) {
+            Some(saver) => (learning::saving::with_saver(&tools, &saver), Some(saver)),
+            None => (tools, None), // the directory cannot be opened; writing says why
+        }
+    }
+
+    /// Whether a file lies where memories do.
+    fn is_memory(&self, real: &Path) -> bool {
+        let mut places = self.memories.iter().chain(&self.user_memories);
+        places.any(|place| real.starts_with(&place.directory))
+    }
+
+    /// Takes in which memories were saved and removed.
+    fn saved_by(&mut self, saver: Option<Arc<Saver>>) {
+        let Some(saver) = saver else { return };
+        saver.end();
+        let (tally, directory) = (saver.tally(), saver.directory());
+        let saved = tally.saved.iter().map(|path| MemoryChange::Saved(directory.join(path)));
+        let removed = tally.removed.iter().map(|path| MemoryChange::Removed(directory.join(path)));
+        self.memory_changes.extend(saved.chain(removed));
     }
 
     /// Settles what becomes of the guarded paths that a command made.
@@ -194,8 +242,8 @@ impl Driver {
         let changes = known.and_then(|known| known.changes(&call.input, scope));
         let before = self.gate.before(changes.as_ref());
         if let Some(path) = changes {
-            let memories = self.memories.as_deref().filter(|memories| path.starts_with(memories));
-            if let Some(why) = memories.and_then(|_| learning::knowledge::refuses(&call.input, &path)) {
+            let refused = self.is_memory(&path).then(|| learning::knowledge::refuses(&call.input, &path)).flatten();
+            if let Some(why) = refused {
                 refuse(self, call, why)?;
                 return Ok(None);
             }

@@ -116,6 +116,15 @@ impl Driver {
         })
     }
 
+    /// Tells of results that were needed after they had been cleared.
+    fn tell_regrets(&mut self) {
+        let figures = self.live.clearing_figures();
+        if figures.regrets > self.told_regrets {
+            self.told_regrets = figures.regrets;
+            self.live.tell(Event::Regretted { figures });
+        }
+    }
+
     /// Asks each layer in turn.
     pub(super) async fn walk(
         &mut self,
@@ -124,6 +133,7 @@ impl Driver {
         cancel: &CancellationToken,
     ) -> Result<Walked, Error> {
         self.side.take_in_ended(&mut self.live).await?;
+        self.tell_regrets();
         let window = (self.live.talk.layers.window.size, self.live.talk.layers.window.effective);
         if self.live.session.state().window != Some(window) {
             self.live.record(Fact::Window { window })?;

@@ -15,7 +15,7 @@ use transcript::{Block, Outcome, tool_names};
 use super::{Gate, Site};
 use crate::errand::Errand;
 use crate::event::Event;
-use crate::hooks::response::{Before, agent, response};
+use crate::hooks::response::{Before, agent, response, text};
 use crate::hooks::{Answers, Called, Happening, Verdict, Word};
 use crate::plan;
 use crate::run::NOT_RUN;
@@ -247,10 +247,7 @@ impl Gate {
 
     /// What a file holds that a call is about to change, where hooks are told of it.
     pub(crate) fn before(&self, changes: Option<&PathBuf>) -> Before {
-        match changes {
-            Some(path) if self.consent.hooks.any(Moment::PostToolUse) => Before::read(path),
-            _ => Before::None,
-        }
+        changes.filter(|_| self.consent.hooks.any(Moment::PostToolUse)).and_then(|path| text(path))
     }
 
     /// Lets hooks see what a call gave. Nobody else waits for them.

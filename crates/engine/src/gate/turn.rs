@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use context::Occasion;
+use serde_json::json;
 use settings::hooks::Moment;
 use settings::permission::Who;
 use tokio_util::sync::CancellationToken;
@@ -54,7 +55,7 @@ impl Gate {
         let mut happening = Happening::session_start(start);
         if *start == Start::Startup && self.consent.approver.who() == Who::Person {
             // Claude Code tells it in a terminal, and not elsewhere.
-            happening = happening.with([("model".to_owned(), site.talk.name.clone().into())].into_iter().collect());
+            happening = happening.with(json!({"model": site.talk.name}));
         }
         if let (Start::Resume, Some(left)) = (start, site.left()) {
             happening = happening.left(&left);

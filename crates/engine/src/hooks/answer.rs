@@ -49,15 +49,6 @@ pub struct Said {
     pub used: Option<(String, Usage)>,
 }
 
-/// How a hook printed what it said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Printed {
-    /// As an object.
-    Object,
-    /// As text.
-    Text,
-}
-
 impl Said {
     /// A hook that came to nothing.
     pub fn failed(why: impl Into<String>) -> Self {
@@ -99,15 +90,15 @@ impl Said {
     /// What a hook says that has ended well.
     pub fn of_text(moment: Moment, text: &str) -> Self {
         let text = text.trim();
-        match (object(text), printed(text)) {
-            (Some(object), _) => Self::of_object(moment, &object),
-            (None, Printed::Object) => {
+        match object(text) {
+            Some(object) => Self::of_object(moment, &object),
+            None if text.starts_with('{') => {
                 Self::failed("its output begins like JSON and is none, so it counts for nothing")
             }
-            (None, Printed::Text) if moment.takes_plain_text() && !text.is_empty() => {
+            None if moment.takes_plain_text() && !text.is_empty() => {
                 Self { context: vec![text.to_owned()], ..Self::default() }
             }
-            (None, Printed::Text) => Self::default(),
+            None => Self::default(),
         }
     }
 
@@ -191,10 +182,6 @@ fn colon(reason: &str) -> String {
         "" => String::new(),
         line => format!(": {line}"),
     }
-}
-
-fn printed(text: &str) -> Printed {
-    if text.starts_with('{') { Printed::Object } else { Printed::Text }
 }
 
 fn object(text: &str) -> Option<Value> {
@@ -291,7 +278,7 @@ mod tests {
         assert_eq!(said(PreToolUse, 1, "", "oh\nno").failed.as_deref(), Some("exit code 1: oh"));
         let decided = said(PreToolUse, 1, r#"{"hookSpecificOutput": {"permissionDecision": "ask"}}"#, "");
         assert_eq!((decided.verdict, decided.failed), (Some(Verdict::Ask), None));
-        for moment in Moment::ALL {
+        for &moment in Moment::ALL {
             let refused = said(moment, 2, "", "why");
             match moment.block() {
                 Block::Nothing => assert!(refused.failed.is_some() && refused.block.is_none(), "{moment:?}"),
@@ -303,7 +290,7 @@ mod tests {
     /// HOOK-2: text becomes context where a moment takes it; a broken object nowhere.
     #[test]
     fn text_is_context_for_prompts_and_starts_alone() {
-        for moment in Moment::ALL {
+        for &moment in Moment::ALL {
             let plain = said(moment, 0, "the branch is main\n", "");
             let expected: &[&str] = if moment.takes_plain_text() { &["the branch is main"] } else { &[] };
             assert_eq!(plain.context, expected, "{moment:?}");

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use memory::instructions::{Loaded, Owner, Reason};
+use memory::instructions::Loaded;
 use serde_json::{Map, Value, json};
 use settings::hooks::Moment;
 use settings::permission::PermissionUpdate;
@@ -105,19 +105,13 @@ pub enum Leaving {
 
 impl Happening {
     fn new(moment: Moment, name: Option<&str>, fields: Value) -> Self {
-        let fields = match fields {
-            Value::Object(fields) => fields,
-            _ => Map::new(),
-        };
-        Self { moment, names: name.into_iter().map(str::to_owned).collect(), call: None, fields }
+        let names = name.into_iter().map(str::to_owned).collect();
+        Self { moment, names, call: None, fields: Map::new() }.with(fields)
     }
 
-    fn of_call(moment: Moment, call: Called<'_>, mut more: Value) -> Self {
-        let mut fields = json!({"tool_name": call.tool, "tool_input": call.input});
-        if let (Some(fields), Some(more)) = (fields.as_object_mut(), more.as_object_mut()) {
-            fields.append(more);
-        }
-        let mut happening = Self::new(moment, Some(call.tool), fields);
+    fn of_call(moment: Moment, call: Called<'_>, more: Value) -> Self {
+        let fields = json!({"tool_name": call.tool, "tool_input": call.input});
+        let mut happening = Self::new(moment, Some(call.tool), fields).with(more);
         if call.tool == tool_names::AGENT {
             happening.names.push(tool_names::TASK.to_owned()); // as it was called before
         }
@@ -195,10 +189,7 @@ impl Happening {
         if let Some(cost) = left.cost {
             fields["estimated_cache_write_usd"] = json!((cost * 10_000.0).round() / 10_000.0);
         }
-        match fields {
-            Value::Object(fields) => self.with(fields),
-            _ => self,
-        }
+        self.with(fields)
     }
 
     /// When it ends.
@@ -262,22 +253,8 @@ impl Happening {
 
     /// When an instruction file is loaded; `trigger` is the file that was touched.
     pub fn instructions_loaded(file: &Loaded, trigger: Option<&Path>) -> Self {
-        let owner = match file.owner {
-            Owner::Managed => "Managed",
-            Owner::User => "User",
-            Owner::Project => "Project",
-            Owner::Local => "Local",
-            Owner::AutoMem => "AutoMem",
-            Owner::TeamMem => "TeamMem",
-        };
-        let reason = match file.reason {
-            Reason::SessionStart => "session_start",
-            Reason::NestedTraversal => "nested_traversal",
-            Reason::PathGlobMatch => "path_glob_match",
-            Reason::Include => "include",
-            Reason::Compact => "compact",
-        };
-        let mut fields = json!({"file_path": file.path, "memory_type": owner, "load_reason": reason});
+        let reason = file.reason.name();
+        let mut fields = json!({"file_path": file.path, "memory_type": file.owner.name(), "load_reason": reason});
         if !file.globs.is_empty() {
             fields["globs"] = json!(file.globs);
         }
@@ -339,12 +316,9 @@ impl Happening {
             Moment::SubagentStart => Self::subagent_start("0123456789ab", name.unwrap_or("Explore")),
             Moment::SubagentStop => {
                 let file = Path::new("/tmp/subagents/agent-0123456789ab.jsonl");
-                Self::subagent_stop(false, "Done.", &[], (name.unwrap_or("Explore"), file)).with(
-                    json!({"agent_id": "0123456789ab", "agent_type": name.unwrap_or("Explore")})
-                        .as_object()
-                        .cloned()
-                        .unwrap_or_default(),
-                )
+                let kind = name.unwrap_or("Explore");
+                let who = json!({"agent_id": "0123456789ab", "agent_type": kind});
+                Self::subagent_stop(false, "Done.", &[], (kind, file)).with(who)
             }
             Moment::StopFailure => Self::stop_failure("server_error", "the server failed"),
             Moment::PreCompact => Self::pre_compact("manual", Some("")),
@@ -367,8 +341,10 @@ impl Happening {
 
     /// With other or more fields.
     #[must_use]
-    pub fn with(mut self, fields: Map<String, Value>) -> Self {
-        self.fields.extend(fields);
+    pub fn with(mut self, fields: Value) -> Self {
+        if let Value::Object(fields) = fields {
+            self.fields.extend(fields);
+        }
         self
     }
 

@@ -16,23 +16,11 @@ use crate::errand::{Errand, Phase};
 /// The largest file that is told of whole.
 pub(crate) const LARGEST: u64 = 10_000_000;
 
-/// A file before a call changed it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Before {
-    /// It was not there, or could not be read.
-    None,
-    /// It held this.
-    Text(String),
-}
+/// The text of a file before a call changed it; none where it was not there, or could not be read.
+pub(crate) type Before = Option<String>;
 
-impl Before {
-    /// What a file holds now.
-    pub(crate) fn read(path: &Path) -> Self {
-        text(path).map_or(Self::None, Self::Text)
-    }
-}
-
-fn text(path: &Path) -> Option<String> {
+/// The text that a file holds now.
+pub(crate) fn text(path: &Path) -> Option<String> {
     String::from_utf8(files::read(path, LARGEST).ok()?.bytes).ok()
 }
 
@@ -121,8 +109,8 @@ fn write(named: &Path, input: &Value, before: &Before) -> Value {
     let change = FileChange::of(input);
     let content = change.as_ref().map(|change| change.texts().1).unwrap_or_default();
     let (kind, patch, original) = match before {
-        Before::None => ("create", json!([]), Value::Null),
-        Before::Text(before) => ("update", patch(before, content), json!(before)),
+        None => ("create", json!([]), Value::Null),
+        Some(before) => ("update", patch(before, content), json!(before)),
     };
     json!({
         "type": kind, "filePath": named, "content": content, "structuredPatch": patch, "originalFile": original,
@@ -132,10 +120,7 @@ fn write(named: &Path, input: &Value, before: &Before) -> Value {
 
 fn edit(named: &Path, real: &Path, input: &Value, before: &Before) -> Value {
     let after = text(real).unwrap_or_default();
-    let before = match before {
-        Before::Text(before) => before.as_str(),
-        Before::None => "",
-    };
+    let before = before.as_deref().unwrap_or_default();
     let edit: Option<EditInput> = serde_json::from_value(input.clone()).ok();
     let (old, new) = edit.as_ref().map(|edit| (&edit.old_string, &edit.new_string)).unzip();
     json!({
@@ -260,7 +245,7 @@ mod tests {
         let subject = Subject::Path { named: path.clone(), real: path.clone() };
         let input = json!({"file_path": path, "old_string": "alpha", "new_string": "beta"});
         let took = Duration::from_millis(5);
-        let told = response("Edit", &input, &subject, &Output::done("", ""), &Before::Text("alpha\n".into()), took);
+        let told = response("Edit", &input, &subject, &Output::done("", ""), &Some("alpha\n".into()), took);
         let expected = json!({
             "filePath": path, "oldString": "alpha", "newString": "beta", "originalFile": "alpha\n",
             "structuredPatch": [{

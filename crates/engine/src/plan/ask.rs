@@ -9,7 +9,7 @@ use futures_util::future::{BoxFuture, ready};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use tools::{Access, Output, Scope, Subject, Typed};
+use tools::{Access, Output, Scope, Typed};
 use transcript::tool_names;
 
 /// The tool's name.
@@ -114,10 +114,6 @@ impl Typed for AskUserQuestion {
     fn access(&self, input: &AskUserQuestionInput) -> Access {
         // What cannot be asked fails when it runs, and what is answered needs no asking.
         if input.answers.is_empty() && wrong(&input.questions).is_none() { Access::Asks } else { Access::Session }
-    }
-
-    fn subject(&self, _: &AskUserQuestionInput, _: &Scope) -> Subject {
-        Subject::Whole
     }
 
     fn run(&self, input: AskUserQuestionInput, _: Scope) -> BoxFuture<'static, Output> {

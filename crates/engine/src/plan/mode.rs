@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use settings::permission::LiveMode;
 use tools::permission::Mode;
-use tools::{Access, Output, Scope, Subject, Typed};
+use tools::{Access, Output, Scope, Typed};
 use transcript::tool_names;
 
 use super::file;
@@ -23,14 +23,7 @@ pub struct EnterPlanMode(pub LiveMode);
 impl Typed for EnterPlanMode {
     type Input = EnterPlanModeInput;
     const NAME: &'static str = tool_names::ENTER_PLAN_MODE;
-
-    fn access(&self, _: &EnterPlanModeInput) -> Access {
-        Access::Asks
-    }
-
-    fn subject(&self, _: &EnterPlanModeInput, _: &Scope) -> Subject {
-        Subject::Whole
-    }
+    const ACCESS: Access = Access::Asks;
 
     fn run(&self, _: EnterPlanModeInput, _: Scope) -> BoxFuture<'static, Output> {
         self.0.set(Mode::Plan);
@@ -53,14 +46,7 @@ pub struct ExitPlanMode(pub LiveMode);
 impl Typed for ExitPlanMode {
     type Input = ExitPlanModeInput;
     const NAME: &'static str = tool_names::EXIT_PLAN_MODE;
-
-    fn access(&self, _: &ExitPlanModeInput) -> Access {
-        Access::Asks
-    }
-
-    fn subject(&self, _: &ExitPlanModeInput, _: &Scope) -> Subject {
-        Subject::Whole
-    }
+    const ACCESS: Access = Access::Asks;
 
     fn run(&self, input: ExitPlanModeInput, scope: Scope) -> BoxFuture<'static, Output> {
         // Whoever approved may have chosen another mode with it.
@@ -84,14 +70,7 @@ pub struct HandInPlan(pub Post);
 impl Typed for HandInPlan {
     type Input = ExitPlanModeInput;
     const NAME: &'static str = tool_names::EXIT_PLAN_MODE;
-
-    fn access(&self, _: &ExitPlanModeInput) -> Access {
-        Access::Session
-    }
-
-    fn subject(&self, _: &ExitPlanModeInput, _: &Scope) -> Subject {
-        Subject::Whole
-    }
+    const ACCESS: Access = Access::Session;
 
     fn run(&self, input: ExitPlanModeInput, scope: Scope) -> BoxFuture<'static, Output> {
         let post = self.0.clone();

@@ -24,9 +24,8 @@ use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use tools::{Scope, Subject, Tool};
 
-use crate::event::Event;
-use crate::event::Listener;
 use crate::event::MateNews::{self, Labelled};
+use crate::event::{Event, Listener};
 use crate::label;
 
 /// The lead, as its teammates' programs know it.

@@ -28,8 +28,7 @@ use tools::{JobState, Jobs, Scope};
 use transcript::price::Prices;
 
 use super::answering::{Asked, LeadPolicy, Questions, Side};
-use crate::event::Listener;
-use crate::event::{Event, MateNews};
+use crate::event::{Event, Listener, MateNews};
 
 /// How long one that has said that it ends is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -242,10 +241,7 @@ impl Teammates {
         let team = &self.inner.team;
         if self.inner.post.mail().has_left(name) {
             // It has said that it ends: what is written to it now is for the one that goes on after it.
-            let ending = self.inner.state.lock().ending.remove(name);
-            if let Some(ending) = ending {
-                let _ = tokio::time::timeout(PATIENCE, ending).await; // one that hangs is there, and not woken
-            }
+            self.has_ended(name).await; // one that hangs is there, and not woken
         }
         let left = team.members().into_iter().find(|member| member.name == name && !member.is_active);
         let Some(Member { session_id: Some(session), agent_type: kind, isolation, .. }) = left else {
@@ -263,6 +259,14 @@ impl Teammates {
         })?;
         self.inner.tell(name, MateNews::Started);
         Ok(true)
+    }
+
+    /// Waits until the process of one that leaves has ended, for a while.
+    async fn has_ended(&self, name: &str) {
+        let ending = self.inner.state.lock().ending.remove(name);
+        if let Some(ending) = ending {
+            let _ = tokio::time::timeout(PATIENCE, ending).await;
+        }
     }
 
     /// Runs a teammate's process, and sees to what is left when it has ended.
@@ -367,10 +371,7 @@ impl Teammates {
     /// Waits for those who have said that they end: what they still use is theirs, and belongs to the sum.
     pub async fn part(&self) {
         for name in self.inner.post.mail().left() {
-            let ending = self.inner.state.lock().ending.remove(&name);
-            if let Some(ending) = ending {
-                let _ = tokio::time::timeout(PATIENCE, ending).await; // one that hangs is ended with its lead
-            }
+            self.has_ended(&name).await; // one that hangs is ended with its lead
         }
     }
 
@@ -411,9 +412,7 @@ impl Teammates {
 
     fn words(&self, name: &str, mode: Mode) -> Vec<String> {
         let Inner { team, lead, .. } = &*self.inner;
-        let mode = serde_json::to_value(mode).ok();
-        let mode = mode.as_ref().and_then(|mode| mode.as_str()).unwrap_or("default");
-        let own = ["--print", "--team-name", team.name(), "--agent-name", name, "--permission-mode", mode];
+        let own = ["--print", "--team-name", team.name(), "--agent-name", name, "--permission-mode", mode.name()];
         let mut words = vec![lead.program.display().to_string()];
         words.extend(own.map(str::to_owned));
         words.extend(team.key().map(|key| format!("--lead-key={key}")));

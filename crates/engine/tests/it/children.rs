@@ -291,7 +291,7 @@ async fn an_agent_keeps_memories_of_its_own() {
         stage.agents = agents(painter).map(|children| children.with_memory(places));
         let own = place(scope).join("art-painter");
         std::fs::create_dir_all(&own).unwrap();
-        let index = "- [Hue](hue.md): an older hue\n".to_owned() + &"- [More](more.md): a line\n".repeat(250);
+        let index = "- [More](more.md): a line\n".repeat(250) + "- [Hue](hue.md): an older hue\n";
         std::fs::write(own.join("MEMORY.md"), index).unwrap();
         say(&mut stage.agent(None), "go").await;
         let child = stage.simulator.requests().into_iter().find(|request| request.to_string().contains("You paint."));
@@ -303,7 +303,7 @@ async fn an_agent_keeps_memories_of_its_own() {
             assert!(system.contains(rule), "{rule}: {system}");
         }
         assert_eq!(system.matches("- [More](more.md): a line").count(), 199, "{system}");
-        assert!(system.contains("[MEMORY.md has 251 lines and only the first 200 are loaded"), "{system}");
+        assert!(system.contains("[MEMORY.md has 251 lines: the newest 200 are shown and 51 are left out"), "{system}");
         assert!(!root.join("elsewhere").exists());
         assert!(own.join("hue.md").exists(), "{scope}");
     }

@@ -7,6 +7,7 @@ use context::{Layers, When};
 use engine::Event;
 use transcript::Block;
 use transcript::price::Prices;
+use transcript::window::AutoCompact;
 
 use crate::stage::{Stage, say, window};
 use crate::worker;
@@ -111,6 +112,24 @@ async fn nothing_is_forgotten_when_summaries_build_on_summaries() {
     let outcome = work(100, 10_000, Layers { notes: false, clear: false, ..usual() }, "").await;
     assert!(outcome.facts.len() >= 98 && outcome.said == outcome.added, "{outcome:?}");
     assert!(outcome.cost <= 820_000.0, "{outcome:?}");
+}
+
+/// NOTES-8: where nothing is cleared and the model says no word, notes cost no more than the summaries they take the place of.
+#[tokio::test]
+async fn notes_cost_no_more_than_the_summaries_they_save() {
+    let compaction = Layers { auto_compact: AutoCompact::On, ..Layers::none(window(100_000)) };
+    for (steps, bytes) in [(100, 10_000), (40, 60_000)] {
+        let mut forks = Vec::new();
+        for notes in [false, true] {
+            let layers = Layers { notes, notes_compact: notes, ..compaction.clone() };
+            let (_, _stage, agent) = worked(steps, bytes, layers, "").await;
+            let usages = session::savings::of_forks(agent.session().log().lines());
+            let rates = context::worth::Rates::of(None, transcript::mark::Ttl::FiveMinutes);
+            let cost = usages.iter().map(|(_, _, usage)| rates.cost(usage)).sum::<f64>();
+            forks.push(cost);
+        }
+        assert!(forks[1] <= forks[0], "{steps} steps: {forks:?}");
+    }
 }
 
 /// COLLAPSE-1, COLLAPSE-2: with collapse on and clearing off spans give way to summaries, and no fact is lost with them.

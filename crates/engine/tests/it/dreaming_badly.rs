@@ -2,15 +2,12 @@
 //! and what they did inside it can be taken back.
 
 use learning::dream::book::How;
-use learning::dream::run::Dream;
 use memory::changes::Undone;
-use serde_json::{Value, json};
-use tools::permission::{Places, Rule, Rules};
 
 use crate::dreaming::House;
 
 /// A model that makes these calls, one round each, and then is done.
-fn script(calls: &[(&str, &str)]) -> String {
+pub fn script(calls: &[(&str, &str)]) -> String {
     let mut script = String::new();
     for (tool, input) in calls {
         script
@@ -21,6 +18,10 @@ fn script(calls: &[(&str, &str)]) -> String {
 
 fn write(path: &str, content: &str) -> String {
     format!("{{ file_path = {}, content = {} }}", toml::Value::from(path), toml::Value::from(content))
+}
+
+fn remove(path: &str, reason: &str) -> String {
+    format!("{{ file_path = {}, reason = {} }}", toml::Value::from(path), toml::Value::from(reason))
 }
 
 const GOOD: &str = "---\nname: A\ndescription: b\ntype: project\n---\n\nText of it.\n";
@@ -75,6 +76,27 @@ fn attempts() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
                 ("Edit", "{ file_path = '{{ memory }}/large.md', old_string = 'word', new_string = 'gone' }".into()),
                 ("Write", write("{{ memory }}/large.md", GOOD)),
                 ("Write", write("{{ memory }}/large.md", "")),
+                ("Remove", remove("{{ memory }}/large.md", "It is long.")),
+            ],
+        ),
+        (
+            "removes without a reason, or what is no memory",
+            vec![
+                ("Write", write("{{ memory }}/m1.md", "")),
+                ("Write", write("{{ memory }}/m1.md", " \n")),
+                ("Remove", remove("{{ memory }}/m1.md", " ")),
+                (
+                    "Remove",
+                    "{ file_path = '{{ memory }}/m1.md', replaced_by = '{{ memory }}/none.md', reason = 'x' }".into(),
+                ),
+                (
+                    "Remove",
+                    "{ file_path = '{{ memory }}/m1.md', replaced_by = '{{ memory }}/m1.md', reason = 'x' }".into(),
+                ),
+                ("Remove", remove("{{ memory }}/MEMORY.md", "It is an index.")),
+                ("Remove", remove("{{ memory }}/link.md", "It is a link.")),
+                ("Remove", remove("{{ home }}/.ssh/id_ed25519", "It is a key.")),
+                ("Remove", remove("{{ home }}/project/src/main.rs", "It is code.")),
             ],
         ),
         (
@@ -129,7 +151,7 @@ async fn a_hostile_dream_changes_nothing() {
 #[tokio::test]
 async fn a_dream_that_deletes_everything_deletes_a_part_which_comes_back() {
     let deletes: Vec<(&str, String)> =
-        (0..20).map(|n| ("Write", write(&format!("{{{{ memory }}}}/m{n}.md"), ""))).collect();
+        (0..20).map(|n| ("Remove", remove(&format!("{{{{ memory }}}}/m{n}.md"), "It is over."))).collect();
     let house = house(&deletes).await;
     let (outside, inside) = (house.outside(), house.memories());
     let over = house.dream().run().await.unwrap();
@@ -171,52 +193,4 @@ async fn orders_in_what_is_shown_are_data() {
     assert!(task.contains("&lt;system-reminder>") && !task.contains("<system-reminder>"), "{task}");
     assert!(!task.contains("<system>"), "{task}");
     assert!(request["system"].to_string().contains("is data"));
-}
-
-/// EXTRACT-1, SEC-2: of sessions in which the user was private for a while, or that touched or worked in what is excluded, a
-/// dream is told nothing, and it finds nothing of them, whichever way it looks.
-#[tokio::test]
-async fn a_dream_sees_nothing_of_what_is_kept_apart() {
-    let looks = script(&[
-        ("Grep", "{ pattern = 'falcon', path = '{{ sessions }}', output_mode = 'content' }"),
-        ("Glob", "{ pattern = '**/*', path = '{{ sessions }}' }"),
-        ("Read", "{ file_path = '{{ sessions }}/one.jsonl' }"),
-        ("Read", "{ file_path = '{{ sessions }}/one/notes.md' }"),
-    ]);
-    let call = |tool: &str, input: Value| json!({"type": "assistant", "message": {"content": [{"type": "tool_use", "name": tool, "input": input}]}});
-    let quoted =
-        json!({"type": "user", "message": {"content": r#"{"type":"meta","meta":{"kind":"private","on":true}}"#}});
-    let (own, child) = ("one.jsonl", "one/subagents/agent-1.jsonl");
-    for (file, line, excluded, apart) in [
-        (own, json!({"type": "meta", "meta": {"kind": "private", "on": true}}), "none/**", true),
-        (own, json!({"type": "meta", "meta": {"kind": "private", "on": false}}), "none/**", false),
-        (own, quoted, "none/**", false),
-        (own, call("Read", json!({"file_path": "client/plan.txt"})), "client/**", true),
-        (own, call("Bash", json!({"command": "cat client/plan.txt | head"})), "client/**", true),
-        (own, call("Bash", json!({"command": "cat src/main.rs"})), "client/**", false),
-        (own, json!({"type": "user", "cwd": "/clients/one"}), "//clients/**", true),
-        (child, call("Read", json!({"file_path": "client/plan.txt"})), "client/**", true),
-        (child, call("Read", json!({"file_path": "src/main.rs"})), "client/**", false),
-    ] {
-        let house = House::new(&looks).await;
-        house.session("one", "The bird is called falcon.", 1);
-        house.session("two", "Something else is an owl.", 1);
-        let folder = house.sessions();
-        std::fs::create_dir_all(folder.join("one/subagents")).unwrap();
-        let told = std::fs::read_to_string(folder.join(file)).unwrap_or_default();
-        std::fs::write(folder.join(file), format!("{told}{line}\n")).unwrap();
-        std::fs::write(folder.join("one/notes.md"), "falcon").unwrap();
-        let project = house.at("home/project");
-        let places = Places { settings: project.clone(), directory: project, home: None, file: None };
-        let deny = vec![Rule::parse(&format!("Read({excluded})"), &places).unwrap()];
-        let over = Dream { excluded: Rules { deny, ..Rules::default() }, ..house.dream() }.run().await.unwrap();
-        assert_eq!((over.how, over.denied), (How::Completed, if apart { 2 } else { 0 }), "{line}");
-        let sent = house.simulator.requests();
-        let sent: Vec<String> = sent.iter().map(|request| request["messages"].to_string()).collect();
-        assert!(sent[0].contains("owl"), "{line}");
-        // Its own calls name the word it looks for, once; of all that came back to it none has it.
-        let seen = sent.last().unwrap().matches("falcon").count();
-        assert_eq!(seen > 1, !apart, "{line}: {seen}");
-        assert_eq!(sent.last().unwrap().contains("belongs to a session that nothing is learnt from"), apart, "{line}");
-    }
 }

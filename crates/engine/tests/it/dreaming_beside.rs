@@ -78,7 +78,7 @@ async fn a_dream_ends_with_its_session() {
         let mut agent = agent(&house, None, Daily::None);
         let before = dreams(&house);
         say(&mut agent, "hello there").await;
-        assert!(agent.is_dreaming());
+        assert!(agent.is_dreaming(), "{how}");
         while dreams(&house) == before {
             tokio::task::yield_now().await;
         }
@@ -100,18 +100,24 @@ async fn a_dream_ends_with_its_session() {
         }
         assert!(began.elapsed() < Duration::from_secs(2), "{how}: {:?}", began.elapsed());
         assert!(!lock.exists(), "{how}");
+        let mut next = self::agent(&house, None, Daily::None);
+        say(&mut next, "hello there").await;
+        assert!(!next.is_dreaming(), "{how}: one that was cut off is tried again once an hour, by whichever process");
+        next.close().await;
+        house.wait(3_600);
     }
 }
 
-/// DREAM-1: after a dream that failed none begins by itself for an hour, though no dream counts as dreamt.
+/// DREAM-1: after a dream that failed none begins by itself for an hour, in any process, and for a day after three in a row,
+/// though no dream counts as dreamt.
 #[tokio::test]
 async fn a_dream_that_failed_is_not_tried_again_at_once() {
     let refuse = "[[fault]]\nwhen = { system = 'look after the memories' }\nstatus = 400\ntimes = 9\n";
     let house = House::new(&format!("{refuse}{TALK}")).await;
     house.remember("a.md", "something", "Text.", 1);
-    let mut agent = agent(&house, None, Daily::None);
-    for (wait, tried) in [(0, 1), (900, 1), (3_600, 2)] {
+    for (wait, tried) in [(0, 1), (900, 1), (3_600, 2), (1_800, 2), (1_800, 3), (3_600, 3), (79_200, 3), (3_600, 4)] {
         house.wait(wait);
+        let mut agent = agent(&house, None, Daily::None);
         say(&mut agent, "hello there").await;
         while agent.is_dreaming() && dreams(&house) < tried {
             tokio::task::yield_now().await;
@@ -120,6 +126,7 @@ async fn a_dream_that_failed_is_not_tried_again_at_once() {
         tokio::task::yield_now().await;
         agent.finish_learning(&CancellationToken::new()).await.unwrap();
         assert_eq!(dreams(&house), tried, "after {wait} s");
+        agent.close().await;
     }
     assert!(!house.memory().join(".consolidate-lock").exists());
 }

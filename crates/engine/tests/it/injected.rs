@@ -11,7 +11,7 @@ const SILENT: &str = "[model]\nseed = 1\n[[rule]]\nname = \"all\"\nsay = \"Yes.\
 /// MEM-6: text from outside cannot pretend to be what this program puts in.
 #[test]
 fn no_frame_can_be_imitated() {
-    for tag in Purpose::ALL.into_iter().filter_map(Purpose::tag) {
+    for tag in Purpose::ALL.iter().filter_map(|purpose| purpose.tag()) {
         for text in [format!("<{tag}>"), format!("</{tag}>"), format!("< /{} x=\"y\">", tag.to_uppercase())] {
             assert_ne!(memory::neutral::quoted(&text), text, "it would step out of its quotation");
         }
@@ -24,7 +24,7 @@ fn no_frame_can_be_imitated() {
 async fn the_log_says_what_was_put_in() {
     let stage = Stage::new(SILENT).await;
     let mut session = Session::create(&stage.home(), &stage.project(), None, World::real()).unwrap();
-    for purpose in Purpose::ALL {
+    for &purpose in Purpose::ALL {
         session.inject(&Injected::new(purpose, "As if somebody had typed it."), Beside::default()).unwrap();
     }
     let typed = "<div> is what I mean";

@@ -50,22 +50,73 @@ async fn without_a_selector_the_ranker_chooses() {
     assert_eq!(stage.recalled(), Vec::<String>::new());
 }
 
-/// RECALL-4, RECALL-6: what the selector chooses joins the first request built after the choice; names it invents are
-/// dropped; what the ranker surfaced is not surfaced again.
+fn asked(stage: &Stage) -> Vec<String> {
+    let requests = stage.simulator.requests();
+    let asked = requests.iter().filter(|request| request["model"] == "claude-haiku-4-5");
+    asked.map(|request| request["messages"].to_string()).collect()
+}
+
+/// RECALL-4, RECALL-6: where the ranker is not sure the selector is asked, about the likeliest with their text and the tools
+/// in use; what it chooses joins the first request built after the choice, and names it invents are dropped.
 #[tokio::test]
 async fn what_the_selector_chooses_joins_the_next_request() {
     // The main model takes its time over its first reply, the selector does not.
-    let script = format!("[[fault]]\nwhen = {{ model = 'sonnet', missing = 'note text' }}\ndelay_ms = 300\n{SEES}");
+    let script = format!("[[fault]]\nwhen = {{ model = 'sonnet', user = 'lamps' }}\ndelay_ms = 300\n{SEES}");
     let stage = stage(&script).await;
     let mut agent = stage.knowing_agent(None, true).await;
-    let turn = say(&mut agent, "look what is needed to deploy to production").await;
-    assert_eq!(turn.text, "Both.");
-    assert_eq!(stage.recalled(), ["deploys.md", "quiet.md"]);
+    say(&mut agent, "look into it, nothing else").await;
+    assert_eq!((asked(&stage), stage.recalled()), (Vec::new(), Vec::<String>::new()), "nothing speaks for any");
+    let turn = say(&mut agent, "What of the production of lamps in China?").await;
+    let asked = asked(&stage);
+    assert_eq!(asked.len(), 1);
+    for part in ["quiet.md", "text: About the walrus.", "two people sign off", "Tools in use: Read"] {
+        assert!(asked[0].contains(part), "{part}: {}", asked[0]);
+    }
     let requests = stage.simulator.requests();
     let selector = requests.iter().find(|request| request["model"] == "claude-haiku-4-5").unwrap();
     assert_eq!(selector["max_tokens"], 256);
     assert!(selector["output_config"]["format"]["schema"].is_object(), "{selector}");
-    assert!(selector["messages"].to_string().contains("quiet.md"), "{selector}");
+    // The turn was over before it answered: what it chose joins the next one, if that is about it.
+    assert_eq!((turn.text.as_str(), stage.recalled()), ("I know nothing.", Vec::new()));
+    say(&mut agent, "And what was that with the walrus?").await;
+    assert_eq!(stage.recalled(), ["quiet.md"]);
+    let last = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    assert!(last.contains("About the walrus."), "{last}");
+}
+
+/// RECALL-4: where the ranker is sure, memories come at once and nobody is asked.
+#[tokio::test]
+async fn where_the_ranker_is_sure_nobody_is_asked() {
+    let stage = stage(SEES).await;
+    let mut agent = stage.knowing_agent(None, true).await;
+    assert_eq!(say(&mut agent, "what is needed to deploy to production?").await.text, "I know of the approvals.");
+    assert_eq!((asked(&stage), stage.recalled()), (Vec::new(), vec!["deploys.md".to_owned()]));
+}
+
+/// RECALL-1: what another process has saved since the last turn is found by the next one.
+#[tokio::test]
+async fn what_others_saved_between_two_turns_is_found() {
+    let stage = stage(SEES).await;
+    let mut agent = stage.knowing_agent(None, false).await;
+    say(&mut agent, "hello there").await;
+    agent.knowledge().unwrap().ready().await;
+    stage.remember("staging.md", "How the staging database is reset", "Run the reset script twice.");
+    say(&mut agent, "how is the staging database reset?").await;
+    assert_eq!(stage.recalled(), ["staging.md"]);
+}
+
+/// MEM-6: reading a memory that is days old brings a word about its age.
+#[tokio::test]
+async fn a_memory_that_is_read_says_how_old_it_is() {
+    let script = "[[rule]]\nwhen = { missing = 'Since March' }\ncall = [{ tool = 'Read', input = { file_path = '{{ project }}/../memories/deploys.md' } }]\n[[rule]]\nsay = 'Read.'\n";
+    let stage = stage(script).await;
+    let old = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_800_000_000 - 10 * 86_400);
+    let file = std::fs::File::options().append(true).open(stage.memories().join("deploys.md")).unwrap();
+    file.set_modified(old).unwrap();
+    let mut agent = stage.knowing_agent(None, false).await;
+    say(&mut agent, "read it").await;
+    let last = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    assert!(last.contains("deploys.md was saved 10 days ago."), "{last}");
 }
 
 /// RECALL-3: a selector that never answers delays nothing, and its question ends with the turn.
@@ -236,14 +287,14 @@ async fn looking_through_a_folder_brings_its_instructions() {
     assert_eq!(say(&mut agent, "what is in the folder").await.text, "I know the folder.");
 }
 
-/// RECALL-3: ranker and selector together surface at most five a turn.
+/// RECALL-3: however many the selector names, at most five are surfaced in a turn.
 #[tokio::test]
-async fn ranker_and_selector_together_surface_at_most_five() {
+async fn at_most_five_are_surfaced_in_a_turn() {
     let names: Vec<String> = (0..8).map(|number| format!("'quiet{number}.md'")).collect();
     let script = format!(
         "[[fault]]\nwhen = {{ model = 'sonnet', missing = 'note text' }}\ndelay_ms = 300\n\
          [[rule]]\nwhen = {{ model = 'haiku' }}\njson = {{ selected_memories = [{}] }}\n\
-         [[rule]]\nwhen = {{ user = 'deploy', missing = 'note text' }}\n\
+         [[rule]]\nwhen = {{ user = 'lamps', missing = 'note text' }}\n\
          call = [{{ tool = 'Read', input = {{ file_path = '{{{{ project }}}}/note.txt' }} }}]\n\
          [[rule]]\nsay = 'Done.'\n",
         names.join(", ")
@@ -253,18 +304,10 @@ async fn ranker_and_selector_together_surface_at_most_five() {
     for number in 0..8 {
         stage.remember(&format!("quiet{number}.md"), "A thing without likeness", &format!("Walrus {number}."));
     }
-    for number in 0..3 {
-        let body = format!("Approval {number} is given by another team.");
-        stage.remember(&format!("deploys{number}.md"), "Deploys to production need approval", &body);
-    }
+    stage.remember("deploys.md", "Deploys to production need two approvals", "Since March two people sign off.");
     let mut agent = stage.knowing_agent(None, true).await;
-    say(&mut agent, "what is needed to deploy to production?").await;
-    let recalled = stage.recalled();
-    assert_eq!(recalled.len(), 5, "{recalled:?}");
-    assert!(
-        recalled.iter().any(|path| path.starts_with("deploys"))
-            && recalled.iter().any(|path| path.starts_with("quiet"))
-    );
+    say(&mut agent, "What of the production of lamps in China?").await;
+    assert_eq!(stage.recalled().len(), 5, "{:?}", stage.recalled());
 }
 
 /// SHELF-2: what the model writes into memory gets the mode of a memory and a line in the index when the turn ends; a

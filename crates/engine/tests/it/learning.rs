@@ -69,7 +69,7 @@ pub fn learning_requests(stage: &Stage) -> Vec<usize> {
 }
 
 /// EXTRACT-1, EXTRACT-5, EXTRACT-6, EXTRACT-7, SHELF-2: after a turn a memory is saved with where it comes from, announced
-/// with its figures, and the cursor stands in the log; the conversation has no trace of it.
+/// with its figures, and the log says which turn is covered; the conversation has no trace of it.
 #[tokio::test]
 async fn after_a_turn_what_was_learnt_is_saved_and_announced() {
     let stage = Stage::new(GOOD).await;
@@ -84,13 +84,13 @@ async fn after_a_turn_what_was_learnt_is_saved_and_announced() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let learnt = stage.learnt();
-    let Outcome { messages, rounds, tally, failed, run, .. } = &learnt[0];
+    let Outcome { messages, rounds, tally, failed, run, turns, .. } = &learnt[0];
     assert_eq!((learnt.len(), *messages, *rounds, failed), (1, 2, 2, &None));
     assert_eq!((tally.saved.clone(), tally.denied), (vec!["deploys_monday.md".to_owned()], 0));
     assert!(run.is_some() && learnt[0].usage.output_tokens > 0 && learnt[0].first.cache_read_input_tokens > 0);
     let noted = notes(&agent, "extracted");
     assert_eq!((noted.len(), &noted[0]["saved"]), (1, &serde_json::json!(["deploys_monday.md"])));
-    assert_eq!(noted[0]["covers"], agent.session().log().tip().unwrap().to_string());
+    assert_eq!(noted[0]["turns"], serde_json::json!([turns[0].to_string()]));
     assert!(!serde_json::to_string(&agent.request().unwrap().messages).unwrap().contains(TASK));
     // The same again: there is nothing new.
     settled(&mut agent).await;
@@ -117,14 +117,14 @@ async fn nothing_is_learnt_where_it_is_off_or_a_turn_was_stopped() {
     assert_eq!((learning_requests(&stage), stage.learnt().len()), (vec![], 0));
 }
 
-/// EXTRACT-2: where the main agent itself saved a memory, nothing is asked, and the cursor moves.
+/// EXTRACT-2: a turn in which the main agent itself saved a memory is covered, and nothing is asked.
 #[tokio::test]
 async fn a_turn_in_which_the_main_agent_saved_is_passed_over() {
     let saves = r##"
         [[rule]]
         name = "saves"
-        when = { user = "remember", missing = "Created" }
-        call = [{ tool = "Write", input = { file_path = "{{ project }}/../memories/own.md", content = "---\nname: Own\ndescription: d\ntype: user\n---\nx\n" } }]
+        when = { user = "remember", missing = "Saved" }
+        call = [{ tool = "Write", input = { file_path = "{{ project }}/../memories/own.md", content = "---\nname: Own\ndescription: d\ntype: project\n---\nx\n" } }]
     "##;
     let stage = Stage::new(&format!("{saves}{GOOD}")).await;
     let mut agent = stage.learning_agent(None).await;
@@ -174,9 +174,9 @@ async fn while_one_runs_only_the_newest_waits() {
     assert_eq!(learning_requests(&stage).len(), 2);
 }
 
-/// EXTRACT-6: the cursor moves only when a run succeeds: what a failed one was about is learnt with the next.
+/// EXTRACT-6: only a run that came to its end covers turns: what a failed one was about is learnt with the next.
 #[tokio::test]
-async fn a_run_that_fails_leaves_the_cursor() {
+async fn a_run_that_fails_covers_nothing() {
     let fails = format!("[[fault]]\nwhen = {{ visible = \"{TASK}\" }}\nstatus = 400\n{GOOD}");
     let stage = Stage::new(&fails).await;
     let mut agent = stage.learning_agent(None).await;
@@ -189,7 +189,7 @@ async fn a_run_that_fails_leaves_the_cursor() {
     assert_eq!(notes(&agent, "extracted").len(), 0);
     say(&mut agent, "Yes.").await;
     settled(&mut agent).await;
-    assert_eq!(stage.learnt()[1].messages, 4);
+    assert_eq!((notes(&agent, "extract-failed").len(), stage.learnt()[1].messages), (1, 4));
     assert_eq!(names(&stage.memories()).len(), 2);
 }
 
@@ -210,47 +210,62 @@ async fn it_is_told_what_is_known_and_never_goes_on_for_ever() {
     let asked = learning_requests(&stage);
     assert_eq!(asked.len(), 5);
     let request = stage.simulator.requests()[asked[0]].to_string();
-    assert!(request.contains("- [project] known.md: How things are deployed"), "{request}");
-    assert!(request.contains("last 2 messages"));
+    assert!(request.contains("<memory path=\\\"known.md\\\">"), "{request}");
+    assert!(request.contains("from the user's message that begins \\\"We deploy on Mondays.\\\""), "{request}");
+    // A run that never came to its end is no success.
+    assert!(notes(&agent, "extracted").is_empty());
+    assert_eq!(
+        stage.learnt()[0].failed.as_ref().map(|failure| failure.why.as_str()),
+        Some("it had no end after its last round")
+    );
 }
 
-/// EXTRACT-5: the cursor's message is behind a summary, so all that is visible counts.
+/// EXTRACT-5: behind a summary the agent gets what was said and no more: the new turn, and those before it, from the log.
 #[tokio::test]
-async fn behind_a_summary_all_that_is_visible_counts() {
+async fn behind_a_summary_the_words_themselves_are_learnt_from() {
     let summary = "[[rule]]\nname = \"summary\"\nwhen = { visible = \"about to leave the window\" }\nsay = \"<summary>All so far.</summary>\"\n";
     let stage = Stage::new(&format!("{summary}{GOOD}")).await;
     let mut agent = stage.learning_agent(None).await;
-    say(&mut agent, "First.").await;
+    say(&mut agent, "The first words.").await;
     settled(&mut agent).await;
     agent.compact(None, context::Reach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
-    say(&mut agent, "Second.").await;
+    say(&mut agent, "We deploy on Mondays.").await;
     settled(&mut agent).await;
     let asked = learning_requests(&stage);
-    let last = stage.simulator.requests()[*asked.last().unwrap()].to_string();
-    assert!(last.contains("should know of it, and of nothing else"), "{last}");
+    let requests = stage.simulator.requests();
+    let last = requests.iter().rev().find(|request| request.to_string().contains(TASK)).unwrap().to_string();
+    assert!(last.contains("between <new> and </new>") && !last.contains("All so far."), "{last}");
+    let (before, new) = last.split_once("<new>").unwrap();
+    assert!(before.contains("The first words.") && new.contains("We deploy on Mondays."), "{last}");
+    assert!(asked.len() >= 2 && names(&stage.memories()).contains(&"deploys_monday.md".to_owned()));
 }
 
-/// EXTRACT-5, CACHE-3: from 50,000 tokens on a run takes nine tenths and more of its input from the parent's cache.
+/// EXTRACT-5, CACHE-3: a short conversation that the provider still has is forked, and nine tenths of the input are read
+/// from its cache; a long one is not: its words alone are sent, at a fraction of the price.
 #[tokio::test]
-async fn nine_tenths_of_its_input_come_from_the_parents_cache() {
-    let stage = Stage::new(&format!("{}{}", rules_only(GOOD), worker::script(25))).await;
-    for n in 0..300 {
-        let about = format!("Something that is known, number {n}, described at some length for those who look for it");
-        stage.remember(&format!("known_{n}.md"), &about, "Known.");
+async fn a_long_conversation_is_learnt_from_by_its_words_alone() {
+    for (bytes, steps, forked) in [(1_000, 12, true), (10_000, 25, false)] {
+        let stage = Stage::new(&format!("{}{}", rules_only(GOOD), worker::script(steps))).await;
+        for n in 0..300 {
+            let about =
+                format!("Something that is known, number {n}, described at some length for those who look for it");
+            stage.remember(&format!("known_{n}.md"), &about, "Known.");
+        }
+        worker::equip(&stage.project(), bytes);
+        let mut agent = stage.learning_agent(None).await;
+        say(&mut agent, "Do all the steps, and deploy on Mondays.").await;
+        settled(&mut agent).await;
+        let (asked, report) = (learning_requests(&stage), stage.simulator.report());
+        assert_eq!(asked.len(), 2, "it wrote, and was done");
+        let requests = stage.simulator.requests();
+        assert_eq!(requests[asked[0]].to_string().contains("from the user's message that begins"), forked);
+        let first = report.requests[asked[0]].input;
+        match forked {
+            true => assert!(first.read * 10 >= first.total() * 6, "{} of {}", first.read, first.total()),
+            false => assert!(first.total() < 9_000, "{}", first.total()),
+        }
+        assert_eq!(stage.learnt()[0].tally.saved, ["deploys_monday.md"]);
     }
-    worker::equip(&stage.project(), 10_000);
-    let mut agent = stage.learning_agent(None).await;
-    say(&mut agent, "Do all the steps, and deploy on Mondays.").await;
-    settled(&mut agent).await;
-    let asked = learning_requests(&stage);
-    let report = stage.simulator.report();
-    assert_eq!(asked.len(), 2, "it wrote, and was done");
-    for at in asked {
-        let input = report.requests[at].input;
-        assert!(input.total() >= 50_000, "{}", input.total());
-        assert!(input.read * 10 >= input.total() * 9, "{} of {}", input.read, input.total());
-    }
-    assert_eq!(stage.learnt()[0].tally.saved, ["deploys_monday.md"]);
 }
 
 /// The learning rules alone, without the answer to everything.
@@ -321,7 +336,7 @@ async fn nothing_is_learnt_from_what_is_private_or_excluded() {
     }
 }
 
-/// EXTRACT-8: what the cursor left when a session was killed is learnt by the next one, from what was said in it alone, and
+/// EXTRACT-8: what was left when a session was killed is learnt by the next one, from what was said in it alone, and
 /// once.
 #[tokio::test]
 async fn the_next_session_learns_what_the_last_one_left() {
@@ -415,7 +430,7 @@ async fn forget_that_works() {
     let forgets = r##"
         [[rule]]
         name = "forgotten"
-        when = { user = "forget that", result = "Updated" }
+        when = { user = "forget that", result = "Removed" }
         say = "It is forgotten."
         [[rule]]
         name = "empties"

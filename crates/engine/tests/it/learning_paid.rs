@@ -23,7 +23,7 @@ async fn a_budget_that_is_spent_stops_learning_within_a_round() {
     settled(&mut agent).await;
     assert_eq!(learning_requests(&stage).len(), 1);
     assert!(
-        stage.learnt()[0].failed.as_ref().is_some_and(|why| why.contains("pauses")),
+        stage.learnt()[0].failed.as_ref().is_some_and(|failure| failure.why.contains("pauses")),
         "{:?}",
         stage.learnt()[0].failed
     );

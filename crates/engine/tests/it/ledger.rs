@@ -95,6 +95,76 @@ fn tokens_and_projects_have_bounds_of_their_own() {
     assert_eq!(allowed(Budget { usd: 0.0, ..none }), (false, false), "none at all");
 }
 
+/// BUDGET-1: models without a price have a budget in tokens though nobody set one; what is spent on others does not count
+/// against it.
+#[test]
+fn models_without_a_price_have_a_budget_in_tokens() {
+    let (home, clock) = (tempfile::tempdir().unwrap(), Clock::new());
+    let ledger = clock.ledger(home.path(), "/one");
+    ledger.record(NOTES, "m", &dollars(1.9));
+    ledger.record(CONVERSATION, "nobody-knows", &dollars(50.0));
+    ledger.record(NOTES, "nobody-knows", &dollars(1.99));
+    assert!(ledger.allows(NOTES).is_ok());
+    ledger.record(NOTES, "nobody-knows", &dollars(0.01));
+    let why = ledger.allows(NOTES).unwrap_err().to_string();
+    assert!(why.contains("2000000 of 2000000 tokens a day are spent on models without a price"), "{why}");
+    ledger.set_budget(Budget { tokens: Some(10_000_000), ..Budget::default() });
+    assert!(ledger.allows(NOTES).is_ok(), "the user's own bound counts in its place");
+}
+
+/// BUDGET-1: a request that is stopped, late or dropped after the provider has begun to answer stands in the ledger's file, also
+/// where it said nothing of what it read; one that nothing came back for, or that was refused, does not.
+#[tokio::test]
+async fn a_request_whose_end_nobody_hears_is_in_the_ledger() {
+    use futures_util::StreamExt;
+    let started = || provider::Event::Started { id: "r".into(), model: "x".into(), usage: Usage::default() };
+    let failed = || provider::Event::Failed(provider::Error::Settings { message: "no".into() });
+    let waits = || provider::Event::Retrying {
+        attempt: 1,
+        after: std::time::Duration::ZERO,
+        why: provider::Error::Settings { message: "busy".into() },
+    };
+    for (name, events, polled, counted) in [
+        ("dropped before its first event", vec![], true, (0, 0)),
+        ("dropped in the middle", vec![started(), provider::Event::Text("four".repeat(10))], true, (5_010, 1)),
+        ("never sent", vec![], false, (0, 0)),
+        ("refused", vec![failed()], true, (0, 0)),
+        ("dropped while it waits", vec![waits()], true, (0, 0)),
+    ] {
+        let (home, clock) = (tempfile::tempdir().unwrap(), Clock::new());
+        let ledger = Arc::new(clock.ledger(home.path(), "/one"));
+        let model: Arc<dyn provider::Model> = Arc::new(Stalling(std::sync::Mutex::new(events)));
+        let prologue = transcript::Prologue { model: "nobody-knows".into(), max_tokens: 100, ..Default::default() };
+        let request = transcript::Request::about(prologue, "word ".repeat(4_000));
+        let mut events = ledger.ask(EXTRACT, &model, request);
+        while polled && futures_util::poll!(events.next()).is_ready() {}
+        drop(events);
+        let lines = std::fs::read_to_string(home.path().join("cairn/ledger/2026-11-15.jsonl")).unwrap_or_default();
+        let broken_off = lines.lines().filter(|line| line.contains("brokenOff")).count() as u64;
+        let today = ledger.today();
+        assert_eq!((today.background.tokens, broken_off), counted, "{name}: {lines}");
+        assert_eq!(today.unfinished, broken_off, "{name}");
+    }
+}
+
+/// A model that says something and then nothing more.
+struct Stalling(std::sync::Mutex<Vec<provider::Event>>);
+
+impl provider::Model for Stalling {
+    fn stream(&self, _: transcript::Request) -> futures_util::stream::BoxStream<'static, provider::Event> {
+        use futures_util::StreamExt;
+        let events = std::mem::take(&mut *self.0.lock().unwrap());
+        futures_util::stream::iter(events).chain(futures_util::stream::pending()).boxed()
+    }
+
+    fn count_tokens(
+        &self,
+        _: transcript::Request,
+    ) -> futures_util::future::BoxFuture<'static, Result<u64, provider::Error>> {
+        Box::pin(async { Ok(0) })
+    }
+}
+
 /// TOK-7: a day is a local one, and a new one begins with nothing; what was is kept.
 #[test]
 fn a_new_day_begins_with_nothing() {

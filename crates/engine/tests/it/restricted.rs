@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use learning::fork::ToolPolicy;
-use learning::restricted::{Ground, Limits, Restricted};
+use learning::restricted::{Ground, Restricted};
+use learning::saver::{Author, Limits, SavingPlace};
 use memory::echo::Injected;
+use memory::spoken::Typed;
 use memory::store::Indexing;
 use serde_json::{Value, json};
 use session::{Home, World};
@@ -51,20 +53,25 @@ impl Place {
         let scope = Scope::new(at("home/project"), at("temporary")).with_home(at("home"));
         let ground = Ground {
             excluded: Rules::default(),
-            agent: "extract",
-            memory: memory.clone(),
-            indexing: Indexing::Kept,
-            sessions: vec![config.join("projects/p")],
-            changes: Home::at(at("changes")).changes(&memory),
+            place: SavingPlace {
+                changes: Home::at(at("changes")).changes(&memory),
+                directory: memory,
+                indexing: Indexing::Kept,
+            },
+            user: None,
+            author: Author {
+                agent: "extract",
+                injected,
+                typed: Typed::default(),
+                session: Some("s-1".into()),
+                message: None,
+                model: "m".into(),
+                world: World::new(|| Timestamp::from_second(1_800_000_000).unwrap(), |_| Id::from("id-1".to_owned())),
+            },
             config,
             rules,
             standing,
             limits: Limits { bytes: 4_000, files: 3, removed: 1 },
-            injected,
-            session: Some("s-1".into()),
-            message: None,
-            model: "m".into(),
-            world: World::new(|| Timestamp::from_second(1_800_000_000).unwrap(), |_| Id::from("id-1".to_owned())),
         };
         let restricted = Restricted::new(ground, &scope).unwrap();
         let ToolPolicy::Tools { tools, scope, .. } = restricted.policy(&tools::standard(), &scope) else { panic!() };
@@ -131,23 +138,19 @@ pub fn memory_text(name: &str, body: &str) -> String {
     format!("---\nname: {name}\ndescription: About {name}\ntype: project\n---\n\n{body}\n")
 }
 
-/// SEC-2: it reads and searches in the working directories, the memory directory and this project's sessions, and nowhere
-/// else.
+/// SEC-2: it reads and searches in the working directories and the memory directory, and nowhere else; sessions are shown in
+/// another way, rendered.
 #[tokio::test]
 async fn it_looks_where_it_may_and_nowhere_else() {
     let place = Place::new();
-    for file in ["home/project/src/main.rs", "home/.claude/projects/p/s-1.jsonl"] {
-        assert!(place.read(&place.at(file)).await.is_ok(), "{file}");
-    }
+    assert!(place.read(&place.at("home/project/src/main.rs")).await.is_ok());
     assert!(place.read(&place.memory("known.md")).await.is_ok());
-    let sessions = place.at("home/.claude/projects/p");
-    let found = place.call("Grep", json!({"pattern": "needle", "path": sessions})).await.unwrap();
-    assert!(found.contains("s-1.jsonl"), "{found}");
     symlink(place.at("home/.ssh"), place.at("home/project/keys")).unwrap();
     symlink(place.at("home/.ssh/id_ed25519"), place.at("home/project/key.txt")).unwrap();
     let outside = [
         place.at("home/.ssh/id_ed25519"),
         place.at("home/.claude/settings.json"),
+        place.at("home/.claude/projects/p/s-1.jsonl"),
         place.at("home/.claude/projects/other/memory/theirs.md"),
         place.at("home/project/keys/id_ed25519"),
         place.at("home/project/key.txt"),
@@ -158,10 +161,11 @@ async fn it_looks_where_it_may_and_nowhere_else() {
     for (n, file) in outside.iter().enumerate() {
         let why = place.read(file).await.unwrap_err();
         assert!(why.contains("only in") && !why.contains("a key"), "{file:?}: {why}");
-        assert_eq!(place.restricted.tally().denied, n as u32 + 1, "refusals are counted");
+        assert_eq!(place.restricted.saver().tally().denied, n as u32 + 1, "refusals are counted");
     }
     for (tool, input) in [
         ("Grep", json!({"pattern": "key", "path": place.at("home")})),
+        ("Grep", json!({"pattern": "needle", "path": place.at("home/.claude/projects/p")})),
         ("Glob", json!({"pattern": "**/*", "path": place.at("home/.ssh")})),
         ("Glob", json!({"pattern": "~/.ssh/*"})),
     ] {
@@ -249,6 +253,7 @@ async fn it_writes_memories_and_nothing_else() {
         place.at("home/project/src/main.rs"),
         place.at("home/project/x.md"),
         place.at("home/.claude/settings.json"),
+        place.at("home/.claude/projects/p/s-1.jsonl"),
         place.at("home/.claude/projects/p/x.md"),
         place.at("home/.claude/projects/other/memory/x.md"),
         place.memory("../x.md"),
@@ -266,11 +271,11 @@ async fn it_writes_memories_and_nothing_else() {
         let edit = json!({"file_path": path, "old_string": "", "new_string": good});
         assert!(place.call("Edit", edit).await.is_err(), "{path:?}");
     }
-    assert_eq!(place.restricted.tally().saved, Vec::<String>::new());
-    assert!(place.restricted.tally().denied >= 32);
+    assert_eq!(place.restricted.saver().tally().saved, Vec::<String>::new());
+    assert!(place.restricted.saver().tally().denied >= 32);
     place.write(&place.memory("deploys.md"), &good).await.unwrap();
     place.write(&place.memory("sub/ject.md"), &memory_text("Sub", "Another.")).await.unwrap();
-    assert_eq!(place.restricted.tally().saved, ["deploys.md", "sub/ject.md"]);
+    assert_eq!(place.restricted.saver().tally().saved, ["deploys.md", "sub/ject.md"]);
     let index = std::fs::read_to_string(place.memory("MEMORY.md")).unwrap();
     assert!(index.contains("as the user worded it") && index.contains("(deploys.md)"), "{index}");
     assert_eq!(place.outside(), before);
@@ -312,7 +317,7 @@ async fn an_edit_needs_a_read_and_never_loses_the_users_edit() {
     // Its own writes count as read.
     let more = json!({"file_path": known, "old_string": "It was wrong.", "new_string": "It is right now."});
     place.call("Edit", more).await.unwrap();
-    let run = place.restricted.end().unwrap();
+    let run = place.restricted.saver().end().unwrap();
     let changes = Home::at(place.at("changes")).changes(&place.memory(""));
     let store = memory::Store::open(place.memory(""), Indexing::Kept).unwrap();
     changes.undo(&run, None, &store).unwrap();
@@ -337,7 +342,7 @@ async fn what_it_writes_and_removes_has_an_end() {
     let why = place.write(&place.memory("b.md"), " \n").await.unwrap_err();
     assert!(why.contains("at most 1 memories are removed"), "{why}");
     assert!(place.memory("b.md").exists() && !place.memory("a.md").exists());
-    assert_eq!(place.restricted.tally().removed, ["a.md"]);
+    assert_eq!(place.restricted.saver().tally().removed, ["a.md"]);
 }
 
 /// BUDGET-2, SHELF-2: nothing is saved that says again what was put before the model, and no secret.
@@ -354,5 +359,5 @@ async fn nothing_is_saved_that_was_injected_or_is_secret() {
     assert!(why.contains("never the secret") && !why.contains(&key[4..]), "{why}");
     let why = place.write(&place.memory("c.md"), "no frontmatter").await.unwrap_err();
     assert!(why.contains("description"), "{why}");
-    assert_eq!((place.restricted.tally().denied, place.restricted.end()), (3, None));
+    assert_eq!((place.restricted.saver().tally().denied, place.restricted.saver().end()), (3, None));
 }

@@ -252,7 +252,7 @@ async fn undoing_follows_no_link() {
     place.read(&known).await.unwrap();
     place.write(&known, &memory_text("Known", "It was changed by an agent.")).await.unwrap();
     place.write(&place.memory("sub/new.md"), &memory_text("New", "It was made by an agent.")).await.unwrap();
-    let run = place.restricted.end().unwrap();
+    let run = place.restricted.saver().end().unwrap();
     let written = std::fs::read(&known).unwrap();
     // A file outside that says just what the agent wrote.
     std::fs::write(place.at("home/project/CLAUDE.md"), &written).unwrap();

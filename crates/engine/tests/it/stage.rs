@@ -101,7 +101,9 @@ impl Stage {
             name: "claude-haiku-4-5".into(),
             ledger: agent.ledger().clone(),
         });
+        let user = memory::place::user_directory(&sources.config_home);
         let knowledge = Knowledge::new(sources, Some(&self.memories()), selector, agent.session());
+        let knowledge = knowledge.with_user_memories(&user);
         knowledge.ready().await;
         agent.with_knowledge(knowledge)
     }

@@ -123,7 +123,6 @@ async fn one_that_writes_everywhere_writes_nowhere() {
             { tool = "Write", input = { file_path = "{{ dir }}/../keys/x.md", content = "---\nname: x\ndescription: y\ntype: user\n---\nz" } },
             { tool = "Write", input = { file_path = "{{ dir }}/run.sh", content = "#!/bin/sh" } },
             { tool = "Edit", input = { file_path = "{{ project }}/README.md", old_string = "NOTICE", new_string = "x" } },
-            { tool = "Edit", input = { file_path = "{{ dir }}/own_1.md", old_string = "Precious", new_string = "Worthless" } },
             { tool = "Bash", input = { command = "echo evil >> {{ project }}/README.md" } },
             { tool = "Bash", input = { command = "rm -rf {{ dir }}" } },
             { tool = "Bash", input = { command = "ls", run_in_background = true } },
@@ -131,7 +130,7 @@ async fn one_that_writes_everywhere_writes_nowhere() {
     "##,
     )
     .await;
-    assert_eq!((learnt.tally.saved.len(), learnt.tally.denied), (0, 9), "{:?}", learnt.tally);
+    assert_eq!((learnt.tally.saved.len(), learnt.tally.denied), (0, 8), "{:?}", learnt.tally);
     assert!(holds(&stage.memories(), "Precious thing 1."));
 }
 

@@ -53,6 +53,33 @@ fn script(command: &str) -> String {
     )
 }
 
+/// AGENT-2: worktrees are made one at a time, by whichever process: git fails where it comes across one that is half made.
+#[tokio::test]
+async fn a_worktree_is_made_when_no_other_is_half_made() {
+    let mut stage = Stage::new(&script("pwd")).await;
+    stage.agents = agents(json!({}));
+    repository(&stage.project());
+    let records = stage.home().path().join("cairn/worktrees");
+    std::fs::create_dir_all(&records).unwrap();
+    let another = files::Root::open(&records).unwrap().lock(".lock").unwrap();
+    let half_made = stage.project().join(".git/worktrees/another");
+    std::fs::create_dir_all(&half_made).unwrap();
+    std::fs::write(half_made.join("commondir"), "").unwrap();
+    let others = async {
+        while std::fs::read_dir(&records).unwrap().count() < 2 {
+            tokio::task::yield_now().await; // until it has written down that there is going to be one
+        }
+        for _ in 0..20 {
+            tokio::task::spawn_blocking(|| Command::new("git").arg("--version").output().unwrap()).await.unwrap();
+        }
+        std::fs::remove_dir_all(&half_made).unwrap();
+        drop(another);
+    };
+    let mut agent = stage.agent(None);
+    let (turn, ()) = tokio::join!(say(&mut agent, "go"), others);
+    assert!(turn.text.contains("Done in"), "{}", turn.text);
+}
+
 /// AGENT-2: an unchanged worktree goes with its branch; a changed one keeps both and is named; outside of git there is none.
 #[tokio::test]
 async fn an_agent_works_in_a_worktree_of_its_own() {

@@ -4,20 +4,22 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use memory::store::Indexing;
 use settings::Rhythm;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Rules;
 
-use super::book::{How, Over};
+use super::book::Over;
 use super::gate::{Gate, Said};
 use super::progress::{Phase, Progress};
 use super::run::{Dream, NotDreamt};
 use super::site::Site;
+use super::sources::Purpose;
 use crate::background::Background;
 
 /// This kind of work in the background.
 const KIND: &str = crate::ledger::DREAM;
-/// After a dream that failed none comes by itself for so long.
+/// After one that could not even begin none comes by itself for so long; of all others the book knows.
 const REST: SignedDuration = SignedDuration::from_hours(1);
 /// Longer than any dream: one that is older is stuck.
 const DEADLINE: Duration = Duration::from_secs(30 * 60);
@@ -29,7 +31,7 @@ pub struct Dreaming {
     gate: Gate,
     running: Background<Result<Over, NotDreamt>>,
     cancel: CancellationToken,
-    /// When one failed: it is not tried again at once.
+    /// When one could not begin: it is not tried again at once.
     failed: Option<Timestamp>,
 }
 
@@ -54,9 +56,19 @@ impl Dreaming {
         self.rhythm = rhythm;
     }
 
-    /// Which model dreams from now on, by which rules, and what it learns nothing from.
-    pub fn follow(&mut self, model: String, rules: Rules, excluded: Rules) {
-        (self.dream.name, self.dream.rules, self.dream.excluded) = (model, rules, excluded);
+    /// Which model dreams from now on, and how large its window is.
+    pub fn follow_model(&mut self, model: String, window: u64) {
+        (self.dream.name, self.dream.window) = (model, window);
+    }
+
+    /// By which rules they look around from now on, what for, and what they learn nothing from.
+    pub fn follow(&mut self, rules: Rules, purpose: Purpose, excluded: Rules) {
+        (self.dream.rules, self.dream.purpose, self.dream.excluded) = (rules, purpose, excluded);
+    }
+
+    /// What they are for.
+    pub fn purpose(&self) -> Purpose {
+        self.dream.purpose
     }
 
     /// What they learn nothing from.
@@ -118,6 +130,16 @@ impl Dreaming {
         &self.dream.name
     }
 
+    /// Whether the index of the memories is kept.
+    pub fn indexing(&self) -> Indexing {
+        self.dream.indexing
+    }
+
+    /// Its window, in tokens.
+    pub fn window(&self) -> u64 {
+        self.dream.window
+    }
+
     /// Where it dreams.
     pub fn site(&self) -> &Site {
         &self.dream.site
@@ -149,8 +171,6 @@ impl Dreaming {
         if ended.iter().any(|ended| matches!(ended, Err(NotDreamt::Files(_) | NotDreamt::Memory(_)))) {
             self.failed = Some(self.dream.site.world.now());
         }
-        let ended: Vec<Over> = ended.into_iter().filter_map(Result::ok).collect();
-        self.failed = ended.iter().find(|over| over.how == How::Failed).map(|over| over.at).or(self.failed);
-        ended
+        ended.into_iter().filter_map(Result::ok).collect()
     }
 }

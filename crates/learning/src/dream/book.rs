@@ -4,16 +4,23 @@
 use std::path::{Path, PathBuf};
 
 use files::{Lines, Log, Text};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use memory::changes;
 use serde::{Deserialize, Serialize};
 use session::Home;
 use transcript::Usage;
 
 use super::lock::Mark;
+use crate::saver::Removal;
 
 /// Where books lie below the config home.
 const FOLDER: &str = "cairn/dreams";
+
+/// After a dream that did not come to its end none comes by itself for so long.
+const REST: SignedDuration = SignedDuration::from_hours(1);
+/// And after so many that failed in a row for so long: the next would too.
+const LONG_REST: SignedDuration = SignedDuration::from_hours(24);
+const FAILURES: usize = 3;
 
 /// The book of one memory directory.
 #[derive(Debug, Clone)]
@@ -60,12 +67,34 @@ pub struct Over {
     pub saved: Vec<String>,
     /// Memories that were removed.
     pub removed: Vec<String>,
+    /// Why, and what took their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removals: Vec<Removal>,
     /// Calls that were refused.
     pub denied: u32,
     /// Requests.
     pub rounds: u32,
     /// What they used.
     pub usage: Usage,
+}
+
+impl Over {
+    /// One that came to its end at once, and did nothing.
+    pub(super) fn of(id: String, at: Timestamp) -> Self {
+        Self {
+            id,
+            at,
+            how: How::Completed,
+            text: String::new(),
+            run: None,
+            saved: Vec::new(),
+            removed: Vec::new(),
+            removals: Vec::new(),
+            denied: 0,
+            rounds: 0,
+            usage: Usage::default(),
+        }
+    }
 }
 
 /// How a dream ended.
@@ -166,6 +195,21 @@ impl Book {
         is_it.then_some(newest.began.before)
     }
 
+    /// Until when no dream comes by itself, after ones that did not come to their end: an hour after one that failed or was
+    /// cut off, a day after [`FAILURES`] in a row.
+    pub fn rests_until(&self) -> Option<Timestamp> {
+        let dreams = self.dreams();
+        let newest = dreams.first()?;
+        let ended = |dream: &Dreamt| dream.over.as_ref().map(|over| over.how);
+        if ended(newest) == Some(How::Completed) {
+            return None;
+        }
+        let in_a_row = dreams.iter().take_while(|dream| ended(dream) != Some(How::Completed));
+        let failures = in_a_row.filter(|dream| ended(dream) == Some(How::Failed)).count();
+        let rest = if failures >= FAILURES { LONG_REST } else { REST };
+        newest.over.as_ref().map_or(newest.began.at, |over| over.at).checked_add(rest).ok()
+    }
+
     fn append(&self, entry: &Entry) -> Result<(), files::Error> {
         let line = serde_json::to_vec(entry).unwrap_or_default();
         Log::open(&self.path, "a dream")?.append(&line)
@@ -222,6 +266,7 @@ mod tests {
             run: Some("r".into()),
             saved: vec!["a.md".into()],
             removed: Vec::new(),
+            removals: Vec::new(),
             denied: 1,
             rounds: 2,
             usage: Usage::default(),

@@ -6,32 +6,40 @@ use std::path::Path;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use memory::store::Store;
+use memory::tombstones::{Tombstone, Tombstones};
 use memory::{Memory, doctor, drift, index, neutral, scan};
 use minijinja::context;
 use minijinja::syntax::SyntaxConfig;
-use session::home::SessionFile;
 use tools::Scope;
+
+use super::room::Room;
+use super::sources::Purpose;
 
 const SYSTEM: &str = include_str!("dream.md");
 const TASK: &str = include_str!("dream_task.md");
 
-/// How many memories are listed, and how many bytes of them are shown whole, and of one.
+/// How many memories are listed; the most that is shown whole of one, in bytes.
 const LISTED: usize = 400;
-const SHOWN: usize = 48_000;
 const LARGEST: u64 = 4_096;
 /// How many findings of each kind are told.
 const FINDINGS: usize = 40;
-/// How much is told of daily logs, and how much of one.
-const LOGS: usize = 24_000;
+/// How much is told of one daily log, in bytes.
 const LOG: u64 = 12_000;
+/// What each part may have of what is told, in percent; sessions have their own.
+const MANIFEST_SHARE: usize = 20;
+const TEXTS_SHARE: usize = 27;
+const LOGS_SHARE: usize = 14;
+const FINDINGS_SHARE: usize = 6;
+pub(super) const SESSIONS_SHARE: usize = 27;
 /// The largest index that is looked at.
 const INDEX: u64 = 10_000_000;
 
 /// The system prompt.
-pub(super) fn system() -> String {
+pub(super) fn system(purpose: Purpose) -> String {
     render(
         SYSTEM,
         context! {
+            learns => purpose == Purpose::Learn,
             line_length => index::LINE_LENGTH, index_lines => index::LINE_LIMIT, index_bytes => index::BYTE_LIMIT,
         },
     )
@@ -43,19 +51,27 @@ pub(super) fn task(
     scope: &Scope,
     last: Option<Timestamp>,
     now: Timestamp,
-    sessions: &[SessionFile],
+    (sessions, tombstones): (&str, &Tombstones),
+    room: &Room,
 ) -> Result<String, memory::Error> {
     let root = store.root();
     let headers = scan::headers(root)?;
-    let listed: Vec<scan::Header> = headers.iter().take(LISTED).cloned().collect();
-    let mut manifest = scan::manifest(&listed);
-    if headers.len() > LISTED {
-        let _ = write!(manifest, "\n- and {} older ones; Glob lists them", headers.len() - LISTED);
+    let (mut listed, mut length) = (Vec::new(), 0);
+    for header in headers.iter().take(LISTED) {
+        length += header.path.len() + header.description.as_ref().map_or(0, String::len) + 40;
+        if length > room.part(MANIFEST_SHARE) && !listed.is_empty() {
+            break;
+        }
+        listed.push(header.clone());
+    }
+    let zone = TimeZone::system();
+    let mut manifest = listed.iter().map(|header| line(header, &zone)).collect::<Vec<_>>().join("\n");
+    if headers.len() > listed.len() {
+        let _ = write!(manifest, "\n- and {} older ones; Glob lists them", headers.len() - listed.len());
     }
     let index = root.read(index::FILE, INDEX).map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
     let index = index.unwrap_or_default();
     let limits: Vec<String> = index::warnings(&index).iter().map(ToString::to_string).collect();
-    let zone = TimeZone::system();
     let date = |at: Timestamp| at.to_zoned(zone.clone()).strftime("%A, %Y-%m-%d").to_string();
     let findings = doctor::examine(store)?;
     Ok(render(
@@ -71,22 +87,31 @@ pub(super) fn task(
             limits => limits.join("\n"),
             manifest => neutral::quoted(&manifest),
             team => headers.iter().any(|header| header.path.starts_with("team/")),
-            texts => texts(store, scope, &listed),
-            findings => list(findings.iter().map(ToString::to_string)),
-            drift => list(drifted(store, scope.project())),
-            logs => logs(store, last, now),
-            sessions => super::sessions::told(sessions),
+            texts => texts(store, scope, &listed, room.part(TEXTS_SHARE)),
+            findings => list(findings.iter().map(ToString::to_string), room),
+            drift => list(drifted(store, scope.project()), room),
+            logs => logs(store, last, now, room.part(LOGS_SHARE)),
+            sessions,
+            forgotten => list(forgotten(tombstones, &zone), room),
         },
     ))
 }
 
+/// A memory in the list, with the local day of its last change.
+fn line(header: &scan::Header, zone: &TimeZone) -> String {
+    let kind = header.kind.map(|kind| format!("[{kind}] ")).unwrap_or_default();
+    let day = header.modified.map(|at| format!(" ({})", at.to_zoned(zone.clone()).date())).unwrap_or_default();
+    let about = header.description.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
+    format!("- {kind}{}{day}{about}", header.path)
+}
+
 /// The small memories, whole, the newest first, as far as they fit.
-fn texts(store: &Store, scope: &Scope, headers: &[scan::Header]) -> String {
+fn texts(store: &Store, scope: &Scope, headers: &[scan::Header], most: usize) -> String {
     let mut text = String::new();
     for header in headers {
         let Ok(file) = store.root().read(&header.path, LARGEST) else { continue };
         let Ok(content) = std::str::from_utf8(&file.bytes) else { continue };
-        if text.len() + content.len() > SHOWN {
+        if text.len() + content.len() > most {
             break;
         }
         let path = store.root().path().join(&header.path);
@@ -100,6 +125,16 @@ fn texts(store: &Store, scope: &Scope, headers: &[scan::Header]) -> String {
     text
 }
 
+/// What the user removed or took back, the newest first.
+fn forgotten(tombstones: &Tombstones, zone: &TimeZone) -> Vec<String> {
+    let told = |stone: &Tombstone| {
+        let at = stone.at.as_ref().and_then(|at| at.parse::<Timestamp>().ok());
+        let day = at.map(|at| format!(", on {}", at.to_zoned(zone.clone()).date()));
+        format!("{} ({}{})", stone.name, stone.path, day.unwrap_or_default())
+    };
+    tombstones.all().iter().rev().map(told).collect()
+}
+
 /// What memories name that is gone.
 fn drifted(store: &Store, tree: &Path) -> Vec<String> {
     let paths = scan::paths(store.root()).unwrap_or_default();
@@ -111,13 +146,18 @@ fn drifted(store: &Store, tree: &Path) -> Vec<String> {
     gone.take(FINDINGS).collect()
 }
 
-fn list(lines: impl IntoIterator<Item = String>) -> String {
-    let lines = lines.into_iter().take(FINDINGS);
-    lines.map(|line| format!("- {}", neutral::quoted(&line))).collect::<Vec<_>>().join("\n")
+fn list(lines: impl IntoIterator<Item = String>, room: &Room) -> String {
+    let mut left = room.part(FINDINGS_SHARE);
+    let lines = lines.into_iter().take(FINDINGS).map(|line| format!("- {}", neutral::quoted(&line)));
+    let fits = |line: &String| {
+        left = left.saturating_sub(line.len());
+        left > 0
+    };
+    lines.take_while(fits).collect::<Vec<_>>().join("\n")
 }
 
 /// The daily logs of the days since the last dream, that day included.
-fn logs(store: &Store, last: Option<Timestamp>, now: Timestamp) -> String {
+fn logs(store: &Store, last: Option<Timestamp>, now: Timestamp, most: usize) -> String {
     let zone = TimeZone::system();
     let day = |at: Timestamp| at.to_zoned(zone.clone()).date().to_string();
     let since = last.map(day);
@@ -137,11 +177,11 @@ fn logs(store: &Store, last: Option<Timestamp>, now: Timestamp) -> String {
     // The newest are the ones to have; they are shown in the order they were written.
     let mut shown: Vec<String> = Vec::new();
     for (_, path) in logs.iter().rev() {
-        let Ok(head) = store.root().head(path, LOG) else { continue };
+        let Ok(head) = store.root().head(path, LOG.min(most as u64 / 2)) else { continue };
         let content = String::from_utf8_lossy(&head.bytes).into_owned();
-        let more = if head.len > LOG { "\n[… read the rest]" } else { "" };
+        let more = if head.len > head.bytes.len() as u64 { "\n[… read the rest]" } else { "" };
         let one = format!("<log path=\"{path}\">\n{}{more}\n</log>\n", neutral::quoted(content.trim_end()));
-        if text.len() + one.len() > LOGS {
+        if text.len() + one.len() > most {
             shown.push(format!("- {path} is there as well\n"));
             continue;
         }

@@ -1,5 +1,5 @@
-//! Whether a dream is due, the cheapest questions first: the switches, the time since the last one, the time since it was
-//! last looked, how many sessions were touched since. The lock comes last, and is asked by whoever dreams.
+//! Whether a dream is due, the cheapest questions first: the switches, the time since the last one and since one that
+//! failed, the time since it was last looked, how many sessions were touched since. The lock comes last, and is asked by whoever dreams.
 
 use jiff::{SignedDuration, Timestamp};
 use settings::Rhythm;
@@ -8,6 +8,9 @@ use super::lock::Mark;
 
 /// The sessions are not looked at again within this time.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_mins(10);
+
+/// Nobody rests for longer after a dream that failed.
+const LONGEST_REST: SignedDuration = SignedDuration::from_hours(24);
 
 /// The gate of one process. It remembers when it last looked at the sessions.
 #[derive(Debug, Default)]
@@ -24,6 +27,8 @@ pub enum Said {
     Off,
     /// The last one is not long enough ago; it will be then.
     TooSoon(Timestamp),
+    /// The last one failed or was cut off; it is tried again then.
+    Rests(Timestamp),
     /// It was looked a moment ago.
     JustLooked,
     /// So many sessions were touched since, which are too few.
@@ -31,11 +36,11 @@ pub enum Said {
 }
 
 impl Gate {
-    /// Asks. `sessions` counts those touched since a time, and is asked only where all that is cheaper says yes.
+    /// Asks, with when the last one was and until when none is tried again. `sessions` counts those touched since a time, and is asked only where all that is cheaper says yes.
     pub fn ask(
         &mut self,
         rhythm: &Rhythm,
-        last: Option<Timestamp>,
+        (last, rests): (Option<Timestamp>, Option<Timestamp>),
         now: Timestamp,
         sessions: impl FnOnce(Option<Timestamp>) -> usize,
     ) -> Said {
@@ -48,6 +53,13 @@ impl Gate {
             && now.duration_since(last).abs() < hours
         {
             return Said::TooSoon(last.checked_add(hours).unwrap_or(now));
+        }
+        // A clock that stepped back must not keep them off for longer than the longest rest.
+        if let Some(until) = rests
+            && now < until
+            && until.duration_since(now) <= LONGEST_REST
+        {
+            return Said::Rests(until);
         }
         if self.looked.is_some_and(|looked| now.duration_since(looked).abs() < LOOK_AGAIN) {
             return Said::JustLooked;
@@ -83,20 +95,22 @@ mod tests {
     fn gates_are_asked_cheapest_first() {
         let (rhythm, mut gate) = (Rhythm::default(), Gate::default());
         let unasked = |_| panic!("this is dearer");
-        assert_eq!(gate.ask(&Rhythm { on: false, ..rhythm }, None, at(0), unasked), Said::Off);
-        let soon = gate.ask(&rhythm, Some(at(0)), at(24 * HOUR - 1), unasked);
+        assert_eq!(gate.ask(&Rhythm { on: false, ..rhythm }, (None, None), at(0), unasked), Said::Off);
+        let soon = gate.ask(&rhythm, (Some(at(0)), None), at(24 * HOUR - 1), unasked);
+        let rests = gate.ask(&rhythm, (Some(at(0)), Some(at(24 * HOUR + 9))), at(24 * HOUR), unasked);
+        assert_eq!(rests, Said::Rests(at(24 * HOUR + 9)));
         assert_eq!(soon, Said::TooSoon(at(24 * HOUR)));
         assert_eq!(
-            gate.ask(&rhythm, Some(at(0)), at(24 * HOUR), |since| {
+            gate.ask(&rhythm, (Some(at(0)), Some(at(3))), at(24 * HOUR), |since| {
                 assert_eq!(since, Some(at(0)));
                 4
             }),
             Said::TooFew(4)
         );
-        assert_eq!(gate.ask(&rhythm, Some(at(0)), at(24 * HOUR + 599), unasked), Said::JustLooked);
-        assert_eq!(gate.ask(&rhythm, Some(at(0)), at(24 * HOUR + 600), |_| 5), Said::Due);
+        assert_eq!(gate.ask(&rhythm, (Some(at(0)), None), at(24 * HOUR + 599), unasked), Said::JustLooked);
+        assert_eq!(gate.ask(&rhythm, (Some(at(0)), None), at(24 * HOUR + 600), |_| 5), Said::Due);
         assert_eq!(
-            Gate::default().ask(&rhythm, None, at(0), |since| {
+            Gate::default().ask(&rhythm, (None, None), at(0), |since| {
                 assert_eq!(since, None);
                 5
             }),
@@ -109,15 +123,19 @@ mod tests {
     #[test]
     fn a_clock_that_steps_does_no_harm() {
         let rhythm = Rhythm { hours: 2, sessions: 1, ..Rhythm::default() };
-        let ask = |last, now| Gate::default().ask(&rhythm, Some(last), now, |_| 1);
+        let ask = |last, now| Gate::default().ask(&rhythm, (Some(last), None), now, |_| 1);
         assert_eq!(ask(at(0), at(2 * HOUR)), Said::Due);
         assert!(matches!(ask(at(600), at(0)), Said::TooSoon(_)), "ten minutes back");
         assert_eq!(ask(at(100_000 * HOUR), at(0)), Said::Due, "it was dated by a clock that was years ahead");
         let mut gate = Gate::default();
-        assert_eq!(gate.ask(&rhythm, None, at(100_000), |_| 0), Said::TooFew(0));
-        assert_eq!(gate.ask(&rhythm, None, at(0), |_| 1), Said::Due, "looked in the future, by a clock that was wrong");
+        assert_eq!(gate.ask(&rhythm, (None, None), at(100_000), |_| 0), Said::TooFew(0));
+        assert_eq!(
+            gate.ask(&rhythm, (None, None), at(0), |_| 1),
+            Said::Due,
+            "looked in the future, by a clock that was wrong"
+        );
         let endless = Rhythm { hours: u64::MAX, ..rhythm };
-        assert!(matches!(Gate::default().ask(&endless, Some(at(0)), at(HOUR), |_| 9), Said::TooSoon(_)));
+        assert!(matches!(Gate::default().ask(&endless, (Some(at(0)), None), at(HOUR), |_| 9), Said::TooSoon(_)));
     }
 
     /// DREAM-2: a dream that was cut off by the end of its process does not count as one.

@@ -10,22 +10,21 @@ use serde_json::Value;
 use tools::{Access, Limit, Output, Scope, Subject, Tool};
 use transcript::{Block, ToolDefinition, tool_names};
 
-/// The most of one result, and of all, in bytes: some 4,000 and some 100,000 tokens.
-const EACH: usize = 12_000;
-const ALL: usize = 300_000;
+use super::room::Room;
 
 /// A tool that shows only so much.
 struct Rationed {
     tool: Arc<dyn Tool>,
+    each: usize,
     left: Arc<AtomicUsize>,
 }
 
 /// The tools, those that look around on one ration.
-pub(super) fn rationed(tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
-    let left = Arc::new(AtomicUsize::new(ALL));
+pub(super) fn rationed(tools: Vec<Arc<dyn Tool>>, room: &Room) -> Vec<Arc<dyn Tool>> {
+    let (left, each) = (Arc::new(AtomicUsize::new(room.read)), room.each);
     let ration = |tool: Arc<dyn Tool>| match tool.name() {
-        tool_names::READ | tool_names::GREP | tool_names::GLOB => {
-            Arc::new(Rationed { tool, left: left.clone() }) as Arc<dyn Tool>
+        tool_names::READ | tool_names::GREP | tool_names::GLOB | super::session_tool::NAME => {
+            Arc::new(Rationed { tool, each, left: left.clone() }) as Arc<dyn Tool>
         }
         _ => tool,
     };
@@ -62,11 +61,11 @@ impl Tool for Rationed {
             let enough = "You have read enough for one run. Write down what you know, and come to an end.";
             return Box::pin(std::future::ready(Output::failed(enough)));
         }
-        let (running, left) = (self.tool.run(input, scope), self.left.clone());
+        let (running, each, left) = (self.tool.run(input, scope), self.each, self.left.clone());
         Box::pin(async move {
             let output = running.await;
             let text = output.text();
-            let most = EACH.min(left.load(Ordering::Relaxed));
+            let most = each.min(left.load(Ordering::Relaxed));
             left.fetch_sub(text.len().min(most), Ordering::Relaxed);
             if text.len() <= most {
                 return output;

@@ -4,18 +4,15 @@
 //! that nobody watches ([`crate::restricted`]), asks the ledger before each round, and stops when the lock is no longer its
 //! own. However it ends, the lock is given back; of a dream that was dropped, too.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use files::Root;
-use futures_util::StreamExt;
-use futures_util::future::BoxFuture;
-use futures_util::stream::BoxStream;
 use jiff::Timestamp;
-use memory::changes::{Change, Changes};
+use memory::changes::Changes;
 use memory::echo::Injected;
 use memory::scan;
+use memory::spoken::Typed;
 use memory::store::{Indexing, Store};
 use parking_lot::Mutex;
 use provider::Model;
@@ -25,26 +22,30 @@ use tokio_util::sync::CancellationToken;
 use tools::permission::Rules;
 use tools::sandbox::Standing;
 use tools::{Scope, Tool};
-use transcript::block::Kind;
 use transcript::mark::{Seams, Ttl, mark};
-use transcript::{Block, Prologue, Reply, Request, Usage, tool_names};
+use transcript::{Block, Prologue, Request, tool_names};
 
 use super::book::{Began, How, Over};
 use super::disk::{Lock, Place};
 use super::lock::{Ended, Taken};
 use super::progress::{DreamFigures, Phase, Progress};
+use super::remove_tool::Remove;
+use super::room::Room;
+use super::session_tool::Sessions;
 use super::site::Site;
-use super::{brief, rations};
-use crate::fork::{Fork, ForkError};
+use super::sources::{Purpose, Sources};
+use super::watch::{Watch, Watched};
+use super::{brief, rations, recent, rehearsal, remove_tool, session_tool};
+use crate::fork::{Fork, ForkError, Judge, ToolPolicy};
 use crate::ledger::{self, Ledger};
-use crate::restricted::{Ground, Limits, Restricted};
+use crate::protection::Protection;
+use crate::restricted::{Ground, Restricted};
+use crate::saver::{Author, Limits, Saver, SavingPlace};
 
 /// The most rounds.
 const ROUNDS: u32 = 40;
 /// The most time a dream takes.
 pub const PATIENCE: Duration = Duration::from_secs(20 * 60);
-/// The most a reply may be, in tokens: several whole memories.
-const MAX_TOKENS: u64 = 32_000;
 /// How much a dream may write, and how many memories it may make or change.
 const BYTES: usize = 512 * 1024;
 const FILES: usize = 100;
@@ -52,11 +53,12 @@ const FILES: usize = 100;
 const REMOVED: usize = 5;
 /// The tools it has.
 const TOOLS: [&str; 5] = [tool_names::READ, tool_names::GREP, tool_names::GLOB, tool_names::WRITE, tool_names::EDIT];
-/// A file larger than this is no memory that a rehearsal needs.
-const COPIED: u64 = 4 * 1024 * 1024;
 
 /// Who hears of progress.
 pub type Listener = Arc<dyn Fn(&Progress) + Send + Sync>;
+
+/// When the last dream was, the sessions since then, and what is said in them.
+pub(super) type Since = (Option<Timestamp>, Vec<SessionFile>, Arc<Sources>);
 
 /// What a dream needs.
 #[derive(Clone)]
@@ -69,12 +71,16 @@ pub struct Dream {
     pub model: Arc<dyn Model>,
     /// Its name, as the provider knows it.
     pub name: String,
+    /// Its window, in tokens.
+    pub window: u64,
     /// Where its tools run: the project.
     pub scope: Scope,
     /// The user's rules.
     pub rules: Rules,
     /// Files and directories that nothing is learnt from: rules for Read that deny.
     pub excluded: Rules,
+    /// Whether it learns from sessions.
+    pub purpose: Purpose,
     /// Where what it spends is written down.
     pub ledger: Arc<Ledger>,
     /// Who hears of progress.
@@ -106,74 +112,66 @@ pub enum NotDreamt {
 impl Dream {
     /// Dreams now. Whether it is time was asked before, or does not matter.
     pub async fn run(self) -> Result<Over, NotDreamt> {
+        rehearsal::tidy(&self.site.home);
         let store = Store::create(&self.site.memory, self.indexing)?;
         let (last, mark) = self.site.last()?;
         let changes = self.site.changes();
         let lock = Held::take(&store, mark.dreamt, self.site.world.now())?;
         changes.settle(&store)?;
         let now = self.site.world.now();
-        let touched = self.something(&store, last)?;
+        let sources = self.sources();
+        let touched = self.something(&store, &sources, last)?;
         let id = format!("{}-{}", now.strftime("%Y%m%d-%H%M%S"), std::process::id());
         let (pid, model) = (std::process::id(), self.name.clone());
         let book = self.site.book();
         book.begin(&Began { id: id.clone(), at: now, pid, model, sessions: touched.len(), before: lock.before() })?;
-        let over = self.work(id, store, changes, last, touched, Some(lock.clone())).await;
+        let (over, told) = self.work(id, store, changes, (last, touched, sources), Some(lock.clone())).await;
         lock.give(if over.how == How::Completed { Ended::Dreamt } else { Ended::Failed });
         book.end(&over)?;
+        // Only now: whoever hears of its end may ask for the next.
+        (self.listener)(&told);
         Ok(over)
     }
 
-    /// Dreams over a copy, and says what it would have changed.
-    pub async fn rehearse(self) -> Result<(Over, Vec<Change>), NotDreamt> {
-        let folder = self.site.home.path().join("cairn/rehearsals").join(self.site.world.fresh_id().to_string());
-        let removed = Removed(folder.clone());
-        let (last, _) = self.site.last()?;
-        copy(&self.site.memory, &folder.join("memory"))?;
-        let store = Store::create(folder.join("memory"), self.indexing)?;
-        let touched = self.something(&store, last)?;
-        let changes = Changes::at(folder.join("changes"));
-        let over = self.work("rehearsal".to_owned(), store, changes.clone(), last, touched, None).await;
-        let net = over.run.as_ref().and_then(|run| changes.run(run).ok()).map(|run| run.net()).unwrap_or_default();
-        drop(removed);
-        Ok((over, net))
+    fn room(&self) -> Room {
+        Room::in_window(self.window)
+    }
+
+    pub(super) fn sources(&self) -> Arc<Sources> {
+        Arc::new(Sources::new(&self.site, self.purpose, self.excluded.clone(), &self.scope))
     }
 
     /// The sessions since the last dream; an error where there is nothing at all a model could be paid for.
-    fn something(&self, store: &Store, last: Option<Timestamp>) -> Result<Vec<SessionFile>, NotDreamt> {
-        let touched = self.site.sessions(last);
+    pub(super) fn something(
+        &self,
+        store: &Store,
+        sources: &Sources,
+        last: Option<Timestamp>,
+    ) -> Result<Vec<SessionFile>, NotDreamt> {
+        let touched = sources.touched(last);
         let is_text = |path: &std::path::Path| path.extension().is_some_and(|extension| extension == "md");
-        let any = !touched.is_empty() || store.root().walk(|_| true)?.iter().any(|found| is_text(&found.path));
+        let any = store.root().walk(|_| true)?.iter().any(|found| is_text(&found.path))
+            || touched.iter().any(|session| sources.said_in(session).is_some());
         any.then_some(touched).ok_or(NotDreamt::Nothing)
     }
 
-    async fn work(
+    /// The dream itself: how it ended, and what is to be told of that.
+    pub(super) async fn work(
         &self,
         id: String,
         store: Store,
         changes: Changes,
-        last: Option<Timestamp>,
-        touched: Vec<SessionFile>,
+        since: Since,
         lock: Option<Held>,
-    ) -> Over {
-        let mut over = Over {
-            id,
-            at: self.site.world.now(),
-            how: How::Completed,
-            text: String::new(),
-            run: None,
-            saved: Vec::new(),
-            removed: Vec::new(),
-            denied: 0,
-            rounds: 0,
-            usage: Usage::default(),
-        };
-        let (restricted, scope, task) = match self.told(store, changes, last, touched).await {
+    ) -> (Over, Progress) {
+        let mut over = Over::of(id, self.site.world.now());
+        let sources = since.2.clone();
+        let (restricted, scope, task) = match self.told(store, changes, since).await {
             Ok(told) => told,
             Err(error) => {
                 (over.how, over.text) = (How::Failed, error.to_string());
                 let (phase, said) = (Phase::Failed, [over.text.clone()].into());
-                (self.listener)(&Progress { phase, said, ..Progress::default() });
-                return over;
+                return (over, Progress { phase, said, ..Progress::default() });
             }
         };
         let watch = Arc::new(Watch {
@@ -184,10 +182,10 @@ impl Dream {
             cancel: self.cancel.clone(),
         });
         watch.tell(|_| {});
-        let tools = rations::rationed(offered());
+        let tools = rations::rationed(offered(&sources, restricted.saver()), &self.room());
         let model: Arc<dyn Model> = Arc::new(Watched { model: self.model.clone(), watch: watch.clone() });
         let fork = Fork {
-            tools: restricted.policy(&tools, &scope),
+            tools: judged(&restricted, &tools, &scope),
             rounds: ROUNDS,
             patience: PATIENCE,
             cancel: self.cancel.clone(),
@@ -202,7 +200,7 @@ impl Dream {
                 (over.text, over.rounds) = (error.to_string(), watch.rounds());
             }
         }
-        let tally = restricted.tally();
+        let tally = restricted.saver().tally();
         let began = std::mem::replace(&mut over.at, self.site.world.now());
         let (saved, saved_team) = tally.counted();
         let figures = DreamFigures {
@@ -214,9 +212,10 @@ impl Dream {
             denied_writes: tally.denied_writes,
             took: Duration::try_from(over.at.duration_since(began)).unwrap_or_default(),
         };
-        (over.saved, over.removed, over.denied) = (tally.saved, tally.removed, tally.denied);
-        over.run = restricted.end();
-        watch.tell(|progress| {
+        (over.saved, over.removed, over.removals) = (tally.saved, tally.removed, tally.removals);
+        over.denied = tally.denied;
+        over.run = restricted.saver().end();
+        let told = watch.now(|progress| {
             progress.figures = Some(figures);
             if over.how != How::Killed {
                 progress.said.push_back(over.text.clone());
@@ -227,7 +226,7 @@ impl Dream {
                 How::Killed => Phase::Killed,
             }
         });
-        over
+        (over, told)
     }
 
     /// The policy, the scope, and what is said first. Reading it all may take a moment.
@@ -235,35 +234,36 @@ impl Dream {
         &self,
         store: Store,
         changes: Changes,
-        last: Option<Timestamp>,
-        touched: Vec<SessionFile>,
+        (last, touched, sources): Since,
     ) -> Result<(Arc<Restricted>, Scope, String), memory::Error> {
         let memory = store.root().path().to_owned();
         let scope = self.scope.fork().with_cancel(self.cancel.clone()).with_readable(readable(&self.rules));
         let memories = scan::paths(store.root())?.len();
         let ground = Ground {
-            agent: ledger::DREAM,
-            memory,
-            indexing: self.indexing,
-            sessions: self.site.folders(),
+            place: SavingPlace { directory: memory, indexing: self.indexing, changes },
+            user: None,
+            author: Author {
+                agent: ledger::DREAM,
+                session: self.site.session.clone(),
+                message: None,
+                model: self.name.clone(),
+                injected: Injected::default(),
+                typed: Typed::default(),
+                world: self.site.world.clone(),
+            },
+            limits: Limits { bytes: BYTES, files: FILES, removed: REMOVED.max(memories / 3) },
             excluded: self.excluded.clone(),
             config: self.site.home.path().to_owned(),
-            changes,
             rules: self.rules.clone(),
             standing: Standing::No { why: "a dream runs no commands".to_owned() },
-            limits: Limits { bytes: BYTES, files: FILES, removed: REMOVED.max(memories / 3) },
-            injected: Injected::default(),
-            session: self.site.session.clone(),
-            message: None,
-            model: self.name.clone(),
-            world: self.site.world.clone(),
         };
         let restricted = Restricted::new(ground, &scope)?;
-        let (now, reading) = (self.site.world.now(), scope.clone());
-        let judge = restricted.clone();
+        restricted.saver().protect(Protection::of(&self.site.changes()));
+        let (now, reading, room) = (self.site.world.now(), scope.clone(), self.room());
+        let (judge, tombstones) = (restricted.clone(), self.site.changes().tombstones());
         let task = tokio::task::spawn_blocking(move || {
-            let told: Vec<SessionFile> = touched.into_iter().filter(|one| !judge.is_apart(&one.path)).collect();
-            brief::task(&store, &reading, last, now, &told)
+            let sessions = recent::told(&sources, &touched, judge.saver(), room.part(brief::SESSIONS_SHARE));
+            brief::task(&store, &reading, last, now, (&sessions, &tombstones), &room)
         });
         let task = task.await.unwrap_or_else(|_| Ok(String::new()))?;
         Ok((restricted, scope, task))
@@ -273,8 +273,8 @@ impl Dream {
     fn request(&self, tools: &[Arc<dyn Tool>]) -> Request {
         let prologue = Prologue {
             model: self.name.clone(),
-            max_tokens: MAX_TOKENS,
-            system: vec![Block::text(brief::system())],
+            max_tokens: self.room().output,
+            system: vec![Block::text(brief::system(self.purpose))],
             static_blocks: 1,
             tools: tools.iter().map(|tool| tool.definition()).collect(),
             ..Prologue::default()
@@ -285,16 +285,35 @@ impl Dream {
 }
 
 /// The tools a dream has.
-fn offered() -> Vec<Arc<dyn Tool>> {
-    tools::standard().into_iter().filter(|tool| TOOLS.contains(&tool.name())).collect()
+fn offered(sources: &Arc<Sources>, saver: &Arc<Saver>) -> Vec<Arc<dyn Tool>> {
+    let mut tools: Vec<Arc<dyn Tool>> =
+        tools::standard().into_iter().filter(|tool| TOOLS.contains(&tool.name())).collect();
+    if sources.purpose() == Purpose::Learn {
+        tools.push(Arc::new(Sessions { sources: sources.clone(), saver: saver.clone() }));
+    }
+    tools.push(Arc::new(Remove(saver.clone())));
+    tools
+}
+
+/// The policy of restricted agents, with the tools that only dreams have.
+fn judged(restricted: &Arc<Restricted>, tools: &[Arc<dyn Tool>], scope: &Scope) -> ToolPolicy {
+    let judge = restricted.clone();
+    let own = move |tool: &dyn Tool, input: &serde_json::Value, scope: &Scope| match tool.name() {
+        session_tool::NAME | remove_tool::NAME => Ok(()), // they judge for themselves
+        _ => judge.judge(tool, input, scope),
+    };
+    match restricted.policy(tools, scope) {
+        ToolPolicy::Tools { tools, scope, .. } => ToolPolicy::Tools { tools, scope, judge: Arc::new(own) },
+        other => other,
+    }
 }
 
 /// The lock, for as long as the dream lasts. Whoever drops the last of it without giving it back has failed.
 #[derive(Clone)]
-struct Held(Arc<Mutex<Option<(Place, Lock)>>>);
+pub(super) struct Held(Arc<Mutex<Option<(Place, Lock)>>>);
 
 impl Held {
-    fn take(store: &Store, seen: Option<Timestamp>, now: Timestamp) -> Result<Self, NotDreamt> {
+    pub(super) fn take(store: &Store, seen: Option<Timestamp>, now: Timestamp) -> Result<Self, NotDreamt> {
         let mut place = Place::new(Root::open(store.root().path())?, now);
         match place.take(seen)? {
             Taken::Ours(lock) => Ok(Self(Arc::new(Mutex::new(Some((place, lock)))))),
@@ -303,16 +322,16 @@ impl Held {
         }
     }
 
-    fn before(&self) -> Option<Timestamp> {
+    pub(super) fn before(&self) -> Option<Timestamp> {
         self.0.lock().as_ref().and_then(|(_, lock)| lock.before)
     }
 
-    fn is_ours(&self) -> bool {
+    pub(super) fn is_ours(&self) -> bool {
         let mut held = self.0.lock();
         held.as_mut().is_some_and(|(place, lock)| place.is_ours(lock))
     }
 
-    fn give(&self, ended: Ended) {
+    pub(super) fn give(&self, ended: Ended) {
         if let Some((mut place, lock)) = self.0.lock().take() {
             let _ = place.give(lock, ended); // the next finds a lock whose holder is gone
         }
@@ -325,106 +344,4 @@ impl Drop for Held {
             self.give(Ended::Failed);
         }
     }
-}
-
-/// Looks on while a dream runs: tells of it, and stops it when the lock is another's.
-struct Watch {
-    restricted: Arc<Restricted>,
-    lock: Option<Held>,
-    progress: Mutex<Progress>,
-    listener: Listener,
-    cancel: CancellationToken,
-}
-
-impl Watch {
-    fn tell(&self, change: impl FnOnce(&mut Progress)) {
-        let mut progress = self.progress.lock();
-        let tally = self.restricted.tally();
-        progress.touches(tally.saved.into_iter().chain(tally.removed).collect());
-        change(&mut progress);
-        (self.listener)(&progress);
-    }
-
-    fn round_begins(&self) {
-        if self.lock.as_ref().is_some_and(|lock| !lock.is_ours()) {
-            self.cancel.cancel();
-        }
-        self.tell(|_| {});
-    }
-
-    fn replied(&self, reply: &Reply) {
-        let texts: Vec<String> = reply.blocks.iter().filter_map(Block::as_text).collect();
-        let call = |block: &Block| match block.kind() {
-            Kind::ToolUse { name, .. } => Some((name.to_string(), about(&block.input().unwrap_or_default()))),
-            _ => None,
-        };
-        let calls = reply.blocks.iter().filter_map(call).collect();
-        self.tell(|progress| progress.replied(texts.join("\n"), calls));
-    }
-
-    fn rounds(&self) -> u32 {
-        self.progress.lock().rounds
-    }
-}
-
-/// What a call is about.
-fn about(input: &serde_json::Value) -> String {
-    let keys = ["file_path", "pattern", "path"];
-    keys.iter().find_map(|key| input[*key].as_str()).unwrap_or_default().to_owned()
-}
-
-/// A model that is looked at while it works.
-struct Watched {
-    model: Arc<dyn Model>,
-    watch: Arc<Watch>,
-}
-
-impl Model for Watched {
-    fn stream(&self, request: Request) -> BoxStream<'static, provider::Event> {
-        self.watch.round_begins();
-        let watch = self.watch.clone();
-        let seen = move |event: &provider::Event| match event {
-            provider::Event::Done(reply) => watch.replied(reply),
-            provider::Event::Retrying { after, why, .. } => {
-                let waits = format!("{why}, again in {} s", after.as_secs_f64().ceil());
-                watch.tell(|progress| progress.waits = Some(waits));
-            }
-            _ => {}
-        };
-        self.model.stream(request).inspect(seen).boxed()
-    }
-
-    fn count_tokens(&self, request: Request) -> BoxFuture<'static, Result<u64, provider::Error>> {
-        self.model.count_tokens(request)
-    }
-}
-
-/// A folder that goes when this does.
-struct Removed(PathBuf);
-
-impl Drop for Removed {
-    fn drop(&mut self) {
-        let _ = files::remove_tree(&self.0); // nobody is left to tell
-    }
-}
-
-/// Copies a memory directory, with the dates of its files.
-fn copy(from: &std::path::Path, to: &std::path::Path) -> Result<(), NotDreamt> {
-    let to = Root::create(to)?;
-    let from = match Root::open(from) {
-        Ok(from) => from,
-        Err(files::Error::NotFound { .. }) => return Ok(()),
-        Err(error) => return Err(error.into()),
-    };
-    for found in from.walk(|_| true)? {
-        let is_text = found.path.extension().is_some_and(|extension| extension == "md");
-        let Ok(file) = from.read(&found.path, COPIED) else { continue };
-        if is_text {
-            to.create_new(&found.path, &file.bytes, 0o600)?;
-            if let Some(modified) = file.stamp.modified {
-                to.date(&found.path, modified)?;
-            }
-        }
-    }
-    Ok(())
 }

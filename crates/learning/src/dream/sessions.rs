@@ -1,34 +1,17 @@
-//! The sessions that share a memory, ours and Claude Code's: which were touched since, and what was said in them.
+//! The sessions that share a memory, ours and Claude Code's: where they lie, and which were touched since.
 //!
 //! Sessions lie by the directory they worked in, memory by the repository. So every folder of sessions is looked at whose
-//! sessions worked in this repository. What people said is taken from the newest, bounded; the rest is searched by whoever
-//! wants to know more. All of it is data: it is quoted, and gives no orders.
+//! sessions worked in this repository.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use memory::neutral;
 use memory::place::{canonical_root, slug};
+use session::Home;
 use session::home::SessionFile;
-use session::{Home, record};
-use transcript::line::Line;
 
 /// How much of a session file is read to find where it worked.
 const HEAD: u64 = 64 * 1024;
-/// A larger session is not read for what was said; it can still be searched.
-const LARGEST: u64 = 64 * 1024 * 1024;
-/// Of how many sessions is shown what was said.
-const SHOWN: usize = 20;
-/// How many of them are named.
-const NAMED: usize = 60;
-/// How many words of the user are shown of one: those at its beginning and those at its end.
-const FIRST: usize = 3;
-const LAST: usize = 9;
-/// How long each is, in characters, and all of them together, in bytes.
-const EACH: usize = 400;
-const ALL: usize = 48_000;
-
 /// The folders that hold sessions of a project, in the order of their names.
 pub fn folders(home: &Home, directory: &Path) -> Vec<PathBuf> {
     let root = canonical_root(directory);
@@ -102,48 +85,6 @@ pub fn touched(folders: &[PathBuf], since: Option<Timestamp>, except: Option<&st
     sessions
 }
 
-/// What a dream is told of sessions: where they lie, and what the user said in the newest of them.
-pub fn told(sessions: &[SessionFile]) -> String {
-    let mut text = String::new();
-    for (at, session) in sessions.iter().take(NAMED).enumerate() {
-        let modified = session.modified.and_then(|at| Timestamp::try_from(at).ok());
-        let modified = modified.map(|at| at.strftime("%Y-%m-%d").to_string()).unwrap_or_default();
-        let _ =
-            writeln!(text, "- {} (last touched {modified}, {} KB)", session.path.display(), session.len.div_ceil(1024));
-        if at < SHOWN && session.len <= LARGEST && text.len() < ALL {
-            for said in said(&session.path) {
-                let _ = writeln!(text, "  > {said}");
-            }
-        }
-    }
-    if sessions.len() > NAMED {
-        let _ = writeln!(text, "- and {} older ones beside them", sessions.len() - NAMED);
-    }
-    text
-}
-
-/// What the user said in a session, with its date, each on a line.
-fn said(path: &Path) -> Vec<String> {
-    let Ok((lines, _)) = record::lines(path) else { return Vec::new() };
-    let all: Vec<String> = lines.iter().filter_map(words).collect();
-    let cut = all.len().saturating_sub(LAST).max(FIRST.min(all.len()));
-    let gap = (cut > FIRST).then(|| "[…]".to_owned());
-    all[..FIRST.min(all.len())].iter().cloned().chain(gap).chain(all[cut..].iter().cloned()).collect()
-}
-
-/// What the user said on a line.
-fn words(line: &Line) -> Option<String> {
-    let typed = line.typed().join(" ");
-    let text = typed.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.sidechain || text.is_empty() {
-        return None;
-    }
-    let cut: String = text.chars().take(EACH).collect();
-    let more = if cut.len() < text.len() { "…" } else { "" };
-    let date = line.time.map(|at| at.strftime("%Y-%m-%d: ").to_string()).unwrap_or_default();
-    Some(format!("{date}{}{more}", neutral::quoted(&cut)))
-}
-
 #[cfg(test)]
 #[allow(clippy::disallowed_methods, reason = "a test looks at the disk with its own eyes")]
 mod tests {
@@ -193,19 +134,5 @@ mod tests {
         }
         let future = Timestamp::from_second(4_000_000_000).unwrap();
         assert!(touched(&folders(&home, &root), Some(future), None).is_empty());
-    }
-
-    /// DREAM-3: a dream is told what the user said, in few words, quoted.
-    #[test]
-    fn what_was_said_is_quoted_and_bounded() {
-        let place = tempfile::tempdir().unwrap();
-        let many: Vec<String> = (0..30).map(|n| format!("word number {n} </session> {}", "x".repeat(1_000))).collect();
-        let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        session(place.path(), "s1", place.path(), &many);
-        session(place.path(), "s2", place.path(), &["<command-name>/clear</command-name>", "Use tabs.\nAlways."]);
-        let text = told(&touched(&[place.path().to_owned()], None, None));
-        assert!(text.contains("> 2026-03-01: Use tabs. Always.") && !text.contains("clear"), "{text}");
-        assert!(text.contains("number 0 ") && text.contains("number 29 ") && !text.contains("number 15 "), "{text}");
-        assert!(text.contains("[…]") && text.len() < 8_000, "{}", text.len());
     }
 }

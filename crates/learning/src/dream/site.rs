@@ -1,6 +1,6 @@
 //! Where dreams are dreamt: a memory directory, the project it belongs to, and what is known of dreams there.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use memory::changes::Changes;
@@ -13,6 +13,9 @@ use super::disk::Place;
 use super::gate::{self, Gate, Said};
 use super::lock::Mark;
 use super::sessions;
+
+/// Where daily logs lie, below the memory directory.
+const LOGS: &str = "logs";
 
 /// A memory directory, and the project it belongs to.
 #[derive(Debug, Clone)]
@@ -39,7 +42,28 @@ impl Site {
     /// Whether it is time.
     pub fn due(&self, gate: &mut Gate, rhythm: &Rhythm) -> Result<Said, files::Error> {
         let (last, _) = self.last()?;
-        Ok(gate.ask(rhythm, last, self.world.now(), |since| self.sessions(since).len()))
+        let rests = self.book().rests_until();
+        Ok(gate.ask(rhythm, (last, rests), self.world.now(), |since| self.sessions(since).len()))
+    }
+
+    /// Whether it is time to distil daily logs: the same, counting logs that were written to in the place of sessions.
+    pub fn due_to_distil(&self, gate: &mut Gate, rhythm: &Rhythm) -> Result<Said, files::Error> {
+        let (last, _) = self.last()?;
+        let rests = self.book().rests_until();
+        Ok(gate.ask(rhythm, (last, rests), self.world.now(), |since| self.logs(since)))
+    }
+
+    /// How many daily logs were written to since a time.
+    fn logs(&self, since: Option<Timestamp>) -> usize {
+        let Ok(root) = files::Root::open(&self.memory) else { return 0 };
+        let is_log =
+            |path: &Path| path.starts_with(LOGS) && path.extension().is_some_and(|extension| extension == "md");
+        let is_new = |path: &Path| {
+            let modified = root.head(path, 0).ok().and_then(|head| Timestamp::try_from(head.modified?).ok());
+            since.is_none() || modified > since
+        };
+        let found = root.walk(|_| true).unwrap_or_default();
+        found.iter().filter(|found| is_log(&found.path) && is_new(&found.path)).count()
     }
 
     /// The process that dreams, if one does.

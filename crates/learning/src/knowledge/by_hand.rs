@@ -13,8 +13,7 @@ impl Knowledge {
     /// The user has changed a file, or has made it.
     pub fn edited_by_hand(&mut self, path: &Path) {
         if self.is_memory(path) {
-            self.recall.wrote(path);
-            self.recall.warm();
+            self.recall.edited(path, self.instructions.working_directory(), self.world.now());
         }
         self.by_hand.push(path.to_owned());
     }

@@ -1,19 +1,21 @@
 //! Memories that come by themselves.
 //!
-//! The local ranker answers at once, from what it holds, if it is sure; a small model is asked beside the main request, and
-//! what it chooses joins the next one. What the turn does brings up instructions, once for each thing done. All of them
-//! together are at most five a turn.
+//! The local ranker answers at once, from what it holds: where it is sure, memories join the first request, and where
+//! nothing speaks for any, nothing is asked. Between the two a small model reads the likeliest beside the main request, and
+//! what it chooses joins the next one; if the turn is over by then, the first of the next turn, if that is about the same.
+//! What the turn does brings up instructions, once for each thing done. All of them together are at most five a turn.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use files::Root;
 use jiff::Timestamp;
-use memory::rank::{Doing, Question};
+use memory::rank::{Doing, Older, Question};
 use memory::recall::{self, Attachment, MOST, State};
 use memory::remember::Origin;
-use memory::shelf::{self, Found, Scope as Whose, Shelf};
+use memory::shelf::{Found, Scope as Whose, Shelf};
 use memory::store::{Indexing, Store};
+use memory::verdict::{Candidate, Verdict, verdict};
 use session::{Beside, SurfacedMemory};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
@@ -21,7 +23,7 @@ use tools::Scope;
 use transcript::{Injected, Purpose};
 
 use super::Attached;
-use super::selector::{Asking, Selector};
+use super::selector::{Asking, Choices, Selector};
 
 /// Whether memories are brought up by themselves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,6 +33,17 @@ pub enum Recalling {
     On,
     /// Only the index is shown, and what the model reads by itself.
     Off,
+}
+
+/// Something the user said, and what goes on around it.
+#[derive(Clone, Copy)]
+pub struct Spoken<'a> {
+    /// The words.
+    pub message: &'a str,
+    /// What the turn is doing.
+    pub doing: &'a Doing,
+    /// The tools that the turn before used.
+    pub recent_tools: &'a [String],
 }
 
 /// Who wrote a memory that is shared, by its path below the memory directory.
@@ -44,16 +57,19 @@ pub(super) struct Recall {
     pub(super) authors: Option<Authors>,
     /// Where agents keep memories of their own, one folder an agent: a directory that is not left, and the way inside it.
     pub(super) agents: Vec<(PathBuf, PathBuf)>,
+    /// The project's memories; none if memory is off.
     shelf: Option<Arc<Shelf>>,
+    /// The user's, across projects.
+    user: Option<Arc<Shelf>>,
     pub(super) selector: Option<Selector>,
+    choices: Choices,
     state: State,
     /// How many memories this turn has seen.
     this_turn: usize,
-    asked: Option<AbortOnDropHandle<Vec<String>>>,
+    /// What the selector was asked.
+    asked: Option<AbortOnDropHandle<Vec<Candidate>>>,
     /// What the turn did when instructions were last looked for.
     done: Doing,
-    /// Memories the model wrote in this turn.
-    written: Vec<PathBuf>,
     /// Whether the memories have been read, or could not be.
     settled: watch::Sender<bool>,
 }
@@ -66,12 +82,13 @@ impl Recall {
             authors: None,
             agents: Vec::new(),
             shelf: shelf.map(Arc::new),
+            user: None,
             selector,
+            choices: Choices::default(),
             state: State::default(),
             this_turn: 0,
             asked: None,
             done: Doing::default(),
-            written: Vec::new(),
             settled: watch::Sender::new(false),
         }
     }
@@ -98,47 +115,108 @@ impl Recall {
         self.state.count(&[Attachment { path, text: String::new(), bytes }]);
     }
 
+    /// Recalls the user's memories across projects as well.
+    pub(super) fn with_user(&mut self, shelf: Shelf) {
+        self.user = Some(Arc::new(shelf));
+        self.settled = watch::Sender::new(false);
+        self.warm();
+    }
+
+    /// The user's memories across projects.
+    pub(super) fn user_directory(&self) -> Option<&Path> {
+        self.user.as_ref().map(|shelf| shelf.root().path())
+    }
+
+    fn shelves(&self) -> Vec<Arc<Shelf>> {
+        let own = self.shelf.iter();
+        own.chain(self.user.as_ref().filter(|_| self.shelf.is_some())).cloned().collect()
+    }
+
     /// The user said something.
-    pub(super) fn said(&mut self, message: &str, doing: &Doing, scope: &Scope, now: Timestamp) -> Vec<Attached> {
-        self.asked = None;
+    pub(super) fn said(&mut self, said: &Spoken<'_>, scope: &Scope, now: Timestamp) -> Vec<Attached> {
+        let late = self.asked.take();
         self.this_turn = 0;
         self.done = Doing::default();
-        if self.state.gate(message, self.recalling == Recalling::On).is_err() {
+        if self.state.gate(said.message, self.recalling == Recalling::On).is_err() {
             return Vec::new();
         }
-        let named = recall::agents(message);
+        let named = recall::agents(said.message);
         if !named.is_empty() {
-            return self.of_agents(&named, message, doing, now);
+            // The name says where to look, not what for.
+            let words: Vec<&str> =
+                said.message.split_whitespace().filter(|word| !word.starts_with("@agent-")).collect();
+            let message = words.join(" ");
+            let shelves = self.of_agents(&named);
+            return self.bring_up(&shelves, &Spoken { message: &message, ..*said }, scope, now);
         }
-        let Some(shelf) = self.shelf.clone() else { return Vec::new() };
-        if let Some(selector) = self.selector.clone() {
-            let (shelf, scope, state) = (shelf.clone(), scope.clone(), self.state.clone());
-            let (message, doing) = (message.to_owned(), doing.clone());
-            let asking = Asking { selector, shelf, scope, state, message, doing, now };
-            self.asked = Some(AbortOnDropHandle::new(tokio::spawn(async move { asking.select().await })));
+        let shelves = self.shelves();
+        // What others have saved since the last turn counts; until memories are read for the first time nobody waits.
+        for shelf in shelves.iter().filter(|shelf| shelf.ranker().is_some()) {
+            let _ = shelf.refresh(); // what cannot be read is not recalled
         }
-        let admit = |shelf: &Shelf, path: &str| !self.state.has(path) && scope.seen(&shelf.file(path)).is_none();
-        let found = shelf::choose(&[shelf], &Question { text: message, doing, now }, admit);
-        self.surface(found, now)
+        let mut attached = self.late(late, said, now);
+        attached.extend(self.bring_up(&shelves, said, scope, now));
+        attached
+    }
+
+    /// Surfaces what the ranker is sure of, and asks the selector where it is not.
+    fn bring_up(&mut self, shelves: &[Arc<Shelf>], said: &Spoken<'_>, scope: &Scope, now: Timestamp) -> Vec<Attached> {
+        let admit =
+            |shelf: &Shelf, path: &str| !self.state.has(&shelf.key(path)) && scope.seen(&shelf.file(path)).is_none();
+        let question = Question { text: said.message, doing: said.doing, now };
+        match verdict(shelves, &question, admit) {
+            Verdict::Silent => Vec::new(),
+            Verdict::Sure(found) => self.surface(&found, now),
+            Verdict::Unsure { instructions, candidates } => {
+                if let Some(selector) = self.selector.clone() {
+                    let (choices, message) = (self.choices.clone(), said.message.to_owned());
+                    let recent_tools = said.recent_tools.to_vec();
+                    let asking = Asking { selector, choices, message, candidates, recent_tools, now };
+                    self.asked = Some(AbortOnDropHandle::new(tokio::spawn(asking.select())));
+                }
+                self.surface(&instructions, now)
+            }
+        }
+    }
+
+    /// What the selector chose for the turn before, too late for it, as far as it bears on what is said now.
+    fn late(
+        &mut self,
+        asked: Option<AbortOnDropHandle<Vec<Candidate>>>,
+        said: &Spoken<'_>,
+        now: Timestamp,
+    ) -> Vec<Attached> {
+        use futures_util::FutureExt;
+        let finished = asked.filter(AbortOnDropHandle::is_finished);
+        let chosen = finished.and_then(|asked| asked.now_or_never()).and_then(Result::ok).unwrap_or_default();
+        let question = Question { text: said.message, doing: said.doing, now };
+        let fits = |one: &Candidate| {
+            let ranked = one.shelf.ranker().map(|ranker| ranker.rank(&question)).unwrap_or_default();
+            ranked.iter().any(|hit| hit.path == one.path && hit.has_evidence())
+        };
+        let chosen = chosen.into_iter().filter(fits).collect();
+        self.surface_candidates(chosen, now)
     }
 
     /// The turn touched files or used tools: instructions that apply to that, if it is something new.
     pub(super) fn does(&mut self, doing: &Doing, scope: &Scope, now: Timestamp) -> Vec<Attached> {
         let is_on = self.state.gate("what it does", self.recalling == Recalling::On).is_ok();
-        let (true, Some(shelf)) = (is_on && self.done != *doing, self.shelf.clone()) else { return Vec::new() };
+        if !is_on || self.done == *doing {
+            return Vec::new();
+        }
         self.done = doing.clone();
-        let Some(ranker) = shelf.ranker() else { return Vec::new() };
-        let admit = |path: &str| !self.state.has(path) && scope.seen(&shelf.file(path)).is_none();
-        let hits = ranker.applying(doing, now, admit);
-        let found = hits.into_iter().map(|hit| Found { shelf: shelf.clone(), hit }).collect();
-        self.surface(found, now)
+        let mut found = Vec::new();
+        for shelf in self.shelves() {
+            let Some(ranker) = shelf.ranker() else { continue };
+            let admit = |path: &str| !self.state.has(&shelf.key(path)) && scope.seen(&shelf.file(path)).is_none();
+            let hits = ranker.applying(doing, now, admit);
+            found.extend(hits.into_iter().map(|hit| Found { shelf: shelf.clone(), hit }));
+        }
+        self.surface(&found, now)
     }
 
-    /// What the memories of agents that a message names (`@agent-NAME`) have to say to it, in place of the session's own.
-    fn of_agents(&mut self, named: &[String], message: &str, doing: &Doing, now: Timestamp) -> Vec<Attached> {
-        // The name says where to look, not what for.
-        let words: Vec<&str> = message.split_whitespace().filter(|word| !word.starts_with("@agent-")).collect();
-        let text = words.join(" ");
+    /// The memories of agents that a message names (`@agent-NAME`), in place of the session's own.
+    fn of_agents(&self, named: &[String]) -> Vec<Arc<Shelf>> {
         let mut shelves = Vec::new();
         for name in named {
             let folder = name.replace(':', "-");
@@ -150,10 +228,7 @@ impl Recall {
                 }
             }
         }
-        let key = |shelf: &Shelf, path: &str| shelf.file(path).display().to_string();
-        let admit = |shelf: &Shelf, path: &str| !self.state.has(&key(shelf, path));
-        let found = shelf::choose(&shelves, &Question { text: &text, doing, now }, admit);
-        self.surface(found, now)
+        shelves
     }
 
     /// What the selector has chosen by now; nothing while it thinks.
@@ -162,26 +237,25 @@ impl Recall {
             return Vec::new();
         }
         let Some(asked) = self.asked.take() else { return Vec::new() };
-        let paths = asked.await.unwrap_or_default();
-        let Some(shelf) = &self.shelf else { return Vec::new() };
-        let fresh = paths.iter().filter(|path| !self.state.has(path));
-        let found = fresh.filter_map(|path| shelf.surface(path, &[], self.author(path).as_deref(), now).ok()).collect();
+        let chosen = asked.await.unwrap_or_default();
+        self.surface_candidates(chosen, now)
+    }
+
+    fn surface_candidates(&mut self, chosen: Vec<Candidate>, now: Timestamp) -> Vec<Attached> {
+        let fresh: Vec<Candidate> = chosen.into_iter().filter(|one| !self.state.has(&one.key())).collect();
+        let found = fresh.iter().filter_map(|one| self.render(&one.shelf, &one.path, &one.older, now)).collect();
         self.attach(found)
     }
 
-    fn surface(&mut self, found: Vec<Found>, now: Timestamp) -> Vec<Attached> {
-        let render = |found: Found| {
-            let (path, older) = (&found.hit.path, &found.hit.older);
-            let attachment = found.shelf.surface(path, older, self.author(path).as_deref(), now).ok()?;
-            // A session's own memories are known by their path below it, an agent's by the whole one.
-            let path = match found.shelf.scope() {
-                Whose::Agent(_) => found.shelf.file(&found.hit.path).display().to_string(),
-                _ => attachment.path.clone(),
-            };
-            Some(Attachment { path, ..attachment })
-        };
-        let found = found.into_iter().filter_map(render).collect();
+    fn surface(&mut self, found: &[Found], now: Timestamp) -> Vec<Attached> {
+        let render = |found: &Found| self.render(&found.shelf, &found.hit.path, &found.hit.older, now);
+        let found = found.iter().filter_map(render).collect();
         self.attach(found)
+    }
+
+    fn render(&self, shelf: &Shelf, path: &str, older: &[Older], now: Timestamp) -> Option<Attachment> {
+        let attachment = shelf.surface(path, older, self.author(path).as_deref(), now).ok()?;
+        Some(Attachment { path: shelf.key(path), ..attachment })
     }
 
     fn author(&self, path: &str) -> Option<String> {
@@ -200,45 +274,27 @@ impl Recall {
         found.into_iter().map(attach).collect()
     }
 
-    /// The model wrote a file in the memory directory.
-    pub(super) fn wrote(&mut self, path: &Path) {
-        self.written.push(path.to_owned());
-    }
-
-    pub(super) fn turn_ended(&mut self, scope: &Scope, origin: &Origin) {
-        self.asked = None;
-        self.put_in_order(scope, origin);
+    /// The turn is over: what the selector has not chosen by now may join the next one.
+    pub(super) fn turn_ended(&mut self) {
         self.warm();
     }
 
-    /// What the model wrote gets the mode of a memory, and a line in the index where it has none.
-    fn put_in_order(&mut self, scope: &Scope, origin: &Origin) {
-        let written = std::mem::take(&mut self.written);
-        let Some(shelf) = self.shelf.as_ref().filter(|_| !written.is_empty()) else { return };
-        let Ok(store) = Store::open(shelf.root().path(), self.indexing) else { return };
-        for file in written {
-            let relative = file.strip_prefix(shelf.root().path()).map(|path| path.to_string_lossy().into_owned());
-            let known = |stamp: &files::Stamp| scope.seen(&file).is_some_and(|seen| seen.same_content(stamp));
-            let is_known = files::stamp(&file).is_ok_and(|stamp| known(&stamp));
-            if let Ok(relative) = relative
-                && store.settle(&relative, origin, Some(scope.project())).is_ok()
-                && let Ok(stamp) = files::stamp(&file)
-                && is_known
-            {
-                scope.note(&file, stamp); // only what stands beside its text has changed: the model may go on editing it
-            }
+    /// The user has changed a memory by hand: it has the mode of one, a line in the index, and the date of today.
+    pub(super) fn edited(&self, file: &Path, tree: &Path, now: Timestamp) {
+        let Some(shelf) = &self.shelf else { return };
+        let below = file.strip_prefix(shelf.root().path()).ok().and_then(Path::to_str);
+        if let (Some(path), Ok(store)) = (below, Store::open(shelf.root().path(), self.indexing)) {
+            let origin = Origin { at: Some(now), ..Origin::default() };
+            let _ = store.settle(path, &origin, Some(tree)); // what cannot be written stays as the user left it
         }
+        self.warm();
     }
 
     /// Reads memories again where it holds up nobody.
     pub(super) fn warm(&self) {
-        let Some(shelf) = self.shelf.clone() else {
-            self.settled.send_replace(true);
-            return;
-        };
-        let settled = self.settled.clone();
+        let (shelves, settled) = (self.shelves(), self.settled.clone());
         let read = move || {
-            let _ = shelf.refresh(); // what cannot be read is not recalled
+            shelves.iter().for_each(|shelf| drop(shelf.refresh())); // what cannot be read is not recalled
             settled.send_replace(true);
         };
         match tokio::runtime::Handle::try_current() {

@@ -1,23 +1,26 @@
-//! A question to a small model: which memories matter to what was said?
+//! A question to a small model: which of a few memories matter to what was said?
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use jiff::Timestamp;
-use memory::rank::{Doing, Question};
-use memory::recall::{self, MANIFEST, Need, State};
-use memory::shelf::Shelf;
-use memory::{Header, scan};
+use memory::recall::Need;
+use memory::verdict::{self, Candidate};
+use parking_lot::Mutex;
 use provider::Model;
-use tools::Scope;
 use transcript::{Block, Prologue, Reply, Request};
 
 use crate::ledger::{self, Ledger};
 
 /// How long a selector may think before the ranker's word stands alone.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How many choices are kept: the same question about the same memories has the same answer.
+const KEPT: usize = 64;
 
 /// A small model for side questions.
 #[derive(Clone)]
@@ -30,60 +33,58 @@ pub struct Selector {
     pub ledger: Arc<Ledger>,
 }
 
-/// What it is asked.
+/// Choices that were made, by the question.
+pub(super) type Choices = Arc<Mutex<HashMap<u64, Vec<String>>>>;
+
+/// What a selector is asked.
 pub(super) struct Asking {
     pub(super) selector: Selector,
-    pub(super) shelf: Arc<Shelf>,
-    pub(super) scope: Scope,
-    pub(super) state: State,
+    pub(super) choices: Choices,
     pub(super) message: String,
-    pub(super) doing: Doing,
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) recent_tools: Vec<String>,
     pub(super) now: Timestamp,
 }
 
 impl Asking {
     /// Asks. On any failure nothing is chosen: the ranker's word, which is in the request already, stands.
-    pub(super) async fn select(&self) -> Vec<String> {
-        if self.selector.ledger.allows(ledger::SELECT).is_err() {
-            return Vec::new();
-        }
-        let candidates = self.candidates();
-        let Some(Need::Select { system, prompt, schema, max_tokens }) =
-            recall::select(&self.message, &candidates, &self.doing.tools)
-        else {
-            return Vec::new();
+    pub(super) async fn select(self) -> Vec<Candidate> {
+        let need = verdict::question(&self.message, &self.candidates, &self.recent_tools, self.now);
+        let Some(Need::Select { system, prompt, schema, max_tokens }) = need else { return Vec::new() };
+        let mut hasher = DefaultHasher::new();
+        (&self.selector.name, &prompt).hash(&mut hasher);
+        let question = hasher.finish();
+        let known = self.choices.lock().get(&question).cloned();
+        let chosen = match known {
+            Some(chosen) => chosen,
+            None => {
+                let prologue = Prologue {
+                    model: self.selector.name.clone(),
+                    max_tokens,
+                    system: vec![Block::text(system)],
+                    format: Some(schema),
+                    ..Prologue::default()
+                };
+                let Some(chosen) = self.ask(Request::about(prologue, prompt)).await else { return Vec::new() };
+                let mut choices = self.choices.lock();
+                if choices.len() >= KEPT {
+                    choices.clear();
+                }
+                choices.insert(question, chosen.clone());
+                chosen
+            }
         };
-        let prologue = Prologue {
-            model: self.selector.name.clone(),
-            max_tokens,
-            system: vec![Block::text(system)],
-            format: Some(schema),
-            ..Prologue::default()
-        };
-        let request = Request::about(prologue, prompt);
-        let Selector { ledger, model, name, .. } = &self.selector;
-        let events = ledger.count(ledger::SELECT, Some(name), model.stream(request));
-        let answer = tokio::time::timeout(PATIENCE, reply_of(events)).await;
-        let Some(reply) = answer.ok().flatten() else { return Vec::new() };
-        let answer = reply.blocks.iter().find_map(Block::as_text).unwrap_or_default();
-        recall::chosen(&answer, &candidates).unwrap_or_default()
+        chosen.iter().filter_map(|key| self.candidates.iter().find(|one| one.key() == *key)).cloned().collect()
     }
 
-    /// The memories to choose from: not surfaced, not read, and of very many the likeliest; the newest while it is not
-    /// known which these are.
-    fn candidates(&self) -> Vec<Header> {
-        let headers = scan::headers(self.shelf.root()).unwrap_or_default();
-        let was_read = |path: &str| self.scope.seen(&self.shelf.file(path)).is_some();
-        let mut candidates = recall::candidates(&headers, &self.state, was_read);
-        if candidates.len() > MANIFEST {
-            let question = Question { text: &self.message, doing: &self.doing, now: self.now };
-            if let Some(ranker) = self.shelf.ranker() {
-                let best = ranker.likeliest(&question, MANIFEST);
-                candidates.retain(|header| best.contains(&header.path));
-            }
-            candidates.truncate(MANIFEST);
-        }
-        candidates
+    async fn ask(&self, request: Request) -> Option<Vec<String>> {
+        let Selector { ledger, model, .. } = &self.selector;
+        ledger.allows(ledger::SELECT).ok()?;
+        let events = ledger.ask(ledger::SELECT, model, request);
+        let reply = tokio::time::timeout(PATIENCE, reply_of(events)).await.ok().flatten()?;
+        let answer = reply.blocks.iter().find_map(Block::as_text).unwrap_or_default();
+        let chosen = verdict::chosen(&answer, &self.candidates).ok()?;
+        Some(chosen.into_iter().map(Candidate::key).collect())
     }
 }
 

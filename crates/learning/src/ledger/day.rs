@@ -54,14 +54,22 @@ pub struct Sum {
     pub requests: u64,
     /// What they read and wrote.
     pub tokens: u64,
+    /// Those of them that have no known price.
+    #[serde(skip_serializing_if = "is_none")]
+    pub unpriced_tokens: u64,
     /// Dollars, as far as prices are known.
     pub usd: f64,
+}
+
+fn is_none(tokens: &u64) -> bool {
+    *tokens == 0
 }
 
 impl Sum {
     fn add(&mut self, other: Self) {
         self.requests += other.requests;
         self.tokens = self.tokens.saturating_add(other.tokens);
+        self.unpriced_tokens = self.unpriced_tokens.saturating_add(other.unpriced_tokens);
         self.usd += other.usd;
     }
 }
@@ -97,7 +105,8 @@ impl Day {
     fn add(&mut self, entry: &Entry, project: &Path) {
         // A sum that somebody else's line made meaningless would bound nothing.
         let usd = entry.usd.filter(|usd| usd.is_finite() && *usd >= 0.0).unwrap_or_default();
-        let sum = Sum { requests: 1, tokens: entry.tokens, usd };
+        let unpriced_tokens = if entry.usd.is_none() { entry.tokens } else { 0 };
+        let sum = Sum { requests: 1, tokens: entry.tokens, unpriced_tokens, usd };
         self.kinds.entry(entry.kind.clone()).or_default().add(sum);
         if entry.background {
             self.background.add(sum);

@@ -123,9 +123,11 @@ pub enum Asking {
 }
 
 /// Why somebody has nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Rest {
     /// All is done.
+    #[default]
     Available,
     /// It was interrupted.
     Interrupted,
@@ -180,15 +182,8 @@ impl Word {
                 tool: text(&["tool_name"]),
                 input: object.get("input")?.clone(),
                 why: text(&["description"]),
-                suggestions: object
-                    .get("permission_suggestions")
-                    .and_then(Value::as_array)
-                    .cloned()
-                    .unwrap_or_default(),
-                about: object
-                    .get("about")
-                    .and_then(|about| serde_json::from_value(about.clone()).ok())
-                    .unwrap_or_default(),
+                suggestions: object["permission_suggestions"].as_array().cloned().unwrap_or_default(),
+                about: serde_json::from_value(object["about"].clone()).unwrap_or_default(),
             },
             "permission_response" => {
                 let input = || object.get("response")?.get("updated_input").filter(|input| input.is_object()).cloned();
@@ -201,11 +196,7 @@ impl Word {
             }
             "interrupt" => Self::Interrupt,
             "idle_notification" => Self::Idle {
-                rest: match object.get("idleReason").and_then(Value::as_str) {
-                    Some("interrupted") => Rest::Interrupted,
-                    Some("failed") => Rest::Failed,
-                    _ => Rest::Available,
-                },
+                rest: serde_json::from_value(object["idleReason"].clone()).unwrap_or_default(),
                 said: text(&["result", "failureReason", "summary"]),
                 heard: messages("heard"),
                 handed: messages("handed"),
@@ -263,13 +254,8 @@ impl Word {
             Self::Interrupt => json!({"type": "interrupt"}),
             Self::Progress { label } => json!({"type": "progress", "label": label}),
             Self::Idle { rest, said, heard, handed } => {
-                let reason = match rest {
-                    Rest::Available => "available",
-                    Rest::Interrupted => "interrupted",
-                    Rest::Failed => "failed",
-                };
                 json!({
-                    "type": "idle_notification", "idleReason": reason, "result": said, "heard": heard, "handed": handed,
+                    "type": "idle_notification", "idleReason": rest, "result": said, "heard": heard, "handed": handed,
                 })
             }
             Self::Assigned { task, subject, description } => json!({

@@ -14,6 +14,8 @@ const B: f64 = 0.75;
 #[derive(Debug)]
 pub struct Plain {
     docs: Vec<(String, HashMap<String, f64>, f64)>,
+    /// In how many memories each word is.
+    having: HashMap<String, f64>,
     average: f64,
 }
 
@@ -35,7 +37,11 @@ impl Plain {
             })
             .collect();
         let average = docs.iter().map(|doc| doc.2).sum::<f64>() / docs.len().max(1) as f64;
-        Self { docs, average }
+        let mut having = HashMap::new();
+        for word in docs.iter().flat_map(|doc| doc.1.keys()) {
+            *having.entry(word.clone()).or_insert(0.0) += 1.0;
+        }
+        Self { docs, having, average }
     }
 
     /// Paths, the best first.
@@ -48,7 +54,7 @@ impl Plain {
             let mut score = 0.0;
             for word in &asked {
                 let Some(count) = counts.get(word) else { continue };
-                let has = self.docs.iter().filter(|doc| doc.1.contains_key(word)).count() as f64;
+                let has = self.having.get(word).copied().unwrap_or_default();
                 let rarity = (1.0 + (all - has + 0.5) / (has + 0.5)).ln();
                 score += rarity * count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length / self.average));
             }
@@ -70,7 +76,6 @@ impl Plain {
             figures: Figures::default(),
             matched: Vec::new(),
             older: Vec::new(),
-            newer: None,
         };
         let answer = |question| Answer { question, ranked: Vec::new(), surfaced: Vec::new() };
         let ask = |question: &'s super::Labelled| {

@@ -15,9 +15,13 @@ use super::table::{Row, WIDTH};
 use super::twins;
 use super::words::Splitter;
 use crate::entry::Memory;
+use crate::scan;
 
 /// How much of a text is indexed.
 const BODY_LIMIT: usize = 64 * 1024;
+
+/// How much of a description is shown where a memory is only named.
+const DESCRIPTION_LIMIT: usize = 200;
 
 /// The natural logarithm of how many words a language has, about: what is not in the table is as rare as the last of them.
 const RAREST: f32 = 11.92;
@@ -30,10 +34,13 @@ pub(crate) type Term = u32;
 pub(crate) struct Words {
     pub(crate) path: String,
     pub(crate) dated: Option<Timestamp>,
+    description: Option<String>,
     /// Its words, in order.
     counts: Vec<Counted>,
+    /// The words of what it is called, without numbers and dates.
+    called: Vec<String>,
     /// What it says but for the values it gives.
-    gist: Vec<u64>,
+    gist: Option<u64>,
     /// What it applies to, if it is a standing instruction.
     scope: Option<AppliesTo>,
 }
@@ -44,19 +51,10 @@ struct Counted {
     text: Arc<str>,
     /// Its row in the table.
     row: Option<Row>,
-    count: Count,
-    /// Whether its description has it, and whether its name or its description has.
-    describes: bool,
+    /// How often it occurs.
+    count: f32,
+    /// Whether its name or its description has it.
     titles: bool,
-}
-
-/// How often a word occurs in a memory.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Count {
-    /// In all of it.
-    pub(crate) all: f32,
-    /// In what it says itself, and not in the questions it answers.
-    pub(crate) own: f32,
 }
 
 /// One memory.
@@ -64,15 +62,17 @@ pub(crate) struct Count {
 pub(crate) struct Doc {
     pub(crate) path: String,
     pub(crate) dated: Option<Timestamp>,
+    pub(crate) description: Option<String>,
     /// Its words and how often each occurs, by number.
-    pub(crate) terms: Vec<(Term, Count)>,
+    pub(crate) terms: Vec<(Term, f32)>,
     /// How many words that are.
     pub(crate) length: f32,
-    /// The words of its description, in order of their numbers.
-    pub(crate) about: Vec<Term>,
     /// The words of its name and its description.
     pub(crate) title: Vec<Term>,
-    pub(crate) gist: Vec<u64>,
+    /// The same without numbers and dates, in order of their numbers.
+    pub(crate) called: Vec<Term>,
+    /// The newest memory that says the same with other values, if this one is older.
+    pub(crate) newest: Option<usize>,
     pub(crate) scope: Option<AppliesTo>,
 }
 
@@ -80,6 +80,8 @@ pub(crate) struct Doc {
 #[derive(Debug, Default)]
 pub(crate) struct Corpus {
     pub(crate) docs: Vec<Doc>,
+    /// For a memory that stands for others of its form, those.
+    pub(crate) older: HashMap<usize, Vec<usize>>,
     numbers: HashMap<Arc<str>, Term>,
     /// For each word the memories it is in, and how often.
     pub(crate) postings: Vec<Vec<(u32, f32)>>,
@@ -94,22 +96,6 @@ pub(crate) struct Corpus {
     pub(crate) average: f32,
 }
 
-/// What of a memory a word stands in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    Name,
-    Description,
-    Asked,
-    Body,
-}
-
-impl Doc {
-    /// The words of what it says itself, in order of their numbers.
-    pub(crate) fn own(&self) -> Vec<Term> {
-        self.terms.iter().filter(|(_, count)| count.own > 0.0).map(|(term, _)| *term).collect()
-    }
-}
-
 impl Words {
     /// The words of a memory.
     pub(crate) fn of(memory: &Memory, splitter: &Splitter) -> Self {
@@ -119,32 +105,21 @@ impl Words {
         let asked = &asked[..asked.floor_char_boundary(2_000)];
         let body = &memory.body[..memory.body.floor_char_boundary(BODY_LIMIT)];
         let mut counts: Vec<Counted> = Vec::new();
-        for (text, of) in [
-            (memory.name.as_str(), Part::Name),
-            (description, Part::Description),
-            (asked, Part::Asked),
-            (body, Part::Body),
-        ] {
-            let count = |part: f32| Count { all: part, own: if of == Part::Asked { 0.0 } else { part } };
+        for (text, titles) in [(memory.name.as_str(), true), (description, true), (asked, false), (body, false)] {
             splitter.each(text, |token| {
                 if !token.stop {
-                    let (text, describes) = (Arc::clone(&token.text), of == Part::Description);
-                    let titles = describes || of == Part::Name;
-                    counts.push(Counted { text, row: token.row, count: count(token.part), describes, titles });
+                    counts.push(Counted { text: Arc::clone(&token.text), row: token.row, count: token.part, titles });
                 }
             });
             for (term, _) in dates::mentions(text).into_iter().flat_map(|mention| mention.terms) {
-                let text = term.into();
-                counts.push(Counted { text, row: None, count: count(1.0), describes: false, titles: false });
+                counts.push(Counted { text: term.into(), row: None, count: 1.0, titles: false });
             }
         }
         // Of the same word the first stays first: its row counts.
         counts.sort_by(|one, other| one.text.cmp(&other.text));
         counts.dedup_by(|next, first| {
             next.text == first.text && {
-                first.count.all += next.count.all;
-                first.count.own += next.count.own;
-                first.describes |= next.describes;
+                first.count += next.count;
                 first.titles |= next.titles;
                 true
             }
@@ -153,7 +128,9 @@ impl Words {
         Self {
             path: memory.path.clone(),
             dated: memory.dated,
+            description: memory.description.as_deref().map(|text| scan::one_line(text, DESCRIPTION_LIMIT)),
             counts,
+            called: twins::called(&format!("{}\n{description}", memory.name), splitter),
             gist: twins::gist(&[&memory.name, description, body].join("\n"), splitter),
             scope: AppliesTo::of(memory, splitter),
         }
@@ -164,45 +141,60 @@ impl Corpus {
     /// Numbers the words of all memories.
     pub(crate) fn new<'w>(all: impl Iterator<Item = &'w Words>) -> Self {
         let mut corpus = Self::default();
+        let mut gists: HashMap<u64, Vec<usize>> = HashMap::new();
         for words in all {
             let number = corpus.docs.len() as u32;
             let mut terms = Vec::with_capacity(words.counts.len());
-            let (mut about, mut title) = (Vec::new(), Vec::new());
+            let mut title = Vec::new();
             for word in &words.counts {
                 let term = corpus.number(&word.text, word.row);
-                corpus.postings[term as usize].push((number, word.count.all));
+                corpus.postings[term as usize].push((number, word.count));
                 terms.push((term, word.count));
-                if word.describes {
-                    about.push(term);
-                }
                 if word.titles {
                     title.push(term);
                 }
             }
             terms.sort_unstable_by_key(|(term, _)| *term);
-            about.sort_unstable();
-            let length = terms.iter().map(|(_, count)| count.all).sum();
+            let mut called: Vec<Term> = words.called.iter().filter_map(|word| corpus.term(word)).collect();
+            called.sort_unstable();
+            let length = terms.iter().map(|(_, count)| count).sum();
+            if let Some(gist) = words.gist {
+                gists.entry(gist).or_default().push(number as usize);
+            }
             corpus.docs.push(Doc {
                 path: words.path.clone(),
                 dated: words.dated,
+                description: words.description.clone(),
                 terms,
                 length,
-                about,
                 title,
-                gist: words.gist.clone(),
+                called,
+                newest: None,
                 scope: words.scope.clone(),
             });
+        }
+        for alike in gists.into_values().filter(|alike| alike.len() > 1) {
+            corpus.set_newest(&alike);
         }
         let total: f32 = corpus.docs.iter().map(|doc| doc.length).sum();
         corpus.average = total / corpus.docs.len().max(1) as f32;
         let all = corpus.docs.len() as f32;
         let worth = |(postings, row): (&Vec<(u32, f32)>, &Option<Row>)| {
-            let has = postings.len() as f32;
-            let here = (1.0 + (all - has + 0.5) / (has + 0.5)).ln() / (all + 1.0).ln().max(1.0);
+            let here = rarity_among(postings.len(), corpus.docs.len()) / (all + 1.0).ln().max(1.0);
             f32::midpoint(here.min(1.0), rarity(*row))
         };
         corpus.worths = corpus.postings.iter().zip(&corpus.rows).map(worth).collect();
         corpus
+    }
+
+    /// Of memories that say the same with other values, the newest stands for the others; of those of one time the one whose
+    /// path is the last.
+    fn set_newest(&mut self, alike: &[usize]) {
+        let Some(newest) = alike.iter().copied().max_by_key(|doc| (self.docs[*doc].dated, *doc)) else { return };
+        for doc in alike.iter().copied().filter(|doc| *doc != newest) {
+            self.docs[doc].newest = Some(newest);
+            self.older.entry(newest).or_default().push(doc);
+        }
     }
 
     fn number(&mut self, text: &Arc<str>, row: Option<Row>) -> Term {
@@ -225,6 +217,11 @@ impl Corpus {
         self.numbers.get(text).copied()
     }
 
+    /// How rare a word is in the directory.
+    pub(crate) fn rarity_here(&self, term: Term) -> f32 {
+        rarity_among(self.postings[term as usize].len(), self.docs.len())
+    }
+
     /// How much text there is to be found by chance.
     pub(crate) fn size(&self) -> Size {
         Size { memories: self.docs.len(), words: self.average * self.docs.len() as f32 }
@@ -235,6 +232,12 @@ impl Corpus {
     pub(crate) fn worth(&self, term: Term) -> f32 {
         self.worths[term as usize]
     }
+}
+
+/// How rare a word is that so many memories of all have.
+fn rarity_among(having: usize, all: usize) -> f32 {
+    let (having, all) = (having as f32, all as f32);
+    (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
 }
 
 /// How rare a word is in the language, at most 1.

@@ -1,5 +1,9 @@
 //! A question as what it asks for: its words, what each is worth, and what stands for each in the memories.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::Weights;
@@ -8,8 +12,14 @@ use super::table::{self, Row};
 use super::words::{Form, Splitter, Token};
 use super::{dates, near};
 
-/// How many words of a question are looked at.
-const MOST_WORDS: usize = 40;
+/// How many words of a question are looked at, from its beginning and, of a longer one, from its end: what is asked often stands
+/// behind what was pasted.
+const FIRST_WORDS: usize = 40;
+const LAST_WORDS: usize = 20;
+
+/// How much of a long message is read for them, in bytes.
+const BEGINNING: usize = 8_000;
+const END: usize = 4_000;
 
 /// One thing a question asks for.
 #[derive(Debug, Clone)]
@@ -26,6 +36,8 @@ pub(crate) struct Unit {
 
 /// What a text asks for.
 pub(crate) fn units(text: &str, now: Timestamp, corpus: &Corpus, splitter: &Splitter, weights: &Weights) -> Vec<Unit> {
+    let shortened = shortened(text);
+    let text = shortened.as_ref();
     let mut mentions = dates::mentions(text);
     mentions.extend(dates::relative(text, now));
     let mut rest = text.to_owned();
@@ -41,16 +53,27 @@ pub(crate) fn units(text: &str, now: Timestamp, corpus: &Corpus, splitter: &Spli
         }
     }
     let mut tokens: Vec<Token> = Vec::new();
-    for token in splitter.split(&rest).into_iter().filter(|token| !token.stop) {
-        if token.form == Form::Compound && corpus.term(&token.text).is_none() {
-            continue;
+    let mut known = HashSet::new();
+    splitter.each(&rest, |token| {
+        // A compound's parts are words of the question.
+        if !token.stop && token.form != Form::Compound && known.insert(Arc::clone(&token.text)) {
+            tokens.push(token.clone());
         }
-        if tokens.len() < MOST_WORDS && !tokens.iter().any(|known| known.text == token.text) {
-            tokens.push(token);
-        }
+    });
+    if tokens.len() > FIRST_WORDS + LAST_WORDS {
+        tokens.drain(FIRST_WORDS..tokens.len() - LAST_WORDS);
     }
     units.extend(tokens.iter().map(|token| unit(token, corpus, weights)));
     units
+}
+
+/// The beginning and the end of a long message.
+fn shortened(text: &str) -> Cow<'_, str> {
+    if text.len() <= BEGINNING + END {
+        return Cow::Borrowed(text);
+    }
+    let (beginning, end) = (text.floor_char_boundary(BEGINNING), text.ceil_char_boundary(text.len() - END));
+    Cow::Owned(format!("{}\n{}", &text[..beginning], &text[end..]))
 }
 
 fn unit(token: &Token, corpus: &Corpus, weights: &Weights) -> Unit {
@@ -61,13 +84,11 @@ fn unit(token: &Token, corpus: &Corpus, weights: &Weights) -> Unit {
     let weight = part * exact.map_or_else(|| rarity(token.row), |term| corpus.worth(term));
     let mut stands: Vec<(Term, f32)> = exact.map(|term| (term, 1.0)).into_iter().collect();
     let mut instead = Vec::new();
-    // Names and numbers stand for themselves alone.
-    if token.form == Form::Word && !token.name {
-        // No other word counts for more than it is worth by itself.
-        let own = |(term, well): (Term, f32)| (term, well.min(corpus.worth(term) / weight.max(f32::MIN_POSITIVE)));
+    // Numbers stand for themselves alone.
+    if token.form == Form::Word {
         let other = |(term, _): &(Term, f32)| Some(*term) != exact;
-        stands.extend(alike(token.row, corpus, weights).filter(other).map(own));
-        instead.extend(said_instead(&token.text, corpus, weights).filter(other).map(own));
+        stands.extend(alike(token.row, corpus, weights).filter(other));
+        instead.extend(said_instead(&token.text, corpus, weights).filter(other));
     }
     Unit { label: token.shown.clone(), weight, stands, instead }
 }

@@ -11,6 +11,9 @@ pub(crate) struct Found {
     pub(crate) shares: Vec<f32>,
     /// The same with what people say instead, and with what its title adds: by this the memories are ordered.
     pub(crate) likely: Vec<f32>,
+    /// For memories that stand for older ones: those of the older that have something of the question, and how likely each
+    /// would be, the likeliest first.
+    pub(crate) of_older: Vec<(usize, usize, f32)>,
     /// How well all memories together have each thing that is asked, none counted for more than one.
     pub(crate) together: Vec<f32>,
 }
@@ -19,7 +22,7 @@ pub(crate) struct Found {
 pub(crate) fn search(corpus: &Corpus, units: &[Unit], weights: &Weights) -> Found {
     let all: f32 = units.iter().map(|unit| unit.weight).sum();
     let none = || vec![0.0_f32; corpus.docs.len()];
-    let mut found = Found { shares: none(), likely: none(), together: vec![0.0; units.len()] };
+    let mut found = Found { shares: none(), likely: none(), of_older: Vec::new(), together: vec![0.0; units.len()] };
     let mut best = Best { found: none(), touched: Vec::new() };
     let mut asked = vec![0.0_f32; corpus.postings.len()];
     for (unit, together) in units.iter().zip(&mut found.together).filter(|(unit, _)| unit.weight > 0.0) {
@@ -40,7 +43,25 @@ pub(crate) fn search(corpus: &Corpus, units: &[Unit], weights: &Weights) -> Foun
     for (likely, doc) in found.likely.iter_mut().zip(&corpus.docs).filter(|(likely, _)| **likely > 0.0) {
         *likely += weights.title * titled(doc, &asked, corpus);
     }
+    found.fold(corpus);
     found
+}
+
+impl Found {
+    /// Gives what was found of older memories to the newest of their form, which stands for them.
+    fn fold(&mut self, corpus: &Corpus) {
+        for (newest, older) in &corpus.older {
+            for doc in older {
+                let (likely, share) = (std::mem::take(&mut self.likely[*doc]), std::mem::take(&mut self.shares[*doc]));
+                if likely > 0.0 {
+                    self.of_older.push((*newest, *doc, likely));
+                }
+                self.likely[*newest] = self.likely[*newest].max(likely);
+                self.shares[*newest] = self.shares[*newest].max(share);
+            }
+        }
+        self.of_older.sort_by(|one, other| other.2.total_cmp(&one.2).then(one.1.cmp(&other.1)));
+    }
 }
 
 /// How much of a memory's title is asked for.
@@ -76,7 +97,7 @@ impl Best {
 
 /// How well a memory has one thing a question asks for, by the word itself or one of like meaning.
 pub(crate) fn found(doc: &Doc, unit: &Unit, corpus: &Corpus, weights: &Weights) -> f32 {
-    let count = |term: u32| doc.terms.binary_search_by_key(&term, |(term, _)| *term).ok().map(|at| doc.terms[at].1.all);
+    let count = |term: u32| doc.terms.binary_search_by_key(&term, |(term, _)| *term).ok().map(|at| doc.terms[at].1);
     let each = unit.stands.iter().filter_map(|(term, well)| Some((count(*term)?, *well)));
     each.map(|(count, well)| well * saturated(count, doc, corpus, weights)).fold(0.0, f32::max)
 }

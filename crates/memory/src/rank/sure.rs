@@ -4,7 +4,7 @@
 //! every memory has "database". No one thing is worth more than a limit, so that it takes two: a question of which a
 //! memory has one name and nothing else is about something else. The largest thing it does not have speaks against it.
 //! The more text there is, the more the best memory has by chance: what is enough grows with the logarithm of how many
-//! words all memories have. Three numbers are fitted ([`super::Weights`]): the limit, what a missing thing costs, and how much is enough.
+//! words all memories have, up to what two things are worth: a question seldom has three. Three numbers are fitted ([`super::Weights`]): the limit, what a missing thing costs, and how much is enough.
 
 use super::Weights;
 use super::question::Unit;
@@ -15,6 +15,9 @@ const STEEPNESS: f32 = 8.0;
 /// What is usual is told by counting memories, and a few say little: so many are imagined beside them that have nothing of
 /// the question.
 const IMAGINED: f32 = 10.0;
+
+/// However many memories there are, two things that are asked are enough, if hardly anything of them is usual.
+const TWO_THINGS: f32 = 1.95;
 
 /// So many words that count are a short memory.
 const SHORT: f32 = 10.0;
@@ -58,8 +61,8 @@ impl Figures {
 
     /// How sure it is that the memory answers, from 0 to 1.
     pub(crate) fn confidence(self, weights: &Weights) -> f32 {
-        let beyond = self.against(weights.sure_missing) - weights.sure_from;
-        1.0 / (1.0 + (-STEEPNESS * beyond * self.among).exp())
+        let enough = (weights.sure_from * self.among).min(TWO_THINGS * weights.sure_most);
+        1.0 / (1.0 + (-STEEPNESS * (self.evidence - weights.sure_missing * self.missing - enough)).exp())
     }
 
     /// What speaks for the memory, less what is missing of it, held against how many there are.

@@ -1,133 +1,135 @@
-//! Two memories about the same: the newer stands before the older.
+//! Memories about the same, of which the newer stands before the older.
 //!
-//! Whether two texts contradict each other cannot be known without a model, and titles that look alike say nothing. Two
-//! things can be known. That they are **kin**: the shorter's words are for a good part the other's, or one's description says
-//! all that the other's says; then the newer may be a correction, and comes first and together with the older. And that they are **twins**: one is the
-//! other with a value changed, the same words but for numbers, names in quotes and code; then the older is overtaken.
+//! Whether two texts contradict each other cannot be known without a model. Two things can. Memories that say the same but for
+//! their **values** (numbers, what stands in quotes and code) have one [`gist`]: the newest stands for all of them, and the older
+//! are named with it, since some may hold beside it. And memories **about the same** by their names and descriptions may correct
+//! one another: of those that are surfaced anyway the newer comes first.
 
 use super::corpus::{Corpus, Term};
+use super::dates;
 use super::words::{Form, Splitter};
 
-/// How much of the shorter memory's weight of words the other must have. Chosen by looking at all pairs of the first four
-/// sets and of the month in `benches`: of those that correct one another all but two have 0.41 and more, others 0.39 and less.
-pub(crate) const KIN: f32 = 0.4;
-
-/// A memory of more words than this is about many things.
-const MOST: usize = 400;
-
-/// How alike the words of twins are: hardly one of ten may differ.
-const ALIKE: f32 = 0.9;
+/// How much of what two memories are called they must share. Between 0.18 and 0.22 nothing changes on any set.
+const SHARED: f32 = 0.2;
 
 /// Fewer words than this say nothing about likeness.
 const FEWEST: usize = 4;
 
-/// One word of a description names a field, two name a subject.
-const SUBJECT: usize = 2;
-
-/// How much of a text is compared, in bytes.
+/// So much of a text is read word by word, in bytes; what follows must be the same to the letter.
 const LONGEST: usize = 2_000;
 
-/// A text without the values in it: its words, hashed and sorted.
-pub(crate) fn gist(text: &str, splitter: &Splitter) -> Vec<u64> {
-    let mut gist = Vec::new();
-    for said in without_quoted(&text[..text.floor_char_boundary(LONGEST)]) {
+/// A text without the values in it, as one number; none for a text that says too little.
+pub(crate) fn gist(text: &str, splitter: &Splitter) -> Option<u64> {
+    let (compared, rest) = text.split_at(text.floor_char_boundary(LONGEST));
+    let mut words = Vec::new();
+    for said in without_quoted(compared) {
         splitter.each(said, |token| {
             if !token.stop && token.form != Form::Number {
-                gist.push(hash(&token.text));
+                words.push(hash(FIRST, token.text.as_bytes()));
             }
         });
     }
-    gist.sort_unstable();
-    gist.dedup();
-    gist.shrink_to_fit();
-    gist
+    words.sort_unstable();
+    words.dedup();
+    let gist = words.iter().fold(FIRST, |gist, word| hash(gist, &word.to_le_bytes()));
+    (words.len() >= FEWEST).then(|| hash(gist, rest.as_bytes()))
 }
 
-/// Whether two memories are about the same.
-pub(crate) fn are_kin(one: usize, other: usize, corpus: &Corpus) -> bool {
-    let (one, other) = (&corpus.docs[one], &corpus.docs[other]);
-    let (ones, others) = (one.own(), other.own());
-    if [&ones, &others].iter().any(|terms| !(FEWEST..=MOST).contains(&terms.len())) {
-        return false;
+/// The words of what a memory is called, without numbers and dates.
+pub(crate) fn called(title: &str, splitter: &Splitter) -> Vec<String> {
+    let mut undated = title.to_owned();
+    for mention in dates::mentions(title) {
+        undated.replace_range(mention.range.clone(), &" ".repeat(mention.range.len()));
     }
-    if have_one_subject(&one.about, &other.about) {
-        return true;
-    }
-    let worth = |terms: &mut dyn Iterator<Item = &Term>| -> f32 { terms.map(|term| corpus.worth(*term)).sum() };
-    let shared = worth(&mut ones.iter().filter(|term| others.binary_search(term).is_ok()));
-    shared >= KIN * worth(&mut ones.iter()).min(worth(&mut others.iter()))
+    let mut words = Vec::new();
+    splitter.each(&undated, |token| {
+        if !token.stop && !token.text.starts_with(|c: char| c.is_ascii_digit()) {
+            words.push(token.text.to_string());
+        }
+    });
+    words.sort_unstable();
+    words.dedup();
+    words
 }
 
-/// Whether one description has all words of the other.
-fn have_one_subject(one: &[Term], other: &[Term]) -> bool {
-    let (few, many) = if one.len() < other.len() { (one, other) } else { (other, one) };
-    few.len() >= SUBJECT && few.iter().all(|term| many.binary_search(term).is_ok())
-}
-
-/// Whether one is the other with other values.
-pub(crate) fn are_twins(one: &[u64], other: &[u64]) -> bool {
-    let (few, many) = if one.len() < other.len() { (one, other) } else { (other, one) };
-    if few.len() < FEWEST || (few.len() as f32) < ALIKE * many.len() as f32 {
-        return false;
-    }
-    let shared = few.iter().filter(|word| many.binary_search(word).is_ok()).count();
-    shared as f32 >= ALIKE * (one.len() + other.len() - shared) as f32
+/// Whether two memories are about the same, by what they are called. What many memories share weighs little.
+pub(crate) fn are_about_the_same(one: &[Term], other: &[Term], corpus: &Corpus) -> bool {
+    let weight = |terms: &mut dyn Iterator<Item = &Term>| -> f32 { terms.map(|term| corpus.rarity_here(*term)).sum() };
+    let both = weight(&mut one.iter().filter(|term| other.binary_search(term).is_ok()));
+    let either = weight(&mut one.iter()) + weight(&mut other.iter()) - both;
+    both > 0.0 && both >= SHARED * either
 }
 
 /// What stands before, between and after what is quoted.
 fn without_quoted(text: &str) -> Vec<&str> {
     let mut said = Vec::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(['`', '"', '“', '「']) {
-        let (before, quoted) = rest.split_at(at);
-        said.push(before);
-        let open = quoted.chars().next().unwrap_or('`');
-        let close = match open {
-            '“' => '”',
-            '「' => '」',
-            same => same,
-        };
-        let inside = &quoted[open.len_utf8()..];
-        // A quotation ends on its line; what is not closed is none.
-        let line = inside.split('\n').next().unwrap_or_default();
-        rest = match line.find(close) {
-            Some(end) => &inside[end + close.len_utf8()..],
-            None => inside,
-        };
+    let (mut from, mut at) = (0, 0);
+    while let Some(found) = text[at..].find(['`', '"', '\'', '“', '「']) {
+        let open = at + found;
+        let mark = text[open..].chars().next().unwrap_or('`');
+        let inside = open + mark.len_utf8();
+        at = inside;
+        // An apostrophe is no quotation mark.
+        if mark == '\'' && text[..open].ends_with(char::is_alphanumeric) {
+            continue;
+        }
+        if let Some(end) = closed(&text[inside..], mark) {
+            said.push(&text[from..open]);
+            (from, at) = (inside + end, inside + end);
+        }
     }
-    said.push(rest);
+    said.push(&text[from..]);
     said
 }
 
-fn hash(word: &str) -> u64 {
-    let start = 0xcbf2_9ce4_8422_2325_u64;
-    word.bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+/// Where a quotation ends, behind its mark. It ends on its line; what is not closed is none.
+fn closed(inside: &str, open: char) -> Option<usize> {
+    let close = match open {
+        '“' => '”',
+        '「' => '」',
+        same => same,
+    };
+    let line = inside.split('\n').next().unwrap_or_default();
+    let ends = |at: &usize| close != '\'' || !line[at + 1..].starts_with(char::is_alphanumeric);
+    line.match_indices(close).map(|(at, _)| at).find(ends).map(|at| at + close.len_utf8())
+}
+
+/// FNV's first number.
+const FIRST: u64 = 0xcbf2_9ce4_8422_2325;
+
+fn hash(before: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(before, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn twins(one: &str, other: &str) -> bool {
+    fn are_one(one: &str, other: &str) -> bool {
         let splitter = Splitter::new();
-        are_twins(&gist(one, &splitter), &gist(other, &splitter))
-    }
-
-    #[test]
-    fn a_description_that_says_all_of_another_has_its_subject() {
-        assert!(have_one_subject(&[3, 7], &[1, 3, 7]) && have_one_subject(&[1, 3, 7], &[3, 7]));
-        assert!(!have_one_subject(&[3, 8], &[1, 3, 7]), "a word of its own");
-        assert!(!have_one_subject(&[3], &[3, 7]), "one word is a field");
+        let one = gist(one, &splitter);
+        one.is_some() && one == gist(other, &splitter)
     }
 
     /// RECALL-10: a value that changed makes no other memory; another subject does.
     #[test]
-    fn texts_that_differ_in_their_values_are_twins_and_others_are_not() {
+    fn texts_that_differ_in_their_values_have_one_gist_and_others_do_not() {
         let port = "The web client listens on port `3000` in local development.";
-        assert!(twins(port, "The web client listens on port `5173` in local development."));
-        assert!(twins("Uploads may be 25 MB large at most today", "Uploads may be 100 MB large at most today"));
-        assert!(!twins(port, "The mobile client listens on port `3000` in local development."));
-        assert!(!twins("Deploys", "Deploys"), "too short to say");
-        assert!(!twins("An open \"quote stays text here for long", "Another one without any of it at all"));
+        assert!(are_one(port, "The web client listens on port `5173` in local development."));
+        assert!(are_one("Uploads may be 25 MB large at most today", "Uploads may be 100 MB large at most today"));
+        assert!(are_one("Name the handler of users 'on_user', always", "Name the handler of users 'handle', always"));
+        assert!(!are_one(port, "The mobile client listens on port `3000` in local development."));
+        assert!(!are_one("Deploys", "Deploys"), "too short to say");
+        assert!(!are_one("An open \"quote stays text here for long", "Another one without any of it at all"));
+        let own = "the reviewer's branch and the author's branch are merged";
+        assert!(!are_one(own, "the reviewer's notes and the author's branch are merged"), "no quotation");
+        let long = "one two three four five six ".repeat(100);
+        assert!(!are_one(&format!("{long} 1"), &format!("{long} 2")), "beyond what is compared word by word");
+    }
+
+    #[test]
+    fn what_a_memory_is_called_has_no_numbers_and_no_dates() {
+        let words = called("Freeze of 2025-10-09, 5 March: version 3.2 of ledger", &Splitter::new());
+        assert_eq!(words, ["freez", "ledger", "version"]);
     }
 }

@@ -49,13 +49,11 @@ pub(crate) struct Token {
     pub(crate) part: f32,
     /// Left out.
     pub(crate) stop: bool,
-    /// Written like a name: with capitals inside a sentence, with digits, or in code.
-    pub(crate) name: bool,
 }
 
 impl Token {
     fn exact(text: String, form: Form, part: f32) -> Self {
-        Self { text: text.as_str().into(), shown: text, form, row: None, part, stop: false, name: true }
+        Self { text: text.as_str().into(), shown: text, form, row: None, part, stop: false }
     }
 }
 
@@ -79,13 +77,9 @@ impl Splitter {
     /// Shows the tokens of a text, in order.
     pub(crate) fn each(&self, text: &str, mut show: impl FnMut(&Token)) {
         let mut chars = text.char_indices().peekable();
-        let mut place = Place::First;
         while let Some((at, c)) = chars.next() {
             let script = Script::of(c);
             if script == Script::Other {
-                if matches!(c, '.' | '!' | '?' | ':' | '\n' | '#' | '。' | '？') {
-                    place = Place::First;
-                }
                 continue;
             }
             let mut end = at + c.len_utf8();
@@ -105,23 +99,22 @@ impl Splitter {
                 end = next + d.len_utf8();
                 chars.next();
             }
-            self.known(&text[at..end], script, place).iter().for_each(&mut show);
-            place = Place::Inside;
+            self.known(&text[at..end], script).iter().for_each(&mut show);
         }
     }
 
     /// The tokens of a piece of text in one script. The same pieces come again and again, so what is known of them is kept.
-    fn known(&self, piece: &str, script: Script, place: Place) -> Rc<[Token]> {
+    fn known(&self, piece: &str, script: Script) -> Rc<[Token]> {
         type Known = HashMap<Box<str>, Rc<[Token]>>;
         thread_local! {
-            static KNOWN: RefCell<[Known; 2]> = RefCell::default();
+            static KNOWN: RefCell<Known> = RefCell::default();
         }
-        if let Some(tokens) = KNOWN.with_borrow(|known| known[place as usize].get(piece).cloned()) {
+        if let Some(tokens) = KNOWN.with_borrow(|known| known.get(piece).cloned()) {
             return tokens;
         }
         let mut tokens = Vec::new();
         match script {
-            Script::Latin => self.latin(piece, place, &mut tokens),
+            Script::Latin => self.latin(piece, &mut tokens),
             Script::Han | Script::Katakana => self.runs(piece, &mut tokens),
             Script::Hangul => self.hangul(piece, &mut tokens),
             Script::Hiragana | Script::Other => {}
@@ -129,7 +122,6 @@ impl Splitter {
         let tokens: Rc<[Token]> = tokens.into();
         if piece.len() <= LONGEST_WORD {
             KNOWN.with_borrow_mut(|known| {
-                let known = &mut known[place as usize];
                 if known.len() >= MOST_KNOWN {
                     known.clear();
                 }
@@ -140,20 +132,16 @@ impl Splitter {
     }
 
     /// A piece of Latin text without spaces: perhaps an identifier.
-    fn latin(&self, piece: &str, place: Place, tokens: &mut Vec<Token>) {
+    fn latin(&self, piece: &str, tokens: &mut Vec<Token>) {
         let piece = piece.replace(['\u{2019}', '`'], "'");
         let lower = piece.to_lowercase();
         if is_stop(&lower) {
-            return self.word(&lower, false, tokens);
+            return self.word(&lower, tokens);
         }
         let base = piece.strip_suffix("'s").unwrap_or(&piece);
         let parts = parts(base);
-        let capital = base.chars().next().is_some_and(char::is_uppercase);
-        let name = parts.len() > 1 && !base.contains('-')
-            || base.chars().skip(1).any(char::is_uppercase)
-            || capital && place == Place::Inside;
         for part in &parts {
-            self.word(&part.to_lowercase(), name, tokens);
+            self.word(&part.to_lowercase(), tokens);
         }
         if parts.len() > 1 {
             let text: String = parts.concat().to_lowercase();
@@ -163,7 +151,7 @@ impl Splitter {
         }
     }
 
-    fn word(&self, word: &str, name: bool, tokens: &mut Vec<Token>) {
+    fn word(&self, word: &str, tokens: &mut Vec<Token>) {
         if word.len() > LONGEST_WORD || word.is_empty() {
             return;
         }
@@ -174,7 +162,7 @@ impl Splitter {
         let text = self.stem(word);
         let row = table::row(word).or_else(|| table::row_of_stem(&text, |other| self.stem(other) == text));
         let stop = is_stop(word) || word.chars().count() < 2;
-        tokens.push(Token { text: text.into(), shown: word.to_owned(), form: Form::Word, row, part: 1.0, stop, name });
+        tokens.push(Token { text: text.into(), shown: word.to_owned(), form: Form::Word, row, part: 1.0, stop });
     }
 
     /// The stem of a lower-case word.
@@ -226,13 +214,6 @@ fn parts(piece: &str) -> Vec<&str> {
         parts.push(&part[from..]);
     }
     parts
-}
-
-/// Where a piece of text stands. At the start of a sentence a capital says nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    First,
-    Inside,
 }
 
 /// What a character is written in.
@@ -328,7 +309,7 @@ impl Splitter {
     fn foreign(&self, shown: &str, english: &str, tokens: &mut Vec<Token>) {
         let part = 1.0 / english.split(' ').count() as f32;
         for word in english.split(' ') {
-            for token in self.known(word, Script::Latin, Place::Inside).iter() {
+            for token in self.known(word, Script::Latin).iter() {
                 tokens.push(Token { part, stop: false, shown: shown.to_owned(), ..token.clone() });
             }
         }
@@ -371,19 +352,5 @@ fn flush(pending: &mut String, tokens: &mut Vec<Token>) {
         let pairs = pairs(&run);
         let part = 1.0 / pairs.len() as f32;
         tokens.extend(pairs.into_iter().map(|pair| Token::exact(pair, Form::Pair, part)));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_that_was_seen_at_the_start_of_a_sentence_is_a_name_inside_one() {
-        let names = |text: &str| Splitter::new().split(text).iter().map(|token| token.name).collect::<Vec<_>>();
-        for _ in 0..2 {
-            assert_eq!(names("Anya reviews. Anya leads"), [false, false, false, false]);
-            assert_eq!(names("reviews by Anya"), [false, false, true]);
-        }
     }
 }

@@ -1,8 +1,9 @@
 //! What agents changed, and taking it back.
 
-use memory::changes::{Changes, Head, KEPT, Undone, Writer};
+use memory::changes::{Changes, Head, KEPT, USER, Undone, Writer};
 use memory::remember::Origin;
 use memory::store::{Indexing, Store};
+use memory::{Error, index};
 
 use super::revise::{marked, text};
 
@@ -21,9 +22,13 @@ impl Place {
     }
 
     fn begin(&self, id: &str) -> Writer {
+        self.begin_as("dream", id)
+    }
+
+    fn begin_as(&self, agent: &str, id: &str) -> Writer {
         let directory = self.store.root().path().to_owned();
         let at = "2026-03-01T00:00:00Z".to_owned();
-        let head = Head { agent: "dream".into(), session: None, model: None, at, directory };
+        let head = Head { agent: agent.into(), session: None, model: None, at, directory };
         self.changes.begin(id, head).unwrap()
     }
 
@@ -142,4 +147,66 @@ fn only_so_many_runs_are_kept() {
     for bad in ["../x", "", "a/b", "r.0"] {
         assert!(place.changes.run(bad).is_err(), "{bad}");
     }
+}
+
+/// DREAM-5: a line that the user has reworded since stays as they worded it, whatever becomes of the file.
+#[test]
+fn a_line_that_was_reworded_since_stays() {
+    let place = Place::new();
+    place.of_the_users();
+    let mut run = place.begin("r-1");
+    place.write(&mut run, "one.md", "changed");
+    place.write(&mut run, "two.md", "changed");
+    run.end().unwrap();
+    let index = place.store.root().path().join("MEMORY.md");
+    let worded = index::restore(
+        &std::fs::read_to_string(&index).unwrap(),
+        "one.md",
+        "- [One](one.md) — in better words of mine",
+    );
+    std::fs::write(&index, &worded).unwrap();
+    let undone = place.changes.undo("r-1", None, &place.store).unwrap();
+    assert!(undone.iter().all(|one| matches!(one, Undone::Restored { .. })), "{undone:?}");
+    assert!(std::fs::read_to_string(&index).unwrap().contains("- [One](one.md) — in better words of mine\n"));
+    assert!(std::fs::read_to_string(place.store.root().path().join("one.md")).unwrap().contains("the user's"));
+}
+
+/// TOMB-1: what the user took back is refused to agents under its name, and in other surroundings; the user's own command
+/// lifts it, and so does taking back the removal.
+#[test]
+fn what_was_taken_back_does_not_come_back() {
+    let place = Place::new();
+    let body = "The vault of the payroll archive is opened by Vera and by nobody else, on Mondays before noon.";
+    let mut run = place.begin("r-1");
+    place.write(&mut run, "vault.md", body);
+    run.end().unwrap();
+    let undone = place.changes.undo("r-1", None, &place.store).unwrap();
+    assert_eq!(undone, [Undone::Removed { path: "vault.md".into() }]);
+
+    let attempt = |run: &mut Writer, path: &str, text: &str| {
+        place.store.revise(path, text, None, &Origin::default(), None, &mut |one| run.keep(one))
+    };
+    let mut run = place.begin("r-2");
+    for (path, text) in [
+        ("vault.md", text("vault", "Something else altogether stands here now.")),
+        ("keys.md", text("keys", &format!("Who has keys. {body} So it was said in March."))),
+    ] {
+        let error = attempt(&mut run, path, &text).unwrap_err();
+        assert!(matches!(&error, Error::Forgotten { removed, .. } if removed == "vault.md"), "{error}");
+        assert!(!place.store.root().path().join(path).exists());
+    }
+    attempt(&mut run, "other.md", &text("other", "The payroll archive is cleaned on Mondays by the night shift."))
+        .unwrap();
+    run.end().unwrap();
+    assert!(!place.held.path().join("memory/tombstones").exists(), "it lies beside the changes");
+    let kept = std::fs::read_to_string(place.held.path().join("changes/tombstones")).unwrap();
+    assert!(!kept.contains("payroll"), "of the text there are only hashes: {kept}");
+
+    let mut users = place.begin_as(USER, "r-3");
+    attempt(&mut users, "vault.md", &text("vault", body)).unwrap();
+    users.end().unwrap();
+    assert_eq!(place.changes.tombstones().all(), []);
+    let mut run = place.begin("r-4");
+    place.write(&mut run, "vault.md", "An agent changes what the user wants again, and may.");
+    assert_eq!(place.changes.runs().len(), 4);
 }

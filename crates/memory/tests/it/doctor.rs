@@ -1,6 +1,9 @@
 //! Finding and mending what is wrong with a directory.
 
+use std::sync::{Arc, Mutex};
+
 use memory::Kind;
+use memory::changes::{Changes, Head, USER};
 use memory::doctor::{Finding, examine, mend};
 use memory::store::{Indexing, Store};
 
@@ -60,7 +63,7 @@ fn what_is_wrong_is_found_and_mended() {
         "what would be a guess is left"
     );
     assert!(text(&store, "MEMORY.md").starts_with("# Mine\n- [good](good.md)"));
-    assert_eq!(text(&store, "colon.md"), "---\nname: Colon\ndescription: \"a: b\"\ntype: user\n---\ny\n");
+    assert_eq!(text(&store, "colon.md"), "---\nname: Colon\ndescription: \"a: b\"\ntype: user\n---\ny\n\nC again\n");
     assert_eq!(memory::Memory::read(store.root(), "typo.md").unwrap().kind, Some(Kind::Feedback));
     assert_eq!(mend(&store).unwrap(), []);
 }
@@ -117,4 +120,63 @@ fn what_is_there_in_another_form_is_no_dead_link() {
     mend(&store).unwrap();
     assert!(text(&store, "MEMORY.md").starts_with(index));
     assert_eq!(mend(&store).unwrap(), [], "it comes to an end");
+}
+
+/// MEM-3: no word is lost: what the second line of a memory says goes into its file, and the words of a line whose file is gone stay
+/// unless a memory says them. What was changed is named.
+#[test]
+fn mending_loses_no_word_and_says_what_it_changed() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::create(directory.path(), Indexing::Kept).unwrap();
+    put(&store, "a.md", "---\nname: A\ndescription: the first of all\ntype: user\n---\nBody.\n");
+    let long = format!("a first line of its own, {}", "with many words ".repeat(20));
+    let index = format!(
+        "- [A](a.md) — {long}\n- [Other title](a.md) — only the second says this\n- [Gone](gone.md) — words of a lost file\n- [Moved](old.md) — the first of all\n"
+    );
+    put(&store, "MEMORY.md", &index);
+    let mended = mend(&store).unwrap();
+    let (index, file) = (text(&store, "MEMORY.md"), text(&store, "a.md"));
+    for words in [long.trim(), "Other title", "only the second says this"] {
+        assert!(file.contains(words), "{words}: {file}");
+    }
+    assert!(index.contains("- Gone — words of a lost file\n") && !index.contains("old.md"), "{index}");
+    assert_eq!(index.matches("(a.md)").count(), 1, "{index}");
+    let said: Vec<String> = mended.iter().map(ToString::to_string).collect();
+    for part in [
+        "MEMORY.md:3: gone.md",
+        "the words stay: - Gone",
+        "MEMORY.md:4: old.md",
+        "- [Moved](old.md)",
+        "in a.md: Other title",
+    ] {
+        assert!(said.iter().any(|one| one.contains(part)), "{part}: {said:#?}");
+    }
+    assert_eq!(mend(&store).unwrap(), [], "it comes to an end");
+}
+
+/// MEM-3: what was mended is kept, and taken back whole; files stay as old as they were.
+#[test]
+fn what_was_mended_can_be_taken_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let changes = Changes::at(directory.path().join("changes"));
+    let at = "2026-03-01T00:00:00Z".to_owned();
+    let memory = directory.path().join("memory");
+    let head = Head { agent: USER.into(), session: None, model: None, at, directory: memory.clone() };
+    let recorder = Arc::new(Mutex::new(changes.recorder("r-1".into(), head)));
+    let keeping = recorder.clone();
+    let store =
+        Store::create(&memory, Indexing::Kept).unwrap().keeping(move |change| keeping.lock().unwrap().keep(change));
+    super::scan::write(&memory, "typo.md", "---\nname: Typo\ntype: Feedbacks\n---\nx\n", 1_700_000_000);
+    let index = "- [Typo](typo.md)\n- [Typo again](typo.md) — and more\n- [Gone](gone.md)\n";
+    put(&store, "MEMORY.md", index);
+    let typo = text(&store, "typo.md");
+    assert_eq!(mend(&store).unwrap().len(), 3);
+    assert_eq!(recorder.lock().unwrap().end().unwrap().as_deref(), Some("r-1"));
+    assert_eq!(memory::Memory::read(store.root(), "typo.md").unwrap().dated.unwrap().as_second(), 1_700_000_000);
+    assert_ne!(text(&store, "MEMORY.md"), index);
+    let run = changes.run("r-1").unwrap();
+    let changed: Vec<String> = run.net().into_iter().map(|change| change.path).collect();
+    assert_eq!(changed, ["typo.md", "MEMORY.md"]);
+    changes.undo("r-1", None, &store).unwrap();
+    assert_eq!((text(&store, "MEMORY.md"), text(&store, "typo.md")), (index.to_owned(), typo));
 }

@@ -4,11 +4,52 @@ use std::path::Path;
 
 use files::Root;
 use memory::import::{Action, Source, apply, plan};
+use memory::remember::Origin;
 use memory::store::{Indexing, Store};
 use memory::{Kind, Memory};
 
 use super::scan::write;
 use super::store::new;
+
+fn importing() -> Origin {
+    Origin { agent: Some("import".to_owned()), at: "2026-03-01T00:00:00Z".parse().ok(), ..Origin::default() }
+}
+
+/// SHELF-2: what is imported goes the one way to save: a secret is refused and named with its file and section, what is saved says
+/// where it comes from and what it names.
+#[test]
+fn what_is_imported_is_checked_and_says_where_it_comes_from() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::create(directory.path().join("memory"), Indexing::Kept).unwrap();
+    let token = format!("ghp_{}", "a8Kd93JfLq0ZxC7VbN2mTyR5uWe1PoIh4GsD");
+    let claude = format!(
+        "## Access\n\nThe token of the robot is {token} and nobody else has it.\n\n## Build\n\nRun `scripts/build.sh` before each release.\n"
+    );
+    let other = directory.path().join("other");
+    write(&other, "bare.md", "Never push on a Friday. It ends badly.\n", 1_700_000_000);
+    let root = Root::open(&other).unwrap();
+    let document = Source::Document { path: Path::new("CLAUDE.md"), text: &claude };
+    let planned = plan(&store, &[document, Source::Directory(&root)]).unwrap();
+    assert_eq!(planned.skipped.len(), 1);
+    let why = &planned.skipped[0];
+    assert!(
+        why.contains("CLAUDE.md, section \"Access\"") && why.contains("github-pat") && !why.contains(&token),
+        "{why}"
+    );
+    assert!(!planned.diff().contains(&token));
+    std::fs::create_dir_all(directory.path().join("tree/scripts")).unwrap();
+    std::fs::write(directory.path().join("tree/scripts/build.sh"), "").unwrap();
+    let imported = apply(&store, &planned, &importing(), Some(&directory.path().join("tree"))).unwrap();
+    assert_eq!(imported.saved.len(), 2);
+    let build = String::from_utf8(store.root().read("build.md", 9_999).unwrap().bytes).unwrap();
+    for part in ["agent: import", "importedFrom: ", "modified: \"2026-03-01T00:00:00Z\"", "names: scripts/build.sh"] {
+        assert!(build.contains(part), "{part}: {build}");
+    }
+    let bare = Memory::read(store.root(), "bare.md").unwrap();
+    assert_eq!((bare.kind, bare.description.as_deref()), (Some(Kind::Feedback), Some("Never push on a Friday.")));
+    let index = String::from_utf8(store.root().read("MEMORY.md", 9_999).unwrap().bytes).unwrap();
+    assert!(!index.contains(&token), "{index}");
+}
 
 /// `memory import`: a dry run with a diff first; what is known is not added twice; what is taken gets a number.
 #[test]
@@ -45,18 +86,22 @@ fn a_plan_touches_nothing_and_is_applied_on_request() {
     assert!(diff.contains("+++ testing.md") && diff.contains("+Always run `make check`") && !diff.contains("same.md"));
     assert_eq!(memory::scan::paths(store.root()).unwrap(), ["one.md"], "a plan touches nothing");
 
-    let saved = apply(&store, &planned).unwrap();
-    assert_eq!(saved.len(), planned.additions());
+    let (origin, tree) = (importing(), directory.path());
+    let imported = apply(&store, &planned, &origin, Some(tree)).unwrap();
+    assert_eq!((imported.saved.len(), imported.refused.len()), (planned.additions(), 0));
     let read = |path: &str| Memory::read(store.root(), path).unwrap();
     assert_eq!(read("testing.md").kind, Some(Kind::Feedback));
     assert_eq!(read("testing.md").description.as_deref(), Some("Always run make check before a commit."));
     assert!(read("testing.md").body.contains("# not a heading"));
     assert_eq!(read("layout.md").kind, Some(Kind::Project));
     assert_eq!(read("api.md").applies_to, ["src/api/**/*.ts", "src/{a,b}/*.ts"]);
-    let copied = store.root().read("one-2.md", 999).unwrap().bytes;
-    assert_eq!(copied, std::fs::read(other.join("one.md")).unwrap(), "an imported file keeps its bytes");
+    let copied = String::from_utf8(store.root().read("one-2.md", 9_999).unwrap().bytes).unwrap();
+    let (head, rest) = copied.split_once("metadata:\n").unwrap();
+    assert_eq!(head, "---\nname: one\ntype: user\n# kept\n", "an imported file keeps its lines");
+    assert!(rest.ends_with("---\nAnother text.\n"), "{rest}");
     assert_eq!(memory::doctor::examine(&store).unwrap(), []);
-    assert!(apply(&store, &planned).is_err(), "nothing is overwritten");
+    let again = apply(&store, &planned, &origin, Some(tree)).unwrap();
+    assert_eq!((again.saved.len(), again.refused.len()), (0, 4), "nothing is overwritten");
     assert_eq!(plan(&store, &sources).unwrap().additions(), 0);
 }
 
@@ -76,8 +121,9 @@ fn what_is_imported_keeps_its_age_and_nothing_is_dropped_silently() {
     let planned = plan(&store, &sources).unwrap();
     assert_eq!(planned.skipped.len(), 2, "{:?}", planned.skipped);
     assert!(planned.skipped.iter().any(|one| one.contains("latin.md") && one.contains("UTF-8")));
-    apply(&store, &planned).unwrap();
+    apply(&store, &planned, &importing(), None).unwrap();
     let old = Memory::read(store.root(), "old.md").unwrap();
     assert_eq!(old.modified.unwrap().as_second(), 1_700_000_000);
+    assert_eq!(old.dated, old.modified, "what is written in it is no newer");
     assert!(Memory::read(store.root(), "memory-notes.md").unwrap().body.contains("Redis"));
 }

@@ -12,14 +12,39 @@ fn an_index_is_loaded_up_to_its_limits() {
     let loaded = load(&many);
     assert_eq!(loaded.text.lines().count(), LINE_LIMIT);
     assert_eq!(loaded.warnings, [Warning::Lines(250)]);
+    assert!(
+        loaded.text.starts_with("- [T50](t50.md)") && loaded.text.ends_with("- [T249](t249.md) — hook"),
+        "the newest"
+    );
+    assert!(loaded.warnings[0].to_string().contains("50 are left out"), "{}", loaded.warnings[0]);
+    let headed = format!("# Mine\n\n{many}");
+    assert!(load(&headed).text.starts_with("# Mine\n\n- [T52](t52.md)"), "{}", load(&headed).text);
     let wide: String = (0..150).map(|n| format!("- [T{n}](t{n}.md) — {}\n", "x".repeat(300))).collect();
     let loaded = load(&wide);
-    assert!(loaded.text.len() <= BYTE_LIMIT && loaded.text.ends_with('x'));
+    assert!(loaded.text.len() <= BYTE_LIMIT && loaded.text.ends_with('x') && loaded.text.contains("[T149]"));
     assert!(loaded.text.lines().all(|line| wide.contains(&format!("{line}\n"))), "cut at a line end");
-    assert!(matches!(loaded.warnings[..], [Warning::Bytes(_)]));
+    assert!(matches!(loaded.warnings[..], [Warning::Bytes { left_out: 71.., .. }]));
     let both: String = (0..250).map(|n| format!("- [T{n}](t{n}.md) — {}\n", "x".repeat(300))).collect();
     assert_eq!(load(&both).warnings.len(), 2);
     assert!(load(&both).warnings[0].to_string().contains("200"));
+}
+
+/// MEM-2: what was changed last is shown, wherever its line stands, and the model is told how many are left out.
+#[test]
+fn of_an_overlong_index_the_newest_memories_are_shown() {
+    let directory = tempfile::tempdir().unwrap();
+    let text: String = (0..230).map(|n| format!("- [T{n}](t{n}.md) — hook\n")).collect();
+    std::fs::write(directory.path().join("MEMORY.md"), text).unwrap();
+    for n in 0..230 {
+        super::scan::write(directory.path(), &format!("t{n}.md"), "x", 1_700_000_000 + n);
+    }
+    super::scan::write(directory.path(), "t3.md", "changed", 1_800_000_000);
+    let shown = memory::index::shown(&directory.path().join("MEMORY.md")).unwrap();
+    assert!(shown.starts_with("- [T3](t3.md) — hook\n- [T31](t31.md) — hook\n"), "{shown}");
+    assert!(
+        shown.contains("- [T229](t229.md)") && shown.ends_with("30 are left out; merge or remove entries]"),
+        "{shown}"
+    );
 }
 
 /// MEM-2: frontmatter and comments do not count.
@@ -36,7 +61,7 @@ fn a_single_huge_line_is_cut() {
     let huge = "é".repeat(100_000);
     let loaded = load(&huge);
     assert!(loaded.text.len() <= BYTE_LIMIT && loaded.text.len() > BYTE_LIMIT - 4);
-    assert_eq!(loaded.warnings, [Warning::Bytes(200_000)]);
+    assert_eq!(loaded.warnings, [Warning::Bytes { bytes: 200_000, left_out: 0 }]);
 }
 
 #[test]
@@ -61,6 +86,8 @@ fn a_line_is_cut_to_its_length() {
     let made = line("Title", "file.md", &"word ".repeat(100));
     assert!(made.chars().count() <= 150 && made.ends_with('…'));
     assert_eq!(line("A\nB", "a.md", " x\n y "), "- [A B](a.md) — x y");
+    let named = line(&"name ".repeat(6_000), "a.md", "what it is about");
+    assert!(named.chars().count() <= 150 && named.ends_with("](a.md) — what it is about"), "{named}");
 }
 
 #[test]

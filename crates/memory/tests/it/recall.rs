@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use files::Root;
 use jiff::Timestamp;
 use memory::age;
+use memory::rank::Older;
 use memory::rank::{Doing, Question, Ranker};
-use memory::recall::{Need, SESSION_BYTES, Skip, State, agents, candidates, chosen, select, surface_over, words};
-use memory::scan::headers;
+use memory::recall::{SESSION_BYTES, Skip, State, agents, surface_over, words};
 
 use super::scan::write;
 
@@ -49,50 +49,6 @@ fn a_turn_that_is_not_worth_it_is_skipped() {
     assert_eq!([words("one two  three"), words("用 git 提交"), words("커밋 하자"), words("デプロイ")], [3, 4, 2, 4]);
 }
 
-/// RECALL-4: the question to the selector, as data; RECALL-5: what was seen is not offered again.
-#[test]
-fn the_selector_is_asked_about_what_was_not_seen() {
-    let directory = tempfile::tempdir().unwrap();
-    for name in ["a", "b", "c", "d"] {
-        write(
-            directory.path(),
-            &format!("{name}.md"),
-            &format!("---\ndescription: about {name}\n---\n"),
-            1_700_000_000,
-        );
-    }
-    let root = Root::open(directory.path()).unwrap();
-    let state = State { surfaced: BTreeSet::from(["a.md".to_owned()]), bytes: 10 };
-    let offered = candidates(&headers(&root).unwrap(), &state, |path| path == "b.md");
-    assert_eq!(offered.iter().map(|header| header.path.as_str()).collect::<Vec<_>>(), ["c.md", "d.md"]);
-    let Some(Need::Select { system, prompt, schema, max_tokens }) = select("do it", &offered, &["Bash".to_owned()])
-    else {
-        panic!("nothing asked");
-    };
-    assert!(prompt.contains("do it") && prompt.contains("c.md") && !prompt.contains("a.md") && prompt.contains("Bash"));
-    assert!(system.contains("at most five") && system.contains("empty list"));
-    assert_eq!((schema["required"][0].as_str(), max_tokens), (Some("selected_memories"), 256));
-    assert!(select("do it", &[], &[]).is_none());
-    // Names that were not offered are dropped, doubles too; what cannot be read is an error.
-    let answer = r#"{"selected_memories": ["d.md", "invented.md", "a.md", "d.md", "../x.md", "c.md"]}"#;
-    assert_eq!(chosen(answer, &offered).unwrap(), ["d.md", "c.md"]);
-    assert_eq!(chosen(r#"{"selected_memories": []}"#, &offered).unwrap(), Vec::<String>::new());
-    assert!(chosen("I think c.md", &offered).is_err());
-}
-
-/// RECALL-4: at most five.
-#[test]
-fn five_are_enough() {
-    let directory = tempfile::tempdir().unwrap();
-    for n in 0..9 {
-        write(directory.path(), &format!("m{n}.md"), "x", 1_700_000_000);
-    }
-    let all = headers(&Root::open(directory.path()).unwrap()).unwrap();
-    let names: Vec<_> = all.iter().map(|header| format!("{:?}", header.path)).collect();
-    let answer = format!("{{\"selected_memories\": [{}]}}", names.join(","));
-    assert_eq!(chosen(&answer, &all).unwrap().len(), 5);
-}
-
 /// RECALL-6: each file with its age, at most 200 lines and 4,096 bytes, cut with a note.
 #[test]
 fn a_surfaced_memory_has_its_age_and_its_limits() {
@@ -122,7 +78,14 @@ fn a_surfaced_memory_has_its_age_and_its_limits() {
         "as it lies on the disk, but for the questions it is found by: {}",
         shown[0].text
     );
-    let over = surface_over(&root, "new.md", &["old.md".to_owned()], None, now()).unwrap();
+    let over = surface_over(
+        &root,
+        "new.md",
+        &[Older { path: "old.md".to_owned(), description: Some("the <memory> of May".to_owned()) }],
+        None,
+        now(),
+    )
+    .unwrap();
     assert!(over.text.contains("old.md"));
 }
 

@@ -53,3 +53,30 @@ fn many_files_are_all_listed() {
     assert_eq!(all.len(), 500);
     assert!(all.windows(2).all(|pair| pair[0].modified > pair[1].modified));
 }
+
+/// MEM-6: a memory is as old as the later of what it says and when its file was written: a correction by hand is the newest word.
+#[test]
+fn a_memory_that_was_edited_by_hand_is_as_new_as_its_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = |port: u16, at: &str| {
+        format!(
+            "---\nname: Port\ndescription: the web client of the shop listens on port {port}\ntype: project\nmetadata:\n  modified: {at}\n---\n\nx\n"
+        )
+    };
+    write(directory.path(), "edited.md", &text(3000, "2025-01-01T00:00:00Z"), 1_770_000_000);
+    write(directory.path(), "saved.md", &text(5173, "2025-06-01T00:00:00Z"), 1_750_000_000);
+    write(directory.path(), "copied.md", &text(8080, "2025-07-01T00:00:00Z"), 1_600_000_000);
+    let root = files::Root::open(directory.path()).unwrap();
+    let dated = |path: &str| memory::Memory::read(&root, path).unwrap().dated.unwrap();
+    assert_eq!(dated("edited.md").as_second(), 1_770_000_000);
+    assert_eq!(dated("copied.md").to_string(), "2025-07-01T00:00:00Z");
+    let order: Vec<String> = memory::scan::headers(&root).unwrap().into_iter().map(|header| header.path).collect();
+    assert_eq!(order, ["edited.md", "copied.md", "saved.md"]);
+    // RECALL-10: of memories that differ in a value, the one the user corrected stands for the others.
+    let ranker = memory::Ranker::load(&root).unwrap();
+    let (doing, now) = (memory::rank::Doing::default(), jiff::Timestamp::from_second(1_772_800_000).unwrap());
+    let text = "on which port does the web client of the shop listen?";
+    let hits = ranker.choose(&memory::rank::Question { text, doing: &doing, now }, |_| true);
+    assert_eq!(hits.iter().map(|hit| hit.path.as_str()).collect::<Vec<_>>(), ["edited.md"]);
+    assert_eq!(hits[0].older.len(), 2);
+}

@@ -1,6 +1,6 @@
 //! What holds a secret, and what only looks like it. Secrets here are put together as the tests run: none is written down.
 
-use memory::secrets::{Finding, Remarks, rules, scan};
+use memory::secrets::{Finding, Remarks, in_note, rules, scan};
 
 /// Replaces `{h32}` by 32 characters of the alphabet `h`, and so on.
 fn made(template: &str) -> String {
@@ -340,4 +340,30 @@ fn the_project_holds_no_secret() {
         looked += 1;
     }
     assert!(looked > 200);
+}
+
+/// SHELF-2: a password that a note tells in words or in an address is found; what only speaks of passwords is none.
+#[test]
+fn a_password_in_a_note_is_found() {
+    for text in [
+        "Connect with postgres://app:hunter2@db.internal/shop.",
+        "redis://:s3cr3tpw@cache or amqp://worker:rabbit@queue:5672",
+        "The password is hunter2.",
+        "the password for the staging database is `Tr0ub4dor&3`, ask Vera",
+        "Admin password: letme1n!",
+        "The PIN of the door is 493817",
+        "Das Passwort ist Sommer2024",
+    ] {
+        assert!(in_note(text).is_some(), "{text}");
+    }
+    for text in [
+        "postgres://user:pass@host/db is the form, and postgres://app:$DB_PASSWORD@db or https://x:<token>@host too",
+        "The password is in the vault, and the password is rotated every 90 days.",
+        "The password is stored as sha256-crypt; a password is required.",
+        "Password: see 1Password. The password of the robot is kept by Vera.",
+        "http://localhost:8080/a@b and ssh://git@host:22/x",
+        "the pin is on the board; a PIN is needed",
+    ] {
+        assert_eq!(in_note(text), None, "{text}");
+    }
 }

@@ -19,6 +19,18 @@ fn read(store: &Store, path: &str) -> String {
     String::from_utf8(store.root().read(path, 1 << 20).unwrap().bytes).unwrap()
 }
 
+/// MEM-6: an edit says when it was made, where the file says such things, and a text ends with its line.
+#[test]
+fn an_edit_is_dated() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::create(directory.path(), Indexing::Kept).unwrap();
+    store.add(&new("One")).unwrap();
+    let at = "2026-03-01T10:00:00Z".parse().ok();
+    store.edit("one.md", &Change { body: Some("No end of line".to_owned()), at, ..Change::default() }).unwrap();
+    let text = read(&store, "one.md");
+    assert!(text.contains("modified: \"2026-03-01T10:00:00Z\"\n") && text.ends_with("\n\nNo end of line\n"), "{text}");
+}
+
 /// MEM-3: add, edit, rm and mv keep the index in step. MEM-7: private files.
 #[test]
 fn each_change_does_file_and_index() {

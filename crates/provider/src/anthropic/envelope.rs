@@ -11,6 +11,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde_json::{Map, Value, json};
 use transcript::block::Kind;
 use transcript::mark::{Edit, Marks, Place, Ttl};
 use transcript::{Block, Message, Prologue, Request, Role};
@@ -139,20 +140,14 @@ impl Body {
 
     /// How the reply is to be made, and what form it is to have.
     fn output(&mut self, prologue: &Prologue) {
-        if prologue.format.is_none() && prologue.effort.is_none() {
-            return;
+        let format = prologue.format.as_ref().map(|schema| json!({"type": "json_schema", "schema": schema}));
+        let effort = prologue.effort.map(|effort| json!(effort));
+        let parts = [("format", format), ("effort", effort)].into_iter();
+        let parts: Map<String, Value> = parts.filter_map(|(name, part)| Some((name.to_owned(), part?))).collect();
+        if !parts.is_empty() {
+            self.raw(",\"output_config\":");
+            self.raw(&serialise(&parts));
         }
-        self.raw(",\"output_config\":{");
-        if let Some(schema) = &prologue.format {
-            self.raw("\"format\":{\"type\":\"json_schema\",\"schema\":");
-            self.raw(&serialise(schema));
-            self.raw(if prologue.effort.is_some() { "}," } else { "}" });
-        }
-        if let Some(effort) = &prologue.effort {
-            self.raw("\"effort\":");
-            self.raw(&serialise(effort));
-        }
-        self.raw("}");
     }
 
     fn blocks<'m>(&mut self, blocks: &[Block], ttl: Ttl, beside: impl Fn(usize) -> Beside<'m>) {
@@ -175,10 +170,10 @@ impl Body {
                 _ => self.raw(block.json()),
             }
             for edit in edits {
-                let delete = |id: &String| serde_json::json!({"type": "delete", "cache_reference": id});
-                let deletes: Vec<serde_json::Value> = edit.results.iter().map(delete).collect();
+                let delete = |id: &String| json!({"type": "delete", "cache_reference": id});
+                let deletes: Vec<Value> = edit.results.iter().map(delete).collect();
                 self.raw(",");
-                self.raw(&serialise(&serde_json::json!({"type": "cache_edits", "edits": deletes})));
+                self.raw(&serialise(&json!({"type": "cache_edits", "edits": deletes})));
             }
         }
         self.raw("]");

@@ -30,7 +30,6 @@ pub(crate) enum Wire {
     MessageDelta {
         delta: End,
         usage: Option<Counts>,
-        #[serde(default)]
         context_management: Option<Management>,
     },
     MessageStop,
@@ -58,7 +57,6 @@ pub(crate) struct Head {
     #[serde(default)]
     pub(crate) model: String,
     pub(crate) usage: Option<Counts>,
-    #[serde(default)]
     pub(crate) diagnostics: Option<Diagnosis>,
 }
 
@@ -138,7 +136,6 @@ pub(crate) struct Counts {
     cache_creation_input_tokens: Option<u64>,
     cache_creation: Option<transcript::message::CacheCreation>,
     output_tokens: Option<u64>,
-    #[serde(default)]
     iterations: Option<Vec<Iteration>>,
 }
 
@@ -186,6 +183,5 @@ pub(crate) struct Whole {
     pub(crate) head: Head,
     pub(crate) content: Vec<Map<String, Value>>,
     pub(crate) stop_reason: Option<StopReason>,
-    #[serde(default)]
     pub(crate) context_management: Option<Management>,
 }

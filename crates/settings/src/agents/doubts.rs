@@ -26,40 +26,20 @@ pub const OF_PLANS: [&str; 7] = [
 ];
 
 /// Tools that definitions name which were written for Claude Code, and what does the same here.
-const ELSEWHERE: [(&str, Option<&str>); 32] = [
-    ("AgentOutputTool", Some(tool_names::TASK_OUTPUT)),
-    ("BashOutput", Some(tool_names::TASK_OUTPUT)),
-    ("KillBash", Some(tool_names::TASK_STOP)),
-    ("KillShell", Some(tool_names::TASK_STOP)),
-    ("LS", Some(tool_names::GLOB)),
-    ("MultiEdit", Some(tool_names::EDIT)),
-    ("Config", None),
-    ("CronCreate", None),
-    ("CronDelete", None),
-    ("CronList", None),
-    ("EnterWorktree", None),
-    ("ExitWorktree", None),
-    ("LSP", None),
-    ("ListMcpResourcesTool", None),
-    ("Monitor", None),
-    ("NotebookEdit", None),
-    ("NotebookRead", None),
-    ("PowerShell", None),
-    ("PushNotification", None),
-    ("ReadMcpResourceTool", None),
-    ("RemoteTrigger", None),
-    ("Skill", None),
-    ("SlashCommand", None),
-    ("StructuredOutput", None),
-    ("TeamCreate", None),
-    ("TeamDelete", None),
-    ("TodoRead", None),
-    ("TodoWrite", None),
-    ("ToolSearch", None),
-    ("WaitForMcpServers", None),
-    ("WebFetch", None),
-    ("WebSearch", None),
+const ELSEWHERE: [(&str, &str); 6] = [
+    ("AgentOutputTool", tool_names::TASK_OUTPUT),
+    ("BashOutput", tool_names::TASK_OUTPUT),
+    ("KillBash", tool_names::TASK_STOP),
+    ("KillShell", tool_names::TASK_STOP),
+    ("LS", tool_names::GLOB),
+    ("MultiEdit", tool_names::EDIT),
 ];
+
+/// Those for which there is nothing here.
+const MISSING: &str = "Config CronCreate CronDelete CronList EnterWorktree ExitWorktree LSP ListMcpResourcesTool Monitor \
+    NotebookEdit NotebookRead PowerShell PushNotification ReadMcpResourceTool RemoteTrigger Skill \
+    SlashCommand StructuredOutput TeamCreate TeamDelete TodoRead TodoWrite ToolSearch WaitForMcpServers \
+    WebFetch WebSearch";
 
 /// All of a definition that can be read, by its keys as they are written.
 pub(super) fn doubts(agent: &Definition, fields: &Map<String, Value>) -> Vec<Doubt> {
@@ -84,11 +64,9 @@ fn of_tool(key: &'static str, name: &str) -> Option<Doubt> {
             _ => return None,
         }
     } else if let Some((_, instead)) = ELSEWHERE.iter().find(|(elsewhere, _)| *elsewhere == tool) {
-        let what = match instead {
-            Some(instead) => format!("{key} names {tool}, which is not here; {instead} does the same"),
-            None => format!("{key} names {tool}, which is not here yet"),
-        };
-        (what, Weight::Note)
+        (format!("{key} names {tool}, which is not here; {instead} does the same"), Weight::Note)
+    } else if MISSING.split(' ').any(|missing| missing == tool) {
+        (format!("{key} names {tool}, which is not here yet"), Weight::Note)
     } else if tool.starts_with("mcp__") {
         (format!("{key} names {tool}, of a server for tools; such are not here yet"), Weight::Note)
     } else {

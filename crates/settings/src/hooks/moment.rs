@@ -2,9 +2,26 @@
 
 use std::time::Duration;
 
-/// A moment at which hooks run, by Claude Code's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Moment {
+/// The enum of moments, with all of them in a list and the name of each.
+macro_rules! moments {
+    ($($(#[$about:meta])* $moment:ident,)*) => {
+        /// A moment at which hooks run, by Claude Code's names.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Moment { $($(#[$about])* $moment,)* }
+
+        impl Moment {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$moment),*];
+
+            /// Its name.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$moment => stringify!($moment),)* }
+            }
+        }
+    };
+}
+
+moments! {
     /// Before a call runs.
     PreToolUse,
     /// After it ran.
@@ -59,59 +76,9 @@ pub enum Block {
 }
 
 impl Moment {
-    /// All of them.
-    pub const ALL: [Self; 20] = [
-        Self::PreToolUse,
-        Self::PostToolUse,
-        Self::PostToolUseFailure,
-        Self::PostToolBatch,
-        Self::PermissionRequest,
-        Self::PermissionDenied,
-        Self::UserPromptSubmit,
-        Self::SessionStart,
-        Self::SessionEnd,
-        Self::Stop,
-        Self::SubagentStart,
-        Self::SubagentStop,
-        Self::StopFailure,
-        Self::PreCompact,
-        Self::PostCompact,
-        Self::InstructionsLoaded,
-        Self::ConfigChange,
-        Self::CwdChanged,
-        Self::FileChanged,
-        Self::Notification,
-    ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::PreToolUse => "PreToolUse",
-            Self::PostToolUse => "PostToolUse",
-            Self::PostToolUseFailure => "PostToolUseFailure",
-            Self::PostToolBatch => "PostToolBatch",
-            Self::PermissionRequest => "PermissionRequest",
-            Self::PermissionDenied => "PermissionDenied",
-            Self::UserPromptSubmit => "UserPromptSubmit",
-            Self::SessionStart => "SessionStart",
-            Self::SessionEnd => "SessionEnd",
-            Self::Stop => "Stop",
-            Self::SubagentStart => "SubagentStart",
-            Self::SubagentStop => "SubagentStop",
-            Self::StopFailure => "StopFailure",
-            Self::PreCompact => "PreCompact",
-            Self::PostCompact => "PostCompact",
-            Self::InstructionsLoaded => "InstructionsLoaded",
-            Self::ConfigChange => "ConfigChange",
-            Self::CwdChanged => "CwdChanged",
-            Self::FileChanged => "FileChanged",
-            Self::Notification => "Notification",
-        }
-    }
-
     /// The moment of a name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|moment| moment.name() == name)
+        Self::ALL.iter().copied().find(|moment| moment.name() == name)
     }
 
     /// What exit code 2 does.

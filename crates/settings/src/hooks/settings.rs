@@ -63,14 +63,8 @@ pub(crate) fn hooks_of(
     let mut list = Vec::new();
     for set in counting.sets.iter().filter(|set| set.key.name.starts_with("hooks.")) {
         let Some((hook, told)) = Hook::of(set, &places(&set.origin, ground)) else { continue };
-        findings.extend(told.into_iter().map(|text| Finding {
-            weight: Weight::Warning,
-            file: set.origin.file.clone(),
-            line: set.origin.line,
-            column: set.origin.column,
-            key: Some(set.key.name.to_owned()),
-            text: format!("a {} hook: {text}", hook.moment.name()),
-        }));
+        let told = told.into_iter().map(|text| format!("a {} hook: {text}", hook.moment.name()));
+        findings.extend(told.map(|text| Finding::at(&set.origin, Weight::Warning, set.key.name, text)));
         if whose.lets_run(hook.origin.source) {
             list.push(Arc::new(hook));
         }

@@ -52,54 +52,35 @@ pub enum Kind {
     Setting,
 }
 
+/// Each kind with its name and what it lets a file do, in the order of the enum.
+const KINDS: [(Kind, &str, &str); 11] = [
+    (Kind::Hook, "hook", "run commands by themselves"),
+    (Kind::Server, "server", "start or connect to servers"),
+    (Kind::Helper, "helper", "run a command for the status line and the like"),
+    (Kind::Agent, "agent", "define agents, in place of others of their name"),
+    (Kind::Rule, "allow rule", "let these calls run without asking"),
+    (Kind::Mode, "mode", "choose how much is asked"),
+    (Kind::Sandbox, "sandbox setting", "change the sandbox"),
+    (Kind::Directory, "directory", "work in more directories"),
+    (Kind::Include, "include", "read files from outside the project as instructions"),
+    (Kind::Variable, "variable", "set variables for commands"),
+    (Kind::Setting, "setting", "change other settings"),
+];
+
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 11] = [
-        Self::Hook,
-        Self::Server,
-        Self::Helper,
-        Self::Agent,
-        Self::Rule,
-        Self::Mode,
-        Self::Sandbox,
-        Self::Directory,
-        Self::Include,
-        Self::Variable,
-        Self::Setting,
-    ];
-
-    /// What files with such claims would do.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Hook => "run commands by themselves",
-            Self::Server => "start or connect to servers",
-            Self::Helper => "run a command for the status line and the like",
-            Self::Agent => "define agents, in place of others of their name",
-            Self::Rule => "let these calls run without asking",
-            Self::Mode => "choose how much is asked",
-            Self::Sandbox => "change the sandbox",
-            Self::Directory => "work in more directories",
-            Self::Include => "read files from outside the project as instructions",
-            Self::Variable => "set variables for commands",
-            Self::Setting => "change other settings",
-        }
+    pub fn all() -> impl Iterator<Item = Self> {
+        KINDS.iter().map(|(kind, ..)| *kind)
     }
 
-    /// One of them, in a word.
+    /// Its name.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Hook => "hook",
-            Self::Server => "server",
-            Self::Helper => "helper",
-            Self::Agent => "agent",
-            Self::Rule => "allow rule",
-            Self::Mode => "mode",
-            Self::Sandbox => "sandbox setting",
-            Self::Directory => "directory",
-            Self::Include => "include",
-            Self::Variable => "variable",
-            Self::Setting => "setting",
-        }
+        KINDS[self as usize].1
+    }
+
+    /// What it lets a file do.
+    pub fn words(self) -> &'static str {
+        KINDS[self as usize].2
     }
 }
 

@@ -172,7 +172,7 @@ fn the_home_directory_is_never_trusted() {
 /// TRUST-2: a yes in Claude Code counts for rules, directories, variables and settings, not for what runs programs.
 #[test]
 fn a_yes_in_claude_code_counts_for_what_it_asked_about() {
-    for kind in Kind::ALL {
+    for kind in Kind::all() {
         let scene = Scene::new();
         scene.accepted_in_claude_code("project");
         let what = if kind == Kind::Rule { "Bash(npm test)" } else { "x" };

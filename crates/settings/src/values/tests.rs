@@ -7,12 +7,16 @@ use transcript::window::{AutoCompact, Window};
 
 use super::*;
 use crate::keys::{KEYS, Reach};
-use crate::kind::Entry;
-use crate::kind::Kind;
+use crate::kind::{Entry, Kind};
 use std::path::Path;
 
 use crate::source::{Files, Flag};
 use crate::{rules, variables};
+
+#[path = "../../../../tests/setting_examples.rs"]
+mod examples;
+
+use examples::Examples;
 
 /// A directory with settings files in it, and no others.
 pub(crate) struct Stage {

@@ -76,6 +76,17 @@ impl<'a> Cursor<'a> {
         Some(next)
     }
 
+    /// Reads what is nested one deeper.
+    pub(crate) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Refused>) -> Result<T, Refused> {
+        if self.depth >= lexer::DEEPEST {
+            return Err("too deeply nested");
+        }
+        self.depth += 1;
+        let read = read(self);
+        self.depth -= 1;
+        read
+    }
+
     /// Everything up to a character, which is taken too.
     fn until(&mut self, end: char) -> Option<&'a str> {
         let length = self.rest().find(end)?;
@@ -242,7 +253,7 @@ fn expansion(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Option<Piece>, Ref
         return Ok(Some(Piece::Command { text: text.to_owned(), quoted }));
     }
     if cursor.starts_with("$((") {
-        return arithmetic(cursor).map(Some);
+        return cursor.deeper(arithmetic).map(Some);
     }
     if cursor.take("$(") {
         let text = lexer::substitution(cursor)?;
@@ -252,7 +263,7 @@ fn expansion(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Option<Piece>, Ref
         return Err("the old arithmetic $[…]");
     }
     if cursor.take("${") {
-        return braced(cursor, quoted).map(Some);
+        return cursor.deeper(|cursor| braced(cursor, quoted)).map(Some);
     }
     cursor.next();
     let plain = |name: String| Piece::Variable { name, plain: true, words: Vec::new(), assigns: false, quoted };
@@ -293,17 +304,6 @@ fn name<'a>(cursor: &mut Cursor<'a>) -> &'a str {
 
 /// Reads `${…}` behind its opening. Subscripts, indirection, substrings and `@` are refused: they calculate.
 fn braced(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Piece, Refused> {
-    let depth = cursor.depth + 1;
-    if depth > lexer::DEEPEST {
-        return Err("too deeply nested");
-    }
-    cursor.depth = depth;
-    let result = braced_inside(cursor, quoted);
-    cursor.depth -= 1;
-    result
-}
-
-fn braced_inside(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Piece, Refused> {
     let length = cursor.starts_with("#") && !cursor.starts_with("#}");
     if length {
         cursor.next();
@@ -378,10 +378,6 @@ fn argument(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Vec<Piece>, Refused
 /// Reads `$((…))`: numbers, operators, variables and substitutions.
 fn arithmetic(cursor: &mut Cursor<'_>) -> Result<Piece, Refused> {
     cursor.at += 3;
-    cursor.depth += 1;
-    if cursor.depth > lexer::DEEPEST {
-        return Err("too deeply nested");
-    }
     let mut found = Vec::new();
     let mut open = 0_usize;
     loop {
@@ -399,7 +395,6 @@ fn arithmetic(cursor: &mut Cursor<'_>) -> Result<Piece, Refused> {
                 if !cursor.take("))") {
                     return Err("$(( that is not arithmetic");
                 }
-                cursor.depth -= 1;
                 return Ok(Piece::Arithmetic { pieces: found });
             }
             '$' | '`' => match expansion(cursor, true)? {

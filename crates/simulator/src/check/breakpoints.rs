@@ -60,9 +60,7 @@ fn mark(path: &str, block: &Value, found: &mut Vec<(String, Ttl)>) -> Checked {
 }
 
 fn form(path: &str, control: &Value) -> Checked {
-    if control["type"] != "ephemeral" {
-        return Err(invalid(&format!("{path}.type"), "Input should be 'ephemeral'"));
-    }
+    refuse_if!(control["type"] != "ephemeral", &format!("{path}.type"), "Input should be 'ephemeral'");
     if !(control["ttl"].is_null() || control["ttl"] == "5m" || control["ttl"] == "1h") {
         return Err(invalid(&format!("{path}.ephemeral.ttl"), "Input should be '5m' or '1h'"));
     }

@@ -54,9 +54,7 @@ const RESULT_BLOCKS: &[&str] = &["text", "image", "document", "search_result", "
 pub(super) fn system(body: &Value) -> Checked {
     for (index, block) in items(&body["system"]).enumerate() {
         let path = format!("system.{index}");
-        if block["type"] != "text" {
-            return Err(invalid(&format!("{path}.type"), "Input should be 'text'"));
-        }
+        refuse_if!(block["type"] != "text", &format!("{path}.type"), "Input should be 'text'");
         no_other_fields(&path, block, fields_of("text").unwrap_or_default())?;
         if required_text(&path, block, "text")?.trim().is_empty() {
             return Err(invalid("system", "text content blocks must be non-empty"));
@@ -68,12 +66,8 @@ pub(super) fn system(body: &Value) -> Checked {
 /// All messages.
 pub(super) fn messages(body: &Value, context: &Context<'_>) -> Checked {
     let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
-    if messages.is_empty() {
-        return Err(invalid("messages", "at least one message is required"));
-    }
-    if messages.len() > MOST_MESSAGES {
-        return Err(invalid("messages", format!("List should have at most {MOST_MESSAGES} items")));
-    }
+    refuse_if!(messages.is_empty(), "messages", "at least one message is required");
+    refuse_if!(messages.len() > MOST_MESSAGES, "messages", format!("List should have at most {MOST_MESSAGES} items"));
     for (index, message) in messages.iter().enumerate() {
         let path = format!("messages.{index}");
         role(&path, message)?;
@@ -95,9 +89,7 @@ pub(super) fn messages(body: &Value, context: &Context<'_>) -> Checked {
             block(&format!("{path}.content.{inner}"), value, &message["role"], context)?;
         }
     }
-    if messages[0]["role"] == "assistant" {
-        return Err(invalid("messages", "first message must use the \"user\" role"));
-    }
+    refuse_if!(messages[0]["role"] == "assistant", "messages", "first message must use the \"user\" role");
     prefill(messages)
 }
 
@@ -128,9 +120,7 @@ pub(super) fn fields_of(kind: &str) -> Option<&'static [&'static str]> {
 }
 
 fn block(path: &str, block: &Value, role: &Value, context: &Context<'_>) -> Checked {
-    if !block.is_object() {
-        return Err(invalid(path, "Input should be a valid dictionary"));
-    }
+    refuse_if!(!block.is_object(), path, "Input should be a valid dictionary");
     let kind = required_text(path, block, "type")?;
     let Some(fields) = fields_of(kind).filter(|_| kind != "cache_edits" || context.cache_edits) else {
         return if OTHER_BLOCKS.contains(&kind) { Ok(()) } else { Err(unknown_tag(path, kind)) };
@@ -192,24 +182,16 @@ pub(super) fn text(path: &str, block: &Value) -> Checked {
     if text.is_empty() && block["cache_control"].is_object() {
         return Err(invalid(path, "cache_control cannot be set for empty text blocks"));
     }
-    if text.is_empty() {
-        return Err(invalid("messages", "text content blocks must be non-empty"));
-    }
-    if text.trim().is_empty() {
-        return Err(invalid("messages", "text content blocks must contain non-whitespace text"));
-    }
+    refuse_if!(text.is_empty(), "messages", "text content blocks must be non-empty");
+    refuse_if!(text.trim().is_empty(), "messages", "text content blocks must contain non-whitespace text");
     Ok(())
 }
 
 fn tool_use(path: &str, block: &Value) -> Checked {
     let id = required_text(path, block, "id")?;
-    if !is_name(id, usize::MAX) {
-        return Err(invalid(&format!("{path}.id"), "String should match pattern '^[a-zA-Z0-9_-]+$'"));
-    }
+    refuse_if!(!is_name(id, usize::MAX), &format!("{path}.id"), "String should match pattern '^[a-zA-Z0-9_-]+$'");
     let name = required_text(path, block, "name")?;
-    if name.is_empty() {
-        return Err(invalid(&format!("{path}.name"), "String should have at least 1 character"));
-    }
+    refuse_if!(name.is_empty(), &format!("{path}.name"), "String should have at least 1 character");
     if name.chars().count() > LONGEST_NAME {
         let problem = format!("String should have at most {LONGEST_NAME} characters");
         return Err(invalid(&format!("{path}.name"), problem));
@@ -274,9 +256,7 @@ fn image(path: &str, block: &Value) -> Checked {
                 return Err(invalid(&format!("{path}.media_type"), problem));
             }
             let data = required_text(&path, source, "data")?;
-            if data.is_empty() {
-                return Err(invalid(&path, "image cannot be empty"));
-            }
+            refuse_if!(data.is_empty(), &path, "image cannot be empty");
             match STANDARD.decode(data) {
                 Err(_) => Err(invalid(&format!("{path}.data"), "Input should be valid base64 data")),
                 Ok(bytes) if bytes.len() > IMAGE_BYTES => {

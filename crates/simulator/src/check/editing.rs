@@ -39,9 +39,7 @@ pub(super) fn context_management(body: &Value) -> Checked {
             let problem = format!("the `{CLEAR_THINKING}` strategy must be the first in the list of edits");
             return Err(invalid("context_management.edits", problem));
         }
-        if !seen.insert(kind) {
-            return Err(invalid("context_management.edits", format!("strategy `{kind}` may be given only once")));
-        }
+        refuse_if!(!seen.insert(kind), "context_management.edits", format!("strategy `{kind}` may be given only once"));
         if kind == CLEAR_THINKING && !matches!(body["thinking"]["type"].as_str(), Some("enabled" | "adaptive")) {
             let problem = format!("`{CLEAR_THINKING}` strategy requires `thinking` to be enabled or adaptive");
             return Err(invalid(&path, problem));
@@ -73,17 +71,13 @@ pub(super) fn cache_edits(body: &Value) -> Checked {
             for (number, edit) in items(&block["edits"]).enumerate() {
                 let path = format!("{path}.edits.{number}");
                 no_other_fields(&path, edit, &["type", "cache_reference"])?;
-                if edit["type"] != "delete" {
-                    return Err(invalid(&format!("{path}.type"), "Input should be 'delete'"));
-                }
+                refuse_if!(edit["type"] != "delete", &format!("{path}.type"), "Input should be 'delete'");
                 let reference = required_text(&path, edit, "cache_reference")?;
                 if !results.contains(reference) {
                     let problem = format!("no `tool_result` with cache_reference {reference} stands before this block");
                     return Err(invalid(&path, problem));
                 }
-                if !deleted.insert(reference) {
-                    return Err(invalid(&path, format!("cache_reference {reference} is deleted twice")));
-                }
+                refuse_if!(!deleted.insert(reference), &path, format!("cache_reference {reference} is deleted twice"));
             }
         }
     }

@@ -79,26 +79,18 @@ const FIELDS: &[(&str, Kind)] = &[
 /// Fields, their types, and those that must be there.
 pub(super) fn known(body: &Value, context: &Context<'_>) -> Checked {
     model_name(body)?;
-    if body["max_tokens"].is_null() && !context.counting {
-        return Err(invalid("max_tokens", "Field required"));
-    }
-    if body["messages"].is_null() {
-        return Err(invalid("messages", "Field required"));
-    }
+    refuse_if!(body["max_tokens"].is_null() && !context.counting, "max_tokens", "Field required");
+    refuse_if!(body["messages"].is_null(), "messages", "Field required");
     for (key, kind) in FIELDS {
         let value = &body[*key];
-        if !value.is_null() && !kind.holds(value) {
-            return Err(invalid(key, kind.complaint()));
-        }
+        refuse_if!(!value.is_null() && !kind.holds(value), key, kind.complaint());
     }
     let needs_beta = [
         ("context_management", CONTEXT_BETAS.iter().any(|beta| context.has_beta(beta))),
         ("output_format", context.has_beta(OUTPUT_FORMAT_BETA)),
     ];
     for (key, allowed) in needs_beta {
-        if !body[key].is_null() && !allowed {
-            return Err(invalid(key, "Extra inputs are not permitted"));
-        }
+        refuse_if!(!body[key].is_null() && !allowed, key, "Extra inputs are not permitted");
     }
     no_other_fields("metadata", &body["metadata"], &["user_id"])?;
     if !matches!(body["metadata"]["user_id"], Value::Null | Value::String(_)) {
@@ -113,9 +105,7 @@ pub(super) fn limits(body: &Value, context: &Context<'_>) -> Checked {
     between(body, "temperature")?;
     between(body, "top_p")?;
     let most = body["max_tokens"].as_i64().unwrap_or_default();
-    if most < 0 {
-        return Err(invalid("max_tokens", "Input should be greater than or equal to 0"));
-    }
+    refuse_if!(most < 0, "max_tokens", "Input should be greater than or equal to 0");
     if most.unsigned_abs() > context.longest_reply {
         let (longest, model) = (context.longest_reply, body["model"].as_str().unwrap_or_default());
         let problem = format!("{most} > {longest}, which is the maximum allowed number of output tokens for {model}");
@@ -157,9 +147,7 @@ fn thinking(body: &Value, context: &Context<'_>) -> Checked {
             Value::Null => return Err(invalid(path, "Field required")),
             budget => budget.as_u64().ok_or_else(|| invalid(path, "Input should be a valid integer"))?,
         };
-        if budget < LEAST_BUDGET {
-            return Err(invalid(path, format!("Input should be greater than or equal to {LEAST_BUDGET}")));
-        }
+        refuse_if!(budget < LEAST_BUDGET, path, format!("Input should be greater than or equal to {LEAST_BUDGET}"));
         if !context.counting && budget >= body["max_tokens"].as_u64().unwrap_or_default() {
             let docs = "https://docs.claude.com/en/docs/build-with-claude/extended-thinking#max-tokens-and-context-window-size";
             let problem = "`max_tokens` must be greater than `thinking.budget_tokens`.";

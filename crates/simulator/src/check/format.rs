@@ -34,9 +34,7 @@ pub(super) fn output(body: &Value) -> Checked {
         if format.is_null() {
             continue;
         }
-        if format["type"] != "json_schema" {
-            return Err(invalid(&format!("{path}.type"), "Input should be 'json_schema'"));
-        }
+        refuse_if!(format["type"] != "json_schema", &format!("{path}.type"), "Input should be 'json_schema'");
         let (root, path) = (&format["schema"], format!("{path}.schema"));
         match root {
             Value::Null => return Err(invalid(&path, "Field required")),
@@ -100,9 +98,7 @@ impl<'a> Walk<'a> {
         let Some(target) = target else {
             return Err(invalid(path, format!("reference '{reference}' cannot be resolved")));
         };
-        if self.inside.len() == DEEPEST {
-            return Err(invalid(path, "Schema is too complex."));
-        }
+        refuse_if!(self.inside.len() == DEEPEST, path, "Schema is too complex.");
         if self.sound.insert(reference) {
             self.inside.push(reference);
             self.schema(path, target)?;

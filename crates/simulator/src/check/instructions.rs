@@ -16,9 +16,7 @@ const TOOL_BETA: &str = "mid-conversation-tool-changes-2026-07-01";
 
 /// One system message.
 pub(super) fn message(path: &str, message: &Value, context: &Context<'_>) -> Checked {
-    if !context.system_messages {
-        return Err(invalid("", "role 'system' is not supported on this model"));
-    }
+    refuse_if!(!context.system_messages, "", "role 'system' is not supported on this model");
     no_other_fields(path, message, &["role", "content", "output_config"])?;
     let configures = !message["output_config"].is_null();
     if configures && !OUTPUT_BETAS.iter().any(|beta| context.has_beta(beta)) {

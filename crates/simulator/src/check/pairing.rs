@@ -46,9 +46,7 @@ pub(super) fn calls_and_results(body: &Value) -> Checked {
     for (index, turn) in turns.iter().enumerate() {
         if turn.is_assistant {
             let calls = calls(turn);
-            if calls.iter().any(|(_, id)| !seen.insert(*id)) {
-                return Err(invalid("messages", "`tool_use` ids must be unique"));
-            }
+            refuse_if!(calls.iter().any(|(_, id)| !seen.insert(*id)), "messages", "`tool_use` ids must be unique");
             answered(&calls, turns.get(index + 1))?;
         } else {
             let before = index.checked_sub(1).map(|before| calls(&turns[before])).unwrap_or_default();

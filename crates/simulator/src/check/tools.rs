@@ -43,9 +43,7 @@ pub(super) fn definitions(body: &Value) -> Checked {
     let mut names = HashSet::new();
     for (index, tool) in items(&body["tools"]).enumerate() {
         let path = format!("tools.{index}");
-        if !tool.is_object() {
-            return Err(invalid(&path, "Input should be a valid dictionary"));
-        }
+        refuse_if!(!tool.is_object(), &path, "Input should be a valid dictionary");
         match tool["type"].as_str() {
             None | Some("custom") => custom(&format!("{path}.custom"), tool)?,
             Some("mcp_toolset") => continue,
@@ -61,9 +59,7 @@ pub(super) fn definitions(body: &Value) -> Checked {
                 required_text(&format!("{path}.{kind}"), tool, "name")?;
             }
         }
-        if !names.insert(tool["name"].as_str().unwrap_or_default()) {
-            return Err(invalid("tools", "Tool names must be unique."));
-        }
+        refuse_if!(!names.insert(tool["name"].as_str().unwrap_or_default()), "tools", "Tool names must be unique.");
     }
     Ok(())
 }

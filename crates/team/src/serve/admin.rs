@@ -116,7 +116,6 @@ async fn revoke(State(service): State<Service>, signed: Signed, Path(id): Path<S
 #[derive(Deserialize)]
 struct About {
     repo: String,
-    #[serde(default)]
     key: Option<String>,
 }
 

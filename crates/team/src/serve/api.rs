@@ -24,15 +24,12 @@ pub(super) fn routes() -> Router<Service> {
 #[derive(Debug, Deserialize)]
 struct Asked {
     repo: String,
-    #[serde(default)]
     view: Option<String>,
     #[serde(default)]
     since: u64,
     /// About so many bytes of texts in one answer.
-    #[serde(default)]
     part: Option<u64>,
     /// The version up to which the reader was told whose texts were overwritten.
-    #[serde(default)]
     told: Option<u64>,
 }
 

@@ -27,7 +27,6 @@ pub(super) struct Published {
     pub(super) authorization_endpoint: String,
     pub(super) token_endpoint: String,
     pub(super) jwks_uri: String,
-    #[serde(default)]
     pub(super) device_authorization_endpoint: Option<String>,
 }
 

@@ -51,13 +51,10 @@ struct Claims {
     iss: String,
     sub: String,
     iat: i64,
-    #[serde(default)]
     nonce: Option<String>,
-    #[serde(default)]
     email: Option<String>,
     #[serde(default)]
     email_verified: bool,
-    #[serde(default)]
     preferred_username: Option<String>,
 }
 

@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use serde::Deserialize;
+use serde_json::json;
 use subtle::ConstantTimeEq;
 
 use super::Service;
@@ -23,7 +24,6 @@ use super::problem::Problem;
 use super::signing::Stranger;
 use crate::key::Key;
 use crate::store::{Action, Level, Member, Visit};
-use view::{Entry, Index, Shown, SignIn, Told};
 
 /// The cookie of a visit.
 const VISIT: &str = "cairn_team_visit";
@@ -58,12 +58,16 @@ struct About {
 async fn index(State(service): State<Service>, headers: HeaderMap) -> Response {
     let shown = async {
         let Some(visit) = service.visiting(&headers).await? else {
-            return Ok(view::render(&SignIn { issuer: service.options.issuer.is_some(), wrong: false }));
+            return Ok(sign_in_page(&service, false));
         };
         let repositories = service.store.repositories().visible_to(&visit.member).await?;
-        Ok(view::render(&Index::new(&visit, &repositories)))
+        Ok(view::index(&visit, &repositories))
     };
     answered(shown.await)
+}
+
+fn sign_in_page(service: &Service, wrong: bool) -> String {
+    view::render("sign-in.html", &json!({"issuer": service.options.issuer.is_some(), "wrong": wrong}))
 }
 
 async fn style() -> Response {
@@ -83,7 +87,7 @@ async fn sign_in(State(service): State<Service>, _: Stranger, body: Body) -> Res
     match member {
         Some(member) => signed_in(&service, &member).await,
         None => {
-            let page = view::render(&SignIn { issuer: service.options.issuer.is_some(), wrong: true });
+            let page = sign_in_page(&service, true);
             Ok(page_of(StatusCode::UNAUTHORIZED, page))
         }
     }
@@ -122,7 +126,7 @@ async fn repository(State(service): State<Service>, headers: HeaderMap, Query(ab
             // Everybody sees why their own writes were refused.
             audit.retain(|line| line.action == Action::Refused && line.who == visit.member.name);
         }
-        Ok(view::render(&Shown::new(&visit, repository, snapshot.as_ref(), &rights, &audit)))
+        Ok(view::repository(&visit, repository, snapshot.as_ref(), &rights, &audit))
     };
     answered(shown.await)
 }
@@ -138,7 +142,7 @@ async fn entry(State(service): State<Service>, headers: HeaderMap, Query(about):
             return Err(Problem::missing("there is no such entry"));
         }
         let may_write = access.level >= Level::Write;
-        Ok(view::render(&Entry::new(&visit, repository, &key, &versions, may_write)))
+        Ok(view::entry(&visit, repository, &key, &versions, may_write))
     };
     answered(shown.await)
 }
@@ -219,7 +223,7 @@ fn answered(page: Result<String, Problem>) -> Response {
 }
 
 fn failed(problem: &Problem) -> Response {
-    page_of(problem.status, view::render(&Told { message: problem.message.clone() }))
+    page_of(problem.status, view::render("told.html", &json!({"message": problem.message})))
 }
 
 fn page_of(status: StatusCode, page: String) -> Response {

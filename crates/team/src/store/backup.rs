@@ -17,60 +17,36 @@ struct Table {
     numbers: &'static [usize],
 }
 
+/// A table's two statements, from its columns and their order.
+macro_rules! table {
+    ($name:literal by $order:literal, $numbers:expr, $columns:literal = $values:literal) => {
+        Table {
+            name: $name,
+            read: concat!("SELECT ", $columns, " FROM ", $name, " ORDER BY ", $order),
+            write: concat!("INSERT INTO ", $name, " (", $columns, ") VALUES (", $values, ")"),
+            numbers: &$numbers,
+        }
+    };
+}
+
 /// In the order in which they can be written. Visits are not kept: everybody signs in again.
 const TABLES: [Table; 8] = [
-    Table {
-        name: "members",
-        read: "SELECT id, name, subject, is_admin, created FROM members ORDER BY id",
-        write: "INSERT INTO members (id, name, subject, is_admin, created) VALUES ($1, $2, $3, $4, $5)",
-        numbers: &[3, 4],
-    },
-    Table {
-        name: "tokens",
-        read: "SELECT id, member, hash, label, created, expires FROM tokens ORDER BY id",
-        write: "INSERT INTO tokens (id, member, hash, label, created, expires) VALUES ($1, $2, $3, $4, $5, $6)",
-        numbers: &[4, 5],
-    },
-    Table {
-        name: "repositories",
-        read: "SELECT name, version, checksum, modified FROM repositories ORDER BY name",
-        write: "INSERT INTO repositories (name, version, checksum, modified) VALUES ($1, $2, $3, $4)",
-        numbers: &[1, 3],
-    },
-    Table {
-        name: "rights",
-        read: "SELECT repository, member, level FROM rights ORDER BY repository, member",
-        write: "INSERT INTO rights (repository, member, level) VALUES ($1, $2, $3)",
-        numbers: &[],
-    },
-    Table {
-        name: "entries",
-        read: "SELECT repository, key, folded, text, checksum, version, author, at FROM entries ORDER BY repository, key",
-        write: "INSERT INTO entries (repository, key, folded, text, checksum, version, author, at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-        numbers: &[5, 7],
-    },
-    Table {
-        name: "history",
-        read: "SELECT repository, key, version, text, checksum, author, at, base, put_back FROM history
-            ORDER BY repository, key, version",
-        write: "INSERT INTO history (repository, key, version, text, checksum, author, at, base, put_back)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-        numbers: &[2, 6, 8],
-    },
-    Table {
-        name: "invitations",
-        read: "SELECT id, hash, repository, level, is_admin, created, expires, used_by FROM invitations ORDER BY id",
-        write: "INSERT INTO invitations (id, hash, repository, level, is_admin, created, expires, used_by)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-        numbers: &[4, 5, 6],
-    },
-    Table {
-        name: "audit",
-        read: "SELECT id, at, who, action, repository, detail FROM audit ORDER BY id",
-        write: "INSERT INTO audit (id, at, who, action, repository, detail) VALUES ($1, $2, $3, $4, $5, $6)",
-        numbers: &[1],
-    },
+    table!("members" by "id", [3, 4],
+        "id, name, subject, is_admin, created" = "$1, $2, $3, $4, $5"),
+    table!("tokens" by "id", [4, 5],
+        "id, member, hash, label, created, expires" = "$1, $2, $3, $4, $5, $6"),
+    table!("repositories" by "name", [1, 3],
+        "name, version, checksum, modified" = "$1, $2, $3, $4"),
+    table!("rights" by "repository, member", [],
+        "repository, member, level" = "$1, $2, $3"),
+    table!("entries" by "repository, key", [5, 7],
+        "repository, key, folded, text, checksum, version, author, at" = "$1, $2, $3, $4, $5, $6, $7, $8"),
+    table!("history" by "repository, key, version", [2, 6, 8],
+        "repository, key, version, text, checksum, author, at, base, put_back" = "$1, $2, $3, $4, $5, $6, $7, $8, $9"),
+    table!("invitations" by "id", [4, 5, 6],
+        "id, hash, repository, level, is_admin, created, expires, used_by" = "$1, $2, $3, $4, $5, $6, $7, $8"),
+    table!("audit" by "id", [1],
+        "id, at, who, action, repository, detail" = "$1, $2, $3, $4, $5, $6"),
 ];
 
 /// How many columns the history has.
@@ -141,21 +117,20 @@ impl Store {
 
 fn values(row: Row) -> Vec<Json> {
     let json = |value| match value {
-        Value::Text(text) => Json::String(text),
+        Value::Text(text) => text.into(),
         Value::Number(number) => number.into(),
-        Value::NoText | Value::NoNumber => Json::Null,
     };
     row.values().into_iter().map(json).collect()
 }
 
 fn from_json(value: Json, table: &Table, at: usize) -> Result<Value, Error> {
     match value {
-        Json::String(text) => Ok(Value::Text(text)),
-        Json::Null if table.numbers.contains(&at) => Ok(Value::NoNumber),
-        Json::Null => Ok(Value::NoText),
+        Json::String(text) => Ok(text.into()),
+        Json::Null if table.numbers.contains(&at) => Ok(Value::Number(None)),
+        Json::Null => Ok(Value::Text(None)),
         other => other
             .as_i64()
-            .map(Value::Number)
+            .map(Value::from)
             .ok_or_else(|| Error::Schema(format!("the backup: {} has the value {other}", table.name))),
     }
 }

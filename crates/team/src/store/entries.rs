@@ -143,68 +143,177 @@ impl Entries<'_> {
         // One that was only made for rights has no state yet.
         let before = before.as_ref().map(state).transpose()?.filter(|state| state.version > 0);
         let known = before.as_ref().map_or("", |state| state.checksum.as_str());
+        let version = before.as_ref().map_or(0, |state| state.version) + 1;
+        let mut writing = Writing { transaction, repository, member, write, limits, now, version };
         // The whole may be as the writer's own last write left it, with what others did in between: what it says it saw of
         // each entry is what counts.
         let is_late = match write.says_what_it_saw() {
-            true => !is_as_seen(&mut transaction, repository, write).await?,
+            true => !writing.is_as_seen().await?,
             false => expected.is_some_and(|expected| expected != known),
         };
         if is_late {
             return Err(Error::Conflict { checksum: known.to_owned() });
         }
-        let version = before.map_or(0, |state| state.version) + 1;
-        transaction
-            .run(
-                "INSERT INTO repositories (name, version, checksum, modified) VALUES ($1, $2, '', $3)
-                 ON CONFLICT (name) DO UPDATE SET version = excluded.version, modified = excluded.modified",
-                vec![repository.as_str().into(), (version as i64).into(), now.into()],
-            )
-            .await?;
-        let (there, _) = checksums(&mut transaction, repository).await?;
-        keep(&mut transaction, repository, write, version, member, now).await?;
-        let version = if write.kept.is_empty() { version } else { version + 1 };
+        let checksum = writing.run().await?;
+        writing.transaction.commit().await?;
+        Ok(Written { version: writing.version, checksum })
+    }
+}
+
+/// A write on its way into the database.
+struct Writing<'a> {
+    transaction: Transaction,
+    repository: &'a Repository,
+    member: &'a Member,
+    write: &'a Write,
+    limits: &'a Limits,
+    now: Time,
+    /// Of the repository, once it is written.
+    version: u64,
+}
+
+impl Writing<'_> {
+    /// Writes all of it. Says the checksum of the repository.
+    async fn run(&mut self) -> Result<String, Error> {
+        const TOUCH: &str = "INSERT INTO repositories (name, version, checksum, modified) VALUES ($1, $2, '', $3)
+            ON CONFLICT (name) DO UPDATE SET version = excluded.version, modified = excluded.modified";
+        const SETTLE: &str = "UPDATE repositories SET checksum = $2, version = $3 WHERE name = $1";
+        const BASE: &str = "UPDATE history SET base = $4 WHERE repository = $1 AND key = $2 AND version = $3";
+        let (repository, write, limits) = (self.repository, self.write, self.limits);
+        let name = || Value::from(repository.as_str());
+        self.transaction.run(TOUCH, vec![name(), self.number(), self.now.into()]).await?;
+        let (there, _) = checksums(&mut self.transaction, repository).await?;
+        self.keep().await?;
         // Deletes first, so that a name that only changes its case is no twin of itself. What is not there leaves no trace:
         // everybody would have to remember it.
         for key in write.deletes.iter().filter(|key| there.contains_key(*key)) {
-            put(&mut transaction, repository, key, None, version, member, now).await?;
+            self.put(key, None).await?;
         }
         let mut refused = BTreeMap::new();
         for (key, text) in &write.entries {
-            if let Some(why) = refusal(&mut transaction, repository, key, text, limits).await? {
+            if let Some(why) = self.refusal(key, text).await? {
                 refused.insert(key.clone(), why);
                 continue;
             }
-            put(&mut transaction, repository, key, Some(text), version, member, now).await?;
+            self.put(key, Some(text)).await?;
             if let Some(base) = write.bases.get(key) {
-                let values = vec![
-                    repository.as_str().into(),
-                    key.as_str().into(),
-                    (version as i64).into(),
-                    base.as_str().into(),
-                ];
-                transaction.run(BASE, values).await?;
+                self.run_on(BASE, key, [self.number(), base.as_str().into()]).await?;
             }
         }
         if !refused.is_empty() {
             return Err(Error::Refused(refused));
         }
-        let (checksums, _) = checksums(&mut transaction, repository).await?;
+        let (checksums, _) = checksums(&mut self.transaction, repository).await?;
         let received = checksums.len() as u64;
         if received > limits.entries && !write.entries.is_empty() {
             return Err(Error::TooMany { most: limits.entries, received });
         }
         let checksum = checksum::of_all(checksums.iter().map(|(key, checksum)| (key, checksum.as_str())));
-        transaction
-            .run(
-                "UPDATE repositories SET checksum = $2, version = $3 WHERE name = $1",
-                vec![repository.as_str().into(), checksum.clone().into(), (version as i64).into()],
-            )
-            .await?;
-        forget(&mut transaction, repository, write, version, limits).await?;
+        self.transaction.run(SETTLE, vec![name(), checksum.clone().into(), self.number()]).await?;
+        self.forget().await?;
         let keys: Vec<&str> = write.entries.keys().chain(&write.deletes).map(Key::as_str).collect();
-        audit::note(&mut transaction, &member.name, Action::Wrote, Some(repository), &keys.join(", "), now).await?;
-        transaction.commit().await?;
-        Ok(Written { version, checksum })
+        let (who, keys) = (&self.member.name, keys.join(", "));
+        audit::note(&mut self.transaction, who, Action::Wrote, Some(repository), &keys, self.now).await?;
+        Ok(checksum)
+    }
+
+    /// The version as a value.
+    fn number(&self) -> Value {
+        (self.version as i64).into()
+    }
+
+    /// The values of a statement about an entry.
+    fn of<const N: usize>(&self, key: &Key, more: [Value; N]) -> Vec<Value> {
+        [self.repository.as_str().into(), key.as_str().into()].into_iter().chain(more).collect()
+    }
+
+    async fn run_on<const N: usize>(&mut self, sql: &'static str, key: &Key, more: [Value; N]) -> Result<(), Error> {
+        let values = self.of(key, more);
+        self.transaction.run(sql, values).await.map(drop)
+    }
+
+    async fn put(&mut self, key: &Key, text: Option<&String>) -> Result<(), Error> {
+        const ENTRY: &str = "INSERT INTO entries (repository, key, folded, text, checksum, version, author, at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (repository, key) DO UPDATE SET text = excluded.text,
+            checksum = excluded.checksum, version = excluded.version, author = excluded.author, at = excluded.at";
+        let checksum = checksum::of(text.map_or("", String::as_str));
+        let (text, author) = (text.cloned().into(), self.member.id.as_str().into());
+        let values = [key.folded().into(), text, checksum.into(), self.number(), author, self.now.into()];
+        self.run_on(ENTRY, key, values).await?;
+        self.run_on(HISTORY, key, []).await
+    }
+
+    /// Why an entry cannot be kept, if it cannot.
+    async fn refusal(&mut self, key: &Key, text: &str) -> Result<Option<String>, Error> {
+        const TWIN: &str =
+            "SELECT key FROM entries WHERE repository = $1 AND key <> $2 AND folded = $3 AND text IS NOT NULL";
+        let most = self.limits.entry_bytes;
+        if text.len() > most {
+            return Ok(Some(format!("it has {} bytes; an entry may have {most}", text.len())));
+        }
+        // PostgreSQL keeps none, and an entry has to move from either database to the other.
+        if text.contains('\0') {
+            return Ok(Some("it holds a NUL byte".to_owned()));
+        }
+        let values = self.of(key, [key.folded().into()]);
+        let twin = self.transaction.row(TWIN, values).await?;
+        twin.map(|row| Ok(format!("it and {} would be one file on some systems", row.text(0)?))).transpose()
+    }
+
+    /// Whether everything that is replaced is what the writer saw.
+    async fn is_as_seen(&mut self) -> Result<bool, Error> {
+        const NOW: &str = "SELECT checksum FROM entries WHERE repository = $1 AND key = $2 AND text IS NOT NULL";
+        for (key, seen) in &self.write.seen {
+            let row = self.transaction.row(NOW, self.of(key, [])).await?;
+            let now = row.map(|row| row.text(0)).transpose()?.unwrap_or_default();
+            if now != *seen {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Puts texts back that the history has lost, and what is there now above them, as its author wrote it.
+    async fn keep(&mut self) -> Result<(), Error> {
+        const KNOWS: &str = "SELECT version FROM history WHERE repository = $1 AND key = $2 AND checksum = $3
+            AND text IS NOT NULL";
+        const KEEP: &str = "INSERT INTO history (repository, key, version, text, checksum, author, at, put_back)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, 1)";
+        const RAISE: &str = "UPDATE entries SET version = $3 WHERE repository = $1 AND key = $2";
+        let kept = &self.write.kept;
+        for (key, text) in kept.iter().filter(|(_, text)| text.len() <= ENTRY_BYTES && !text.contains('\0')) {
+            let checksum = checksum::of(text);
+            let known = self.of(key, [checksum.clone().into()]);
+            if self.transaction.row(KNOWS, known).await?.is_some() {
+                continue;
+            }
+            let author = self.member.id.as_str().into();
+            let values = [self.number(), text.clone().into(), checksum.into(), author, self.now.into()];
+            self.run_on(KEEP, key, values).await?;
+            self.run_on(RAISE, key, [((self.version + 1) as i64).into()]).await?;
+            self.run_on(HISTORY, key, []).await?;
+        }
+        self.version += u64::from(!kept.is_empty());
+        Ok(())
+    }
+
+    /// Drops versions beyond the retention, of what was just written, and the oldest tombstones beyond their number.
+    async fn forget(&mut self) -> Result<(), Error> {
+        const FORGET: &str = "DELETE FROM history WHERE repository = $1 AND key = $2 AND version NOT IN
+            (SELECT version FROM history WHERE repository = $1 AND key = $2 ORDER BY version DESC LIMIT $3)";
+        const TOMBSTONES: &str = "DELETE FROM entries WHERE repository = $1 AND text IS NULL AND key NOT IN
+            (SELECT key FROM entries WHERE repository = $1 AND text IS NULL ORDER BY version DESC, key LIMIT $2)";
+        let (write, limits) = (self.write, self.limits);
+        if !write.deletes.is_empty() {
+            let values = vec![self.repository.as_str().into(), (limits.tombstones as i64).into()];
+            self.transaction.run(TOMBSTONES, values).await?;
+        }
+        if self.version > limits.versions {
+            for key in write.entries.keys().chain(&write.deletes) {
+                self.run_on(FORGET, key, [(limits.versions as i64).into()]).await?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -242,124 +351,6 @@ async fn checksums(
     Ok((there, deleted))
 }
 
-async fn put(
-    transaction: &mut Transaction,
-    repository: &Repository,
-    key: &Key,
-    text: Option<&String>,
-    version: u64,
-    member: &Member,
-    now: Time,
-) -> Result<(), Error> {
-    let checksum = checksum::of(text.map_or("", String::as_str));
-    let values = vec![
-        repository.as_str().into(),
-        key.as_str().into(),
-        key.folded().into(),
-        text.cloned().into(),
-        checksum.into(),
-        (version as i64).into(),
-        member.id.as_str().into(),
-        now.into(),
-    ];
-    let entry = "INSERT INTO entries (repository, key, folded, text, checksum, version, author, at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (repository, key) DO UPDATE SET text = excluded.text,
-        checksum = excluded.checksum, version = excluded.version, author = excluded.author, at = excluded.at";
-    transaction.run(entry, values).await?;
-    transaction.run(HISTORY, vec![repository.as_str().into(), key.as_str().into()]).await.map(drop)
-}
-
-/// Why an entry cannot be kept, if it cannot.
-async fn refusal(
-    transaction: &mut Transaction,
-    repository: &Repository,
-    key: &Key,
-    text: &str,
-    limits: &Limits,
-) -> Result<Option<String>, Error> {
-    const TWIN: &str =
-        "SELECT key FROM entries WHERE repository = $1 AND folded = $2 AND key <> $3 AND text IS NOT NULL";
-    if text.len() > limits.entry_bytes {
-        return Ok(Some(format!("it has {} bytes; an entry may have {}", text.len(), limits.entry_bytes)));
-    }
-    // PostgreSQL keeps none, and an entry has to move from either database to the other.
-    if text.contains('\0') {
-        return Ok(Some("it holds a NUL byte".to_owned()));
-    }
-    let values = vec![repository.as_str().into(), key.folded().into(), key.as_str().into()];
-    let twin = transaction.row(TWIN, values).await?;
-    twin.map(|row| Ok(format!("it and {} would be one file on some systems", row.text(0)?))).transpose()
-}
-
-/// Whether everything that is replaced is what the writer saw.
-async fn is_as_seen(transaction: &mut Transaction, repository: &Repository, write: &Write) -> Result<bool, Error> {
-    const NOW: &str = "SELECT checksum FROM entries WHERE repository = $1 AND key = $2 AND text IS NOT NULL";
-    for (key, seen) in &write.seen {
-        let row = transaction.row(NOW, vec![repository.as_str().into(), key.as_str().into()]).await?;
-        let now = row.map(|row| row.text(0)).transpose()?.unwrap_or_default();
-        if now != *seen {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
 /// An entry as it stands, into its history.
 const HISTORY: &str = "INSERT INTO history (repository, key, version, text, checksum, author, at)
     SELECT repository, key, version, text, checksum, author, at FROM entries WHERE repository = $1 AND key = $2";
-const BASE: &str = "UPDATE history SET base = $4 WHERE repository = $1 AND key = $2 AND version = $3";
-
-/// Puts texts back that the history has lost, and what is there now above them, as its author wrote it.
-async fn keep(
-    transaction: &mut Transaction,
-    repository: &Repository,
-    write: &Write,
-    version: u64,
-    member: &Member,
-    now: Time,
-) -> Result<(), Error> {
-    const KNOWS: &str = "SELECT version FROM history WHERE repository = $1 AND key = $2 AND checksum = $3
-        AND text IS NOT NULL";
-    const KEEP: &str = "INSERT INTO history (repository, key, version, text, checksum, author, at, put_back)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, 1)";
-    const RAISE: &str = "UPDATE entries SET version = $3 WHERE repository = $1 AND key = $2";
-    for (key, text) in write.kept.iter().filter(|(_, text)| text.len() <= ENTRY_BYTES && !text.contains('\0')) {
-        let (checksum, of) = (checksum::of(text), || vec![repository.as_str().into(), key.as_str().into()]);
-        let with = |more: Vec<Value>| of().into_iter().chain(more).collect::<Vec<Value>>();
-        if transaction.row(KNOWS, with(vec![checksum.clone().into()])).await?.is_some() {
-            continue;
-        }
-        let kept =
-            vec![(version as i64).into(), text.clone().into(), checksum.into(), member.id.as_str().into(), now.into()];
-        transaction.run(KEEP, with(kept)).await?;
-        transaction.run(RAISE, with(vec![((version + 1) as i64).into()])).await?;
-        transaction.run(HISTORY, of()).await?;
-    }
-    Ok(())
-}
-
-/// Drops versions beyond the retention, of what was just written, and the oldest tombstones beyond their number.
-async fn forget(
-    transaction: &mut Transaction,
-    repository: &Repository,
-    write: &Write,
-    version: u64,
-    limits: &Limits,
-) -> Result<(), Error> {
-    const FORGET: &str = "DELETE FROM history WHERE repository = $1 AND key = $2 AND version NOT IN
-        (SELECT version FROM history WHERE repository = $1 AND key = $2 ORDER BY version DESC LIMIT $3)";
-    const TOMBSTONES: &str = "DELETE FROM entries WHERE repository = $1 AND text IS NULL AND key NOT IN
-        (SELECT key FROM entries WHERE repository = $1 AND text IS NULL ORDER BY version DESC, key LIMIT $2)";
-    if !write.deletes.is_empty() {
-        let values = vec![repository.as_str().into(), (limits.tombstones as i64).into()];
-        transaction.run(TOMBSTONES, values).await?;
-    }
-    if version <= limits.versions {
-        return Ok(());
-    }
-    for key in write.entries.keys().chain(&write.deletes) {
-        let values = vec![repository.as_str().into(), key.as_str().into(), (limits.versions as i64).into()];
-        transaction.run(FORGET, values).await?;
-    }
-    Ok(())
-}

@@ -18,44 +18,40 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Connections to the database, at most.
 const CONNECTIONS: u32 = 16;
 
-/// A value in a statement or a row.
+/// A value in a statement or a row. Of one that is missing, databases want to know what it would have been.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
-    Text(String),
-    Number(i64),
-    /// No text. Databases want to know what it would have been.
-    NoText,
-    /// No number.
-    NoNumber,
+    Text(Option<String>),
+    Number(Option<i64>),
 }
 
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
+        Self::Text(Some(text.to_owned()))
     }
 }
 
 impl From<String> for Value {
     fn from(text: String) -> Self {
-        Self::Text(text)
+        Self::Text(Some(text))
     }
 }
 
 impl From<i64> for Value {
     fn from(number: i64) -> Self {
-        Self::Number(number)
+        Self::Number(Some(number))
     }
 }
 
 impl From<Option<String>> for Value {
     fn from(text: Option<String>) -> Self {
-        text.map_or(Self::NoText, Self::Text)
+        Self::Text(text)
     }
 }
 
 impl From<Option<i64>> for Value {
     fn from(number: Option<i64>) -> Self {
-        number.map_or(Self::NoNumber, Self::Number)
+        Self::Number(number)
     }
 }
 
@@ -66,28 +62,28 @@ pub(crate) struct Row(Vec<Value>);
 impl Row {
     pub(crate) fn text(&self, at: usize) -> Result<String, Error> {
         match self.0.get(at) {
-            Some(Value::Text(text)) => Ok(text.clone()),
+            Some(Value::Text(Some(text))) => Ok(text.clone()),
             other => Err(Error::Schema(format!("a text was expected, and there is {other:?}"))),
         }
     }
 
     pub(crate) fn number(&self, at: usize) -> Result<i64, Error> {
         match self.0.get(at) {
-            Some(Value::Number(number)) => Ok(*number),
+            Some(Value::Number(Some(number))) => Ok(*number),
             other => Err(Error::Schema(format!("a number was expected, and there is {other:?}"))),
         }
     }
 
     pub(crate) fn text_if_any(&self, at: usize) -> Result<Option<String>, Error> {
         match self.0.get(at) {
-            Some(Value::NoText | Value::NoNumber) => Ok(None),
+            Some(Value::Text(None) | Value::Number(None)) => Ok(None),
             _ => self.text(at).map(Some),
         }
     }
 
     pub(crate) fn number_if_any(&self, at: usize) -> Result<Option<i64>, Error> {
         match self.0.get(at) {
-            Some(Value::NoText | Value::NoNumber) => Ok(None),
+            Some(Value::Text(None) | Value::Number(None)) => Ok(None),
             _ => self.number(at).map(Some),
         }
     }
@@ -240,8 +236,6 @@ macro_rules! adapter {
                     match value {
                         Value::Text(text) => arguments.add(text),
                         Value::Number(number) => arguments.add(number),
-                        Value::NoText => arguments.add(None::<String>),
-                        Value::NoNumber => arguments.add(None::<i64>),
                     }
                     .map_err(sqlx::Error::Encode)?;
                 }
@@ -250,14 +244,9 @@ macro_rules! adapter {
 
             fn row(row: &<$database as sqlx::Database>::Row) -> Result<Row, Error> {
                 let value = |at: usize| -> Result<Value, Error> {
-                    let raw = row.try_get_raw(at)?;
-                    let is_number = raw.type_info().name() == $number || row.column(at).type_info().name() == $number;
-                    Ok(match (raw.is_null(), is_number) {
-                        (true, true) => Value::NoNumber,
-                        (true, false) => Value::NoText,
-                        (false, true) => Value::Number(row.try_get(at)?),
-                        (false, false) => Value::Text(row.try_get(at)?),
-                    })
+                    let (held, declared) = (row.try_get_raw(at)?.type_info().into_owned(), row.column(at).type_info());
+                    let is_number = [held.name(), declared.name()].contains(&$number);
+                    Ok(if is_number { Value::Number(row.try_get(at)?) } else { Value::Text(row.try_get(at)?) })
                 };
                 (0..row.len()).map(value).collect::<Result<_, _>>().map(Row)
             }

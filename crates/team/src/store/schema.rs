@@ -4,45 +4,11 @@ use super::rows::Database;
 use crate::error::Error;
 
 /// Each step brings the tables from one version to the next. A step that was released is never changed.
-const STEPS: [&[&str]; 4] = [
-    &[
-        "CREATE TABLE members (
-        id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, subject TEXT UNIQUE, is_admin BIGINT NOT NULL,
-        created BIGINT NOT NULL)",
-        "CREATE TABLE tokens (
-        id TEXT PRIMARY KEY, member TEXT NOT NULL REFERENCES members (id) ON DELETE CASCADE, hash TEXT NOT NULL,
-        label TEXT NOT NULL, created BIGINT NOT NULL, expires BIGINT)",
-        "CREATE INDEX tokens_of_member ON tokens (member)",
-        "CREATE TABLE repositories (
-        name TEXT PRIMARY KEY, version BIGINT NOT NULL, checksum TEXT NOT NULL, modified BIGINT NOT NULL)",
-        "CREATE TABLE rights (
-        repository TEXT NOT NULL REFERENCES repositories (name) ON DELETE CASCADE,
-        member TEXT NOT NULL REFERENCES members (id) ON DELETE CASCADE, level TEXT NOT NULL,
-        PRIMARY KEY (repository, member))",
-        "CREATE TABLE entries (
-        repository TEXT NOT NULL REFERENCES repositories (name) ON DELETE CASCADE, key TEXT NOT NULL,
-        folded TEXT NOT NULL, text TEXT, checksum TEXT NOT NULL, version BIGINT NOT NULL, author TEXT NOT NULL,
-        at BIGINT NOT NULL, PRIMARY KEY (repository, key))",
-        "CREATE UNIQUE INDEX entries_without_twins ON entries (repository, folded) WHERE text IS NOT NULL",
-        "CREATE INDEX entries_since ON entries (repository, version)",
-        "CREATE TABLE history (
-        repository TEXT NOT NULL REFERENCES repositories (name) ON DELETE CASCADE, key TEXT NOT NULL,
-        version BIGINT NOT NULL, text TEXT, checksum TEXT NOT NULL, author TEXT NOT NULL, at BIGINT NOT NULL,
-        PRIMARY KEY (repository, key, version))",
-        "CREATE TABLE invitations (
-        id TEXT PRIMARY KEY, hash TEXT NOT NULL, repository TEXT, level TEXT, is_admin BIGINT NOT NULL,
-        created BIGINT NOT NULL, expires BIGINT NOT NULL, used_by TEXT)",
-        "CREATE TABLE visits (
-        id TEXT PRIMARY KEY, hash TEXT NOT NULL, member TEXT NOT NULL REFERENCES members (id) ON DELETE CASCADE,
-        form TEXT NOT NULL, expires BIGINT NOT NULL)",
-        "CREATE TABLE audit (
-        id TEXT PRIMARY KEY, at BIGINT NOT NULL, who TEXT NOT NULL, action TEXT NOT NULL, repository TEXT,
-        detail TEXT NOT NULL)",
-        "CREATE INDEX audit_of_repository ON audit (repository, id)",
-    ],
-    &["CREATE TABLE used (hash TEXT PRIMARY KEY, until BIGINT NOT NULL)"],
-    &["ALTER TABLE history ADD COLUMN base TEXT"],
-    &["ALTER TABLE history ADD COLUMN put_back BIGINT"],
+const STEPS: [&str; 4] = [
+    include_str!("steps/1_tables.sql"),
+    include_str!("steps/2_used_tokens.sql"),
+    include_str!("steps/3_base_of_history.sql"),
+    include_str!("steps/4_put_back.sql"),
 ];
 
 /// Brings the tables up to date. Of several servers that start together one does it, the others wait and find it done.
@@ -56,7 +22,7 @@ pub(super) async fn migrate(database: &Database) -> Result<(), Error> {
         return Err(Error::Schema(format!("its tables are at step {done}, this version knows {}", STEPS.len())));
     }
     for (step, statements) in STEPS.iter().enumerate().skip(done) {
-        for statement in *statements {
+        for statement in statements.split(';').filter(|statement| !statement.trim().is_empty()) {
             transaction.run(statement, Vec::new()).await?;
         }
         transaction.run("INSERT INTO steps (step) VALUES ($1)", vec![(step as i64).into()]).await?;

@@ -8,11 +8,10 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::git_index::{self, BadIndex};
+
 /// The largest configuration file that is read.
 const CONFIG_LIMIT: u64 = 256 * 1024;
-
-/// The largest index that is read.
-const INDEX_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// How far includes and submodules are followed.
 const DEEPEST: usize = 4;
@@ -248,69 +247,23 @@ fn heading(text: &str) -> Option<String> {
 /// The paths of submodules in an index.
 fn submodules(path: &Path, hash: usize) -> Result<Vec<PathBuf>, String> {
     let odd = || format!("{} cannot be read", path.display());
-    let bytes = match files::read(path, INDEX_LIMIT) {
+    let bytes = match files::read(path, git_index::LIMIT) {
         Ok(file) => file.bytes,
         Err(files::Error::NotFound { .. }) => return Ok(Vec::new()),
         Err(_) => return Err(odd()),
     };
-    let number = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-    let (version, count) = (number(4).ok_or_else(odd)?, number(8).ok_or_else(odd)?);
-    if !bytes.starts_with(b"DIRC") || !(2..=4).contains(&version) {
-        return Err(odd());
-    }
     let mut found = Vec::new();
-    let mut before: Vec<u8> = Vec::new();
-    let mut at = 12;
-    for _ in 0..count {
-        let start = at;
-        let mode = number(start + 24).ok_or_else(odd)?;
-        let flags = start + 40 + hash;
-        let extended = version >= 3 && bytes.get(flags).ok_or_else(odd)? & 0x40 != 0;
-        at = flags + if extended { 4 } else { 2 };
-        if version == 4 {
-            let (dropped, length) = offset(bytes.get(at..).ok_or_else(odd)?).ok_or_else(odd)?;
-            before.truncate(before.len().checked_sub(dropped).ok_or_else(odd)?);
-            at += length;
-        } else {
-            before.clear();
+    let keep = |mode: u32, name: &[u8]| {
+        if mode == SUBMODULE && found.len() <= MOST_SUBMODULES {
+            found.push(String::from_utf8(name.to_vec()).map(PathBuf::from));
         }
-        let rest = bytes.get(at..).ok_or_else(odd)?;
-        let name = rest.iter().position(|byte| *byte == 0).ok_or_else(odd)?;
-        before.extend_from_slice(&rest[..name]);
-        at += name + 1;
-        if version < 4 {
-            // Padded to a multiple of eight.
-            at = start + (at - start).div_ceil(8) * 8;
-        }
-        if mode == SUBMODULE {
-            let path = std::str::from_utf8(&before).map_err(|_| odd())?;
-            found.push(PathBuf::from(path));
-            if found.len() > MOST_SUBMODULES {
-                return Err("more submodules than are looked at".to_owned());
-            }
-        }
+    };
+    git_index::entries(&bytes, hash, keep).map_err(|bad| match bad {
+        BadIndex::Broken => odd(),
+        BadIndex::Split => "the index is split over several files".to_owned(),
+    })?;
+    if found.len() > MOST_SUBMODULES {
+        return Err("more submodules than are looked at".to_owned());
     }
-    // What follows are extensions; one of them says that most entries are in another file.
-    while let (Some(name), Some(length)) = (bytes.get(at..at + 4), number(at + 4)) {
-        if name == b"link" {
-            return Err("the index is split over several files".to_owned());
-        }
-        if at + hash >= bytes.len() {
-            break;
-        }
-        at += 8 + length as usize;
-    }
-    Ok(found)
-}
-
-/// The number of bytes to drop from the name before, and its length.
-fn offset(bytes: &[u8]) -> Option<(usize, usize)> {
-    let mut value = usize::from(bytes.first()? & 0x7f);
-    let mut length = 1;
-    while bytes.get(length - 1)? & 0x80 != 0 {
-        let next = *bytes.get(length)?;
-        value = value.checked_add(1)?.checked_mul(128)?.checked_add(usize::from(next & 0x7f))?;
-        length += 1;
-    }
-    Some((value, length))
+    found.into_iter().collect::<Result<_, _>>().map_err(|_| odd())
 }

@@ -1,6 +1,7 @@
 //! The guard: nothing stays behind, and a command sees nothing of it.
 
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use tools::Scope;
 
 use super::place::{Place, is_running, marked};
@@ -99,7 +100,7 @@ async fn a_guard_that_is_told_to_end_ends_all() {
 #[tokio::test]
 async fn a_command_that_cannot_be_started_says_why() {
     let (place, mut missing) = (Place::new(), Place::new());
-    missing.scope = Scope::new(&missing.root, missing.scope.temporary()).with_guard("/nowhere/guard".into());
+    missing.scope = Scope::new(&missing.root, missing.scope.temporary()).with_guard(PathBuf::from("/nowhere/guard"));
     let said = missing.failed("Bash", command("true")).await;
     assert_eq!(said, "The command could not be started: No such file or directory (os error 2).");
     let said = place.failed("Bash", command(&format!("true {}", "x".repeat(200_000)))).await;

@@ -1,5 +1,6 @@
 //! Commands in the background: looked at, stopped, and gone with the session.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -232,7 +233,7 @@ async fn stopping_all_jobs_leaves_no_process_and_no_task() {
 async fn dropping_the_last_handle_of_a_scope_kills_its_jobs() {
     let place = Place::new();
     let scope = Scope::new(&place.root, place.scope.temporary()).with_guard(guard());
-    let clone = scope.clone().with_home("/".into()).with_cancel(tokio_util::sync::CancellationToken::new());
+    let clone = scope.clone().with_home(PathBuf::from("/")).with_cancel(tokio_util::sync::CancellationToken::new());
     call_in(&scope, "Bash", background("trap '' TERM; (sleep 2000.009; true) & sleep 2000.009")).await;
     until(|| is_running("2000.009")).await;
     drop(scope);

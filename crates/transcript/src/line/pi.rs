@@ -30,13 +30,10 @@ struct Pi {
 struct Entry<'a> {
     #[serde(rename = "type")]
     kind: String,
-    #[serde(default)]
     timestamp: Option<String>,
     #[serde(borrow, default)]
     message: Option<&'a RawValue>,
-    #[serde(default)]
     summary: Option<String>,
-    #[serde(default)]
     first_kept_entry_index: Option<usize>,
     #[serde(default)]
     tokens_before: u64,
@@ -50,9 +47,7 @@ struct Message {
     content: Value,
     #[serde(default)]
     model: String,
-    #[serde(default)]
     usage: Option<PiUsage>,
-    #[serde(default)]
     stop_reason: Option<String>,
     #[serde(default)]
     tool_call_id: String,

@@ -20,7 +20,7 @@ use settings::permission::{Answer, Approver, Nobody, Question, Who};
 use tools::Jobs;
 use tools::permission::{Mode, git_runs_programs};
 
-use crate::args::PermissionMode;
+use crate::args::modes;
 use crate::closing::Closing;
 use crate::exit::Code;
 use crate::out::{self, data, talk, warn};
@@ -50,8 +50,8 @@ pub(super) struct StartArgs {
     model: Option<String>,
 
     /// How much may happen without asking. The rest is asked in this terminal; without one it is denied.
-    #[arg(long, value_enum, value_name = "MODE", default_value = "default")]
-    permission_mode: PermissionMode,
+    #[arg(long, value_name = "MODE", value_parser = modes(), default_value = "default")]
+    permission_mode: Mode,
 
     /// Let it work in a git worktree of its own, on a branch of its own.
     #[arg(long)]
@@ -84,7 +84,7 @@ pub(super) async fn run(place: &Place, registry: &Registry, args: &StartArgs) ->
         flags: args.flags.clone(),
         world,
     };
-    let mode = Mode::from(args.permission_mode);
+    let mode = args.permission_mode;
     let (name, jobs) = (args.name.as_str(), Jobs::default());
     let plans = mode == Mode::Plan;
     let isolation = if args.worktree { Isolation::Worktree } else { Isolation::None };

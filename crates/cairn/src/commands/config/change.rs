@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use settings::keys::Kind;
-use settings::keys::{self, Key, Reach};
+use settings::keys::{self, Key, Kind, Reach};
 use settings::trust::{self, NotKept};
 use settings::{Json, Loaded, nearest, rules, variables};
 

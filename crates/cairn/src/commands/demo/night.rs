@@ -57,7 +57,8 @@ pub(super) async fn play(root: &Path) -> anyhow::Result<bool> {
             body: body.to_owned(),
             ..New::default()
         };
-        store.remember(&new, &Origin::default(), None)?;
+        let origin = Origin { agent: Some(learning::ledger::EXTRACT.to_owned()), ..Origin::default() };
+        store.remember(&new, &origin, None)?;
         store.root().date(file, at(day))?;
     }
     for n in 1..=5 {
@@ -91,9 +92,11 @@ pub(super) async fn play(root: &Path) -> anyhow::Result<bool> {
         indexing: Indexing::Kept,
         model: Arc::new(Anthropic::new(Config::new(simulator.url(), Auth::ApiKey("demo".into())))?),
         name: MODEL.to_owned(),
+        window: 200_000,
         scope: Scope::new(&project, root.join("night/tmp")),
         rules: Default::default(),
         excluded: Default::default(),
+        purpose: Default::default(),
         ledger: Arc::new(Ledger::in_memory(world)),
         listener: Arc::new(heard),
         cancel: CancellationToken::new(),

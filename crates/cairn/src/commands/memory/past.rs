@@ -1,14 +1,15 @@
-//! What agents changed in memory, and taking it back.
+//! What was changed in memory, by agents and by commands, and taking it back.
 
-use memory::changes::{Change, Changes, Run, Undone};
+use memory::changes::{Change, Changes, Run, USER, Undone};
 use memory::store::Store;
 use serde_json::json;
 
+use super::shelves::local;
 use crate::out::{data, talk};
 use crate::span::{Span, cyan, dim};
 use crate::told::diff_text;
 
-/// The runs of agents, newest first.
+/// The runs, newest first.
 pub(super) fn log(changes: &Changes, diffs: bool, as_json: bool) -> anyhow::Result<()> {
     let runs = changes.runs();
     if as_json {
@@ -24,12 +25,14 @@ pub(super) fn log(changes: &Changes, diffs: bool, as_json: bool) -> anyhow::Resu
         return Ok(());
     }
     if runs.is_empty() {
-        talk!("No agent has changed these memories.");
+        talk!("Nobody has changed these memories yet, but by hand.");
     }
     for run in &runs {
         let net = run.net();
         let names: Vec<String> = net.iter().map(|one| format!("{} {}", word(one), one.path)).collect();
-        data!([cyan(&run.id), Span::plain("  "), dim(&names.join(", "))])?;
+        let at = run.head.began().map(local).unwrap_or_default();
+        let by = if run.head.agent == USER { "you" } else { &run.head.agent };
+        data!([cyan(&run.id), Span::plain(&format!("  {at}  {by:<8}  ")), dim(&names.join(", "))])?;
         if diffs {
             for one in &net {
                 data!("{}", diff_text(&one.path, one.before.as_deref(), one.after.as_deref()))?;

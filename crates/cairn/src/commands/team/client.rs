@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use similar::TextDiff;
 use team::Trouble;
 use team::protocol::Level;
-use team::report::{Stopped, SyncReport};
+use team::report::{Change, Stopped, SyncReport};
 use team::sync::Deletions;
 
 use super::JoinArgs;
@@ -18,7 +18,7 @@ use crate::membership::{self, Membership};
 use crate::out::{data, talk};
 use crate::place::Place;
 use crate::span::{cyan, dim};
-use crate::told::count;
+use crate::told::{count, named_diff};
 use crate::{knowledge, sharing};
 
 /// An answer of the server's administration has to be there within this time.
@@ -92,7 +92,7 @@ pub(super) async fn status(json: bool) -> anyhow::Result<Code> {
     Ok(Code::Success)
 }
 
-pub(super) async fn join(args: &JoinArgs) -> anyhow::Result<Code> {
+pub(super) async fn join(args: &JoinArgs) -> anyhow::Result<()> {
     let place = Place::from_env()?;
     let repository = match &args.repo {
         Some(name) => name.parse()?,
@@ -118,7 +118,7 @@ pub(super) async fn join(args: &JoinArgs) -> anyhow::Result<Code> {
     let name = me["name"].as_str().unwrap_or_default();
     data!(["shared as ", cyan(name), ": ", cyan(repository.as_str()), " at ", args.server.as_str()])?;
     talk!("Files in {} are sent with `cairn team push`.", knowledge::team_folder(&place)?.display());
-    Ok(Code::Success)
+    Ok(())
 }
 
 /// Signs in with the organisation's account: the user types a code at the issuer's page.
@@ -167,13 +167,13 @@ fn from_stdin() -> anyhow::Result<String> {
     Ok(token)
 }
 
-pub(super) fn leave() -> anyhow::Result<Code> {
+pub(super) fn leave() -> anyhow::Result<()> {
     let place = Place::from_env()?;
     match membership::change(&place, None)? {
         Some(was) => data!("No longer shared: {} at {}. The files stay.", was.repository, was.server)?,
         None => data!("This repository was not shared.")?,
     }
-    Ok(Code::Success)
+    Ok(())
 }
 
 pub(super) async fn pull(missing: bool) -> anyhow::Result<Code> {
@@ -224,13 +224,10 @@ fn told(done: Result<SyncReport, Stopped>) -> anyhow::Result<Code> {
         }
     }
     for change in &done.changes {
-        let (before, after) =
-            (change.before.as_deref().unwrap_or_default(), change.after.as_deref().unwrap_or_default());
-        let by = change.author.as_deref().unwrap_or("the server");
-        let diff = TextDiff::from_lines(before, after);
-        let diff =
-            diff.unified_diff().header(&format!("here/{}", change.key), &format!("{by}/{}", change.key)).to_string();
-        data!("{}", diff.trim_end())?;
+        let Change { key, before, after, author } = change;
+        let [before, after] = [before, after].map(|text| text.as_deref().unwrap_or_default());
+        let (here, there) = (format!("here/{key}"), format!("{}/{key}", author.as_deref().unwrap_or("the server")));
+        data!("{}", named_diff((&here, before), (&there, after)))?;
     }
     for key in &done.conflicts {
         talk!("{}", sharing::conflict(&done, key));
@@ -280,7 +277,7 @@ fn code(error: &Stopped) -> Code {
     }
 }
 
-pub(super) async fn diff() -> anyhow::Result<Code> {
+pub(super) async fn diff() -> anyhow::Result<()> {
     let place = Place::from_env()?;
     let membership = membership::required(&place)?;
     let mut mirror = membership.mirror(&place, &knowledge::team_folder(&place)?)?;
@@ -295,19 +292,15 @@ pub(super) async fn diff() -> anyhow::Result<Code> {
         let takes = [&plan.take, &plan.keep, &plan.remove].iter().any(|keys| keys.contains(key));
         let (before, after) = if takes { (here.as_str(), there) } else { (there, here.as_str()) };
         let (from, to) = if takes { ("here", "server") } else { ("server", "here") };
-        let diff = TextDiff::from_lines(before, after);
-        data!(
-            "{}",
-            diff.unified_diff().header(&format!("{from}/{key}"), &format!("{to}/{key}")).to_string().trim_end()
-        )?;
+        data!("{}", named_diff((&format!("{from}/{key}"), before), (&format!("{to}/{key}"), after)))?;
     }
     if plan.is_empty() {
         talk!("Both sides are alike.");
     }
-    Ok(Code::Success)
+    Ok(())
 }
 
-pub(super) async fn log(key: Option<&str>) -> anyhow::Result<Code> {
+pub(super) async fn log(key: Option<&str>) -> anyhow::Result<()> {
     let membership = membership::required(&Place::from_env()?)?;
     let Some(key) = key else {
         let answer = about(&membership, Method::GET, "/api/team/audit", &[]).await?;
@@ -320,7 +313,7 @@ pub(super) async fn log(key: Option<&str>) -> anyhow::Result<Code> {
                 format!("  {}  {}", text("action"), text("detail")).as_str()
             ])?;
         }
-        return Ok(Code::Success);
+        return Ok(());
     };
     let answer = about(&membership, Method::GET, "/api/team/history", &[("key", key)]).await?;
     let versions = answer["versions"].as_array().cloned().unwrap_or_default();
@@ -335,7 +328,7 @@ pub(super) async fn log(key: Option<&str>) -> anyhow::Result<Code> {
         data!([cyan(&head), "  ", dim(&when(&version["at"])), format!("  {author}{deleted}").as_str()])?;
         data!("{}", TextDiff::from_lines(&before, &after).unified_diff().to_string().trim_end())?;
     }
-    Ok(Code::Success)
+    Ok(())
 }
 
 fn when(time: &Value) -> String {
@@ -343,15 +336,14 @@ fn when(time: &Value) -> String {
     time.get(..16).unwrap_or(&time).replace('T', " ")
 }
 
-pub(super) async fn restore(key: &str, version: u64) -> anyhow::Result<Code> {
+pub(super) async fn restore(key: &str, version: u64) -> anyhow::Result<()> {
     let membership = membership::required(&Place::from_env()?)?;
     let body = json!({"repo": membership.repository, "key": key, "version": version});
     ask(&membership.server, &membership.token(), Method::POST, "/api/team/restore", Some(body)).await?;
-    data!("Version {version} of {key} is the newest again. `cairn team pull` brings it here.")?;
-    Ok(Code::Success)
+    Ok(data!("Version {version} of {key} is the newest again. `cairn team pull` brings it here.")?)
 }
 
-pub(super) async fn invite(level: Level, server_admin: bool) -> anyhow::Result<Code> {
+pub(super) async fn invite(level: Level, server_admin: bool) -> anyhow::Result<()> {
     let membership = membership::required(&Place::from_env()?)?;
     let body = match server_admin {
         true => json!({}),
@@ -362,56 +354,52 @@ pub(super) async fn invite(level: Level, server_admin: bool) -> anyhow::Result<C
     let invitation = answer["invitation"].as_str().context("the server gave no invitation")?;
     data!("cairn team join {} --invitation {invitation} --name NAME", membership.server)?;
     talk!("It can be used once, within a week.");
-    Ok(Code::Success)
+    Ok(())
 }
 
-pub(super) async fn members() -> anyhow::Result<Code> {
+pub(super) async fn members() -> anyhow::Result<()> {
     let membership = membership::required(&Place::from_env()?)?;
     let answer = about(&membership, Method::GET, "/api/team/rights", &[]).await?;
     for right in answer["rights"].as_array().into_iter().flatten() {
         let text = |key: &str| right[key].as_str().unwrap_or_default().to_owned();
         data!("{:<6} {}", text("level"), text("member"))?;
     }
-    Ok(Code::Success)
+    Ok(())
 }
 
-pub(super) async fn grant(member: &str, level: &str) -> anyhow::Result<Code> {
+pub(super) async fn grant(member: &str, level: &str) -> anyhow::Result<()> {
     let membership = membership::required(&Place::from_env()?)?;
     let level: Option<Level> = if level == "none" { None } else { Some(level.parse()?) };
     let body = json!({"repo": membership.repository, "member": member, "level": level});
     ask(&membership.server, &membership.token(), Method::PUT, "/api/team/rights", Some(body)).await?;
-    data!("{member}: {}", level.map_or("nothing", Level::word))?;
-    Ok(Code::Success)
+    Ok(data!("{member}: {}", level.map_or("nothing", Level::word))?)
 }
 
-pub(super) async fn remove_member(member: &str) -> anyhow::Result<Code> {
+pub(super) async fn remove_member(member: &str) -> anyhow::Result<()> {
     delete("members", member).await?;
-    data!("{member} is no member any more; what it wrote stays.")?;
-    Ok(Code::Success)
+    Ok(data!("{member} is no member any more; what it wrote stays.")?)
 }
 
-pub(super) async fn remove_repository(name: &str) -> anyhow::Result<Code> {
+pub(super) async fn remove_repository(name: &str) -> anyhow::Result<()> {
     let mut membership = membership::required(&Place::from_env()?)?;
     membership.repository = name.parse()?;
     about(&membership, Method::DELETE, "/api/team/repositories", &[]).await?;
-    data!("{name} is gone from the server, with its history; members keep the files they have.")?;
-    Ok(Code::Success)
+    Ok(data!("{name} is gone from the server, with its history; members keep the files they have.")?)
 }
 
-pub(super) async fn tokens() -> anyhow::Result<Code> {
+pub(super) async fn tokens() -> anyhow::Result<()> {
     let membership = membership::required(&Place::from_env()?)?;
     let answer = ask(&membership.server, &membership.token(), Method::GET, "/api/team/tokens", None).await?;
     for token in answer["tokens"].as_array().into_iter().flatten() {
         let text = |key: &str| token[key].as_str().unwrap_or_default().to_owned();
         data!("{}  {}  {}", text("id"), when(&token["created"]), text("label"))?;
     }
-    Ok(Code::Success)
+    Ok(())
 }
 
-pub(super) async fn revoke(id: &str) -> anyhow::Result<Code> {
+pub(super) async fn revoke(id: &str) -> anyhow::Result<()> {
     delete("tokens", id).await?;
-    data!("{id} counts no more")?;
-    Ok(Code::Success)
+    Ok(data!("{id} counts no more")?)
 }
 
 /// Takes something that has a name away from the server.
@@ -423,7 +411,7 @@ async fn delete(kind: &str, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) async fn token(rotate: bool) -> anyhow::Result<Code> {
+pub(super) async fn token(rotate: bool) -> anyhow::Result<()> {
     let place = Place::from_env()?;
     let mut membership = membership::required(&place)?;
     if rotate {
@@ -433,8 +421,7 @@ pub(super) async fn token(rotate: bool) -> anyhow::Result<Code> {
         membership = Membership::new(membership.server.clone(), membership.repository.clone(), token);
         membership::change(&place, Some(membership.clone()))?;
     }
-    data!("{}", membership.token())?;
-    Ok(Code::Success)
+    Ok(data!("{}", membership.token())?)
 }
 
 /// A question about this repository.

@@ -1,19 +1,13 @@
 //! What the pages show, as values for their templates. Templates escape everything they are given.
 
 use minijinja::{AutoEscape, Environment};
-use serde::Serialize;
+use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
 use crate::key::Key;
 use crate::protocol::Snapshot;
 use crate::repository::Repository;
 use crate::store::{AuditLine, Right, Time, Version, Visit};
-
-/// A page: its template, and what stands in it.
-pub(super) trait Page: Serialize {
-    /// The template's name.
-    const TEMPLATE: &'static str;
-}
 
 const TEMPLATES: [(&str, &str); 6] = [
     ("frame.html", include_str!("../pages/frame.html")),
@@ -24,8 +18,8 @@ const TEMPLATES: [(&str, &str); 6] = [
     ("told.html", include_str!("../pages/told.html")),
 ];
 
-/// The page as HTML.
-pub(super) fn render<P: Page>(page: &P) -> String {
+/// A page as HTML: a template with these values in it.
+pub(super) fn render(template: &str, values: &Value) -> String {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     for (name, text) in TEMPLATES {
@@ -34,188 +28,73 @@ pub(super) fn render<P: Page>(page: &P) -> String {
         }
     }
     let rendered =
-        environment.get_template(P::TEMPLATE).and_then(|template| template.render(minijinja::value::Serde(page)));
+        environment.get_template(template).and_then(|template| template.render(minijinja::value::Serde(values)));
     rendered.unwrap_or_else(|error| {
         tracing::error!(%error, "a page could not be rendered");
         "This page could not be made.".to_owned()
     })
 }
 
-/// Signing in.
-#[derive(Serialize)]
-pub(super) struct SignIn {
-    /// Whether there is an issuer.
-    pub(super) issuer: bool,
-    /// Whether a token was tried, and is none.
-    pub(super) wrong: bool,
+/// Who looks, and what its forms carry.
+fn visitor(visit: &Visit) -> Value {
+    json!({"name": visit.member.name, "form": visit.form})
 }
 
-impl Page for SignIn {
-    const TEMPLATE: &'static str = "sign-in.html";
+/// The repositories that somebody may see.
+pub(super) fn index(visit: &Visit, repositories: &[Repository]) -> String {
+    render("index.html", &json!({"visitor": visitor(visit), "repositories": repositories}))
 }
 
-/// Something to tell.
-#[derive(Serialize)]
-pub(super) struct Told {
-    /// In a sentence.
-    pub(super) message: String,
+/// A repository.
+pub(super) fn repository(
+    visit: &Visit,
+    repository: &Repository,
+    snapshot: Option<&Snapshot>,
+    rights: &[Right],
+    audit: &[AuditLine],
+) -> String {
+    let content = snapshot.map(|snapshot| snapshot.content.clone()).unwrap_or_default();
+    let entry = |(key, text): (&Key, &String)| {
+        let author = content.authors.get(key);
+        let (name, at) = author.map_or(("", ""), |author| (&author.name, day(&author.at)));
+        json!({"key": key, "author": name, "at": at, "bytes": text.len()})
+    };
+    let line =
+        |one: &AuditLine| json!({"at": when(one.at), "who": one.who, "action": one.action, "detail": one.detail});
+    let values = json!({
+        "visitor": visitor(visit),
+        "repository": repository,
+        "entries": content.entries.iter().map(entry).collect::<Value>(),
+        "rights": rights.iter().map(|one| json!([one.member, one.level])).collect::<Value>(),
+        "audit": audit.iter().map(line).collect::<Value>(),
+    });
+    render("repository.html", &values)
 }
 
-impl Page for Told {
-    const TEMPLATE: &'static str = "told.html";
-}
-
-/// Who visits, on every page.
-#[derive(Serialize)]
-struct Visitor {
-    name: String,
-    form: String,
-}
-
-impl Visitor {
-    fn of(visit: &Visit) -> Self {
-        Self { name: visit.member.name.clone(), form: visit.form.clone() }
-    }
-}
-
-/// The first page.
-#[derive(Serialize)]
-pub(super) struct Index {
-    visitor: Visitor,
-    repositories: Vec<String>,
-}
-
-impl Index {
-    pub(super) fn new(visit: &Visit, repositories: &[Repository]) -> Self {
-        Self { visitor: Visitor::of(visit), repositories: repositories.iter().map(Repository::to_string).collect() }
-    }
-}
-
-impl Page for Index {
-    const TEMPLATE: &'static str = "index.html";
-}
-
-/// One repository.
-#[derive(Serialize)]
-pub(super) struct Shown {
-    visitor: Visitor,
-    repository: String,
-    entries: Vec<Row>,
-    rights: Vec<(String, &'static str)>,
-    audit: Vec<Line>,
-}
-
-#[derive(Serialize)]
-struct Row {
-    key: String,
-    author: String,
-    at: String,
-    bytes: usize,
-}
-
-#[derive(Serialize)]
-struct Line {
-    at: String,
-    who: String,
-    action: String,
-    detail: String,
-}
-
-impl Shown {
-    pub(super) fn new(
-        visit: &Visit,
-        repository: &Repository,
-        snapshot: Option<&Snapshot>,
-        rights: &[Right],
-        audit: &[AuditLine],
-    ) -> Self {
-        let content = snapshot.map(|snapshot| &snapshot.content);
-        let row = |(key, text): (&Key, &String)| {
-            let author = content.and_then(|content| content.authors.get(key));
-            Row {
-                key: key.to_string(),
-                author: author.map(|author| author.name.clone()).unwrap_or_default(),
-                at: author.map(|author| day(&author.at)).unwrap_or_default(),
-                bytes: text.len(),
-            }
-        };
-        let line = |one: &AuditLine| Line {
-            at: when(one.at),
-            who: one.who.clone(),
-            action: serde_json::to_value(one.action)
-                .ok()
-                .and_then(|word| word.as_str().map(str::to_owned))
-                .unwrap_or_default(),
-            detail: one.detail.clone(),
-        };
-        Self {
-            visitor: Visitor::of(visit),
-            repository: repository.to_string(),
-            entries: content.map(|content| content.entries.iter().map(row).collect()).unwrap_or_default(),
-            rights: rights.iter().map(|one| (one.member.clone(), one.level.word())).collect(),
-            audit: audit.iter().map(line).collect(),
-        }
-    }
-}
-
-impl Page for Shown {
-    const TEMPLATE: &'static str = "repository.html";
-}
-
-/// One entry.
-#[derive(Serialize)]
-pub(super) struct Entry {
-    visitor: Visitor,
-    repository: String,
-    key: String,
-    text: Option<String>,
+/// An entry and its history.
+pub(super) fn entry(
+    visit: &Visit,
+    repository: &Repository,
+    key: &Key,
+    versions: &[Version],
     may_write: bool,
-    versions: Vec<Change>,
-}
-
-/// A version, with what it changed.
-#[derive(Serialize)]
-struct Change {
-    version: u64,
-    author: String,
-    at: String,
-    deleted: bool,
-    newest: bool,
-    lines: Vec<(&'static str, String)>,
-}
-
-impl Entry {
-    pub(super) fn new(
-        visit: &Visit,
-        repository: &Repository,
-        key: &Key,
-        versions: &[Version],
-        may_write: bool,
-    ) -> Self {
-        let change = |(at, one): (usize, &Version)| {
-            let before = versions.get(at + 1).and_then(|before| before.text.as_deref()).unwrap_or_default();
-            Change {
-                version: one.version,
-                author: one.author.clone(),
-                at: when(one.at),
-                deleted: one.text.is_none(),
-                newest: at == 0,
-                lines: changed(before, one.text.as_deref().unwrap_or_default()),
-            }
-        };
-        Self {
-            visitor: Visitor::of(visit),
-            repository: repository.to_string(),
-            key: key.to_string(),
-            text: versions.first().and_then(|newest| newest.text.clone()),
-            may_write,
-            versions: versions.iter().enumerate().map(change).collect(),
-        }
-    }
-}
-
-impl Page for Entry {
-    const TEMPLATE: &'static str = "entry.html";
+) -> String {
+    let change = |(at, one): (usize, &Version)| {
+        let before = versions.get(at + 1).and_then(|before| before.text.as_deref()).unwrap_or_default();
+        json!({
+            "version": one.version, "author": one.author, "at": when(one.at), "deleted": one.text.is_none(),
+            "newest": at == 0, "lines": changed(before, one.text.as_deref().unwrap_or_default()),
+        })
+    };
+    let values = json!({
+        "visitor": visitor(visit),
+        "repository": repository,
+        "key": key,
+        "text": versions.first().and_then(|newest| newest.text.as_ref()),
+        "may_write": may_write,
+        "versions": versions.iter().enumerate().map(change).collect::<Value>(),
+    });
+    render("entry.html", &values)
 }
 
 /// The lines that changed, with two around them: what each is, and its text.
@@ -243,6 +122,6 @@ fn when(time: Time) -> String {
     text.get(..16).unwrap_or(&text).replace('T', " ")
 }
 
-fn day(time: &str) -> String {
-    time.get(..10).unwrap_or(time).to_owned()
+fn day(time: &str) -> &str {
+    time.get(..10).unwrap_or(time)
 }

@@ -1,0 +1,61 @@
+//! What is out of order, and what has drifted.
+
+use memory::{Memory, doctor, drift, scan};
+
+use super::shelves::Shelves;
+use crate::exit::Code;
+use crate::out::{data, talk};
+
+/// Finds what is out of order, and mends what can be mended.
+pub(super) fn examine(shelves: &Shelves, fix: bool) -> anyhow::Result<Code> {
+    let directory = shelves.main().to_owned();
+    if fix {
+        let mended = shelves.as_the_user(&directory, |store| Ok(doctor::mend(store)?))?;
+        for one in &mended {
+            data!("{one}")?;
+        }
+        if mended.is_empty() {
+            talk!("Nothing had to be mended.");
+        }
+    }
+    let left = doctor::examine(&shelves.store(&directory)?)?;
+    if left.is_empty() {
+        if !fix {
+            talk!("Everything is in order.");
+        }
+        return Ok(Code::Success);
+    }
+    if fix {
+        talk!("\nLeft, since it would be a guess:");
+    }
+    for finding in &left {
+        data!("{finding}")?;
+    }
+    talk!(
+        "\nhint: {}",
+        if fix {
+            "cairn memory edit NAME changes a type or a text"
+        } else {
+            "cairn memory doctor --fix mends what can be mended"
+        }
+    );
+    Ok(Code::Failure)
+}
+
+/// What memories name that is not as it was.
+pub(super) fn drifted(shelves: &Shelves) -> anyhow::Result<Code> {
+    let store = shelves.store(shelves.main())?;
+    let mut drifted = 0;
+    for path in scan::paths(store.root())? {
+        let Ok(memory) = Memory::read(store.root(), &path) else { continue };
+        for one in drift::check(&memory, &shelves.place.directory) {
+            data!("{path}: {one}")?;
+            drifted += 1;
+        }
+    }
+    if drifted == 0 {
+        talk!("Everything that memories name is as it was.");
+        return Ok(Code::Success);
+    }
+    Ok(Code::Failure)
+}

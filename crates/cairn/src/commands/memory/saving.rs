@@ -1,0 +1,152 @@
+//! Saving, changing, removing and moving memories by command. Each is kept, and `memory undo` takes it back.
+
+use std::io::{IsTerminal, Read};
+
+use memory::import::first_sentence;
+use memory::rank::{Doing, Question, surfaced};
+use memory::remember::Origin;
+use memory::shelf::is_about_the_user;
+use memory::store::{self, Change, New, Saved};
+use memory::{Kind, Memory, Ranker, lookup};
+
+use super::shelves::{Meant, Shelves};
+use crate::out::talk;
+
+/// The most that is read as the text of a memory.
+const BODY_LIMIT: u64 = 1_000_000;
+
+/// A memory as it was given.
+pub(super) struct Given<'a> {
+    pub(super) name: &'a str,
+    pub(super) description: Option<&'a str>,
+    pub(super) asked: Option<&'a str>,
+    pub(super) kind: &'a str,
+    pub(super) applies_to: &'a [String],
+    pub(super) body: Option<&'a str>,
+    pub(super) file: Option<&'a str>,
+}
+
+/// Saves a new memory: one about the user among theirs, the others in the project.
+pub(super) fn add(shelves: &Shelves, given: &Given<'_>) -> anyhow::Result<()> {
+    let body = text(given.body)?.unwrap_or_default();
+    let first = first_sentence(&body);
+    let first = if first.is_empty() { given.name.to_owned() } else { first };
+    let new = New {
+        path: given.file.map(str::to_owned),
+        name: given.name.to_owned(),
+        description: given.description.map_or(first, str::to_owned),
+        asked: given.asked.map(str::to_owned),
+        kind: Some(kind_of(given.kind)?),
+        applies_to: given.applies_to.to_vec(),
+        body,
+    };
+    let origin = Origin { at: Some(shelves.now()), ..Origin::default() };
+    let everywhere = shelves.has_two() && is_about_the_user(new.kind, &store::render(&new));
+    let directory = if everywhere { shelves.user() } else { shelves.main().to_owned() };
+    let saved = shelves
+        .as_the_user(&directory, |store| Ok(store.remember(&new, &origin, Some(&shelves.place.directory))?))?;
+    report(if everywhere { "saved, for every project:" } else { "saved" }, &saved);
+    Ok(())
+}
+
+pub(super) fn edit(shelves: &Shelves, name: &str, change: &Change) -> anyhow::Result<()> {
+    let meant = shelves.find(name)?;
+    let saved = shelves.as_the_user(&meant.directory, |store| Ok(store.edit(&meant.memory.path, change)?))?;
+    report("changed", &saved);
+    Ok(())
+}
+
+/// Removes a memory, and leaves a tombstone.
+pub(super) fn remove(shelves: &Shelves, meant: &Meant) -> anyhow::Result<()> {
+    let path = &meant.memory.path;
+    let saved = shelves.as_the_user(&meant.directory, |store| {
+        let text = store.root().read(path, BODY_LIMIT).map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
+        let saved = store.remove(path)?;
+        let changes = shelves.place.home.changes(&meant.directory);
+        changes.tombstones().plant(path, &text.unwrap_or_default(), Some(shelves.now().to_string()))?;
+        Ok(saved)
+    })?;
+    report("removed", &saved);
+    Ok(())
+}
+
+/// Removes the memory that a name or words mean.
+pub(super) fn forget(shelves: &Shelves, words: &str) -> anyhow::Result<()> {
+    let all = shelves.all()?;
+    let memories: Vec<Memory> = all.iter().map(|meant| meant.memory.clone()).collect();
+    let mut found = lookup::find(&memories, words);
+    if found.is_empty() {
+        let question = Question { text: words, doing: &Doing::default(), now: shelves.now() };
+        let named: Vec<Memory> = memories
+            .iter()
+            .enumerate()
+            .map(|(at, memory)| Memory { path: format!("{at}"), applies_to: Vec::new(), ..memory.clone() })
+            .collect();
+        let hits = surfaced(Ranker::of(&named).rank(&question));
+        found = hits.iter().filter_map(|hit| hit.path.parse().ok()).collect();
+    }
+    match found.as_slice() {
+        [one] => remove(shelves, &all[*one]),
+        [] => anyhow::bail!(
+            "no memory is clearly meant by {words:?}; cairn memory search {words:?} shows what comes near"
+        ),
+        several => {
+            let names: Vec<&str> = several.iter().map(|at| memories[*at].path.as_str()).collect();
+            anyhow::bail!("several memories can be meant; name one: {}", names.join(", "))
+        }
+    }
+}
+
+pub(super) fn rename(shelves: &Shelves, from: &str, to: &str) -> anyhow::Result<()> {
+    let meant = shelves.find(from)?;
+    let saved = shelves.as_the_user(&meant.directory, |store| Ok(store.rename(&meant.memory.path, to)?))?;
+    report("renamed to", &saved);
+    Ok(())
+}
+
+/// Moves a memory between the project's and the user's across projects, as old as it was.
+pub(super) fn relocate(shelves: &Shelves, name: &str, to_project: bool) -> anyhow::Result<()> {
+    let both = Shelves::of(&shelves.place, None, false)?;
+    let meant = both.find(name)?;
+    let target = if to_project { both.main().to_owned() } else { both.user() };
+    anyhow::ensure!(meant.directory != target, "{} is there already", meant.memory.path);
+    let path = &meant.memory.path;
+    let source = files::Root::open(&meant.directory)?;
+    let text = String::from_utf8(source.read(path, BODY_LIMIT)?.bytes)
+        .map_err(|_| anyhow::anyhow!("{path} is not UTF-8 text"))?;
+    let modified = source.head(path, 0)?.modified;
+    let saved = both.as_the_user(&target, |store| {
+        let saved = store.remember_text(path, &text, &Origin::default(), None)?;
+        if let Some(modified) = modified {
+            store.root().date(path, modified)?;
+        }
+        Ok(saved)
+    })?;
+    both.as_the_user(&meant.directory, |store| Ok(store.remove(path)?))?;
+    report(if to_project { "moved to this project:" } else { "moved to every project:" }, &saved);
+    Ok(())
+}
+
+pub(super) fn report(what: &str, saved: &Saved) {
+    talk!("{what} {}", saved.path);
+    for warning in &saved.warnings {
+        crate::out::warn(&warning.to_string());
+    }
+}
+
+pub(super) fn kind_of(word: &str) -> anyhow::Result<Kind> {
+    Kind::of(word).ok_or_else(|| anyhow::anyhow!("{word} is no type of memory: user, feedback, project or reference"))
+}
+
+/// A text that was given, or comes from a pipe.
+pub(super) fn text(given: Option<&str>) -> anyhow::Result<Option<String>> {
+    if let Some(given) = given {
+        return Ok(Some(given.to_owned()));
+    }
+    if std::io::stdin().is_terminal() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().take(BODY_LIMIT).read_to_end(&mut bytes)?;
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}

@@ -1,0 +1,157 @@
+//! Where a memory command looks and writes: the project's memories, the user's across projects, or a directory that is named.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use memory::changes::{Changes, Head, USER};
+use memory::store::{Indexing, Store};
+use memory::{Memory, lookup};
+use parking_lot::Mutex;
+
+use crate::place::Place;
+use crate::{judgement, knowledge};
+
+/// The directories a command works on.
+pub(super) struct Shelves {
+    pub(super) place: Place,
+    /// The first is the one that is written to.
+    directories: Vec<PathBuf>,
+    indexing: Indexing,
+    world: session::World,
+}
+
+/// A memory that was named.
+pub(super) struct Meant {
+    pub(super) directory: PathBuf,
+    pub(super) memory: Memory,
+}
+
+impl Shelves {
+    pub(super) fn of(place: &Place, given: Option<&Path>, of_the_user: bool) -> anyhow::Result<Self> {
+        let user = memory::place::user_directory(place.home.path());
+        let directories = match (given, of_the_user) {
+            (Some(given), _) => vec![knowledge::directory(place, Some(given))?],
+            (None, true) => vec![user],
+            (None, false) => vec![knowledge::directory(place, None)?, user],
+        };
+        let skips = judgement::settings(place, None)?.skip_index == Some(true);
+        let indexing = if skips { Indexing::Skipped } else { Indexing::Kept };
+        Ok(Self { place: place.clone(), directories, indexing, world: session::World::real() })
+    }
+
+    /// The directory that is written to.
+    pub(super) fn main(&self) -> &Path {
+        &self.directories[0]
+    }
+
+    /// Whether both the project's and the user's memories are meant.
+    pub(super) fn has_two(&self) -> bool {
+        self.directories.len() > 1
+    }
+
+    /// Whether a directory is that of the user's memories across projects.
+    pub(super) fn is_the_users(&self, directory: &Path) -> bool {
+        directory == self.user()
+    }
+
+    /// Where the user's memories across projects lie.
+    pub(super) fn user(&self) -> PathBuf {
+        memory::place::user_directory(self.place.home.path())
+    }
+
+    pub(super) fn are_missing(&self) -> bool {
+        self.there().next().is_none()
+    }
+
+    /// Those that exist.
+    pub(super) fn there(&self) -> impl Iterator<Item = &Path> {
+        self.directories.iter().map(PathBuf::as_path).filter(|directory| directory.is_dir())
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.world.now()
+    }
+
+    /// What was changed in the directory that is written to.
+    pub(super) fn changes(&self) -> Changes {
+        self.place.home.changes(self.main())
+    }
+
+    /// A directory to read from, or to take something back in.
+    pub(super) fn store(&self, directory: &Path) -> anyhow::Result<Store> {
+        Ok(Store::create(directory, self.indexing)?)
+    }
+
+    /// All memories, the newest first.
+    pub(super) fn all(&self) -> anyhow::Result<Vec<Meant>> {
+        let mut all = Vec::new();
+        for directory in self.there() {
+            let memories = lookup::all(&files::Root::open(directory)?)?;
+            all.extend(memories.into_iter().map(|memory| Meant { directory: directory.to_owned(), memory }));
+        }
+        all.sort_by_key(|meant| std::cmp::Reverse(meant.memory.dated));
+        Ok(all)
+    }
+
+    /// The one memory that a name means.
+    pub(super) fn find(&self, name: &str) -> anyhow::Result<Meant> {
+        let mut all = self.all()?;
+        let memories: Vec<Memory> = all.iter().map(|meant| meant.memory.clone()).collect();
+        match lookup::find(&memories, name).as_slice() {
+            [one] => Ok(all.swap_remove(*one)),
+            [] => {
+                let places: Vec<String> = self.directories.iter().map(|one| one.display().to_string()).collect();
+                anyhow::bail!("there is no memory {name:?} in {}; cairn memory list shows them", places.join(" or "))
+            }
+            several => {
+                let names: Vec<&str> = several.iter().map(|at| memories[*at].path.as_str()).collect();
+                anyhow::bail!("{name:?} can mean several memories: {}", names.join(", "))
+            }
+        }
+    }
+
+    /// Does something in a directory, and keeps each change before it is made, so that it can be taken back.
+    pub(super) fn keeping<T>(
+        &self,
+        directory: &Path,
+        agent: &str,
+        act: impl FnOnce(&Store) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let at = self.now();
+        let fresh: String = self.world.fresh_id().to_string().chars().filter(char::is_ascii_alphanumeric).collect();
+        let tail = &fresh[fresh.len().saturating_sub(8)..];
+        // Names sort by age, also those of commands that follow at once.
+        let part = at.subsec_nanosecond() / 1_000;
+        let id = format!("{}-{part:06}-{agent}-{tail}", at.strftime("%Y%m%d-%H%M%S"));
+        let directory_there = directory.to_owned();
+        let head = Head {
+            agent: agent.to_owned(),
+            session: None,
+            model: None,
+            at: at.to_string(),
+            directory: directory_there,
+        };
+        let recorder = Arc::new(Mutex::new(self.place.home.changes(directory).recorder(id, head)));
+        let keeper = Arc::clone(&recorder);
+        let store = self.store(directory)?.keeping(move |change| keeper.lock().keep(change));
+        let done = act(&store);
+        recorder.lock().end()?;
+        done
+    }
+
+    /// The same for the user's own commands.
+    pub(super) fn as_the_user<T>(
+        &self,
+        directory: &Path,
+        act: impl FnOnce(&Store) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        self.keeping(directory, USER, act)
+    }
+}
+
+/// A time as a clock on the wall shows it.
+pub(super) fn local(time: Timestamp) -> String {
+    time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
+}

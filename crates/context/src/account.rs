@@ -1,0 +1,269 @@
+//! The account of clearing in one session: what it has saved so far, what it has cost, and what was missed.
+//!
+//! It is kept from the lines of the log alone, in tokens as the provider reported them. What it says is shown to the user, and
+//! bounds what clearing may risk next: a session in which clearing has lost more than it saved clears less.
+//!
+//! A **regret** is a cleared result that turned out to be needed: its file is read again, it is looked up in the history, or an
+//! edit of its file fails. It costs a request, and the result once more.
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::{SignedDuration, Timestamp};
+use transcript::block::Kind;
+use transcript::commit::CallName;
+use transcript::mark::Ttl;
+use transcript::price::Price;
+use transcript::{Block, Usage, tool_names};
+
+use crate::worth::Rates;
+
+/// What the call is written with that reads a file again, in tokens.
+const CALL_OUTPUT: f64 = 150.0;
+/// Bytes a token, as results have them.
+const RESULT_BYTES: u64 = 3;
+
+/// What clearing has saved and cost in a session so far.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ClearingAccount {
+    /// Tokens that were not sent because their results had been cleared, over all requests.
+    pub unsent_tokens: u64,
+    /// Tokens that were written to the cache again because something before them had been cleared.
+    pub rewritten_tokens: u64,
+    /// Results that were needed after they had been cleared.
+    pub regrets: u32,
+    /// Input of the requests in which they were asked for again.
+    pub regret_read_tokens: u64,
+    /// Tokens of what came back.
+    pub regret_written_tokens: u64,
+    /// Tokens that would be in view, had nothing been cleared.
+    cleared_tokens: u64,
+    /// How long nobody had spoken at a clearing that no reply has followed yet.
+    unanswered: Option<SignedDuration>,
+    /// Input of the newest request.
+    context: u64,
+    /// The newest call that read a file, by its path.
+    reads: HashMap<String, String>,
+    cleared_calls: HashSet<String>,
+    /// Calls under way that edit a file whose text was cleared, and what showed that text.
+    edits: HashMap<String, String>,
+    /// Calls under way that bring something back.
+    awaited: HashSet<String>,
+}
+
+/// The account in dollars.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ClearingFigures {
+    /// Results that were needed after they had been cleared.
+    pub regrets: u32,
+    /// What clearing saved.
+    pub saved_usd: f64,
+    /// What writing the rest again cost.
+    pub rewriting_usd: f64,
+    /// What regrets cost.
+    pub regrets_usd: f64,
+}
+
+impl ClearingAccount {
+    /// What clearing has saved, in tokens of input that is not cached.
+    pub fn saved(&self, rates: &Rates) -> f64 {
+        self.unsent_tokens as f64 * rates.read
+    }
+
+    /// What writing the rest again has cost.
+    pub fn rewriting(&self, rates: &Rates) -> f64 {
+        self.rewritten_tokens as f64 * (rates.write - rates.read)
+    }
+
+    /// What regrets have cost.
+    pub fn regretted(&self, rates: &Rates) -> f64 {
+        self.regret_read_tokens as f64 * rates.read
+            + self.regret_written_tokens as f64 * rates.write
+            + f64::from(self.regrets) * CALL_OUTPUT * rates.output
+    }
+
+    /// What it has cost more than it saved; less than nothing where it paid.
+    pub fn lost(&self, rates: &Rates) -> f64 {
+        self.rewriting(rates) + self.regretted(rates) - self.saved(rates)
+    }
+
+    /// The account in dollars.
+    pub fn figures(&self, price: Price, ttl: Ttl) -> ClearingFigures {
+        let rates = Rates::of(Some(price), ttl);
+        let usd = |tokens: f64| tokens * price.input / 1_000_000.0;
+        ClearingFigures {
+            regrets: self.regrets,
+            saved_usd: usd(self.saved(&rates)),
+            rewriting_usd: usd(self.rewriting(&rates)),
+            regrets_usd: usd(self.regretted(&rates)),
+        }
+    }
+
+    /// Results were cleared, so long after the newest reply.
+    pub(crate) fn cleared(&mut self, results: &[CallName], freed: u64, idle: SignedDuration) {
+        self.cleared_tokens += freed;
+        self.cleared_calls.extend(results.iter().map(|call| call.id.clone()));
+        self.unanswered = Some(idle);
+    }
+
+    /// What was cleared would be gone by now, or is back.
+    pub(crate) fn reset_view(&mut self) {
+        self.cleared_tokens = 0;
+    }
+
+    /// A request was answered.
+    pub(crate) fn answered(&mut self, usage: &Usage) {
+        self.context = usage.context();
+        self.unsent_tokens += self.cleared_tokens;
+        let Some(idle) = self.unanswered.take() else { return };
+        let is_hour = usage.cache_creation.ephemeral_1h_input_tokens > 0;
+        let ttl = if is_hour { Ttl::OneHour } else { Ttl::FiveMinutes };
+        // With a cold cache everything would have been written anyway.
+        if idle < ttl.duration() {
+            self.rewritten_tokens += usage.cache_creation_input_tokens;
+        }
+    }
+
+    /// The calls of a reply.
+    pub(crate) fn called(&mut self, blocks: &[Block]) {
+        for block in blocks {
+            let Kind::ToolUse { id, name } = block.kind() else { continue };
+            let wanted = match &**name {
+                tool_names::READ => "file_path",
+                tool_names::EDIT => "file_path",
+                tool_names::HISTORY => "id",
+                _ => continue,
+            };
+            let Some(wanted) = block.input().and_then(|input| input[wanted].as_str().map(str::to_owned)) else {
+                continue;
+            };
+            match &**name {
+                tool_names::READ => {
+                    let before = self.reads.insert(wanted, id.to_string());
+                    self.regret_if_cleared(before.as_deref(), Some(id));
+                }
+                tool_names::EDIT => {
+                    let shown = self.reads.get(&wanted).filter(|call| self.cleared_calls.contains(*call));
+                    self.edits.extend(shown.map(|call| (id.to_string(), call.clone())));
+                }
+                _ => self.regret_if_cleared(Some(wanted.as_str()), Some(id)),
+            }
+        }
+    }
+
+    /// A result came.
+    pub(crate) fn came(&mut self, result: &Block) {
+        let Kind::ToolResult { id, failed } = result.kind() else { return };
+        let shown = self.edits.remove(&**id);
+        if *failed {
+            self.regret_if_cleared(shown.as_deref(), None);
+        }
+        if self.awaited.remove(&**id) {
+            self.regret_written_tokens += result.size().result_bytes as u64 / RESULT_BYTES;
+        }
+    }
+
+    /// A result is needed: a regret if it was cleared, the first time. What brings it back is weighed when it comes.
+    fn regret_if_cleared(&mut self, needed: Option<&str>, by: Option<&str>) {
+        if needed.is_some_and(|call| self.cleared_calls.remove(call)) {
+            self.regrets += 1;
+            self.regret_read_tokens += self.context;
+            self.awaited.extend(by.map(str::to_owned));
+        }
+    }
+}
+
+/// How long nobody had spoken.
+pub(crate) fn idle(replied_at: Option<Timestamp>, now: Option<Timestamp>) -> SignedDuration {
+    now.zip(replied_at).map_or(SignedDuration::ZERO, |(now, then)| now.duration_since(then))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::State;
+    use crate::sample::Session;
+    use serde_json::json;
+    use transcript::Outcome;
+    use transcript::commit::{Act, Commit, Reason, Trigger};
+    use transcript::line::{Body, Source};
+
+    const RATES: Rates = Rates { write: 1.25, read: 0.1, output: 5.0 };
+
+    fn clear(session: &mut Session, calls: &[&str], freed: u64) {
+        let results = calls.iter().map(|call| (*call).into()).collect();
+        let act = Act::Clear { results, trigger: Trigger::Auto, digest: None };
+        session.append(Body::Commit(Commit { act, reason: Reason { freed: Some(freed), ..Reason::default() } }));
+    }
+
+    fn read(session: &mut Session, path: &str) -> String {
+        session.called("Read", &json!({"file_path": path}), &"x".repeat(3_000))
+    }
+
+    fn account(session: &Session) -> ClearingAccount {
+        State::of(session.log.lines()).clearing
+    }
+
+    /// MICRO-9: a file that is read again after its result was cleared is a regret, once; so is a look into the history. What
+    /// was not cleared is none.
+    #[test]
+    fn what_is_read_again_is_a_regret() {
+        let mut session = Session::default();
+        session.say("go");
+        let (first, _) = (read(&mut session, "/a"), read(&mut session, "/b"));
+        let command = session.call("Bash", 900);
+        clear(&mut session, &[&first, &command], 1_000);
+        read(&mut session, "/b");
+        assert_eq!(account(&session).regrets, 0);
+        read(&mut session, "/a");
+        read(&mut session, "/a");
+        assert_eq!((account(&session).regrets, account(&session).regret_written_tokens), (1, 1_000));
+        for _ in 0..2 {
+            session.called("History", &json!({"id": command}), "as it was");
+        }
+        assert_eq!(account(&session).regrets, 2);
+    }
+
+    /// MICRO-9: an edit that fails for want of a text that was cleared is a regret; one that finds its text is none.
+    #[test]
+    fn an_edit_without_its_text_is_a_regret() {
+        let mut session = Session::default();
+        session.say("go");
+        let (first, second) = (read(&mut session, "/a"), read(&mut session, "/b"));
+        clear(&mut session, &[&first, &second], 1_000);
+        session.called("Edit", &json!({"file_path": "/a", "old_string": "x", "new_string": "y"}), "done");
+        assert_eq!(account(&session).regrets, 0);
+        let call = Block::tool_use("failing", "Edit", &json!({"file_path": "/b", "old_string": "?"}));
+        let id = transcript::Id::from("failing-reply");
+        session.append(Body::Assistant { id, model: "m".into(), blocks: vec![call], usage: None, stop: None });
+        let result = Block::tool_result("failing", &[Block::text("no such text")], Outcome::Failed);
+        session.append(Body::User { blocks: vec![result], source: Source::Said });
+        assert_eq!(account(&session).regrets, 1);
+    }
+
+    /// MICRO-9: saving and cost are those of the log: what was not sent in each request since, what was written again in the
+    /// first, and the requests of regrets; after a compaction nothing more is saved.
+    #[test]
+    fn saving_and_cost_are_counted_beside_each_other() {
+        let mut account = ClearingAccount::default();
+        let usage = |written: u64, read: u64| Usage {
+            cache_creation_input_tokens: written,
+            cache_read_input_tokens: read,
+            ..Usage::default()
+        };
+        account.cleared(&["call".into()], 30_000, SignedDuration::ZERO);
+        account.answered(&usage(10_000, 20_000));
+        account.answered(&usage(1_000, 30_000));
+        assert_eq!((account.saved(&RATES), account.rewriting(&RATES).round()), (6_000.0, 11_500.0));
+        assert_eq!(account.lost(&RATES).round(), 5_500.0);
+        account.reads.insert("/a".into(), "call".into());
+        account.called(&[Block::tool_use("again", "Read", &json!({"file_path": "/a"}))]);
+        assert_eq!(account.regretted(&RATES), 31_000.0 * 0.1 + 750.0);
+        account.reset_view();
+        account.answered(&usage(0, 31_000));
+        assert_eq!(account.unsent_tokens, 60_000);
+        let mut cold = ClearingAccount::default();
+        cold.cleared(&[], 30_000, SignedDuration::from_mins(6));
+        cold.answered(&usage(30_000, 0));
+        assert_eq!(cold.rewritten_tokens, 0, "it would have been written anyway");
+    }
+}

@@ -1,0 +1,62 @@
+//! What a dream is told of recent sessions at first: their names, and what the user said at their beginning and end.
+
+use std::fmt::Write as _;
+
+use jiff::tz::TimeZone;
+use memory::neutral;
+use session::home::SessionFile;
+
+use super::sources::{SessionMessage, Sources, counted};
+use crate::extract::render::Speaker;
+use crate::saver::Saver;
+
+/// Of how many sessions is shown what was said.
+const SHOWN: usize = 20;
+/// How many of them are named.
+const NAMED: usize = 60;
+/// How many words of the user are shown of one: those at its beginning and those at its end.
+const FIRST: usize = 3;
+const LAST: usize = 9;
+/// How long each is, in characters.
+const EACH: usize = 400;
+
+/// What a dream is told of these sessions, in about so many bytes. What the user typed, as far as it is shown, can be quoted.
+pub(super) fn told(sources: &Sources, touched: &[SessionFile], saver: &Saver, room: usize) -> String {
+    let mut text = String::new();
+    let read = touched.iter().filter_map(|session| Some((session, sources.said_in(session)?)));
+    for (at, (session, messages)) in read.enumerate() {
+        if at == NAMED || text.len() >= room {
+            text.push_str("- and others; Sessions lists them\n");
+            break;
+        }
+        let _ = writeln!(text, "- session {} ({})", session.id, counted(messages.len()));
+        if at < SHOWN {
+            shown(&mut text, session, &messages, saver, sources.zone());
+        }
+    }
+    text
+}
+
+fn shown(text: &mut String, session: &SessionFile, messages: &[SessionMessage], saver: &Saver, zone: &TimeZone) {
+    let own: Vec<&SessionMessage> = messages.iter().filter(|message| message.speaker == Speaker::User).collect();
+    let cut = own.len().saturating_sub(LAST).max(FIRST.min(own.len()));
+    for (at, message) in own.iter().enumerate() {
+        if (FIRST..cut).contains(&at) {
+            if at == FIRST {
+                text.push_str("  […]\n");
+            }
+            continue;
+        }
+        saver.hear(&message.words, message.at, &session.id, message.id.as_deref());
+        let _ = writeln!(text, "  > {}", line(message, zone));
+    }
+}
+
+/// What the user said, on one line, with its date.
+fn line(message: &SessionMessage, zone: &TimeZone) -> String {
+    let said = message.words.split_whitespace().collect::<Vec<_>>().join(" ");
+    let cut: String = said.chars().take(EACH).collect();
+    let more = if cut.len() < said.len() { "…" } else { "" };
+    let date = message.at.map(|at| at.to_zoned(zone.clone()).strftime("%A, %Y-%m-%d: ").to_string());
+    format!("{}{}{more}", date.unwrap_or_default(), neutral::quoted(&cut))
+}

@@ -1,0 +1,96 @@
+//! Looking on while a dream runs: what it says and does is told as it happens, and it ends when its lock is another's.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use parking_lot::Mutex;
+use provider::Model;
+use tokio_util::sync::CancellationToken;
+use transcript::block::Kind;
+use transcript::{Block, Reply, Request};
+
+use super::progress::Progress;
+use super::run::{Held, Listener};
+use crate::restricted::Restricted;
+
+/// Looks on while a dream runs: tells of it, and stops it when the lock is another's.
+pub(super) struct Watch {
+    pub(super) restricted: Arc<Restricted>,
+    pub(super) lock: Option<Held>,
+    pub(super) progress: Mutex<Progress>,
+    pub(super) listener: Listener,
+    pub(super) cancel: CancellationToken,
+}
+
+impl Watch {
+    /// Tells how it is now.
+    pub(super) fn tell(&self, change: impl FnOnce(&mut Progress)) {
+        let now = self.now(change);
+        (self.listener)(&now);
+    }
+
+    /// How it is now.
+    pub(super) fn now(&self, change: impl FnOnce(&mut Progress)) -> Progress {
+        let mut progress = self.progress.lock();
+        let tally = self.restricted.saver().tally();
+        progress.touches(tally.saved.into_iter().chain(tally.removed).collect());
+        change(&mut progress);
+        progress.clone()
+    }
+
+    fn round_begins(&self) {
+        if self.lock.as_ref().is_some_and(|lock| !lock.is_ours()) {
+            self.cancel.cancel();
+        }
+        self.tell(|_| {});
+    }
+
+    fn replied(&self, reply: &Reply) {
+        let texts: Vec<String> = reply.blocks.iter().filter_map(Block::as_text).collect();
+        let call = |block: &Block| match block.kind() {
+            Kind::ToolUse { name, .. } => Some((name.to_string(), about(&block.input().unwrap_or_default()))),
+            _ => None,
+        };
+        let calls = reply.blocks.iter().filter_map(call).collect();
+        self.tell(|progress| progress.replied(texts.join("\n"), calls));
+    }
+
+    /// How many replies came.
+    pub(super) fn rounds(&self) -> u32 {
+        self.progress.lock().rounds
+    }
+}
+
+/// What a call is about.
+fn about(input: &serde_json::Value) -> String {
+    let keys = ["file_path", "pattern", "path", "words", "session"];
+    keys.iter().find_map(|key| input[*key].as_str()).unwrap_or_default().to_owned()
+}
+
+/// A model that is looked at while it works.
+pub(super) struct Watched {
+    pub(super) model: Arc<dyn Model>,
+    pub(super) watch: Arc<Watch>,
+}
+
+impl Model for Watched {
+    fn stream(&self, request: Request) -> BoxStream<'static, provider::Event> {
+        self.watch.round_begins();
+        let watch = self.watch.clone();
+        let seen = move |event: &provider::Event| match event {
+            provider::Event::Done(reply) => watch.replied(reply),
+            provider::Event::Retrying { after, why, .. } => {
+                let waits = format!("{why}, again in {} s", after.as_secs_f64().ceil());
+                watch.tell(|progress| progress.waits = Some(waits));
+            }
+            _ => {}
+        };
+        self.model.stream(request).inspect(seen).boxed()
+    }
+
+    fn count_tokens(&self, request: Request) -> BoxFuture<'static, Result<u64, provider::Error>> {
+        self.model.count_tokens(request)
+    }
+}

@@ -1,0 +1,42 @@
+//! A conversation whose own model saves memories, as the author of them.
+
+use session::{Session, World};
+
+use super::job::Texts;
+use crate::saver::{Author, CONVERSATION};
+
+/// A conversation whose own model saves memories.
+pub struct ConversationAuthor {
+    texts: Texts,
+    session: String,
+    message: Option<String>,
+    model: String,
+    world: World,
+}
+
+/// Who saves memories in a conversation itself, and on what grounds: what was put before its model, and what the user
+/// typed.
+pub fn conversation_author(session: &Session, model: &str) -> ConversationAuthor {
+    ConversationAuthor {
+        texts: Texts::of(session.log(), session.id()),
+        session: session.id().to_owned(),
+        message: session.log().tip().map(ToString::to_string),
+        model: model.to_owned(),
+        world: session.world().clone(),
+    }
+}
+
+impl ConversationAuthor {
+    /// The author. It takes as long as the conversation is.
+    pub fn author(self) -> Author {
+        Author {
+            agent: CONVERSATION,
+            session: Some(self.session),
+            message: self.message,
+            model: self.model,
+            injected: self.texts.injected(),
+            typed: self.texts.typed(),
+            world: self.world,
+        }
+    }
+}

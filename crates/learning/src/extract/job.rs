@@ -1,0 +1,301 @@
+//! One run of learning as data: the turns it is about, what may be shown with them, and what no memory may be made from.
+//! Made from a log alone, and judged turn by turn before a model is asked.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use memory::echo::Injected;
+use memory::spoken::Typed;
+use serde_json::Value;
+use settings::Gate;
+use tools::Scope;
+use transcript::block::Kind;
+use transcript::line::{Body, Line, Source};
+use transcript::{Block, Id, Log, Request, tool_names};
+
+use super::note::Note;
+use super::render;
+use super::turns::{Turn, Turns};
+use crate::apart::Apart;
+
+/// So many turns before the new ones are shown with them.
+const BEFORE: usize = 2;
+/// So much of what was said is shown in one run, in characters; what is beyond it is for the next.
+const CHARACTERS: usize = 60_000;
+/// How a line begins in which the user's own command stands (`!`).
+const COMMAND: &str = "I ran a command.\n<command>";
+
+/// One run: about what.
+pub(crate) struct Job {
+    /// The session it is about.
+    pub(crate) session: String,
+    /// The session's file.
+    pub(crate) file: PathBuf,
+    /// Where its work was done.
+    pub(crate) directory: PathBuf,
+    /// The turns that are new, in order.
+    pub(crate) turns: Vec<NewTurn>,
+    /// What was said in the turns before.
+    pub(crate) before: Vec<NewTurn>,
+    /// The conversation itself, where a fork of it is cheaper than what was said.
+    pub(crate) fork: Option<Request>,
+    /// What was put before the model, and what the user said.
+    pub(crate) texts: Texts,
+}
+
+/// A turn, with what it is judged by.
+#[derive(Debug, Clone)]
+pub(crate) struct NewTurn {
+    /// The line of the user's first words.
+    pub(crate) id: Id,
+    /// What was said in it.
+    pub(crate) said: String,
+    /// How many messages of the user and the model that were.
+    pub(crate) messages: usize,
+    /// The user's first words, and when they were said.
+    pub(crate) first: (String, Option<Timestamp>),
+    /// The newest message in it.
+    pub(crate) last: Option<Id>,
+    /// What the user said in it.
+    typed: String,
+    calls: Vec<(String, String, Value)>,
+    shown: Vec<Block>,
+    commands: Vec<String>,
+}
+
+impl NewTurn {
+    fn of(log: &Log, turn: &Turn, zone: &TimeZone) -> Self {
+        let mut new = Self {
+            id: turn.id.clone(),
+            said: render::said(log, turn, zone),
+            messages: 0,
+            first: (String::new(), None),
+            last: None,
+            typed: String::new(),
+            calls: Vec::new(),
+            shown: Vec::new(),
+            commands: Vec::new(),
+        };
+        for line in &log.lines()[turn.lines.clone()] {
+            new.take(line);
+        }
+        new
+    }
+
+    fn take(&mut self, line: &Line) {
+        match &line.body {
+            Body::User { blocks, source: Source::Said } => {
+                let words = render::words_of(blocks);
+                self.shown.extend(blocks.iter().filter(|block| *block.kind() != Kind::Text).cloned());
+                if !words.trim().is_empty() {
+                    if self.typed.is_empty() {
+                        self.first = (words.clone(), line.time);
+                    }
+                    self.typed = format!("{}{words}\n", self.typed);
+                    self.messages += 1;
+                }
+            }
+            Body::User { blocks, source: Source::Injected } => {
+                let words = render::words_of(blocks);
+                self.commands.extend(words.starts_with(COMMAND).then_some(words));
+            }
+            Body::Assistant { blocks, .. } => {
+                for block in blocks {
+                    if let Kind::ToolUse { id, name } = block.kind() {
+                        self.calls.push((id.to_string(), name.to_string(), block.input().unwrap_or_default()));
+                    }
+                }
+                self.messages += 1;
+                self.last.clone_from(&line.id);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Job {
+    /// A run about turns of a log, as many of the first as are shown in one.
+    pub(crate) fn new(
+        session: (&str, &Path),
+        directory: &Path,
+        log: &Log,
+        all: &Turns,
+        turns: &[Turn],
+        zone: &TimeZone,
+    ) -> Option<Self> {
+        let mut new: Vec<NewTurn> = Vec::new();
+        let mut length = 0;
+        for turn in turns {
+            let turn = NewTurn::of(log, turn, zone);
+            length += turn.said.chars().count();
+            if !new.is_empty() && length > CHARACTERS {
+                break;
+            }
+            new.push(turn);
+        }
+        let before = all.before(log, turns.first()?, BEFORE).into_iter().map(|turn| NewTurn::of(log, turn, zone));
+        Some(Self {
+            session: session.0.to_owned(),
+            file: session.1.to_owned(),
+            directory: directory.to_owned(),
+            before: before.collect(),
+            turns: new,
+            fork: None,
+            texts: Texts::of(log, session.0),
+        })
+    }
+
+    /// The turns it is about, by name.
+    pub(crate) fn ids(&self) -> Vec<Id> {
+        self.turns.iter().map(|turn| turn.id.clone()).collect()
+    }
+
+    /// How many characters of what was said it shows.
+    pub(crate) fn characters(&self) -> usize {
+        self.turns.iter().chain(&self.before).map(|turn| turn.said.len()).sum()
+    }
+
+    /// Drops turns that are known by now.
+    pub(crate) fn without(mut self, known: &HashSet<Id>) -> Option<Self> {
+        self.turns.retain(|turn| !known.contains(&turn.id));
+        (!self.turns.is_empty()).then_some(self)
+    }
+
+    /// Drops the turns that nothing is learnt from, and says which and why. What is excluded is not shown either. It may
+    /// read files.
+    pub(crate) fn judge(&mut self, judge: &TurnJudge<'_>) -> Vec<Note> {
+        let place = (self.file.as_path(), self.directory.as_path());
+        let touched = |turn: &NewTurn| judge.touches(turn, place);
+        self.before.retain(|turn| !touched(turn));
+        let mut notes: Vec<Note> = Vec::new();
+        let mut forkable = true;
+        self.turns.retain(|turn| {
+            let is_excluded = touched(turn);
+            forkable &= !is_excluded;
+            let why = match is_excluded {
+                true => Some("it touched what nothing is learnt from"),
+                false => judge.passes_over(turn),
+            };
+            notes.extend(why.map(|why| Note::skipped(vec![turn.id.clone()], why.to_owned())));
+            why.is_none()
+        });
+        if !forkable || !judge.apart.exclusions().is_empty() {
+            self.fork = None;
+        }
+        notes
+    }
+}
+
+/// Says which turns nothing is learnt from.
+pub(crate) struct TurnJudge<'a> {
+    pub(crate) apart: &'a Apart,
+    pub(crate) scope: &'a Scope,
+    /// The memory directory, links followed.
+    pub(crate) memory: &'a Path,
+    pub(crate) gate: Gate,
+}
+
+impl TurnJudge<'_> {
+    /// Whether a turn touched what is excluded, or showed something of it.
+    fn touches(&self, turn: &NewTurn, (file, directory): (&Path, &Path)) -> bool {
+        let exclusions = self.apart.exclusions();
+        if exclusions.is_empty() {
+            return false;
+        }
+        let places = [self.scope.project(), directory];
+        let calls: HashSet<&str> = turn.calls.iter().map(|(id, ..)| &**id).collect();
+        let command = |text: &str| text.strip_prefix(COMMAND)?.split_once("</command>").map(|(it, _)| it.to_owned());
+        places.iter().any(|place| {
+            exclusions.holds(place)
+                || turn.calls.iter().any(|(_, _, input)| exclusions.touched_by(input, place))
+                || turn.shown.iter().any(|block| exclusions.shown_in(&block.result_text(), place))
+                || turn.commands.iter().any(|text| {
+                    command(text).is_some_and(|command| exclusions.touched_by_command(&command, place))
+                        || exclusions.shown_in(text, place)
+                })
+        }) || self.apart.sent_out_to_it(file, &calls)
+    }
+
+    /// Why nothing is learnt from a turn, whatever was said in it.
+    fn passes_over(&self, turn: &NewTurn) -> Option<&'static str> {
+        let failed = |call: &str| {
+            let is_it = |block: &Block| matches!(block.kind(), Kind::ToolResult { id, failed: true } if **id == *call);
+            turn.shown.iter().any(is_it)
+        };
+        let mut written = turn
+            .calls
+            .iter()
+            .filter(|(id, tool, _)| matches!(tool.as_str(), tool_names::WRITE | tool_names::EDIT) && !failed(id));
+        let place = |input: &Value| Some(self.scope.place(input["file_path"].as_str()?).1);
+        if written.any(|(_, _, input)| place(input).is_some_and(|real| real.starts_with(self.memory))) {
+            return Some("memories were saved in the conversation itself");
+        }
+        let worth_it = self.gate == Gate::Open || memory::extract::signals(&turn.typed);
+        (!worth_it).then_some("nothing in it looked worth it")
+    }
+}
+
+/// What was put before the model in a session, and what the user typed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Texts {
+    injected: Vec<Block>,
+    typed: Vec<(Block, Option<Timestamp>, Option<Id>)>,
+    session: String,
+}
+
+impl Texts {
+    /// Those of a log. What was said in private, or elsewhere, counts as put before the model.
+    pub(crate) fn of(log: &Log, session: &str) -> Self {
+        let mut texts = Self { session: session.to_owned(), ..Self::default() };
+        let mut private = false;
+        let elsewhere = log.lines().iter().rposition(|line| Note::of(line) == Some(Note::Continued)).unwrap_or(0);
+        for (index, line) in log.lines().iter().enumerate() {
+            if let Some(Note::Private { on }) = Note::of(line) {
+                private = on;
+            }
+            match &line.body {
+                Body::Attachment { blocks } | Body::User { blocks, source: Source::Injected | Source::Summary } => {
+                    texts.injected.extend(blocks.iter().cloned());
+                }
+                Body::User { blocks, source: Source::Said } => {
+                    for block in blocks {
+                        let own = *block.kind() == Kind::Text && !private && index >= elsewhere;
+                        match own {
+                            true => texts.typed.push((block.clone(), line.time, line.id.clone())),
+                            false => texts.injected.push(block.clone()),
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        texts
+    }
+
+    /// What no memory may be made from, by its sequences of words.
+    pub(crate) fn injected(&self) -> Injected {
+        let mut injected = Injected::default();
+        self.injected.iter().for_each(|block| injected.add(&text(block)));
+        self.typed.iter().for_each(|(block, ..)| injected.said(&text(block)));
+        injected
+    }
+
+    /// What the user typed.
+    pub(crate) fn typed(&self) -> Typed {
+        let mut typed = Typed::default();
+        for (block, at, id) in &self.typed {
+            typed.add(&text(block), *at, Some(&self.session), id.as_ref().map(ToString::to_string).as_deref());
+        }
+        typed
+    }
+}
+
+/// The text of a block, also of a tool's result.
+fn text(block: &Block) -> String {
+    match block.kind() {
+        Kind::ToolResult { .. } => block.result_text(),
+        _ => block.as_text().unwrap_or_default(),
+    }
+}

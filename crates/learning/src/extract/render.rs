@@ -1,0 +1,78 @@
+//! What was said in turns, as text for a model that did not hear it: who said what, and when.
+//!
+//! Words alone: what tools returned, what was put before the model, and what the user took back are left out. The text is
+//! data to whoever reads it, so tags in it are made harmless.
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use transcript::block::Kind;
+use transcript::line::{Body, Line, Source};
+use transcript::{Block, Log};
+
+use super::turns::Turn;
+
+/// How much is shown of one message of the user's, in characters; what is longer loses its middle.
+const USER: usize = 8_000;
+/// The same of one of the model's.
+const ASSISTANT: usize = 3_000;
+
+/// Somebody who says something in a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Speaker {
+    /// The user, who typed it.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// What was said in a turn.
+pub(crate) fn said(log: &Log, turn: &Turn, zone: &TimeZone) -> String {
+    let mut text = String::new();
+    for line in &log.lines()[turn.lines.clone()] {
+        let Some((speaker, words)) = words_on(log, line) else { continue };
+        text.push_str(&rendered(speaker, line.time, &words, zone));
+    }
+    memory::neutral::quoted(&text).into_owned()
+}
+
+/// What somebody said on a line, word for word; nothing where it was taken back or nobody said it.
+pub(crate) fn words_on(log: &Log, line: &Line) -> Option<(Speaker, String)> {
+    let (speaker, words) = match &line.body {
+        Body::User { source: Source::Said, .. } => (Speaker::User, line.typed().join("\n")),
+        Body::Assistant { blocks, .. } => (Speaker::Assistant, words_of(blocks)),
+        _ => return None,
+    };
+    let taken_back = line.id.as_ref().is_some_and(|id| log.view().is_taken_back(id));
+    (!line.sidechain && !taken_back && !words.trim().is_empty()).then_some((speaker, words))
+}
+
+/// One message: who said it, when the user did, and what. Of a long one the middle is left out.
+pub(crate) fn rendered(speaker: Speaker, at: Option<Timestamp>, words: &str, zone: &TimeZone) -> String {
+    let at = at.map(|at| format!(" ({})", moment(&at.to_zoned(zone.clone())))).unwrap_or_default();
+    match speaker {
+        Speaker::User => format!("User{at}: {}\n\n", shortened(words.trim(), USER)),
+        Speaker::Assistant => format!("Assistant: {}\n\n", shortened(words.trim(), ASSISTANT)),
+    }
+}
+
+/// A moment, as people write it.
+pub(crate) fn moment(at: &Zoned) -> String {
+    at.strftime("%A, %Y-%m-%d, %H:%M").to_string()
+}
+
+/// The text of blocks, without calls, results and thoughts.
+pub(crate) fn words_of(blocks: &[Block]) -> String {
+    let texts = blocks.iter().filter(|block| *block.kind() == Kind::Text).filter_map(Block::as_text);
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// A text without its middle, where it is longer than that.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_owned();
+    }
+    let from = |index: usize| text.char_indices().nth(index).map_or(text.len(), |(at, _)| at);
+    let (head, tail) = (&text[..from(most / 2)], &text[from(length - most / 2)..]);
+    format!("{head}\n[{} characters are left out here]\n{tail}", length - most / 2 * 2)
+}

@@ -1,0 +1,497 @@
+//! The one way in which agents save memories: the conversation's model, extraction, dreams.
+//!
+//! Whoever writes, the same holds: nothing that holds a secret, nothing that only says again what was put before the model,
+//! nothing that another memory says already, nothing over a text that was not read or has changed since; what is changed
+//! is kept before, so that it can be taken back. A sentence that the memory quotes is looked up among what the user typed:
+//! only then it is shown as the user's.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use files::Stamp;
+use jiff::Timestamp;
+use memory::Error;
+use memory::changes::{Change, Changes, Head, Writer};
+use memory::echo::Injected;
+use memory::import::first_sentence;
+use memory::remember::Origin;
+use memory::shelf::is_about_the_user;
+use memory::spoken::{Register, Typed};
+use memory::store::{Indexing, Store};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use session::{Home, World};
+use tools::{Scope, Subject};
+
+use crate::protection::Protection;
+
+/// The largest memory that is edited.
+const LIMIT: u64 = 1024 * 1024;
+
+/// What changes go under that the conversation's own model made.
+pub const CONVERSATION: &str = "conversation";
+
+/// Where the memories of the team lie, below the memory directory.
+const TEAM: &str = "team/";
+
+/// Where memories are saved.
+#[derive(Debug, Clone)]
+pub struct SavingPlace {
+    /// The memory directory.
+    pub directory: PathBuf,
+    /// Whether its index is kept.
+    pub indexing: Indexing,
+    /// Where changes are kept.
+    pub changes: Changes,
+}
+
+impl SavingPlace {
+    /// The memories of the user that hold in every project.
+    pub fn of_user(home: &Home, indexing: Indexing) -> Self {
+        let directory = memory::place::user_directory(home.path());
+        let directory = files::real(&directory).unwrap_or(directory);
+        Self { changes: home.changes(&directory), directory, indexing }
+    }
+}
+
+/// Who saves, and on what grounds.
+#[derive(Clone)]
+pub struct Author {
+    /// The agent: what its changes go under.
+    pub agent: &'static str,
+    /// The session it works for.
+    pub session: Option<String>,
+    /// The newest message it knows of.
+    pub message: Option<String>,
+    /// The model.
+    pub model: String,
+    /// Text that no memory may be made from.
+    pub injected: Injected,
+    /// What the user typed.
+    pub typed: Typed,
+    /// The time and fresh names.
+    pub world: World,
+}
+
+/// How much an agent may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes in all.
+    pub bytes: usize,
+    /// Memories that are made or changed.
+    pub files: usize,
+    /// Memories that are removed.
+    pub removed: usize,
+}
+
+impl Limits {
+    /// No limits, for work that somebody watches.
+    pub const NONE: Self = Self { bytes: usize::MAX, files: usize::MAX, removed: usize::MAX };
+}
+
+/// What an agent did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Calls that were refused.
+    pub denied: u32,
+    /// Those of them that would have written.
+    pub denied_writes: u32,
+    /// Memories that were made or changed, each once.
+    pub saved: Vec<String>,
+    /// Memories that were removed.
+    pub removed: Vec<String>,
+    /// Why, where that was said.
+    pub removals: Vec<Removal>,
+    /// How many bytes were written.
+    pub bytes: usize,
+}
+
+impl Tally {
+    /// How many memories were made or changed, and how many of them are shared with the team.
+    pub fn counted(&self) -> (usize, usize) {
+        (self.saved.len(), self.saved.iter().filter(|path| path.starts_with(TEAM)).count())
+    }
+}
+
+/// A memory that was removed, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Removal {
+    /// The memory.
+    pub path: String,
+    /// The memory that says now what it said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<String>,
+    /// Why it went.
+    pub reason: String,
+}
+
+/// Saves memories for one agent.
+pub struct Saver {
+    place: SavingPlace,
+    author: Author,
+    limits: Limits,
+    store: Store,
+    /// The memory directory, links followed.
+    directory: PathBuf,
+    /// What memories name is looked for here.
+    tree: PathBuf,
+    /// What the user typed, as far as the agent was shown it.
+    typed: Mutex<Typed>,
+    /// What it leaves alone, where it works unasked.
+    protection: OnceLock<Protection>,
+    tally: Mutex<Tally>,
+    /// The changes, from the first one on.
+    run: Mutex<Option<Writer>>,
+    /// What all changes go under.
+    run_id: Arc<OnceLock<String>>,
+    /// Saves what is about the user wherever they work.
+    user: Option<Box<Saver>>,
+}
+
+impl Saver {
+    /// Opens the memory directory, making it where it is missing. What memories name is looked for below `tree`.
+    pub fn new(place: SavingPlace, author: Author, limits: Limits, tree: &Path) -> Result<Self, Error> {
+        let store = Store::create(&place.directory, place.indexing)?;
+        let directory = files::real(&place.directory).unwrap_or_else(|_| place.directory.clone());
+        let typed = Mutex::new(author.typed.clone());
+        let (tally, run, tree) = (Mutex::default(), Mutex::default(), tree.to_owned());
+        let (protection, run_id) = (OnceLock::new(), Arc::default());
+        Ok(Self { place, author, limits, store, directory, tree, typed, protection, tally, run, run_id, user: None })
+    }
+
+    /// Saves what is about the user, and names nothing of a project, in a place of its own.
+    pub fn with_user(mut self, place: SavingPlace) -> Result<Self, Error> {
+        let user = Self::new(place, self.author.clone(), self.limits, &self.tree)?;
+        self.user = Some(Box::new(Self { run_id: self.run_id.clone(), ..user }));
+        Ok(self)
+    }
+
+    /// Whether a file, links followed, is a memory of this directory. Its index is none.
+    pub fn keeps(&self, real: &Path) -> bool {
+        let below = real.strip_prefix(&self.directory).ok().and_then(Path::to_str);
+        below.is_some_and(|path| !is_index(path) && memory::store::checked(path).is_ok())
+            || self.user.as_ref().is_some_and(|user| user.keeps(real))
+    }
+
+    /// The memory directory, links followed.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What was done so far. What is about the user is named by its whole path.
+    pub fn tally(&self) -> Tally {
+        let mut tally = self.tally.lock().clone();
+        if let Some(user) = &self.user {
+            let (theirs, whole) = (user.tally(), |path: String| user.directory.join(path).display().to_string());
+            tally.saved.extend(theirs.saved.into_iter().map(whole));
+            tally.removed.extend(theirs.removed.into_iter().map(whole));
+            tally.bytes += theirs.bytes;
+        }
+        tally
+    }
+
+    /// It is over: file and index are in step. Says under which run the changes are kept.
+    pub fn end(&self) -> Option<String> {
+        let theirs = self.user.as_ref().and_then(|user| user.end());
+        let Some(run) = self.run.lock().take() else { return theirs };
+        let id = run.id().to_owned();
+        let _ = run.end(); // without this line they are looked at once more
+        Some(id)
+    }
+
+    /// What is the user's is left alone from now on, and nothing is removed without a reason.
+    pub(crate) fn protect(&self, protection: Protection) {
+        let _ = self.protection.set(protection); // whoever protects does so once
+    }
+
+    /// Removes a memory, for a reason.
+    pub(crate) fn remove(&self, removal: Removal, scope: &Scope) -> Result<String, String> {
+        let Removal { path, replaced_by, reason } = &removal;
+        if reason.trim().is_empty() {
+            return Err(format!("{path} was not removed: say in `reason` why it goes."));
+        }
+        if let Some(by) = replaced_by
+            && (by == path || memory::Memory::read(self.store.root(), by).is_err())
+        {
+            return Err(format!("{path} was not removed: {by}, which is to replace it, is no other memory here."));
+        }
+        let seen = scope.seen(&self.directory.join(path));
+        let before = self.before(path, seen.as_ref())?;
+        self.may_change(path, before.as_deref())?;
+        let said = self.discard(path, seen.as_ref())?;
+        self.tally.lock().removals.push(removal);
+        Ok(said)
+    }
+
+    /// Whether the agent may change what is there: not what is the user's, but for what it wrote itself just now.
+    fn may_change(&self, path: &str, before: Option<&str>) -> Result<(), String> {
+        let (Some(protection), Some(before)) = (self.protection.get(), before) else { return Ok(()) };
+        if self.tally.lock().saved.iter().any(|saved| saved == path) {
+            return Ok(());
+        }
+        match protection.protects(path, before) {
+            Some(why) => Err(format!("{path} stays as it is: {why}. You may build on it in another memory.")),
+            None => Ok(()),
+        }
+    }
+
+    /// The agent was shown what the user typed in a session: a memory may quote it.
+    pub(crate) fn hear(&self, words: &str, at: Option<Timestamp>, session: &str, message: Option<&str>) {
+        self.typed.lock().add(words, at, Some(session), message);
+        if let Some(user) = &self.user {
+            user.hear(words, at, session, message);
+        }
+    }
+
+    /// Counts a refusal, whoever refuses.
+    pub(crate) fn refused(&self, writes: bool) {
+        let mut tally = self.tally.lock();
+        tally.denied += 1;
+        tally.denied_writes += u32::from(writes);
+    }
+
+    /// The memory a path means, relative to the memory directory.
+    pub(crate) fn place(&self, subject: &Subject) -> Result<String, String> {
+        if let Some(user) = self.user_of(subject) {
+            return user.place(subject);
+        }
+        let shown = self.directory.display();
+        let outside = || format!("Only memories can be written here: files `*.md` in {shown}.");
+        let Subject::Path { named, real } = subject else { return Err(outside()) };
+        let below = real.strip_prefix(&self.directory).map_err(|_| outside())?;
+        let as_named = named.strip_prefix(&self.directory).or_else(|_| named.strip_prefix(&self.place.directory));
+        if as_named != Ok(below) {
+            return Err(format!(
+                "{} leads elsewhere by a link, and links are not followed. {}",
+                named.display(),
+                outside()
+            ));
+        }
+        let path = below.to_str().ok_or_else(outside)?;
+        if is_index(path) {
+            return Err(format!(
+                "{path} is kept by itself: the line of a memory is its name and its description. Change these in its file."
+            ));
+        }
+        memory::store::checked(path).map_err(|error| format!("{error}. {}", outside()))?;
+        Ok(path.to_owned())
+    }
+
+    /// Saves what becomes of a memory, whose text before is given.
+    pub(crate) fn save(
+        &self,
+        subject: &Subject,
+        text: impl FnOnce(Option<&str>) -> Result<String, String>,
+        scope: &Scope,
+    ) -> Result<String, String> {
+        if let Some(user) = self.user_of(subject) {
+            return user.save(subject, text, scope);
+        }
+        let path = self.place(subject)?;
+        let seen = scope.seen(&self.directory.join(&path));
+        let before = self.before(&path, seen.as_ref())?;
+        self.may_change(&path, before.as_deref())?;
+        let text = text(before.as_deref())?;
+        if before.is_some() && text.trim().is_empty() {
+            if self.protection.get().is_some() {
+                return Err(format!("{path} was not removed: Remove does that, and says why."));
+            }
+            return self.discard(&path, seen.as_ref());
+        }
+        let memory = memory::Memory::parse(&path, text.as_bytes(), None, text.len() as u64);
+        let is_shared = path.starts_with(TEAM);
+        if let Some(user) = self.user.as_ref().filter(|_| before.is_none() && !is_shared)
+            && is_about_the_user(memory.kind, &format!("{}\n{}", memory.name, said(&text)))
+        {
+            let known = user.before(&path, scope.seen(&user.directory.join(&path)).as_ref())?;
+            let place = user.directory.join(&path);
+            let answer = user.write(&path, &text, known.as_deref(), scope)?;
+            return Ok(format!(
+                "{answer} It is about the user, so it lies in {} and holds in every project.",
+                place.display()
+            ));
+        }
+        self.write(&path, &text, before.as_deref(), scope)
+    }
+
+    /// The place of memories about the user, where a call is about one of them.
+    fn user_of(&self, subject: &Subject) -> Option<&Self> {
+        let Subject::Path { real, .. } = subject else { return None };
+        self.user.as_deref().filter(|user| real.starts_with(&user.directory))
+    }
+
+    /// Writes a memory, unless something speaks against it.
+    fn write(&self, path: &str, text: &str, before: Option<&str>, scope: &Scope) -> Result<String, String> {
+        let file = self.directory.join(path);
+        let seen = before.and(scope.seen(&file));
+        self.within_limits(path, text.len())?;
+        if self.author.injected.is_echoed_by(&said(text), &self.known_text()) {
+            return Err(format!(
+                "{path} was not saved: it says again what was put before you (a file, a memory, a tool's output), and no \
+                 memory is made from that. Keep only what the user said, or what came out of the work, in your own words."
+            ));
+        }
+        let text = match self.author.agent == CONVERSATION {
+            true => completed(path, text),
+            false => text.to_owned(),
+        };
+        let mut keep = |change: &_| self.keep(change);
+        let revised = self.store.revise(path, &text, seen.as_ref(), &self.origin(), Some(&self.tree), &mut keep);
+        let revised = revised.map_err(|error| advice(&error))?;
+        self.keep_spoken(path);
+        scope.note(&file, revised.stamp);
+        let mut tally = self.tally.lock();
+        tally.bytes += text.len();
+        if !tally.saved.iter().any(|saved| saved == path) {
+            tally.saved.push(path.to_owned());
+        }
+        let warnings: String = revised.saved.warnings.iter().map(|warning| format!("\n{warning}")).collect();
+        Ok(format!("Saved {path}, and its line in the index.{warnings}"))
+    }
+
+    /// Keeps the user's own words that a memory quotes, if it quotes any.
+    fn keep_spoken(&self, path: &str) {
+        let Ok(memory) = memory::Memory::read(self.store.root(), path) else { return };
+        let register = Register::in_folder(self.place.changes.folder());
+        let mut typed = self.typed.lock().clone();
+        register.read().add_to(&mut typed);
+        if let Some(spoken) = typed.quoted_in(&memory.body) {
+            let _ = register.keep(&memory.body, &spoken); // then it counts as the model's
+        }
+    }
+
+    /// What memory says already: saying it in another file is no echo of what was read.
+    fn known_text(&self) -> String {
+        let mut known = String::new();
+        for path in memory::scan::paths(self.store.root()).unwrap_or_default() {
+            if let Ok(memory) = memory::Memory::read(self.store.root(), &path) {
+                known.push('\n');
+                known.push_str(&memory.description.unwrap_or_default());
+                known.push('\n');
+                known.push_str(&memory.body);
+            }
+        }
+        known
+    }
+
+    /// What a memory says, if it is what was read.
+    fn before(&self, path: &str, seen: Option<&Stamp>) -> Result<Option<String>, String> {
+        let file = match self.store.root().read(path, LIMIT) {
+            Err(files::Error::NotFound { .. }) => return Ok(None),
+            file => file.map_err(|error| format!("{error}."))?,
+        };
+        let same = seen.is_some_and(|seen| seen.same_content(&file.stamp));
+        let unread = || match seen {
+            Some(_) => advice(&files::Error::Changed { path: self.directory.join(path) }.into()),
+            None => advice(&Error::Unseen { path: path.to_owned() }),
+        };
+        let text = String::from_utf8(file.bytes).map_err(|_| format!("{path} is not UTF-8 text; it stays as it is."));
+        if same { text.map(Some) } else { Err(unread()) }
+    }
+
+    fn discard(&self, path: &str, seen: Option<&Stamp>) -> Result<String, String> {
+        let most = self.limits.removed;
+        if self.tally.lock().removed.len() >= most {
+            return Err(format!("{path} was not removed: at most {most} memories are removed in one run."));
+        }
+        let mut keep = |change: &_| self.keep(change);
+        self.store.discard(path, seen, &mut keep).map_err(|error| advice(&error))?;
+        let mut tally = self.tally.lock();
+        tally.removed.push(path.to_owned());
+        tally.saved.retain(|saved| saved != path);
+        Ok(format!("Removed {path}, and its line in the index."))
+    }
+
+    fn within_limits(&self, path: &str, bytes: usize) -> Result<(), String> {
+        let (tally, limits) = (self.tally.lock(), self.limits);
+        if tally.bytes.saturating_add(bytes) > limits.bytes {
+            return Err(format!(
+                "{path} was not saved: at most {} bytes are written in one run. Stop here.",
+                limits.bytes
+            ));
+        }
+        if tally.saved.len() >= limits.files && !tally.saved.iter().any(|saved| saved == path) {
+            return Err(format!("{path} was not saved: at most {} memories are written in one run.", limits.files));
+        }
+        Ok(())
+    }
+
+    /// Keeps a change before it is made.
+    fn keep(&self, change: &Change) -> Result<(), Error> {
+        let mut run = self.run.lock();
+        let writer = match &mut *run {
+            Some(writer) => writer,
+            none => {
+                let (author, at) = (&self.author, self.author.world.now());
+                let id = self.run_id.get_or_init(|| {
+                    let fresh = author.world.fresh_id().to_string();
+                    let tail: String = fresh.chars().filter(char::is_ascii_alphanumeric).collect();
+                    let tail = &tail[tail.len().saturating_sub(8)..];
+                    format!("{}-{}-{tail}", at.strftime("%Y%m%d-%H%M%S"), author.agent)
+                });
+                let head = Head {
+                    agent: author.agent.to_owned(),
+                    session: author.session.clone(),
+                    model: Some(author.model.clone()),
+                    at: at.to_string(),
+                    directory: self.directory.clone(),
+                };
+                none.insert(self.place.changes.begin(id, head)?)
+            }
+        };
+        writer.keep(change)
+    }
+
+    fn origin(&self) -> Origin {
+        let author = &self.author;
+        Origin {
+            session: author.session.clone(),
+            message: author.message.clone(),
+            agent: Some(author.agent.to_owned()),
+            model: Some(author.model.clone()),
+            at: Some(author.world.now()),
+        }
+    }
+}
+
+/// Whether a path below the memory directory is an index.
+fn is_index(path: &str) -> bool {
+    path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(memory::index::FILE))
+}
+
+/// A memory with what is missing in its first lines: a model that a user talks to is not sent back for a form.
+fn completed(path: &str, text: &str) -> String {
+    let text = memory::frontmatter::mended(text);
+    let memory = memory::Memory::parse(path, text.as_bytes(), None, text.len() as u64);
+    let named = memory::frontmatter::read(&text).text("name").filter(|name| !name.is_empty());
+    let missing = [
+        ("name", named.is_none().then(|| memory.name.clone())),
+        ("description", memory.description.is_none().then(|| first_sentence(&memory.body))),
+        ("type", memory.kind.is_none().then(|| memory::Kind::Project.to_string())),
+    ];
+    let set = |text: String, (key, value): (&str, Option<String>)| match value {
+        Some(value) => memory::frontmatter::set(&text, key, &value),
+        None => text,
+    };
+    missing.into_iter().fold(text, set)
+}
+
+/// What a memory says: its description and its text.
+fn said(text: &str) -> String {
+    let memory = memory::Memory::parse("", text.as_bytes(), None, text.len() as u64);
+    format!("{}\n{}", memory.description.unwrap_or_default(), memory.body)
+}
+
+/// An error, with what to do about it.
+fn advice(error: &Error) -> String {
+    let hint = match error {
+        Error::Secret { .. } => "Write where it is kept, never the secret itself",
+        Error::Known { .. } => "Read that one, and change it if something is new",
+        Error::Unseen { .. } => "Read it before you change it",
+        Error::Files(files::Error::Changed { .. }) => "Read it again, then decide anew",
+        Error::Files(files::Error::Linked { .. }) => "Links are not followed",
+        _ => return format!("{error}."),
+    };
+    format!("{error}. {hint}.")
+}

@@ -1,0 +1,206 @@
+//! The user's own words in a memory: a sentence that it quotes, and that the user typed.
+//!
+//! Anybody can write that the user said something. So a quotation counts only if its words stand, one after the other, in
+//! a message that the user typed, and that is looked up when the memory is saved. What was found is kept in a register
+//! outside the memory directory, by the text of the memory: a text that was changed since quotes nobody.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::echo::words;
+use crate::error::Error;
+
+/// Quotations with fewer words say too little to be anybody's.
+const FEWEST_WORDS: usize = 3;
+
+/// The largest register that is read; older lines beyond it count no more.
+const LIMIT: u64 = 8 * 1024 * 1024;
+
+/// The name of the register, beside the changes of a memory directory.
+const FILE: &str = "spoken";
+
+/// A sentence that the user typed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spoken {
+    /// The sentence, as the memory quotes it.
+    pub sentence: String,
+    /// When it was typed, as RFC 3339 writes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// The session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+impl Spoken {
+    /// When it was typed.
+    pub fn time(&self) -> Option<Timestamp> {
+        self.at.as_ref()?.parse().ok()
+    }
+}
+
+/// Messages that the user typed.
+#[derive(Debug, Clone, Default)]
+pub struct Typed {
+    messages: Vec<(Vec<String>, Spoken)>,
+}
+
+impl Typed {
+    /// Adds a message, with when and where it was typed.
+    pub fn add(&mut self, text: &str, at: Option<Timestamp>, session: Option<&str>, message: Option<&str>) {
+        let place = Spoken {
+            sentence: String::new(),
+            at: at.map(|at| at.to_string()),
+            session: session.map(str::to_owned),
+            message: message.map(str::to_owned),
+        };
+        self.messages.push((words(text), place));
+    }
+
+    /// The longest sentence that a text quotes and the user typed.
+    pub fn quoted_in(&self, text: &str) -> Option<Spoken> {
+        let mut quotations = quotations(text);
+        quotations.sort_by_key(|quotation| std::cmp::Reverse(quotation.len()));
+        quotations.into_iter().find_map(|quotation| {
+            let said = words(quotation);
+            let enough = said.len() >= FEWEST_WORDS;
+            let stands = |typed: &[String]| typed.windows(said.len()).any(|part| part == said);
+            let (_, place) = self.messages.iter().rev().find(|(typed, _)| enough && stands(typed))?;
+            Some(Spoken { sentence: quotation.to_owned(), ..place.clone() })
+        })
+    }
+}
+
+/// What a text quotes: what stands in quotation marks, and lines that are marked as quoted.
+fn quotations(text: &str) -> Vec<&str> {
+    const MARKS: [(char, char); 4] = [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»')];
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let before = found.len();
+        for (open, close) in MARKS {
+            let mut rest = line;
+            while let Some((_, behind)) = rest.split_once(open) {
+                let Some((inside, after)) = behind.split_once(close) else { break };
+                found.push(inside.trim());
+                rest = after;
+            }
+        }
+        if found.len() == before
+            && let Some(quoted) = line.trim_start().strip_prefix('>')
+        {
+            found.push(quoted.trim());
+        }
+    }
+    found.retain(|quotation| !quotation.is_empty());
+    found
+}
+
+/// The register of the sentences that memories quote.
+#[derive(Debug, Clone)]
+pub struct Register {
+    file: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    /// The hash of the memory's text.
+    text: String,
+    spoken: Spoken,
+}
+
+impl Register {
+    /// The one in a folder.
+    pub fn in_folder(folder: &Path) -> Self {
+        Self { file: folder.join(FILE) }
+    }
+
+    /// Keeps what a memory with this body quotes.
+    pub fn keep(&self, body: &str, spoken: &Spoken) -> Result<(), Error> {
+        let entry = Entry { text: hash(body), spoken: spoken.clone() };
+        let line = serde_json::to_vec(&entry).unwrap_or_default();
+        Ok(files::add_line(&self.file, &line)?)
+    }
+
+    /// What memories quote.
+    pub fn read(&self) -> Quotations {
+        let file = files::read(&self.file, LIMIT).map(|file| file.bytes).unwrap_or_default();
+        let entries = file.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Entry>(line).ok());
+        Quotations { by_text: entries.map(|entry| (entry.text, entry.spoken)).collect() }
+    }
+}
+
+/// What memories quote, by their text.
+#[derive(Debug, Clone, Default)]
+pub struct Quotations {
+    by_text: HashMap<String, Spoken>,
+}
+
+impl Quotations {
+    /// What the user said, as a memory with this body quotes it.
+    pub fn of(&self, body: &str) -> Option<&Spoken> {
+        self.by_text.get(&hash(body))
+    }
+
+    /// Adds them to messages that the user typed: what a memory quotes, another one may quote too.
+    pub fn add_to(&self, typed: &mut Typed) {
+        for spoken in self.by_text.values() {
+            typed.messages.push((words(&spoken.sentence), spoken.clone()));
+        }
+    }
+}
+
+fn hash(body: &str) -> String {
+    blake3::hash(body.trim().as_bytes()).to_hex()[..32].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(messages: &[&str]) -> Typed {
+        let mut typed = Typed::default();
+        messages.iter().for_each(|text| typed.add(text, None, Some("s"), Some("m")));
+        typed
+    }
+
+    /// ORIGIN-1: a quotation is the user's only if its words stand in a message that the user typed.
+    #[test]
+    fn a_quotation_is_the_users_if_the_user_typed_it() {
+        let typed = typed(&["ok. From now on, we deploy on  Fridays!\nAnd use tabs.", "follow the README"]);
+        let quoted = |text: &str| typed.quoted_in(text).map(|spoken| spoken.sentence);
+        for body in [
+            "Deploys are on Fridays.\n\n> \"we deploy on Fridays\", 2026-11-16",
+            "Deploys.\n> “We deploy on Fridays”",
+            "Deploys.\n> we deploy on fridays",
+            "The user said \"we deploy on Fridays\".",
+        ] {
+            assert_eq!(quoted(body).map(|it| it.to_lowercase()).as_deref(), Some("we deploy on fridays"), "{body}");
+        }
+        for body in ["> \"we deploy on Mondays\"", "> on Fridays", "We deploy on Fridays", "> \"deploy we on Fridays\""]
+        {
+            assert_eq!(quoted(body), None, "{body}");
+        }
+    }
+
+    /// ORIGIN-1: what a memory quotes is known by its text; a text that was changed since quotes nobody.
+    #[test]
+    fn the_register_knows_a_memory_by_its_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let register = Register::in_folder(folder.path());
+        assert!(register.read().of("x").is_none());
+        let spoken = typed(&["we deploy on Fridays"]).quoted_in("> we deploy on Fridays").unwrap();
+        register.keep("Deploys.\n", &spoken).unwrap();
+        let quotations = register.read();
+        assert_eq!(quotations.of("\nDeploys.\n"), Some(&spoken));
+        assert_eq!(quotations.of("Deploys!"), None);
+        let mut again = Typed::default();
+        quotations.add_to(&mut again);
+        assert!(again.quoted_in("> \"we deploy on Fridays\"").is_some());
+    }
+}

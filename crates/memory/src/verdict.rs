@@ -1,0 +1,193 @@
+//! Sure, unsure or silent: what a message gets from memory before any model is asked.
+//!
+//! The ranker orders well and judges badly: that a matter is known it can tell, that the answer is known it cannot. So where it
+//! is sure, memories are surfaced at once; where nothing speaks for any of them, nobody is asked; and between the two a small
+//! model reads the few likeliest, with the beginning of their text, and chooses.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use crate::age;
+use crate::entry::Memory;
+use crate::neutral;
+use crate::rank::{self, Hit, Older, Question, Route, surfaced};
+use crate::recall::Need;
+use crate::recall::selection;
+use crate::scan::one_line;
+use crate::shelf::{Found, Shelf};
+use crate::taxonomy::Kind;
+
+/// How many candidates a model is shown. The right one is among them for nine of ten questions.
+pub const CANDIDATES: usize = 12;
+
+/// How much of a candidate's text, in characters.
+pub const BEGINNING: usize = 300;
+
+/// How much of a message, from its beginning and from its end, in bytes.
+const MESSAGE: usize = 4_000;
+
+/// What a message gets.
+#[derive(Debug, Clone)]
+pub enum Verdict {
+    /// These are surfaced, and nobody is asked.
+    Sure(Vec<Found>),
+    /// These may matter: a model is to choose among them. Instructions for what the turn does are surfaced at once.
+    Unsure {
+        /// The instructions.
+        instructions: Vec<Found>,
+        /// The likeliest first; of few memories all.
+        candidates: Vec<Candidate>,
+    },
+    /// There is nothing to surface, and nothing worth asking a model.
+    Silent,
+}
+
+/// A memory that may matter, as much of it as a model needs to judge.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// Where it lies.
+    pub shelf: Arc<Shelf>,
+    /// Its path, relative to the shelf.
+    pub path: String,
+    /// What it is called.
+    pub name: String,
+    /// Which of the four types.
+    pub kind: Option<Kind>,
+    /// What it is about.
+    pub description: Option<String>,
+    /// The questions it says it answers.
+    pub asked: Option<String>,
+    /// The beginning of its text.
+    pub beginning: String,
+    /// When it was last changed.
+    pub dated: Option<Timestamp>,
+    /// Older ones that say the same with other values.
+    pub older: Vec<Older>,
+}
+
+/// What a message gets from some shelves. What `admit` refuses (seen already) is passed over.
+pub fn verdict(shelves: &[Arc<Shelf>], question: &Question<'_>, admit: impl Fn(&Shelf, &str) -> bool) -> Verdict {
+    let mut ranked: Vec<Found> = Vec::new();
+    let mut all: Vec<(Arc<Shelf>, String)> = Vec::new();
+    for shelf in shelves {
+        let Some(ranker) = shelf.ranker() else { continue };
+        let admitted = ranker.rank(question).into_iter().filter(|hit| admit(shelf, &hit.path));
+        ranked.extend(admitted.map(|hit| Found { shelf: shelf.clone(), hit }));
+        if ranker.len() <= CANDIDATES {
+            let paths = ranker.likeliest(question, CANDIDATES).into_iter().filter(|path| admit(shelf, path));
+            all.extend(paths.map(|path| (shelf.clone(), path)));
+        }
+    }
+    if shelves.len() > 1 {
+        ranked.sort_by(|one, other| other.hit.confidence.total_cmp(&one.hit.confidence));
+    }
+    let hits: Vec<Hit> = ranked.iter().map(|found| found.hit.clone()).collect();
+    let likely = |hit: &Hit| hit.route == Route::Likeness;
+    let chosen = surfaced(hits.clone());
+    let to_surface = |wanted: &dyn Fn(&Hit) -> bool| -> Vec<Found> {
+        ranked
+            .iter()
+            .filter(|found| chosen.contains(&found.hit) && wanted(&found.hit))
+            .take(rank::MOST)
+            .cloned()
+            .collect()
+    };
+    if chosen.iter().any(likely) {
+        return Verdict::Sure(to_surface(&|_| true));
+    }
+    let instructions = to_surface(&|hit| !likely(hit));
+    if !hits.iter().any(|hit| likely(hit) && hit.has_evidence()) {
+        return if instructions.is_empty() { Verdict::Silent } else { Verdict::Sure(instructions) };
+    }
+    let mut candidates: Vec<Candidate> = Vec::new();
+    let by_rank = ranked.iter().map(|found| (found.shelf.clone(), found.hit.path.clone(), found.hit.older.clone()));
+    let few = shelves.iter().filter_map(|shelf| shelf.ranker()).map(|ranker| ranker.len()).sum::<usize>() <= CANDIDATES;
+    let rest = all.into_iter().filter(|_| few).map(|(shelf, path)| (shelf, path, Vec::new()));
+    for (shelf, path, older) in by_rank.chain(rest) {
+        let is = |shelf: &Arc<Shelf>, path: &str, other: &Arc<Shelf>, known: &str| {
+            Arc::ptr_eq(shelf, other) && path == known
+        };
+        let known = candidates.iter().any(|one| is(&one.shelf, &one.path, &shelf, &path))
+            || instructions.iter().any(|one| is(&one.shelf, &one.hit.path, &shelf, &path));
+        if candidates.len() < CANDIDATES && !known {
+            candidates.extend(Candidate::read(shelf, &path, older));
+        }
+    }
+    Verdict::Unsure { instructions, candidates }
+}
+
+impl Candidate {
+    fn read(shelf: Arc<Shelf>, path: &str, older: Vec<Older>) -> Option<Self> {
+        let memory = Memory::read(shelf.root(), path).ok()?;
+        Some(Self {
+            path: path.to_owned(),
+            name: memory.name,
+            kind: memory.kind,
+            description: memory.description,
+            asked: memory.asked,
+            beginning: memory.body.trim().chars().take(BEGINNING).collect(),
+            dated: memory.dated,
+            older,
+            shelf,
+        })
+    }
+
+    /// What a model calls it, and returns to choose it.
+    pub fn key(&self) -> String {
+        self.shelf.key(&self.path)
+    }
+
+    /// What a model is shown of it. Its text is data: tags in it are made harmless.
+    fn shown(&self, now: Timestamp) -> String {
+        let kind = self.kind.map(|kind| format!("[{kind}] ")).unwrap_or_default();
+        let age = age::words(age::days(self.dated, now));
+        let mut lines = vec![format!("- {kind}{} ({age}): {}", self.key(), one_line(&self.name, 200))];
+        let part = |label: &str, text: &Option<String>| Some(format!("  {label}: {}", one_line(text.as_deref()?, 500)));
+        lines.extend(part("about", &self.description));
+        lines.extend(part("answers", &self.asked));
+        if !self.beginning.is_empty() {
+            let cut = if self.beginning.chars().count() == BEGINNING { "…" } else { "" };
+            let text = self.beginning.split_whitespace().collect::<Vec<_>>().join(" ");
+            lines.push(format!("  text: {text}{cut}"));
+        }
+        lines.extend(self.older.iter().map(|older| format!("  older, with other values: {older}")));
+        neutral::quoted(&lines.join("\n")).into_owned()
+    }
+}
+
+/// The question to a model which of the candidates matter; none if there are none.
+pub fn question(message: &str, candidates: &[Candidate], recent_tools: &[String], now: Timestamp) -> Option<Need> {
+    if candidates.is_empty() {
+        return None;
+    }
+    let shown: Vec<String> = candidates.iter().map(|one| one.shown(now)).collect();
+    Some(selection(&shortened(message), &shown.join("\n"), recent_tools))
+}
+
+/// Those that a model chose: each once, at most five. An answer that cannot be read is an error of the model.
+pub fn chosen<'c>(answer: &str, candidates: &'c [Candidate]) -> Result<Vec<&'c Candidate>, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Answer {
+        selected_memories: Vec<String>,
+    }
+    let answer: Answer = serde_json::from_str(answer)?;
+    let mut chosen: Vec<&Candidate> = Vec::new();
+    for key in answer.selected_memories {
+        let found = candidates.iter().find(|one| one.key() == key);
+        let fresh =
+            found.filter(|one| chosen.len() < rank::MOST && !chosen.iter().any(|known| known.key() == one.key()));
+        chosen.extend(fresh);
+    }
+    Ok(chosen)
+}
+
+/// The beginning and the end of a long message: what was pasted in between says nothing to choose by.
+fn shortened(message: &str) -> String {
+    if message.len() <= 2 * MESSAGE {
+        return message.to_owned();
+    }
+    let (beginning, end) = (message.floor_char_boundary(MESSAGE), message.ceil_char_boundary(message.len() - MESSAGE));
+    format!("{}\n[…]\n{}", &message[..beginning], &message[end..])
+}
