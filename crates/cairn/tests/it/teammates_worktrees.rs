@@ -119,10 +119,10 @@ fn an_unchanged_worktree_goes_with_its_teammate() {
     let project = repository(&stage);
     let ran = run(&mut lead(&stage, &["-p", "Look"]));
     assert_eq!(ran.stdout, "The scout is done.\n", "{ran:?}");
-    until("it is gone", || worktree(&project).is_none());
-    assert_eq!(git(&project, &["branch", "--list", "agent-*"]), "");
     let records = stage.config().join("cairn/worktrees");
-    assert_eq!(std::fs::read_dir(records).unwrap().count(), 0, "nothing is left to be looked at");
+    until("nothing is left to be looked at", || std::fs::read_dir(&records).unwrap().count() == 0);
+    assert_eq!(worktree(&project), None);
+    assert_eq!(git(&project, &["branch", "--list", "agent-*"]), "");
 }
 
 /// AGENT-2: where there can be no worktree, the call says why, and nobody is started.

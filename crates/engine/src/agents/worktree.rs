@@ -22,8 +22,8 @@ use crate::agent::Parts;
 
 /// Where worktrees are written down, below the config home: nothing that a repository brings is believed.
 const RECORDS: &str = "cairn/worktrees";
-/// Held in that folder by whoever changes which worktrees there are.
-const LOCK: &str = ".lock";
+/// Beside that folder, held by whoever changes which worktrees there are.
+const LOCK: &str = "worktrees.lock";
 /// How often it is tried to take that.
 const AGAIN: Duration = Duration::from_millis(20);
 /// The largest record.
@@ -289,7 +289,7 @@ impl Worktree {
     /// Keeps others from adding and removing worktrees for as long as it lives: git fails where it comes across one that
     /// is half made. Whoever cannot get it goes on without it, and git says what is wrong.
     async fn alone(&self) -> Option<files::Lock> {
-        let root = Root::open(self.record.parent()?).ok()?;
+        let root = Root::open(self.record.ancestors().nth(2)?).ok()?;
         let taken = async {
             loop {
                 match root.lock_within(LOCK, Duration::ZERO) {

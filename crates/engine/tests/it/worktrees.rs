@@ -61,12 +61,12 @@ async fn a_worktree_is_made_when_no_other_is_half_made() {
     repository(&stage.project());
     let records = stage.home().path().join("cairn/worktrees");
     std::fs::create_dir_all(&records).unwrap();
-    let another = files::Root::open(&records).unwrap().lock(".lock").unwrap();
+    let another = files::Root::open(records.parent().unwrap()).unwrap().lock("worktrees.lock").unwrap();
     let half_made = stage.project().join(".git/worktrees/another");
     std::fs::create_dir_all(&half_made).unwrap();
     std::fs::write(half_made.join("commondir"), "").unwrap();
     let others = async {
-        while std::fs::read_dir(&records).unwrap().count() < 2 {
+        while std::fs::read_dir(&records).unwrap().count() < 1 {
             tokio::task::yield_now().await; // until it has written down that there is going to be one
         }
         for _ in 0..20 {
