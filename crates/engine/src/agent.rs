@@ -3,10 +3,10 @@
 mod incoming;
 mod knowledge;
 mod learn;
+mod parent_snapshot;
 mod parts;
 mod reload;
 mod reports;
-mod seat;
 mod turn;
 
 use std::path::Path;

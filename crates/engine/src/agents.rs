@@ -18,7 +18,7 @@ mod worktree;
 
 pub use apply_definition::take_role;
 pub(crate) use branch::Branch;
-pub(crate) use child::Seat;
+pub(crate) use child::{Caller, ParentSnapshot};
 pub use children::{AtEnd, Children, MOST_OUT};
 pub(crate) use in_team::InTeam;
 pub(crate) use lost::{HeardAgent, lost};

@@ -4,6 +4,7 @@
 //! one. A sub-agent gets a [`Scope::fork`], which starts with the same knowledge and then goes its own way. Commands in
 //! the background belong to the scope they were started in, and end with its last handle.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -34,6 +35,7 @@ pub struct Scope {
     judged: Option<Arc<(PathBuf, PathBuf)>>,
     call: Option<Arc<str>>,
     rights: Rights,
+    caller: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 #[derive(Clone, Default)]
@@ -71,6 +73,7 @@ impl Scope {
             judged: None,
             call: None,
             rights: Rights::Full,
+            caller: None,
         }
     }
 
@@ -134,6 +137,18 @@ impl Scope {
         self
     }
 
+    /// The same scope for the calls of one reply, with what the session that runs them hands to tools of its own.
+    #[must_use]
+    pub fn with_caller<T: Any + Send + Sync>(mut self, caller: Arc<T>) -> Self {
+        self.caller = Some(caller);
+        self
+    }
+
+    /// What the session that runs the call has handed over, if it is of this type.
+    pub fn caller<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.caller.clone()?.downcast().ok()
+    }
+
     /// The same scope for a call of this id, which may do this much.
     #[must_use]
     pub(crate) fn called(mut self, id: Option<String>, rights: Rights) -> Self {
@@ -164,6 +179,7 @@ impl Scope {
             judged: None,
             call: None,
             rights: Rights::Full,
+            caller: None,
         }
     }
 

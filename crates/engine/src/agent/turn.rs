@@ -9,7 +9,7 @@ use tools::{Bash, Call, Output, Tool, run_all};
 use transcript::{Block, Purpose, Usage, tool_names};
 
 use super::incoming::Taking;
-use super::{Agent, seat, text_of};
+use super::{Agent, parent_snapshot, text_of};
 use crate::driver::Replied;
 use crate::event::Event;
 use crate::hooks::Start;
@@ -177,8 +177,8 @@ impl Agent {
                 },
                 Step::CallTools(calls) => {
                     let mut calls = self.driver.calls(&calls);
-                    seat::sit(self, &calls, cancel);
-                    self.driver.call_tools(&mut calls, run.repeats(), cancel).await?;
+                    let caller = parent_snapshot::caller(self, &calls, cancel);
+                    self.driver.call_tools(&mut calls, run.repeats(), caller, cancel).await?;
                     self.known.touched(&calls, &mut self.driver, cancel).await?;
                     self.name_teammates()?;
                     if let Some(why) = self.driver.gate.take_stopped() {

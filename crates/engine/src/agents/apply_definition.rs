@@ -14,7 +14,8 @@ use transcript::line::{Body, Source};
 use transcript::window::{Window, WindowHints};
 use transcript::{models, tool_names};
 
-use super::child::{Begins, Order, Seat, Who};
+use super::branch::Branch;
+use super::child::{ParentSnapshot, Who};
 use super::children::Children;
 use super::memory::{self, Place};
 use crate::agent::Parts;
@@ -24,12 +25,12 @@ const NOT_FORKS: &str = "A fork cannot do this: it belongs to the conversation i
 
 /// What one run may read and write, in tokens: as its definition says, and never more than the settings let an agent, or
 /// the one who sends it out has.
-pub(super) fn budget(seat: &Seat, who: &Who) -> Option<u64> {
+pub(super) fn budget(parent: &ParentSnapshot, who: &Who) -> Option<u64> {
     let own = match who {
         Who::Typed(definition) => definition.budget,
-        Who::Fork => None,
+        Who::Fork(_) => None,
     };
-    own.into_iter().chain(seat.parts.out.ledger.budget().agent_tokens).chain(seat.parts.talk.limits.budget).min()
+    own.into_iter().chain(parent.parts.out.ledger.budget().agent_tokens).chain(parent.parts.talk.limits.budget).min()
 }
 
 /// What every agent of a type has of its definition: memories of its own, fewer tools, narrower permissions, the effort and
@@ -57,16 +58,16 @@ fn apply(
 
 /// What a typed agent is made of.
 pub(super) fn typed(
-    seat: &Seat,
+    parent: &ParentSnapshot,
     children: &Children,
     definition: &Definition,
     model: Option<String>,
     directory: &Path,
     transcript: &Path,
 ) -> Result<Parts, Error> {
-    let ground = Ground { directory, home: seat.scope.home() };
-    let session = seat.parts.lineage.sent.as_ref().map_or(&seat.session, |sent| &sent.session);
-    let mut parts = seat.parts.clone();
+    let ground = Ground { directory, home: parent.scope.home() };
+    let session = parent.parts.lineage.sent.as_ref().map_or(&parent.session, |sent| &sent.session);
+    let mut parts = parent.parts.clone();
     (parts.prompt.appended, parts.prompt.sections) = (None, Vec::new());
     let memory = memory::place(definition, children);
     apply(&mut parts, definition, memory.as_ref(), &ground, (transcript, session))?;
@@ -77,7 +78,7 @@ pub(super) fn typed(
     parts.contacts.agents = sends.then(|| children.below()).flatten();
     parts.lineage.branch = None;
     if let Some(mode) = definition.mode {
-        parts.consent.policy.mode = seat.parts.consent.policy.mode.below(mode);
+        parts.consent.policy.mode = parent.parts.consent.policy.mode.below(mode);
     }
     if let Some(model) = model.or_else(|| definition.model.clone()).filter(|model| model != "inherit") {
         choose(&mut parts, &model);
@@ -112,22 +113,20 @@ pub fn take_role(
 
 /// What a fork is made of: all that its parent is, so that it sends the same bytes.
 pub(super) fn forked(
-    seat: &Seat,
+    parent: &ParentSnapshot,
     children: &Children,
     session: &mut Session,
-    order: &Order,
+    branch: Option<&Branch>,
     id: &str,
 ) -> Result<Parts, Error> {
-    let mut parts = seat.parts.clone();
+    let mut parts = parent.parts.clone();
     parts.work.tools = own(parts.work.tools);
     // At the greatest depth the tool is still offered, and refuses.
     parts.contacts.agents = Some(children.deeper());
-    parts.consent.policy.narrowed = seat.parts.consent.policy.narrowed.below(Narrowed::without(OF_PLANS, NOT_FORKS));
+    parts.consent.policy.narrowed = parent.parts.consent.policy.narrowed.below(Narrowed::without(OF_PLANS, NOT_FORKS));
     parts.talk.limits.max_rounds = Some(parts.talk.limits.max_rounds.unwrap_or(MOST_ROUNDS).min(MOST_ROUNDS));
     parts.lineage.branch = None;
-    if order.begins == Begins::Anew
-        && let Ok(branch) = &seat.branch
-    {
+    if let Some(branch) = branch {
         parts.lineage.branch = Some(branch.request.clone());
         let blocks = learning::fork::placeholders(&branch.request);
         let beside = Beside { fork: Some(id.to_owned()), ..Beside::default() };

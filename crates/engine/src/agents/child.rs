@@ -34,9 +34,17 @@ use crate::send_message::{SendMessage, below};
 /// change it. Whoever sent them knows these, and judges what they found.
 const UNINSTRUCTED: [&str; 4] = ["Explore", "Plan", "cairn-guide", "statusline-setup"];
 
-/// Where a session stands when it sends agents out.
+/// A session as it is while it runs the calls of a reply: what it hands to the tool that starts subagents.
+pub(crate) struct Caller {
+    /// What subagents inherit.
+    pub(crate) parent: Arc<ParentSnapshot>,
+    /// What forks of the reply begin with, or why it may have none.
+    pub(crate) branch: Result<Arc<Branch>, &'static str>,
+}
+
+/// What subagents inherit from the session that starts them.
 #[derive(Clone)]
-pub(crate) struct Seat {
+pub(crate) struct ParentSnapshot {
     /// What it is made of.
     pub(crate) parts: Parts,
     /// Where its tools run.
@@ -49,13 +57,11 @@ pub(crate) struct Seat {
     pub(crate) world: World,
     /// The last words of the user's that were submitted to it, by their id.
     pub(crate) prompt: Option<String>,
-    /// What forks of its newest reply begin with, where it may have any.
-    pub(crate) branch: Result<Arc<Branch>, &'static str>,
 }
 
 /// What an agent is told to do.
 #[derive(Clone)]
-pub(super) struct Order {
+pub(super) struct SpawnRequest {
     /// Who does it.
     pub(super) who: Who,
     /// All of it.
@@ -65,7 +71,7 @@ pub(super) struct Order {
     /// Where it works.
     pub(super) isolation: Isolation,
     /// Whether it goes on with what it said before.
-    pub(super) begins: Begins,
+    pub(super) start: Start,
 }
 
 /// Who does a task.
@@ -73,16 +79,16 @@ pub(super) struct Order {
 pub(super) enum Who {
     /// An agent of a type, which knows nothing of the conversation.
     Typed(Box<Definition>),
-    /// A fork of the conversation, which knows all of it.
-    Fork,
+    /// A fork of the conversation, which knows all of it; one that begins has what it begins with.
+    Fork(Option<Arc<Branch>>),
 }
 
 /// How an agent begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Begins {
-    Anew,
+pub(super) enum Start {
+    Fresh,
     /// Where its file ends.
-    Again,
+    Resumed,
 }
 
 impl Who {
@@ -90,7 +96,15 @@ impl Who {
     pub(super) fn kind(&self) -> &str {
         match self {
             Self::Typed(definition) => &definition.name,
-            Self::Fork => settings::agents::FORK,
+            Self::Fork(_) => settings::agents::FORK,
+        }
+    }
+
+    /// What it begins with, if it is a fork that begins.
+    fn branch(&self) -> Option<&Arc<Branch>> {
+        match self {
+            Self::Fork(branch) => branch.as_ref(),
+            Self::Typed(_) => None,
         }
     }
 
@@ -101,41 +115,46 @@ impl Who {
                 definition.source != settings::agents::Source::BuiltIn
                     || !UNINSTRUCTED.contains(&definition.name.as_str())
             }
-            Self::Fork => true,
+            Self::Fork(_) => true,
         }
     }
 }
 
 /// Runs an agent to its end. Whatever happens, something comes of it.
-pub(super) async fn work(seat: Arc<Seat>, children: Arc<Children>, order: Order, errand: Arc<Errand>) {
-    tell(&seat, &errand, News::Started);
+pub(super) async fn work(
+    parent: Arc<ParentSnapshot>,
+    children: Arc<Children>,
+    order: SpawnRequest,
+    errand: Arc<Errand>,
+) {
+    tell(&parent, &errand, News::Started);
     let stop = errand.stop.clone();
     // The first fork of a reply is the first until its own reply has begun, or it has ended.
-    let _first = match (&order.who, &seat.branch) {
-        (Who::Fork, Ok(branch)) if order.begins == Begins::Anew => tokio::select! {
+    let _first = match &order.who {
+        Who::Fork(Some(branch)) => tokio::select! {
             first = branch.turn() => first,
             () = stop.cancelled() => None,
         },
         _ => None,
     };
     let begun_for = waiting(&errand);
-    let ended = match run(&seat, &children, order, &errand).await {
+    let ended = match run(&parent, &children, order, &errand).await {
         Ok(ended) => ended,
-        Err(_) if stop.is_cancelled() => ended_early(How::Stopped, &seat),
-        Err(error) => ended_early(How::Failed(error.to_string()), &seat),
+        Err(_) if stop.is_cancelled() => ended_early(How::Stopped, &parent),
+        Err(error) => ended_early(How::Failed(error.to_string()), &parent),
     };
-    errand.progressed(seat.world.now(), |_| {});
+    errand.progressed(parent.world.now(), |_| {});
     children.ended(&errand, Ended { bytes: length(&errand.file), ..ended });
-    tell(&seat, &errand, News::Ended);
+    tell(&parent, &errand, News::Ended);
     if errand.mail.is_queued() && !stop.is_cancelled() {
         // Written to at the very end: what it reported stands, and it goes on for this. One that could not hear what it was
         // begun for would not hear it the next time either.
         let went_on = match waiting(&errand).iter().all(|id| begun_for.contains(id)) {
             true => Err("its transcript could not be continued".to_owned()),
-            false => children.again(&seat, &errand).map(drop),
+            false => children.again(&parent, &errand).map(drop),
         };
         if let Err(why) = went_on {
-            children.give_back(&seat, &errand, &why);
+            children.give_back(&parent, &errand, &why);
         }
     }
 }
@@ -145,22 +164,29 @@ fn waiting(errand: &Errand) -> Vec<String> {
     errand.mail.waiting().unwrap_or_default().into_iter().map(|arrived| arrived.message.id).collect()
 }
 
-fn ended_early(how: How, seat: &Seat) -> Ended {
-    let (report, usage, model) = (String::new(), Usage::default(), seat.parts.talk.name.clone());
+fn ended_early(how: How, parent: &ParentSnapshot) -> Ended {
+    let (report, usage, model) = (String::new(), Usage::default(), parent.parts.talk.name.clone());
     Ended { how, report, usage, below: 0, beside: Vec::new(), model, bytes: 0 }
 }
 
-async fn run(seat: &Seat, children: &Arc<Children>, order: Order, errand: &Arc<Errand>) -> Result<Ended, Error> {
-    let made = match (order.isolation, order.begins) {
+async fn run(
+    parent: &ParentSnapshot,
+    children: &Arc<Children>,
+    order: SpawnRequest,
+    errand: &Arc<Errand>,
+) -> Result<Ended, Error> {
+    let made = match (order.isolation, order.start) {
         (Isolation::None, _) => Ok(None),
-        (Isolation::Worktree, Begins::Anew) => Worktree::make(seat.into(), &errand.id, &errand.file).await.map(Some),
-        (Isolation::Worktree, Begins::Again) => Worktree::again(seat.into(), &errand.id, &errand.file).await.map(Some),
+        (Isolation::Worktree, Start::Fresh) => Worktree::make(parent.into(), &errand.id, &errand.file).await.map(Some),
+        (Isolation::Worktree, Start::Resumed) => {
+            Worktree::again(parent.into(), &errand.id, &errand.file).await.map(Some)
+        }
     };
     let worktree = match made {
         Ok(worktree) => worktree,
-        Err(why) => return Ok(ended_early(How::Failed(format!("it got no worktree: {why}")), seat)),
+        Err(why) => return Ok(ended_early(How::Failed(format!("it got no worktree: {why}")), parent)),
     };
-    let turn = match agent(seat, children, &order, errand, worktree.as_ref()) {
+    let turn = match agent(parent, children, &order, errand, worktree.as_ref()) {
         Ok(mut agent) => {
             let (model, mut labels) = (agent.model().to_owned(), agent.labels());
             let before = agent.session().log().lines().len();
@@ -169,7 +195,7 @@ async fn run(seat: &Seat, children: &Arc<Children>, order: Order, errand: &Arc<E
                 tokio::select! {
                     biased;
                     turn = talk => turn,
-                    never = keep_label(seat, errand, &mut labels) => match never {},
+                    never = keep_label(parent, errand, &mut labels) => match never {},
                 }
             };
             let _ = agent.account_for_labels(labels); // the ledger has it in any case
@@ -180,11 +206,11 @@ async fn run(seat: &Seat, children: &Arc<Children>, order: Order, errand: &Arc<E
         Err(error) => Err(error),
     };
     let left = match worktree {
-        Some(worktree) => worktree.finish(seat.into()).await,
+        Some(worktree) => worktree.finish(parent.into()).await,
         None => WorktreeRemains::Nothing,
     };
     let (turn, model, beside) = turn?;
-    let spent = match budget(seat, &order.who) {
+    let spent = match budget(parent, &order.who) {
         Some(budget) => format!("its budget of {budget} tokens is spent"),
         None => "its budget is spent".to_owned(),
     };
@@ -192,11 +218,11 @@ async fn run(seat: &Seat, children: &Arc<Children>, order: Order, errand: &Arc<E
 }
 
 /// Keeps the words for what it does up to date while it works in the background.
-async fn keep_label(seat: &Seat, errand: &Arc<Errand>, labels: &mut Labels) -> Infallible {
+async fn keep_label(parent: &ParentSnapshot, errand: &Arc<Errand>, labels: &mut Labels) -> Infallible {
     loop {
         let label = labels.next(|| errand.is_background(), &errand.stop).await;
-        errand.progressed(seat.world.now(), |so_far| so_far.label = Some(label));
-        tell(seat, errand, News::Labelled);
+        errand.progressed(parent.world.now(), |so_far| so_far.label = Some(label));
+        tell(parent, errand, News::Labelled);
     }
 }
 
@@ -229,65 +255,65 @@ fn in_words(ending: Ending) -> &'static str {
 }
 
 /// What it is told first. One that goes on is told nothing: it goes on for what was written to it.
-fn opening(order: &Order) -> Vec<Block> {
+fn opening(order: &SpawnRequest) -> Vec<Block> {
     let text = match &order.who {
-        _ if order.begins == Begins::Again => return Vec::new(),
+        _ if order.start == Start::Resumed => return Vec::new(),
         Who::Typed(definition) => {
             let words = definition.initial_prompt.iter().map(String::as_str).chain([order.prompt.as_str()]);
             words.collect::<Vec<_>>().join("\n\n")
         }
-        Who::Fork => super::branch::directive(&order.prompt),
+        Who::Fork(_) => super::branch::directive(&order.prompt),
     };
     vec![Block::text(text)]
 }
 
 /// The agent itself, with a file of its own.
 fn agent(
-    seat: &Seat,
+    parent: &ParentSnapshot,
     children: &Arc<Children>,
-    order: &Order,
+    order: &SpawnRequest,
     errand: &Arc<Errand>,
     worktree: Option<&Worktree>,
 ) -> Result<Agent, Error> {
-    let directory = worktree.map_or(&seat.directory, |worktree| &worktree.path);
-    let (id, world) = (&errand.id, seat.world.clone());
-    let mut session = match (order.begins, &order.who) {
-        (Begins::Anew, Who::Typed(_)) => Session::child(&seat.session, id, directory, world)?,
-        (Begins::Anew, Who::Fork) => {
-            let log = seat.branch.as_ref().map(|branch| branch.log.clone()).unwrap_or_default();
-            Session::branch(&seat.session, id, directory, log, world)?
+    let directory = worktree.map_or(&parent.directory, |worktree| &worktree.path);
+    let (id, world) = (&errand.id, parent.world.clone());
+    let mut session = match (order.start, &order.who) {
+        (Start::Fresh, Who::Typed(_)) => Session::child(&parent.session, id, directory, world)?,
+        (Start::Fresh, Who::Fork(branch)) => {
+            let log = branch.as_ref().map(|branch| branch.log.clone()).unwrap_or_default();
+            Session::branch(&parent.session, id, directory, log, world)?
         }
-        (Begins::Again, who) => {
+        (Start::Resumed, who) => {
             let before = match who {
                 Who::Typed(_) => Log::default(),
-                Who::Fork => super::branch::before(&errand.file)?,
+                Who::Fork(_) => super::branch::before(&errand.file)?,
             };
             Session::reopen(&errand.file, before, id, directory, world)?
         }
     };
-    if order.begins == Begins::Anew {
-        write_meta(seat, &order.who, errand, worktree)?;
+    if order.start == Start::Fresh {
+        write_meta(parent, &order.who, errand, worktree)?;
     }
     let mut parts = match &order.who {
-        Who::Typed(definition) => typed(seat, children, definition, order.model.clone(), directory, &errand.file)?,
-        Who::Fork => forked(seat, children, &mut session, order, id)?,
+        Who::Typed(definition) => typed(parent, children, definition, order.model.clone(), directory, &errand.file)?,
+        Who::Fork(branch) => forked(parent, children, &mut session, branch.as_deref(), id)?,
     };
-    let above = seat.parts.lineage.sent.as_ref().map_or(&seat.session, |sent| &sent.session);
-    let (kind, prompt) = (errand.kind.clone(), seat.prompt.clone());
+    let above = parent.parts.lineage.sent.as_ref().map_or(&parent.session, |sent| &sent.session);
+    let (kind, prompt) = (errand.kind.clone(), parent.prompt.clone());
     parts.lineage.sent = Some(Sent { id: id.clone(), kind, session: above.clone(), prompt });
     parts.lineage.latest = Some(Latest::default());
-    parts.consent.approver = Arc::new(Named { errand: errand.clone(), seat: seat.clone() });
-    parts.talk.limits.budget = budget(seat, &order.who);
+    parts.consent.approver = Arc::new(ParentApprover { errand: errand.clone(), parent: parent.clone() });
+    parts.talk.limits.budget = budget(parent, &order.who);
     if let Who::Typed(_) = &order.who {
         parts.prompt.budget = parts.talk.limits.budget; // a fork is told what its parent was
     }
     if let Some(worktree) = worktree {
         worktree.furnish(&mut parts);
     }
-    parts.out.listener = listener(seat, errand, &order.who);
+    parts.out.listener = listener(parent, errand, &order.who);
     parts.reload = None;
     parts.contacts.teammates = None;
-    if let Some(above) = &seat.parts.contacts.post {
+    if let Some(above) = &parent.parts.contacts.post {
         let post = above.below(errand.called(), &errand.mail, &(children.clone() as Arc<dyn Neighbours>));
         parts
             .work
@@ -303,51 +329,52 @@ fn agent(
         let knowledge = Knowledge::inherited(instructions, copy, agent.session());
         agent = agent.with_knowledge(knowledge);
     }
-    if worktree.is_some_and(|worktree| worktree.begins == Place::Fresh) && order.begins == Begins::Again {
+    if worktree.is_some_and(|worktree| worktree.begins == Place::Fresh) && order.start == Start::Resumed {
         agent.session_mut().inject(&Injected::new(Purpose::Worktree, FRESH), Beside::default())?;
     }
-    agent.scope().set_sandbox(match (seat.scope.sandbox(), worktree) {
+    agent.scope().set_sandbox(match (parent.scope.sandbox(), worktree) {
         (Some(sandbox), Some(worktree)) => {
-            Some(Arc::new(Sandbox::clone(&sandbox).in_worktree(&worktree.path, &seat.directory)))
+            Some(Arc::new(Sandbox::clone(&sandbox).in_worktree(&worktree.path, &parent.directory)))
         }
         (sandbox, _) => sandbox,
     });
     let memory = match &order.who {
         Who::Typed(definition) => super::memory::place(definition, children),
-        Who::Fork => None,
+        Who::Fork(_) => None,
     };
     Ok(memory.into_iter().fold(agent, |agent, memory| agent.remembering(&memory.directory)))
 }
 
 /// Writes down who an agent is, beside its transcript.
-pub(super) fn write_meta(seat: &Seat, who: &Who, errand: &Errand, worktree: Option<&Worktree>) -> Result<(), Error> {
-    let branch = seat.branch.as_ref().ok().filter(|_| matches!(who, Who::Fork));
+pub(super) fn write_meta(
+    parent: &ParentSnapshot,
+    who: &Who,
+    errand: &Errand,
+    worktree: Option<&Worktree>,
+) -> Result<(), Error> {
     let meta = ChildMeta {
         agent_type: errand.kind.clone(),
         description: errand.description.clone(),
         tool_use_id: errand.call.clone(),
         name: errand.name.clone(),
-        parent_agent_id: seat.parts.lineage.sent.as_ref().map(|sent| sent.id.clone()),
-        branched_from: branch.map(|branch| branch.origin(&seat.session)),
+        parent_agent_id: parent.parts.lineage.sent.as_ref().map(|sent| sent.id.clone()),
+        branched_from: who.branch().map(|branch| branch.origin(&parent.session)),
         worktree_path: worktree.map(|worktree| worktree.path.clone()),
     };
     Ok(meta.write(&errand.file)?)
 }
 
 /// Passes on what happens to it, and counts what it does.
-fn listener(seat: &Seat, errand: &Arc<Errand>, who: &Who) -> crate::event::Listener {
-    let (seat, errand) = (seat.clone(), errand.clone());
-    let begun = match (&seat.branch, who) {
-        (Ok(branch), Who::Fork) => Some(branch.clone()),
-        _ => None,
-    };
+fn listener(parent: &ParentSnapshot, errand: &Arc<Errand>, who: &Who) -> crate::event::Listener {
+    let (parent, errand) = (parent.clone(), errand.clone());
+    let begun = who.branch().cloned();
     Arc::new(move |event| {
         if let Some(branch) = &begun
             && matches!(event, Event::Text(_) | Event::Thinking(_) | Event::CallWriting { .. } | Event::Replied { .. })
         {
             branch.has_begun();
         }
-        let now = seat.world.now();
+        let now = parent.world.now();
         match &event {
             Event::ToolStarted { tool, .. } => errand.progressed(now, |so_far| {
                 so_far.calls += 1;
@@ -356,32 +383,32 @@ fn listener(seat: &Seat, errand: &Arc<Errand>, who: &Who) -> crate::event::Liste
             Event::Replied { reply } => errand.progressed(now, |so_far| {
                 so_far.requests += 1;
                 so_far.tokens += reply.usage.total();
-                let price = seat.parts.out.ledger.price(&reply.model);
+                let price = parent.parts.out.ledger.price(&reply.model);
                 so_far.cost_usd += price.map_or(0.0, |price| price.cost(&reply.usage));
             }),
             _ => {}
         }
         match event {
             // One that it sent out itself is told of as it is.
-            Event::Agent { .. } => (seat.parts.out.listener)(event),
-            event => tell(&seat, &errand, News::Does(Box::new(event))),
+            Event::Agent { .. } => (parent.parts.out.listener)(event),
+            event => tell(&parent, &errand, News::Does(Box::new(event))),
         }
     })
 }
 
-pub(super) fn tell(seat: &Seat, errand: &Arc<Errand>, news: News) {
-    (seat.parts.out.listener)(Event::Agent { errand: errand.clone(), news });
+pub(super) fn tell(parent: &ParentSnapshot, errand: &Arc<Errand>, news: News) {
+    (parent.parts.out.listener)(Event::Agent { errand: errand.clone(), news });
 }
 
 /// Asks whoever is asked for the parent, and says for whom. In the background it waits until somebody looks.
-struct Named {
+struct ParentApprover {
     errand: Arc<Errand>,
-    seat: Seat,
+    parent: ParentSnapshot,
 }
 
-impl Approver for Named {
+impl Approver for ParentApprover {
     fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
-        let approver = &self.seat.parts.consent.approver;
+        let approver = &self.parent.parts.consent.approver;
         let Question::Call(mut question) = question else { return approver.ask(question) };
         question.why = format!("the agent {} asks: {}", self.errand.kind, question.why);
         question.agent.get_or_insert_with(|| self.errand.id.clone());
@@ -389,7 +416,7 @@ impl Approver for Named {
             return approver.ask(Question::Call(question));
         }
         let answer = self.errand.keep_question(*question);
-        tell(&self.seat, &self.errand, News::Asks);
+        tell(&self.parent, &self.errand, News::Asks);
         Box::pin(async move {
             let nobody = || Answer::Unanswered { why: "Nobody has answered. Do what you can without it.".to_owned() };
             answer.await.unwrap_or_else(|_| nobody())
@@ -397,6 +424,6 @@ impl Approver for Named {
     }
 
     fn who(&self) -> Asked {
-        self.seat.parts.consent.approver.who()
+        self.parent.parts.consent.approver.who()
     }
 }

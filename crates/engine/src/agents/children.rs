@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tools::permission::{Rules, git_runs_programs};
 
-use super::child::Seat;
+use super::child::ParentSnapshot;
 use super::worktree::Worktree;
 use crate::driver::Subagents;
 use crate::errand::{Ended, Errand, Phase};
@@ -65,8 +65,8 @@ struct Known {
 
 #[derive(Default)]
 struct State {
-    /// Where the session stands, from before a call until the next.
-    seat: Option<Arc<Seat>>,
+    /// The session as it was when it last started or wrote to one: whoever is woken by another begins from there.
+    parent: Option<Arc<ParentSnapshot>>,
     /// The instruction files of the session, as those are told that it sends out.
     instructions: Option<Inherited>,
     out: Vec<(Arc<Errand>, Option<AbortOnDropHandle<()>>)>,
@@ -186,9 +186,9 @@ impl Children {
         self.patience
     }
 
-    /// The session says where it stands.
-    pub(crate) fn sit(&self, seat: Seat) {
-        self.state().seat = Some(Arc::new(seat));
+    /// The session is about to start or write to some, and is like this.
+    pub(crate) fn set_parent(&self, parent: Arc<ParentSnapshot>) {
+        self.state().parent = Some(parent);
     }
 
     /// The session says which instruction files it has.
@@ -200,23 +200,23 @@ impl Children {
         self.state().instructions.clone()
     }
 
-    pub(super) fn seat(&self) -> Option<Arc<Seat>> {
-        self.state().seat.clone()
+    pub(super) fn parent(&self) -> Option<Arc<ParentSnapshot>> {
+        self.state().parent.clone()
     }
 
     /// Whether an agent gets a worktree, and making one runs programs that the repository's configuration names.
     pub(crate) fn makes_git_run_programs(&self, isolation: Option<&str>, kind: Option<&str>) -> bool {
-        let Some(seat) = self.seat() else { return false };
+        let Some(parent) = self.parent() else { return false };
         let definition = kind.and_then(|kind| self.registry().find(kind).cloned());
         let isolated = isolation == Some("worktree")
             || definition.is_some_and(|definition| definition.isolation == Isolation::Worktree);
-        isolated && git_runs_programs(&seat.directory, seat.scope.home()).is_some()
+        isolated && git_runs_programs(&parent.directory, parent.scope.home()).is_some()
     }
 
     /// Whether its agents can have worktrees; why not, if not.
     pub(crate) async fn can_have_worktrees(&self) -> Result<(), String> {
-        let seat = self.seat().ok_or("no agent can be sent out from here")?;
-        Worktree::check((&*seat).into()).await
+        let parent = self.parent().ok_or("no agent can be sent out from here")?;
+        Worktree::check((&*parent).into()).await
     }
 
     /// Those that are out, and those that lately were; oldest first.
@@ -259,13 +259,13 @@ impl Children {
             errand.ended().await;
         }
         self.state().out.clear();
-        self.state().seat = None;
+        self.state().parent = None;
     }
 
     /// Drops all that are out where they stand, as the end of the process would.
     pub fn abandon(&self) {
         let mut state = self.state();
-        (state.out, state.seat) = (Vec::new(), None);
+        (state.out, state.parent) = (Vec::new(), None);
         (state.unheard, state.unaccounted) = (VecDeque::new(), Vec::new());
     }
 

@@ -7,9 +7,9 @@ use mail::{Arrived, Mail, Neighbours, Origin};
 use session::child::{ChildMeta, children_of, folder_of, id_of, meta_of, transcript_of};
 use settings::agents::{FORK, Isolation, Runs};
 
-use super::child::{Begins, Order, Seat, Who};
+use super::child::{ParentSnapshot, SpawnRequest, Start, Who};
 use super::children::Children;
-use super::tool::start;
+use super::tool::spawn;
 use crate::errand::{Badge, Errand};
 
 /// How much of a message is said again to who wrote it, in characters.
@@ -34,7 +34,7 @@ impl Neighbours for Children {
     }
 
     fn knows(&self, to: &str) -> bool {
-        self.find(to).is_some() || self.seat().is_some_and(|seat| left(&seat, to).is_some())
+        self.find(to).is_some() || self.parent().is_some_and(|parent| left(&parent, to).is_some())
     }
 
     fn write_to(self: Arc<Self>, name: &str, message: &Message, origin: Origin) -> Result<(), MailError> {
@@ -49,30 +49,34 @@ impl Children {
             return Ok(Told::Hears(errand));
         }
         let nobody = || MailError::Unknown { name: to.to_owned(), others: self.names() };
-        let seat = self.seat().ok_or_else(nobody)?;
+        let parent = self.parent().ok_or_else(nobody)?;
         let badge = match self.find(to) {
             Some(errand) => badge_of(&errand, Mail::default()),
-            None => left(&seat, to).ok_or_else(nobody)?,
+            None => left(&parent, to).ok_or_else(nobody)?,
         };
         badge.mail.keep_in(folder_of(&badge.file))?;
         badge.mail.take(message, from)?;
-        let errand = self.go_on(&seat, badge).map_err(|why| MailError::Ended { name: to.to_owned(), why })?;
+        let errand = self.go_on(&parent, badge).map_err(|why| MailError::Ended { name: to.to_owned(), why })?;
         Ok(Told::GoesOn(errand))
     }
 
     /// Lets one go on that was written to while it ended.
-    pub(super) fn again(self: &Arc<Self>, seat: &Arc<Seat>, errand: &Errand) -> Result<Arc<Errand>, String> {
-        self.go_on(seat, badge_of(errand, errand.mail.clone()))
+    pub(super) fn again(
+        self: &Arc<Self>,
+        parent: &Arc<ParentSnapshot>,
+        errand: &Errand,
+    ) -> Result<Arc<Errand>, String> {
+        self.go_on(parent, badge_of(errand, errand.mail.clone()))
     }
 
     /// One that was written to could not go on for it: whoever wrote hears why.
-    pub(super) fn give_back(&self, seat: &Seat, errand: &Errand, why: &str) {
-        let Some(post) = &seat.parts.contacts.post else { return };
+    pub(super) fn give_back(&self, parent: &ParentSnapshot, errand: &Errand, why: &str) {
+        let Some(post) = &parent.parts.contacts.post else { return };
         for Arrived { message, .. } in errand.mail.waiting().unwrap_or_default() {
             let begins: String = message.text.chars().take(QUOTED).collect();
             let text =
                 format!("[it has ended, and did not hear what you wrote: {begins:?}. It could not go on: {why}]");
-            let word = Message::new(post.fresh(), errand.called(), text, seat.world.now());
+            let word = Message::new(post.fresh(), errand.called(), text, parent.world.now());
             // Another agent that is still out, or else the one who sent it.
             let is_handed = |to: &str| self.hand(to, &word, Origin::Process).is_ok_and(|to| to.is_some());
             if message.from == post.me() || !is_handed(&message.from) {
@@ -81,14 +85,14 @@ impl Children {
         }
     }
 
-    fn go_on(self: &Arc<Self>, seat: &Arc<Seat>, badge: Badge) -> Result<Arc<Errand>, String> {
-        let who = if badge.kind == FORK { Who::Fork } else { Who::Typed(Box::new(self.named(&badge.kind)?)) };
+    fn go_on(self: &Arc<Self>, parent: &Arc<ParentSnapshot>, badge: Badge) -> Result<Arc<Errand>, String> {
+        let who = if badge.kind == FORK { Who::Fork(None) } else { Who::Typed(Box::new(self.named(&badge.kind)?)) };
         let isolation = match ChildMeta::read(&badge.file).worktree_path.is_some() {
             true => Isolation::Worktree,
             false => Isolation::None,
         };
-        let (prompt, model, begins) = (String::new(), badge.model.clone(), Begins::Again);
-        start(self, seat, badge, Order { who, prompt, model, isolation, begins }, Runs::Background)
+        let (prompt, model, start) = (String::new(), badge.model.clone(), Start::Resumed);
+        spawn(self, parent, badge, SpawnRequest { who, prompt, model, isolation, start }, Runs::Background)
     }
 }
 
@@ -107,12 +111,12 @@ fn badge_of(errand: &Errand, mail: Mail) -> Badge {
 }
 
 /// One that an earlier run of this session sent out; of several with one name the newest.
-fn left(seat: &Seat, to: &str) -> Option<Badge> {
-    let mut entries = files::list(children_of(&seat.session)).unwrap_or_default();
+fn left(parent: &ParentSnapshot, to: &str) -> Option<Badge> {
+    let mut entries = files::list(children_of(&parent.session)).unwrap_or_default();
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.modified));
     entries.iter().find_map(|entry| {
         let id = id_of(&entry.name)?;
-        let file = transcript_of(&seat.session, id);
+        let file = transcript_of(&parent.session, id);
         let meta = ChildMeta::read(&file);
         let is_meta = meta_of(&file).file_name() == Some(&entry.name);
         (is_meta && (id == to || meta.name.as_deref() == Some(to))).then(|| Badge {

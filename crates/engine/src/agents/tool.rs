@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tools::{Access, Limit, Output, Scope, Subject, Typed};
 use transcript::{Outcome, tool_names};
 
-use super::child::{self, Begins, Order, Seat, Who};
+use super::child::{self, Caller, ParentSnapshot, SpawnRequest, Start, Who};
 use super::children::{Children, MOST_OUT};
 use super::report;
 use crate::errand::{Badge, Errand, How, Phase};
@@ -81,11 +81,12 @@ async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Res
     if children.is_too_deep() {
         return Err("Agents cannot send out agents any deeper. Do it yourself.".to_owned());
     }
-    let seat = children.seat().ok_or("No agent can be sent out from here.")?;
-    let (order, runs) = order(children, &seat, &input)?;
+    let caller = scope.caller::<Caller>().ok_or("No agent can be sent out from here.")?;
+    let parent = &caller.parent;
+    let (order, runs) = order(children, &caller, &input)?;
     let prompt = order.prompt.clone();
     let name = input.name.filter(|name| !name.trim().is_empty());
-    let teammates = seat.parts.contacts.post.as_ref().map(|post| post.teammates()).unwrap_or_default();
+    let teammates = parent.parts.contacts.post.as_ref().map(|post| post.teammates()).unwrap_or_default();
     if let Some(name) = name.as_ref().filter(|name| *name == LEAD || teammates.contains(name)) {
         return Err(format!("There is a {name} already: choose another name."));
     }
@@ -95,7 +96,7 @@ async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Res
         return Err(format!("{name:?} cannot be written to: choose a name without `*`, `:` and `/`."));
     }
     let badge = Badge {
-        id: fresh_id(&seat),
+        id: fresh_id(parent),
         kind: order.who.kind().to_owned(),
         name,
         description: input.description,
@@ -104,7 +105,7 @@ async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Res
         file: Default::default(),
         mail: Mail::default(),
     };
-    let errand = start(children, &seat, badge, order, runs)?;
+    let errand = spawn(children, parent, badge, order, runs)?;
     if runs == Runs::Background {
         return Ok(in_background(&errand, &prompt));
     }
@@ -120,7 +121,7 @@ async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Res
         }
     };
     let Phase::Ended(ended) = phase else {
-        child::tell(&seat, &errand, News::Backgrounded);
+        child::tell(parent, &errand, News::Backgrounded);
         return Ok(in_background(&errand, &prompt));
     };
     let progress = errand.progress();
@@ -133,63 +134,62 @@ async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Res
 }
 
 /// Who is sent, and how.
-fn order(children: &Children, seat: &Seat, input: &AgentInput) -> Result<(Order, Runs), String> {
+fn order(children: &Children, caller: &Caller, input: &AgentInput) -> Result<(SpawnRequest, Runs), String> {
     let isolation = Isolation::of_call(input.isolation.as_deref())?;
     let asked = match input.run_in_background {
         Some(true) => Some(Runs::Background),
         Some(false) => Some(Runs::Foreground),
         None => None,
     };
-    let (prompt, model, begins) = (input.prompt.clone(), input.model.clone(), Begins::Anew);
+    let (prompt, model, start) = (input.prompt.clone(), input.model.clone(), Start::Fresh);
     let kind = input.subagent_type.as_deref().filter(|kind| !kind.is_empty() && *kind != FORK);
     let Some(kind) = kind else {
-        if let Err(why) = &seat.branch {
-            return Err((*why).to_owned());
-        }
+        let branch = caller.branch.clone()?;
         if isolation.is_some() {
             return Err("A fork works where this conversation does. Name a type for one with a worktree.".to_owned());
         }
-        let order = Order { who: Who::Fork, prompt, model: None, isolation: Isolation::None, begins };
+        let order =
+            SpawnRequest { who: Who::Fork(Some(branch)), prompt, model: None, isolation: Isolation::None, start };
         return Ok((order, asked.unwrap_or_default()));
     };
     let definition = children.named(kind)?;
     let runs = if definition.runs == Runs::Background { Runs::Background } else { asked.unwrap_or_default() };
     let isolation = isolation.unwrap_or(definition.isolation);
-    Ok((Order { who: Who::Typed(Box::new(definition)), prompt, model, isolation, begins }, runs))
+    Ok((SpawnRequest { who: Who::Typed(Box::new(definition)), prompt, model, isolation, start }, runs))
 }
 
 /// Lets one work, in a task of its own.
-pub(super) fn start(
+pub(super) fn spawn(
     children: &Arc<Children>,
-    seat: &Arc<Seat>,
+    parent: &Arc<ParentSnapshot>,
     mut badge: Badge,
-    order: Order,
+    order: SpawnRequest,
     runs: Runs,
 ) -> Result<Arc<Errand>, String> {
     if badge.file.as_os_str().is_empty() {
-        badge.file = transcript_of(&seat.session, &badge.id);
+        badge.file = transcript_of(&parent.session, &badge.id);
     }
     badge.mail.keep_in(folder_of(&badge.file)).map_err(|error| error.to_string())?;
     let phase = match runs {
         Runs::Foreground => Phase::Foreground,
         Runs::Background => Phase::Background,
     };
-    let errand = Arc::new(Errand::new(badge, phase, children.stop_token(), seat.world.now()));
+    let errand = Arc::new(Errand::new(badge, phase, children.stop_token(), parent.world.now()));
     children.take_in(&errand)?;
-    if order.begins == Begins::Anew {
+    if order.start == Start::Fresh {
         // Before anybody is told that it works: whoever goes on with the session finds it.
-        if let Err(error) = child::write_meta(seat, &order.who, &errand, None) {
+        if let Err(error) = child::write_meta(parent, &order.who, &errand, None) {
             children.give_up(&errand);
             return Err(error.to_string());
         }
     }
-    let work = child::work(seat.clone(), children.clone(), order, errand.clone());
+    let work = child::work(parent.clone(), children.clone(), order, errand.clone());
     children.works(&errand, AbortOnDropHandle::new(tokio::spawn(work)));
     Ok(errand)
 }
 
-fn fresh_id(seat: &Seat) -> String {
-    let id: String = seat.world.fresh_id().to_string().chars().filter(char::is_ascii_alphanumeric).collect();
+fn fresh_id(parent: &ParentSnapshot) -> String {
+    let id: String = parent.world.fresh_id().to_string().chars().filter(char::is_ascii_alphanumeric).collect();
     id[id.len().saturating_sub(12)..].to_owned()
 }
 

@@ -17,7 +17,7 @@ use tools::Environment;
 use tools::git::{Git, Programs};
 use transcript::{Injected, Purpose};
 
-use super::child::Seat;
+use super::child::ParentSnapshot;
 use crate::agent::Parts;
 
 /// Where worktrees are written down, below the config home: nothing that a repository brings is believed.
@@ -51,15 +51,15 @@ pub struct WorktreeSite<'a> {
     pub top: &'a Path,
 }
 
-impl<'a> From<&'a Seat> for WorktreeSite<'a> {
-    fn from(seat: &'a Seat) -> Self {
+impl<'a> From<&'a ParentSnapshot> for WorktreeSite<'a> {
+    fn from(parent: &'a ParentSnapshot) -> Self {
         Self {
-            environment: &seat.parts.work.environment,
-            guard: seat.parts.work.guard.as_deref(),
-            user_home: seat.scope.home(),
-            directory: &seat.directory,
-            session: &seat.session,
-            top: seat.parts.lineage.sent.as_ref().map_or(&seat.session, |sent| &sent.session),
+            environment: &parent.parts.work.environment,
+            guard: parent.parts.work.guard.as_deref(),
+            user_home: parent.scope.home(),
+            directory: &parent.directory,
+            session: &parent.session,
+            top: parent.parts.lineage.sent.as_ref().map_or(&parent.session, |sent| &sent.session),
         }
     }
 }

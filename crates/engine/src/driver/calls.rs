@@ -1,5 +1,6 @@
 //! Running the calls of a reply: each goes through the [gate](crate::gate), runs, and is answered in the log.
 
+use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,9 +37,13 @@ impl Driver {
         &mut self,
         calls: &mut [ModelCall],
         repeats: u32,
+        caller: Option<Arc<impl Any + Send + Sync>>,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let scope = self.live.scope.clone().with_cancel(cancel.clone());
+        let mut scope = self.live.scope.clone().with_cancel(cancel.clone());
+        if let Some(caller) = caller {
+            scope = scope.with_caller(caller);
+        }
         let mut results = Vec::new();
         for group in calls.chunk_by_mut(|one, next| one.runs == Runs::Beside && next.runs == Runs::Beside) {
             let directory = scope.directory();

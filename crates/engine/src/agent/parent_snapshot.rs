@@ -1,0 +1,66 @@
+//! What an agent hands to the tools that run for it: subagents begin from there.
+
+use std::sync::Arc;
+
+use settings::agents::FORK;
+use tokio_util::sync::CancellationToken;
+use transcript::tool_names;
+
+use super::{Agent, Parts};
+use crate::agents::{Branch, Caller, ParentSnapshot};
+use crate::gate::ModelCall;
+use crate::live::LiveSession;
+
+/// Tools that start subagents, or wake them by writing to them.
+const STARTING: [&str; 2] = [tool_names::AGENT, tool_names::SEND_MESSAGE];
+/// What a fork is told that wants to fork.
+const NO_FORK: &str = "A fork cannot be forked again. Do it yourself, or name a type in subagent_type.";
+/// What the model is told that forks before anything was said.
+const NOTHING_TO_FORK: &str = "There is nothing to fork from.";
+
+/// The agent as it is now, for calls that start subagents. One that another subagent wakes later begins from here too.
+pub(super) fn caller(agent: &Agent, calls: &[ModelCall], cancel: &CancellationToken) -> Option<Arc<Caller>> {
+    let children = agent.contacts.agents.as_ref()?;
+    if !calls.iter().any(|call| STARTING.contains(&call.tool.as_str())) {
+        return None;
+    }
+    let live = &agent.driver.live;
+    let session = &live.session;
+    let parent = Arc::new(ParentSnapshot {
+        parts: parts(agent),
+        scope: live.scope.clone().with_cancel(cancel.clone()),
+        session: session.path().to_owned(),
+        directory: session.directory().to_owned(),
+        world: session.world().clone(),
+        prompt: agent.driver.gate.prompt().map(str::to_owned),
+    });
+    children.set_parent(parent.clone());
+    // Whether it is a fork itself, the conversation says.
+    let branch = match live.request().filter(|_| calls.iter().any(is_fork)) {
+        Some(_) if session.beside().any(|beside| beside.fork.is_some()) => Err(NO_FORK),
+        Some(request) => Ok(Branch::new(request, session.log().clone())),
+        None => Err(NOTHING_TO_FORK),
+    };
+    Some(Arc::new(Caller { parent, branch }))
+}
+
+fn is_fork(call: &ModelCall) -> bool {
+    let kind = call.input["subagent_type"].as_str().unwrap_or_default();
+    call.tool == tool_names::AGENT && (kind.is_empty() || kind == FORK)
+}
+
+/// The parts it is made of by now.
+fn parts(agent: &Agent) -> Parts {
+    let LiveSession { talk, prompt, work, lineage, out, .. } = &agent.driver.live;
+    Parts {
+        talk: talk.clone(),
+        prompt: prompt.clone(),
+        work: work.clone(),
+        consent: agent.driver.gate.consent.clone(),
+        lineage: lineage.clone(),
+        contacts: agent.contacts.clone(),
+        out: out.clone(),
+        said: agent.said.clone(),
+        reload: agent.reload.clone(),
+    }
+}
