@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use serde_json::{Map, Value};
-use settings::agents::{Definition, Registry, Source, Sources, Standing};
-use settings::trust::{Claim, Site, Trust};
-use settings::{Set, Settings};
+use settings::agents::{Definition, DefinitionSource, DefinitionSources, DefinitionStatus, Registry};
+use settings::trust::{Claim, Trust, TrustSite};
+use settings::{SetValue, Settings};
 
-use crate::place::Place;
+use crate::place::ProgramPaths;
 
 /// The folder of definitions, in a config home and in a project's `.claude`.
 const FOLDER: &str = "agents";
 
 /// All agents there are for a session here.
 pub(crate) fn registry(
-    place: &Place,
+    place: &ProgramPaths,
     settings: &Settings,
     trust: &Trust,
     flag: Option<&str>,
@@ -24,31 +24,33 @@ pub(crate) fn registry(
         .map(|text| serde_json::from_str(text).context("--agents is to be a JSON object, each agent by its name"))
         .transpose()?;
     let trust = Some(trust.clone());
-    Ok(Registry::load(&Sources { flag, trust, ..sources(place, settings.agents.clone()) }))
+    Ok(Registry::load(&DefinitionSources { flag, trust, ..sources(place, settings.agents.clone()) }))
 }
 
 /// Whose an agent is, and what keeps it from being all that it says.
-pub(crate) fn whose(agent: &Definition, replaced_by: Option<Source>, is_denied: bool) -> String {
+pub(crate) fn whose(agent: &Definition, replaced_by: Option<DefinitionSource>, is_denied: bool) -> String {
     let replaced = replaced_by.map(|by| format!(", replaced by the one of the {}", by.name()));
-    let untrusted = if agent.standing == Standing::Narrowed { ", not trusted" } else { "" };
+    let untrusted = if agent.standing == DefinitionStatus::Narrowed { ", not trusted" } else { "" };
     let denied = if is_denied { ", denied" } else { "" };
     format!("{}{}{untrusted}{denied}", agent.source.name(), replaced.unwrap_or_default())
 }
 
 /// What the definitions in the project's folders ask for.
-pub(crate) fn claims(place: &Place, site: &Site) -> Vec<Claim> {
+pub(crate) fn claims(place: &ProgramPaths, site: &TrustSite) -> Vec<Claim> {
     settings::agents::claims(&sources(place, Vec::new()), site)
 }
 
-fn sources(place: &Place, settings: Vec<Set>) -> Sources {
-    let mut folders = vec![(Source::User, place.home.path().join(FOLDER))];
-    folders.extend(projects(place).into_iter().map(|folder| (Source::Project, folder)));
-    folders.extend(place.managed().into_iter().map(|folder| (Source::Policy, folder.join(".claude").join(FOLDER))));
-    Sources { settings, folders, ..Sources::default() }
+fn sources(place: &ProgramPaths, settings: Vec<SetValue>) -> DefinitionSources {
+    let mut folders = vec![(DefinitionSource::User, place.home.path().join(FOLDER))];
+    folders.extend(projects(place).into_iter().map(|folder| (DefinitionSource::Project, folder)));
+    folders.extend(
+        place.managed().into_iter().map(|folder| (DefinitionSource::Policy, folder.join(".claude").join(FOLDER))),
+    );
+    DefinitionSources { settings, folders, ..DefinitionSources::default() }
 }
 
 /// The project's folders, from its root down to where the session works: the nearer wins.
-pub(crate) fn projects(place: &Place) -> Vec<PathBuf> {
+pub(crate) fn projects(place: &ProgramPaths) -> Vec<PathBuf> {
     let root = memory::place::canonical_root(&place.directory);
     let inside = |directory: &&std::path::Path| directory.starts_with(&root) || *directory == place.directory;
     let mut folders: Vec<PathBuf> = place

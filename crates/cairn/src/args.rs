@@ -8,7 +8,7 @@ use tools::permission::Mode;
 use transcript::Effort;
 
 use crate::env;
-use crate::judgement::OneRun;
+use crate::judgement::RunTrust;
 use crate::telemetry::Telemetry;
 
 // The parts of the help.
@@ -183,8 +183,8 @@ pub(crate) struct RunArgs {
 
 impl RunArgs {
     /// Whether the project's files are trusted for this run.
-    pub(crate) fn one_run(&self) -> OneRun {
-        if self.trust { OneRun::Trusted } else { OneRun::No }
+    pub(crate) fn one_run(&self) -> RunTrust {
+        if self.trust { RunTrust::Trusted } else { RunTrust::No }
     }
 
     /// Whether only the loop, its tools and what is said are wanted.

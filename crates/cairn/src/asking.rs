@@ -7,9 +7,9 @@ use std::io::{BufRead, IsTerminal};
 use settings::trust::{Claim, Kind};
 
 use crate::args::RunArgs;
-use crate::judgement::{self, Judged, OneRun};
+use crate::judgement::{self, RunTrust, TrustedSettings};
 use crate::out::{show, show_part};
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::span::{bold, dim};
 
 /// The most that is shown and asked about at once.
@@ -21,7 +21,7 @@ const MOST_NAMED: usize = 5;
 
 /// What the user says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum TrustAnswer {
     /// Start the session.
     GoOn,
     /// Do not.
@@ -29,30 +29,30 @@ pub(crate) enum Answer {
 }
 
 /// Asks about what is new in this directory's files, if there is something and somebody to ask.
-pub(crate) fn ask(args: &RunArgs, place: &Place) -> anyhow::Result<Answer> {
-    if args.one_run() == OneRun::Trusted || !std::io::stdin().is_terminal() {
-        return Ok(Answer::GoOn);
+pub(crate) fn ask(args: &RunArgs, place: &ProgramPaths) -> anyhow::Result<TrustAnswer> {
+    if args.one_run() == RunTrust::Trusted || !std::io::stdin().is_terminal() {
+        return Ok(TrustAnswer::GoOn);
     }
     // A file that was just let in may ask for more.
     loop {
         match ask_once(args, place)? {
-            Asked::Nothing => return Ok(Answer::GoOn),
-            Asked::Trusted => {}
-            Asked::Declined(answer) => return Ok(answer),
+            TrustOutcome::Nothing => return Ok(TrustAnswer::GoOn),
+            TrustOutcome::Trusted => {}
+            TrustOutcome::Declined(answer) => return Ok(answer),
         }
     }
 }
 
 /// What came of asking.
-enum Asked {
+enum TrustOutcome {
     /// There was nothing to ask about.
     Nothing,
     Trusted,
-    Declined(Answer),
+    Declined(TrustAnswer),
 }
 
-fn ask_once(args: &RunArgs, place: &Place) -> anyhow::Result<Asked> {
-    let mut judged = judgement::judge(place, args.settings.as_deref(), OneRun::No)?;
+fn ask_once(args: &RunArgs, place: &ProgramPaths) -> anyhow::Result<TrustOutcome> {
+    let mut judged = judgement::judge(place, args.settings.as_deref(), RunTrust::No)?;
     judged.left_out.append(&mut judged.narrowed);
     // A bare session reads no instruction files and has no agents.
     judged.left_out.retain(|claim| !(args.is_bare() && matches!(claim.kind, Kind::Include | Kind::Agent)));
@@ -62,7 +62,7 @@ fn ask_once(args: &RunArgs, place: &Place) -> anyhow::Result<Asked> {
     let more = shown.len().saturating_sub(MOST_SHOWN);
     shown.truncate(MOST_SHOWN);
     if shown.is_empty() {
-        return Ok(Asked::Nothing);
+        return Ok(TrustOutcome::Nothing);
     }
     show!([bold(&place.directory.display().to_string())]);
     show!("Files in this directory ask for more than you have allowed them. They would");
@@ -85,25 +85,25 @@ fn ask_once(args: &RunArgs, place: &Place) -> anyhow::Result<Asked> {
         let mut line = String::new();
         if std::io::stdin().lock().read_line(&mut line)? == 0 {
             show!();
-            return Ok(Asked::Declined(Answer::Quit));
+            return Ok(TrustOutcome::Declined(TrustAnswer::Quit));
         }
         match line.trim().to_lowercase().as_str() {
             "t" | "trust" => {
                 judged.trust.remember(&shown)?;
-                return Ok(Asked::Trusted);
+                return Ok(TrustOutcome::Trusted);
             }
             "g" | "go" => {
                 judged.trust.decline(&shown)?;
-                return Ok(Asked::Declined(Answer::GoOn));
+                return Ok(TrustOutcome::Declined(TrustAnswer::GoOn));
             }
-            "q" | "quit" => return Ok(Asked::Declined(Answer::Quit)),
+            "q" | "quit" => return Ok(TrustOutcome::Declined(TrustAnswer::Quit)),
             _ => {}
         }
     }
 }
 
 /// What the user should know of what was left out or let in.
-pub(crate) fn told(judged: &Judged) -> Option<String> {
+pub(crate) fn told(judged: &TrustedSettings) -> Option<String> {
     if judged.let_in.is_empty() {
         return left_out(judged);
     }
@@ -111,7 +111,7 @@ pub(crate) fn told(judged: &Judged) -> Option<String> {
 }
 
 /// What the user should know of what was left out.
-pub(crate) fn left_out(judged: &Judged) -> Option<String> {
+pub(crate) fn left_out(judged: &TrustedSettings) -> Option<String> {
     // Includes are told one by one, with the file that asks for them.
     let left_out: Vec<Claim> = judged.left_out.iter().filter(|claim| claim.kind != Kind::Include).cloned().collect();
     if left_out.is_empty() {

@@ -21,7 +21,7 @@ const STATUS_BYTES: u64 = 64 * 1024;
 
 /// Why the program is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Closed {
+pub(crate) enum ShutdownCause {
     /// Ctrl-C, or SIGINT from elsewhere.
     Interrupted,
     /// The terminal has gone.
@@ -32,7 +32,7 @@ pub(crate) enum Closed {
     Terminated,
 }
 
-impl Closed {
+impl ShutdownCause {
     /// The code the program ends with: 128 and the number of the signal.
     pub(crate) fn code(self) -> Code {
         match self {
@@ -51,14 +51,14 @@ impl Closed {
 
 /// Listens for what ends the program.
 #[derive(Debug)]
-pub(crate) struct Closing {
+pub(crate) struct ShutdownSignals {
     terminate: Option<Signal>,
     hang_up: Option<Signal>,
     interrupt: Option<Signal>,
     unread: mpsc::Receiver<()>,
 }
 
-impl Closing {
+impl ShutdownSignals {
     /// Begins to listen. An interrupt is left to others.
     pub(crate) fn watch() -> std::io::Result<Self> {
         Ok(Self {
@@ -75,12 +75,12 @@ impl Closing {
     }
 
     /// Returns when the program is to end; again, when it is told so again.
-    pub(crate) async fn wanted(&mut self) -> Closed {
+    pub(crate) async fn wanted(&mut self) -> ShutdownCause {
         tokio::select! {
-            () = came(&mut self.terminate) => Closed::Terminated,
-            () = came(&mut self.hang_up) => Closed::HungUp,
-            () = came(&mut self.interrupt) => Closed::Interrupted,
-            Some(()) = self.unread.recv() => Closed::Unread,
+            () = came(&mut self.terminate) => ShutdownCause::Terminated,
+            () = came(&mut self.hang_up) => ShutdownCause::HungUp,
+            () = came(&mut self.interrupt) => ShutdownCause::Interrupted,
+            Some(()) = self.unread.recv() => ShutdownCause::Unread,
         }
     }
 
@@ -90,7 +90,7 @@ impl Closing {
         &mut self,
         cancel: &CancellationToken,
         work: impl Future<Output = T>,
-    ) -> Result<(T, Option<Closed>), Closed> {
+    ) -> Result<(T, Option<ShutdownCause>), ShutdownCause> {
         tokio::pin!(work);
         let mut closed = None;
         loop {

@@ -4,19 +4,19 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::configuration::{Configuration, Dreams};
+use engine::configuration::{Configuration, DreamSettings};
 use engine::context::Layers;
 use learning::knowledge::{Copied, Recollection};
 use settings::agents::Registry;
-use settings::{Bypass, HookSettings, Learning, Rhythm, SandboxSettings, Settings, keys};
+use settings::{BypassPermission, HookSettings, Learning, Rhythm, SandboxSettings, Settings, keys};
 use tools::permission::{Mode, Rule};
 use transcript::window::{self, AutoCompact, Window, WindowHints};
 
 use crate::args::RunArgs;
-use crate::judgement::Judged;
-use crate::knowledge::Plan;
-use crate::model::Chosen;
-use crate::place::Place;
+use crate::judgement::TrustedSettings;
+use crate::knowledge::MemorySetup;
+use crate::model::ChosenModel;
+use crate::place::ProgramPaths;
 use crate::{agents, dreaming, env, manner};
 
 /// The largest template for notes that is read.
@@ -25,12 +25,12 @@ const NOTES_BYTES: u64 = 100_000;
 /// All that has a say in a session.
 pub(crate) struct Inputs<'a> {
     args: &'a RunArgs,
-    place: &'a Place,
+    place: &'a ProgramPaths,
     settings: &'a Settings,
-    chosen: &'a Chosen,
+    chosen: &'a ChosenModel,
     variables: Variables,
     /// Memory and instruction files; none in a bare session.
-    pub(crate) plan: Option<Plan>,
+    pub(crate) plan: Option<MemorySetup>,
     /// The agents that can be sent out; none in a bare session.
     agents: Option<Registry>,
     manner: Vec<String>,
@@ -71,13 +71,13 @@ impl<'a> Inputs<'a> {
     /// Reads what has a say, and makes the memory directory.
     pub(crate) fn read(
         args: &'a RunArgs,
-        place: &'a Place,
-        judged: &'a Judged,
-        chosen: &'a Chosen,
+        place: &'a ProgramPaths,
+        judged: &'a TrustedSettings,
+        chosen: &'a ChosenModel,
         copy: Option<&'a Copied>,
     ) -> anyhow::Result<Self> {
         let settings = &judged.settings;
-        let mut plan = (!args.is_bare()).then(|| Plan::new(place, settings));
+        let mut plan = (!args.is_bare()).then(|| MemorySetup::new(place, settings));
         if let Some(plan) = &mut plan {
             plan.prepare();
         }
@@ -174,7 +174,7 @@ impl<'a> Inputs<'a> {
         let asked = self.args.mode();
         let (is_managed, said) = (self.settings.is_managed(&keys::MODE), self.settings.mode.unwrap_or_default());
         let mode = asked.filter(|_| !is_managed).unwrap_or(said);
-        if mode == Mode::BypassPermissions && self.settings.bypass == Bypass::Disabled {
+        if mode == Mode::BypassPermissions && self.settings.bypass == BypassPermission::Disabled {
             let why = "bypassPermissions is disabled by the settings; the session starts in the mode default";
             return (Mode::Default, Some(why));
         }
@@ -191,7 +191,7 @@ pub(crate) fn configure(inputs: &Inputs<'_>) -> anyhow::Result<(Configuration, V
     let mut rules = settings.rules.clone();
     rules.allow.extend(rules_of(&args.allowed_tools, place)?);
     rules.deny.extend(rules_of(&args.disallowed_tools, place)?);
-    rules.allow.extend(rules_of(&plan.as_ref().map(Plan::rules).unwrap_or_default(), place)?);
+    rules.allow.extend(rules_of(&plan.as_ref().map(MemorySetup::rules).unwrap_or_default(), place)?);
     if let Some(copy) = inputs.copy {
         rules.hold_in_copy(&copy.at, &copy.of);
     }
@@ -219,7 +219,7 @@ pub(crate) fn configure(inputs: &Inputs<'_>) -> anyhow::Result<(Configuration, V
         agents: agents.clone(),
         recollection: inputs.recollection(),
         learning,
-        dreams: Dreams {
+        dreams: DreamSettings {
             // Not on another machine, whose memory is gone with it.
             rhythm: Rhythm { on: of_settings.dreams.rhythm.on && !variables.is_remote, ..of_settings.dreams.rhythm },
             model: dreaming::model(settings, chosen),
@@ -243,11 +243,11 @@ pub(crate) fn configure(inputs: &Inputs<'_>) -> anyhow::Result<(Configuration, V
 #[cfg(test)]
 mod tests;
 
-fn rules_of(texts: &[String], place: &Place) -> anyhow::Result<Vec<Rule>> {
+fn rules_of(texts: &[String], place: &ProgramPaths) -> anyhow::Result<Vec<Rule>> {
     Ok(settings::rules(texts, &place.ground()).map_err(session::Error::from)?)
 }
 
 /// The directories that flags add.
-pub(crate) fn added(args: &RunArgs, place: &Place) -> Vec<PathBuf> {
+pub(crate) fn added(args: &RunArgs, place: &ProgramPaths) -> Vec<PathBuf> {
     args.add_dir.iter().map(|directory| place.directory.join(directory)).collect()
 }

@@ -19,16 +19,16 @@ use tokio_util::sync::CancellationToken;
 use tools::Scope;
 use transcript::window::{Window, WindowHints};
 
-use crate::model::Chosen;
-use crate::place::Place;
+use crate::model::ChosenModel;
+use crate::place::ProgramPaths;
 use crate::{env, knowledge};
 
 /// The largest beginning of a session that is read to find where it worked.
 const HEAD: u64 = 64 * 1024;
 
 /// Where a project's dreams are dreamt, if memory is on there.
-pub(crate) fn site(place: &Place, settings: &Settings) -> anyhow::Result<Site> {
-    let plan = knowledge::Plan::new(place, settings);
+pub(crate) fn site(place: &ProgramPaths, settings: &Settings) -> anyhow::Result<Site> {
+    let plan = knowledge::MemorySetup::new(place, settings);
     let off = || anyhow::anyhow!("memory is off in {}", place.directory.display());
     Ok(Site {
         home: place.home.clone(),
@@ -42,9 +42,9 @@ pub(crate) fn site(place: &Place, settings: &Settings) -> anyhow::Result<Site> {
 /// A dream there.
 pub(crate) fn dream(
     site: Site,
-    place: &Place,
+    place: &ProgramPaths,
     settings: &Settings,
-    chosen: &Chosen,
+    chosen: &ChosenModel,
     ledger: Arc<Ledger>,
     listener: Listener,
     cancel: CancellationToken,
@@ -56,7 +56,7 @@ pub(crate) fn dream(
         excluded: settings.extract.excluded(&place.ground())?,
         ledger,
         site,
-        indexing: knowledge::Plan::new(place, settings).indexing,
+        indexing: knowledge::MemorySetup::new(place, settings).indexing,
         model: chosen.model.clone(),
         name: model(settings, chosen),
         window: window(settings, chosen, env::MAX_CONTEXT.number()?),
@@ -69,12 +69,12 @@ pub(crate) fn dream(
 }
 
 /// The model that dreams: the one that is talked to, unless the settings name another. It decides what is removed.
-pub(crate) fn model(settings: &Settings, chosen: &Chosen) -> String {
+pub(crate) fn model(settings: &Settings, chosen: &ChosenModel) -> String {
     settings.dream_model.clone().unwrap_or_else(|| chosen.name.clone())
 }
 
 /// Its window, in tokens. A window that the server or the environment tells of counts for any model there.
-pub(crate) fn window(settings: &Settings, chosen: &Chosen, max_context_tokens: Option<u64>) -> u64 {
+pub(crate) fn window(settings: &Settings, chosen: &ChosenModel, max_context_tokens: Option<u64>) -> u64 {
     let model = model(settings, chosen);
     let hints = WindowHints { model: &model, configured: chosen.window, max_context_tokens, ..WindowHints::default() };
     Window::of(&hints).size
@@ -100,9 +100,9 @@ pub(crate) fn due(site: &Site, settings: &Settings, gate: &mut Gate) -> Result<S
 
 /// The dreams beside a session, if memory is on.
 pub(crate) fn beside(
-    place: &Place,
+    place: &ProgramPaths,
     settings: &Settings,
-    chosen: &Chosen,
+    chosen: &ChosenModel,
     session: &str,
     ledger: &Arc<Ledger>,
     listener: engine::event::Listener,

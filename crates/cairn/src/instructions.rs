@@ -3,10 +3,10 @@
 use memory::instructions::{Instructions, Reason, Sources};
 use settings::Settings;
 
-use crate::place::Place;
+use crate::place::ProgramPaths;
 
 /// Where instruction files are looked for, without memory, and nothing from outside agreed to.
-pub(crate) fn sources(place: &Place, settings: &Settings) -> Sources {
+pub(crate) fn sources(place: &ProgramPaths, settings: &Settings) -> Sources {
     Sources {
         managed: place.managed().iter().map(|directory| directory.join("CLAUDE.md")).collect(),
         config_home: place.home.path().to_owned(),
@@ -18,6 +18,6 @@ pub(crate) fn sources(place: &Place, settings: &Settings) -> Sources {
 }
 
 /// The instruction files a session would start with, without memory, and nothing from outside agreed to.
-pub(crate) fn load(place: &Place, settings: &Settings) -> Instructions {
+pub(crate) fn load(place: &ProgramPaths, settings: &Settings) -> Instructions {
     Instructions::load(sources(place, settings), Reason::SessionStart)
 }

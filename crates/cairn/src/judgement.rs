@@ -2,14 +2,14 @@
 
 use learning::knowledge::outside;
 use settings::trust::{self, Claim, Trust};
-use settings::{Loaded, Settings};
+use settings::{LoadedSettings, Settings};
 
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::{agents, env, instructions};
 
 /// Whether the project's files are trusted for one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum OneRun {
+pub(crate) enum RunTrust {
     /// As far as the user has said before.
     No,
     /// With all they ask for.
@@ -19,7 +19,7 @@ pub(crate) enum OneRun {
 }
 
 /// Settings, and what the project's files asked for.
-pub(crate) struct Judged {
+pub(crate) struct TrustedSettings {
     /// What counts.
     pub(crate) settings: Settings,
     /// What the user lets the project's files do.
@@ -33,20 +33,20 @@ pub(crate) struct Judged {
 }
 
 /// The settings in force.
-pub(crate) fn settings(place: &Place, flag: Option<&str>) -> anyhow::Result<Settings> {
-    Ok(judge(place, flag, OneRun::No)?.settings)
+pub(crate) fn settings(place: &ProgramPaths, flag: Option<&str>) -> anyhow::Result<Settings> {
+    Ok(judge(place, flag, RunTrust::No)?.settings)
 }
 
 /// The settings in force, and what of the project's files is left out.
-pub(crate) fn judge(place: &Place, flag: Option<&str>, one_run: OneRun) -> anyhow::Result<Judged> {
-    let loaded = Loaded::read(&place.settings_files(flag)?);
+pub(crate) fn judge(place: &ProgramPaths, flag: Option<&str>, one_run: RunTrust) -> anyhow::Result<TrustedSettings> {
+    let loaded = LoadedSettings::read(&place.settings_files(flag)?);
     let mut trust = place.trust();
     let (claims, agents) = (trust::claims(&loaded, trust.site()), agents::claims(place, trust.site()));
     trust.take_over(&claims);
     let (is_new_let_in, mut let_in) = match one_run {
-        OneRun::No => (false, Vec::new()),
-        OneRun::Trusted => (true, trust.missing(&[claims.clone(), agents.clone()].concat())),
-        OneRun::With(claims) => (false, claims),
+        RunTrust::No => (false, Vec::new()),
+        RunTrust::Trusted => (true, trust.missing(&[claims.clone(), agents.clone()].concat())),
+        RunTrust::With(claims) => (false, claims),
     };
     if !trust.admit(&let_in) {
         let_in.clear();
@@ -63,7 +63,7 @@ pub(crate) fn judge(place: &Place, flag: Option<&str>, one_run: OneRun) -> anyho
             let_in.extend(missing);
         } else {
             left_out.extend(missing);
-            return Ok(Judged { settings, trust, left_out, narrowed, let_in });
+            return Ok(TrustedSettings { settings, trust, left_out, narrowed, let_in });
         }
     }
 }

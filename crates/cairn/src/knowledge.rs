@@ -12,15 +12,15 @@ use memory::store::Indexing;
 use memory::taxonomy::{Rules, Variant, rules};
 use session::Session;
 use settings::trust::Trust;
-use settings::{Settings, Source};
+use settings::{Settings, SettingsSource};
 use team::state::SyncState;
 
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::{env, instructions, judgement, membership};
 
 /// What a session starts from.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct MemorySetup {
     /// The memory directory, if memory is on.
     pub(crate) directory: Option<PathBuf>,
     /// The part of it that is shared with others, if the user joined a server.
@@ -39,9 +39,9 @@ pub(crate) struct Plan {
     past: Option<PathBuf>,
 }
 
-impl Plan {
+impl MemorySetup {
     /// From settings and environment.
-    pub(crate) fn new(place: &Place, settings: &Settings) -> Self {
+    pub(crate) fn new(place: &ProgramPaths, settings: &Settings) -> Self {
         let mut warnings = Vec::new();
         let inputs = inputs(place, settings);
         let directory = match memory::place::switch(&inputs) {
@@ -157,7 +157,7 @@ struct Team {
 
 impl Team {
     /// Where the user joined a server, and nowhere else.
-    fn of(place: &Place, directory: &Path, warnings: &mut Vec<String>) -> Option<Self> {
+    fn of(place: &ProgramPaths, directory: &Path, warnings: &mut Vec<String>) -> Option<Self> {
         let directory = directory.join("team");
         match membership::here(place) {
             Ok(membership) => {
@@ -179,14 +179,14 @@ impl Team {
 }
 
 /// What the choice of the memory directory depends on. No file below the project has a say in it.
-fn inputs(place: &Place, settings: &Settings) -> Inputs {
+fn inputs(place: &ProgramPaths, settings: &Settings) -> Inputs {
     let mut by_source = BySource::default();
     if let Some((directory, source)) = settings.memory_directory.clone() {
         match source {
-            Source::Managed => by_source.policy = Some(directory),
-            Source::Flag => by_source.flag = Some(directory),
-            Source::User => by_source.user = Some(directory),
-            Source::Project | Source::Local => {}
+            SettingsSource::Managed => by_source.policy = Some(directory),
+            SettingsSource::Flag => by_source.flag = Some(directory),
+            SettingsSource::User => by_source.user = Some(directory),
+            SettingsSource::Project | SettingsSource::Local => {}
         }
     }
     Inputs {
@@ -204,7 +204,7 @@ fn inputs(place: &Place, settings: &Settings) -> Inputs {
 }
 
 /// The memory directory, for commands; an error says what switched it off.
-pub(crate) fn directory(place: &Place, given: Option<&Path>) -> anyhow::Result<PathBuf> {
+pub(crate) fn directory(place: &ProgramPaths, given: Option<&Path>) -> anyhow::Result<PathBuf> {
     if let Some(given) = given {
         return Ok(place.directory.join(given));
     }
@@ -218,6 +218,6 @@ fn real(directory: PathBuf) -> PathBuf {
 }
 
 /// Where this project's team memory lies.
-pub(crate) fn team_folder(place: &Place) -> anyhow::Result<PathBuf> {
+pub(crate) fn team_folder(place: &ProgramPaths) -> anyhow::Result<PathBuf> {
     Ok(directory(place, None)?.join("team"))
 }

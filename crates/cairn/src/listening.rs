@@ -10,16 +10,16 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mail::mailbox::{MailError, Mailbox, Message, Word};
+use mail::mailbox::{ControlMessage, MailError, Mailbox, Message};
 use mail::socket::{self, Patience};
-use mail::{Mail, Origin};
+use mail::{Mail, MessageOrigin};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketType};
 use tokio::net::UnixListener;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::env;
-use crate::place::Place;
+use crate::place::ProgramPaths;
 
 /// The mailbox of a session for those who are not of its team, in the folder beside it.
 pub(crate) const INBOX: &str = "inbox";
@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const MOST: usize = 64;
 
 /// Where the sockets of sessions lie.
-pub(crate) fn folder(place: &Place) -> PathBuf {
+pub(crate) fn folder(place: &ProgramPaths) -> PathBuf {
     let runtime = env::RUNTIME_DIR.get().map(PathBuf::from).filter(|path| path.is_absolute() && path.is_dir());
     runtime.map_or_else(|| place.home.path().join("sockets"), |runtime| runtime.join("cairn"))
 }
@@ -43,7 +43,7 @@ pub(crate) fn folder(place: &Place) -> PathBuf {
 /// The sessions that listen, each by its id and its socket.
 pub(crate) fn sessions(folder: &Path) -> Vec<(String, PathBuf)> {
     let entries = files::list(folder).unwrap_or_default();
-    let socket = |entry: &files::Entry| {
+    let socket = |entry: &files::DirectoryEntry| {
         let path = folder.join(&entry.name);
         let id = path.file_stem()?.to_str()?.to_owned();
         (path.extension()? == ENDING && is_live(&path)).then_some((id, path))
@@ -62,12 +62,12 @@ fn is_live(path: &Path) -> bool {
 }
 
 /// A session that can be written to, until this is dropped.
-pub(crate) struct Listening {
+pub(crate) struct MessageListener {
     path: PathBuf,
     _task: AbortOnDropHandle<()>,
 }
 
-impl Listening {
+impl MessageListener {
     /// Listens for a session, whose folder and mail these are.
     pub(crate) fn start(sockets: &Path, session: &str, own: &Path, mail: &Mail) -> io::Result<Self> {
         make(sockets)?;
@@ -86,7 +86,7 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for MessageListener {
     fn drop(&mut self) {
         let _ = files::remove(&self.path); // the next session that starts takes it away
     }
@@ -142,14 +142,14 @@ async fn listen(listener: UnixListener, owner: u32, own: PathBuf, mail: Mail) {
 
 /// Puts a message into the session's mailbox, which is made for the first that comes.
 fn take(own: &Path, mail: &Mail, message: &Message) -> Result<(), MailError> {
-    if message.word() != Word::Text {
+    if message.word() != ControlMessage::Text {
         return Err(MailError::NotWords); // what drives teammates is for a team alone
     }
     let is_new = !own.join(format!("{INBOX}.json")).is_file();
     let mailbox = Mailbox::create(own, INBOX)?;
     mailbox.send(message)?;
     if is_new {
-        mail.open(mailbox, Origin::Elsewhere);
+        mail.open(mailbox, MessageOrigin::Elsewhere);
     }
     mail.ring();
     Ok(())

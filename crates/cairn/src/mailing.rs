@@ -13,24 +13,24 @@ use engine::send_message::{SendMessage, SendPlainly};
 use engine::teammates::{Lead, Teammates, briefing};
 use mail::board::Board;
 use mail::mailbox::{Mailbox, Seal, SealKey};
-use mail::{Mail, Origin, Post, Team};
+use mail::{Mail, MessageOrigin, Post, Team};
 use session::{Session, World};
 use settings::Settings;
-use settings::permission::LiveMode;
+use settings::permission::SharedMode;
 use tools::Tool;
 use tools::permission::Mode;
 use transcript::tool_names;
 
 use crate::args::RunArgs;
 use crate::env;
-use crate::listening::{self, INBOX, Listening};
-use crate::place::Place;
+use crate::listening::{self, INBOX, MessageListener};
+use crate::place::ProgramPaths;
 
 /// So much is read of what a teammate's lead has for it.
 const MOST_SECRET: u64 = 1_000;
 
 /// What a session has for writing and being written to.
-pub(crate) struct Mailing {
+pub(crate) struct SessionMail {
     /// The list of tasks.
     pub(crate) board: Board,
     /// How it reaches others.
@@ -43,17 +43,17 @@ pub(crate) struct Mailing {
     pub(crate) warnings: Vec<String>,
 
     /// Others reach it for as long as this is there.
-    listening: Option<Listening>,
+    listening: Option<MessageListener>,
 }
 
-impl Mailing {
+impl SessionMail {
     /// For a session that was opened.
     pub(crate) fn open(
         args: &RunArgs,
-        place: &Place,
+        place: &ProgramPaths,
         settings: &Settings,
         session: &Session,
-        mode: &LiveMode,
+        mode: &SharedMode,
     ) -> anyhow::Result<Self> {
         let (mail, board, sockets) = (Mail::default(), Board::default(), listening::folder(place));
         let post = Post::new(World::real(), mail.clone(), Some(sockets.clone()));
@@ -69,7 +69,7 @@ impl Mailing {
             let key = key.transpose()?;
             let seal = key.is_some().then(secret).transpose()?.and_then(|secret| Seal::of_secret(&secret));
             let team = Team::of(place.home.path(), team, name)?.knowing(key).sealing_with(seal);
-            mail.open(team.mailbox()?, Origin::Team);
+            mail.open(team.mailbox()?, MessageOrigin::Team);
             mailing.board.join(team.tasks(), name, &folder).map_err(anyhow::Error::msg)?;
             mailing_post.join(team.clone());
             mailing.member_of = Some(team);
@@ -91,12 +91,12 @@ impl Mailing {
         }
         if folder.join(format!("{INBOX}.json")).is_file() {
             match Mailbox::create(&folder, INBOX) {
-                Ok(mailbox) => mail.open(mailbox, Origin::Elsewhere),
+                Ok(mailbox) => mail.open(mailbox, MessageOrigin::Elsewhere),
                 Err(error) => mailing.warnings.push(format!("messages from other sessions are not heard: {error}")),
             }
         }
         // A session that cannot be reached works as well as any other.
-        mailing.listening = Listening::start(&sockets, session.id(), &folder, &mail).ok();
+        mailing.listening = MessageListener::start(&sockets, session.id(), &folder, &mail).ok();
         if let Some(listening) = &mailing.listening {
             mailing_post.listens_at(listening.path());
         }
@@ -134,7 +134,7 @@ impl Mailing {
     }
 }
 
-impl Drop for Mailing {
+impl Drop for SessionMail {
     fn drop(&mut self) {
         self.close();
     }
@@ -147,7 +147,7 @@ fn secret() -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn lead(args: &RunArgs, place: &Place, settings: &Settings, session: &Session, folder: &Path) -> Lead {
+fn lead(args: &RunArgs, place: &ProgramPaths, settings: &Settings, session: &Session, folder: &Path) -> Lead {
     let program = env::program().unwrap_or_else(|| PathBuf::from("cairn"));
     Lead {
         session: session.id().to_owned(),

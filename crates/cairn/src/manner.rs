@@ -6,7 +6,7 @@
 use memory::frontmatter;
 use settings::Settings;
 
-use crate::place::Place;
+use crate::place::ProgramPaths;
 
 /// The largest file of a style that is read.
 const LARGEST: u64 = 64 * 1024;
@@ -16,7 +16,7 @@ const STYLES: [(&str, &str); 2] =
     [("explanatory", include_str!("prompts/explanatory.md")), ("learning", include_str!("prompts/learning.md"))];
 
 /// The parts of the system prompt, and what the user should know of them.
-pub(crate) fn manner(settings: &Settings, place: &Place) -> (Vec<String>, Option<String>) {
+pub(crate) fn manner(settings: &Settings, place: &ProgramPaths) -> (Vec<String>, Option<String>) {
     let language = settings.language.as_deref().and_then(|language| language.lines().next()).map(str::trim);
     let language = language.filter(|language| !language.is_empty()).map(|language| {
         format!(
@@ -34,14 +34,14 @@ pub(crate) fn manner(settings: &Settings, place: &Place) -> (Vec<String>, Option
     (language.into_iter().chain(style).collect(), warning)
 }
 
-fn style(name: &str, place: &Place) -> Option<String> {
+fn style(name: &str, place: &ProgramPaths) -> Option<String> {
     let own = own_style(name, place);
     let ours = || STYLES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, text)| (*text).to_owned());
     own.or_else(ours).map(|text| format!("# How to answer: {name}\n\n{}", text.trim()))
 }
 
 /// The style of a file whose name, or whose `name`, it is.
-fn own_style(name: &str, place: &Place) -> Option<String> {
+fn own_style(name: &str, place: &ProgramPaths) -> Option<String> {
     let folder = files::Root::open(place.home.path().join("output-styles")).ok()?;
     let mut listed: Vec<String> =
         folder.list().ok()?.into_iter().filter_map(|entry| entry.name.into_string().ok()).collect();

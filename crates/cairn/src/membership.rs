@@ -12,7 +12,7 @@ use team::client::Client;
 use team::mirror::Mirror;
 use team::sync::Deletions;
 
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::{env, judgement};
 
 /// The largest file of memberships that is read.
@@ -46,14 +46,14 @@ impl Membership {
     }
 
     /// The mirror of the repository in a folder.
-    pub(crate) fn mirror(&self, place: &Place, folder: &Path) -> anyhow::Result<Mirror> {
+    pub(crate) fn mirror(&self, place: &ProgramPaths, folder: &Path) -> anyhow::Result<Mirror> {
         let state = self.state(place, folder);
         Ok(Mirror::open(folder, &state, self.client()?, deletions(place))?)
     }
 
     /// Where is written down what a folder and the server agreed on. Two checkouts have a folder each: what is missing in
     /// one was not deleted in the other. A server that moved is the same team.
-    pub(crate) fn state(&self, place: &Place, folder: &Path) -> PathBuf {
+    pub(crate) fn state(&self, place: &ProgramPaths, folder: &Path) -> PathBuf {
         let name = format!("{}\n{}", self.repository, folder.display());
         let name = blake3::hash(name.as_bytes()).to_hex();
         place.home.path().join("cairn/team").join(format!("{}.json", &name[..16]))
@@ -61,7 +61,7 @@ impl Membership {
 }
 
 /// Whether a file that is deleted here is deleted for all. No file below the project has a say in it.
-fn deletions(place: &Place) -> Deletions {
+fn deletions(place: &ProgramPaths) -> Deletions {
     match judgement::settings(place, None).ok().and_then(|settings| settings.team_deletions) {
         Some(false) => Deletions::ComeBack,
         _ => Deletions::Travel,
@@ -69,15 +69,15 @@ fn deletions(place: &Place) -> Deletions {
 }
 
 /// The repository that all checkouts of this project are of.
-fn root(place: &Place) -> PathBuf {
+fn root(place: &ProgramPaths) -> PathBuf {
     memory::place::canonical_root(&place.directory)
 }
 
-fn file(place: &Place) -> PathBuf {
+fn file(place: &ProgramPaths) -> PathBuf {
     place.home.path().join("cairn/team.json")
 }
 
-fn all(place: &Place) -> anyhow::Result<BTreeMap<PathBuf, Membership>> {
+fn all(place: &ProgramPaths) -> anyhow::Result<BTreeMap<PathBuf, Membership>> {
     let path = file(place);
     match files::read(&path, LIMIT) {
         Ok(file) => serde_json::from_slice(&file.bytes).with_context(|| format!("{} is broken", path.display())),
@@ -87,17 +87,17 @@ fn all(place: &Place) -> anyhow::Result<BTreeMap<PathBuf, Membership>> {
 }
 
 /// This project's membership.
-pub(crate) fn here(place: &Place) -> anyhow::Result<Option<Membership>> {
+pub(crate) fn here(place: &ProgramPaths) -> anyhow::Result<Option<Membership>> {
     Ok(all(place)?.remove(&root(place)))
 }
 
 /// This project's membership, or what to do.
-pub(crate) fn required(place: &Place) -> anyhow::Result<Membership> {
+pub(crate) fn required(place: &ProgramPaths) -> anyhow::Result<Membership> {
     here(place)?.context("this repository is not shared\n\nhint: cairn team join SERVER --invitation CODE")
 }
 
 /// Changes this project's membership. Returns what it was.
-pub(crate) fn change(place: &Place, membership: Option<Membership>) -> anyhow::Result<Option<Membership>> {
+pub(crate) fn change(place: &ProgramPaths, membership: Option<Membership>) -> anyhow::Result<Option<Membership>> {
     let path = file(place);
     let folder = files::Root::create(path.parent().unwrap_or(Path::new("/")))?;
     let _held = folder.lock("team.lock")?;
@@ -111,7 +111,7 @@ pub(crate) fn change(place: &Place, membership: Option<Membership>) -> anyhow::R
 }
 
 /// The repository by its git remote, read without running git.
-pub(crate) fn remote(place: &Place) -> anyhow::Result<Repository> {
+pub(crate) fn remote(place: &ProgramPaths) -> anyhow::Result<Repository> {
     let path = root(place).join(".git/config");
     let text = files::read(&path, GIT_LIMIT).context("this is no git repository; name it with --repo OWNER/NAME")?;
     let text = String::from_utf8_lossy(&text.bytes).into_owned();

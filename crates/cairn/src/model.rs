@@ -37,7 +37,7 @@ impl NoModel {
 }
 
 /// A model that was chosen.
-pub(crate) struct Chosen {
+pub(crate) struct ChosenModel {
     /// The client.
     pub(crate) model: Arc<dyn Model>,
     /// The name as the user gave it, for the window and the log.
@@ -52,7 +52,7 @@ pub(crate) struct Chosen {
     small: Option<String>,
 }
 
-impl Chosen {
+impl ChosenModel {
     /// The model that is asked which memories matter: a small one of the same server, if one is known or named.
     pub(crate) fn selector(&self, settings: &Settings) -> Option<String> {
         let asked = settings.recall != Some(false);
@@ -67,7 +67,7 @@ impl Chosen {
 
 /// Who names a model. The server is the user's choice alone: a resumed session and the project's settings pick only among
 /// the models of the server that is talked to anyway.
-struct Wanted {
+struct ModelWishes {
     /// The organisation's or the user's.
     own: Option<String>,
     /// A resumed session's.
@@ -76,7 +76,7 @@ struct Wanted {
     project: Option<String>,
 }
 
-impl Wanted {
+impl ModelWishes {
     fn of(asked: Option<&str>, known: Option<&str>, settings: &Settings) -> Self {
         let is_managed = settings.is_managed(&keys::MODEL);
         let (mut project, mut own) = (None, None);
@@ -101,8 +101,12 @@ impl Wanted {
 
 /// Chooses by what was asked for (a flag), what a resumed session used, the settings and the environment. What is managed
 /// is stronger than all of them.
-pub(crate) async fn choose(asked: Option<&str>, known: Option<&str>, settings: &Settings) -> anyhow::Result<Chosen> {
-    let wanted = Wanted::of(asked, known, settings);
+pub(crate) async fn choose(
+    asked: Option<&str>,
+    known: Option<&str>,
+    settings: &Settings,
+) -> anyhow::Result<ChosenModel> {
+    let wanted = ModelWishes::of(asked, known, settings);
     if let Some(name) = &wanted.own
         && let Some((entry, model)) = of_settings(name, settings)
     {
@@ -114,7 +118,7 @@ pub(crate) async fn choose(asked: Option<&str>, known: Option<&str>, settings: &
         let name = wanted.name(|name| is_alias(name) || name.starts_with("claude-"));
         let full_name = resolve_alias(&name.unwrap_or_else(|| DEFAULT_KIND.to_owned()));
         let name = provider_name(&full_name).to_owned();
-        return Ok(Chosen {
+        return Ok(ChosenModel {
             model: anthropic(base, auth)?,
             full_name,
             name,
@@ -129,16 +133,16 @@ pub(crate) async fn choose(asked: Option<&str>, known: Option<&str>, settings: &
         let name = wanted.name(|name| !is_alias(name));
         let name = name.ok_or_else(|| anyhow::anyhow!("which model? name one with --model, for {base}"))?;
         let model = openai(base, openai_key)?;
-        return Ok(Chosen { model, full_name: name.clone(), name, window: None, note: None, small: small(None) });
+        return Ok(ChosenModel { model, full_name: name.clone(), name, window: None, note: None, small: small(None) });
     }
     local(wanted.name(|name| !is_alias(name))).await
 }
 
 /// A server on this machine, on one of the ports such servers use.
-async fn local(wanted: Option<String>) -> anyhow::Result<Chosen> {
+async fn local(wanted: Option<String>) -> anyhow::Result<ChosenModel> {
     let wanted_local = env::NO_LOCAL.flag() != Some(true);
     let found = if wanted_local { openai::discover(&USUAL, QUICK).await } else { Vec::new() };
-    let has = |server: &openai::Found| wanted.as_ref().is_none_or(|name| server.models.contains(name));
+    let has = |server: &openai::DiscoveredServer| wanted.as_ref().is_none_or(|name| server.models.contains(name));
     let server = found.iter().find(|server| !server.models.is_empty() && has(server));
     let server = server.or_else(|| found.iter().find(|server| !server.models.is_empty())).ok_or(NoModel)?;
     // A name that is not there (a resumed session's, say) gives way to one that is.
@@ -146,7 +150,14 @@ async fn local(wanted: Option<String>) -> anyhow::Result<Chosen> {
     let name = name.ok_or(NoModel)?;
     let note = format!("no key is set; talking to {name} at {}", server.base_url);
     let model = openai(server.base_url.clone(), None)?;
-    Ok(Chosen { model, full_name: name.clone(), name, window: server.window, note: Some(note), small: small(None) })
+    Ok(ChosenModel {
+        model,
+        full_name: name.clone(),
+        name,
+        window: server.window,
+        note: Some(note),
+        small: small(None),
+    })
 }
 
 /// The provider entry a name begins with, and the rest of the name. No entry takes the place of a short name.
@@ -161,7 +172,7 @@ fn of_settings<'a>(name: &str, settings: &'a Settings) -> Option<(&'a Provider, 
     settings.providers.get(first).map(|entry| (entry, rest.to_owned()))
 }
 
-fn from_entry(entry: &Provider, model: &str, full_name: &str) -> anyhow::Result<Chosen> {
+fn from_entry(entry: &Provider, model: &str, full_name: &str) -> anyhow::Result<ChosenModel> {
     let key = entry.key_env.as_deref().and_then(env::named);
     let client = match entry.kind {
         ProviderKind::OpenAi => openai(entry.base_url.clone(), key)?,
@@ -171,7 +182,7 @@ fn from_entry(entry: &Provider, model: &str, full_name: &str) -> anyhow::Result<
         }
     };
     let (full_name, name) = (full_name.to_owned(), model.to_owned());
-    Ok(Chosen { model: client, full_name, name, window: entry.window, note: None, small: small(None) })
+    Ok(ChosenModel { model: client, full_name, name, window: entry.window, note: None, small: small(None) })
 }
 
 fn anthropic(base: String, auth: Auth) -> anyhow::Result<Arc<dyn Model>> {
@@ -209,9 +220,9 @@ fn resolve_alias(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use settings::{Chosen as Named, Source};
+    use settings::{NamedModel as Named, SettingsSource};
 
-    fn settings(name: &str, source: Source, own: Option<&str>) -> Settings {
+    fn settings(name: &str, source: SettingsSource, own: Option<&str>) -> Settings {
         let model = Some(Named { name: name.to_owned(), source, own: own.map(str::to_owned) });
         let entry: Provider = serde_json::from_str(r#"{"baseUrl": "http://mine", "model": "m"}"#).unwrap();
         let providers = [("work".to_owned(), entry.clone()), ("sonnet".to_owned(), entry)].into();
@@ -221,26 +232,26 @@ mod tests {
     /// TRUST-3: the server is the user's choice, whatever a project or a transcript names.
     #[test]
     fn a_project_or_a_resumed_session_names_no_server() {
-        let settings = settings("work/evil", Source::Project, Some("mine"));
+        let settings = settings("work/evil", SettingsSource::Project, Some("mine"));
         for known in [None, Some("work/x"), Some("work")] {
-            let wanted = Wanted::of(None, known, &settings);
+            let wanted = ModelWishes::of(None, known, &settings);
             assert_eq!(wanted.own.as_deref(), Some("mine"), "which decides about the server");
         }
-        let wanted = Wanted::of(Some("work/x"), Some("known"), &settings);
+        let wanted = ModelWishes::of(Some("work/x"), Some("known"), &settings);
         assert_eq!(wanted.name(|_| true).as_deref(), Some("work/x"), "a flag is the user's word");
     }
 
     #[test]
     fn an_entry_does_not_take_the_place_of_a_short_name() {
-        let settings = settings("sonnet", Source::User, None);
+        let settings = settings("sonnet", SettingsSource::User, None);
         assert!(of_settings("sonnet", &settings).is_none() && of_settings("sonnet[1m]", &settings).is_none());
         assert!(of_settings("work", &settings).is_some() && of_settings("work/x", &settings).is_some());
     }
 
     #[test]
     fn a_projects_model_picks_among_those_of_the_server() {
-        let settings = settings("opus", Source::Local, Some("mine"));
-        let name = |could_be: fn(&str) -> bool| Wanted::of(None, None, &settings).name(could_be);
+        let settings = settings("opus", SettingsSource::Local, Some("mine"));
+        let name = |could_be: fn(&str) -> bool| ModelWishes::of(None, None, &settings).name(could_be);
         assert_eq!(name(is_alias).as_deref(), Some("opus"));
         assert_eq!(name(|name| !is_alias(name)).as_deref(), Some("mine"));
     }

@@ -6,11 +6,11 @@ use session::home::SessionFile;
 use session::{Fork, Session, World};
 
 use crate::args::RunArgs;
-use crate::place::Place;
-use crate::whose::{self, Whose};
+use crate::place::ProgramPaths;
+use crate::whose::{self, SessionKind};
 
 /// The model a session that is to be resumed talked to, read before it is opened for writing.
-pub(crate) fn resumed_model(args: &RunArgs, place: &Place) -> Option<String> {
+pub(crate) fn resumed_model(args: &RunArgs, place: &ProgramPaths) -> Option<String> {
     let path = match &args.resume {
         Some(id) if id.ends_with(".jsonl") => {
             let path = files::real(place.directory.join(id)).ok()?;
@@ -30,7 +30,10 @@ pub(crate) fn resumed_model(args: &RunArgs, place: &Place) -> Option<String> {
 }
 
 /// The session that flags name, and what of its file was skipped.
-pub(crate) fn open_session(args: &RunArgs, place: &Place) -> anyhow::Result<(Session, Vec<session::record::Skipped>)> {
+pub(crate) fn open_session(
+    args: &RunArgs,
+    place: &ProgramPaths,
+) -> anyhow::Result<(Session, Vec<session::record::Skipped>)> {
     let world = World::real();
     let fork = if args.fork_session { Fork::Yes } else { Fork::No };
     if let Some(id) = &args.resume {
@@ -48,12 +51,16 @@ pub(crate) fn open_session(args: &RunArgs, place: &Place) -> anyhow::Result<(Ses
     }
     let mut session = Session::create(&place.home, &place.directory, args.session_id.as_deref(), world)?;
     if let (Some(team), Some(name)) = (&args.team_name, &args.agent_name) {
-        session.note(&Whose::note(team, name))?;
+        session.note(&SessionKind::note(team, name))?;
     }
     Ok((session, Vec::new()))
 }
 
 /// The session that a person worked in last. A teammate's goes on when it is written to, and not by itself.
-fn newest(place: &Place) -> anyhow::Result<Option<SessionFile>> {
-    Ok(place.home.sessions(&place.directory)?.into_iter().find(|session| whose::look(&session.path).0 == Whose::Person))
+fn newest(place: &ProgramPaths) -> anyhow::Result<Option<SessionFile>> {
+    Ok(place
+        .home
+        .sessions(&place.directory)?
+        .into_iter()
+        .find(|session| whose::look(&session.path).0 == SessionKind::Person))
 }

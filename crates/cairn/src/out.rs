@@ -99,10 +99,10 @@ pub(crate) fn talk_text(text: &str) {
 
 /// Talk for those who want a writer: what is written at once is talk.
 #[cfg(feature = "server")]
-pub(crate) struct Talk;
+pub(crate) struct TalkWriter;
 
 #[cfg(feature = "server")]
-impl Write for Talk {
+impl Write for TalkWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         talk_text(String::from_utf8_lossy(bytes).trim_end());
         Ok(bytes.len())

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use engine::Event;
 use engine::agent::Turn;
-use engine::event::News;
-use engine::run::{End, Ending};
+use engine::event::SubagentNews;
+use engine::run::{RunEnd, TurnEnd};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use session::World;
@@ -24,7 +24,7 @@ use transcript::price::Prices;
 use transcript::{Usage, tool_names};
 
 use crate::args::{OutputFormat, RunArgs};
-use crate::closing::Closed;
+use crate::closing::ShutdownCause;
 use crate::exit::Code;
 use crate::out::{self, data, talk};
 use crate::span::{bold, dim, green, one_line, red};
@@ -59,20 +59,20 @@ struct State {
 
 /// What is known of a turn beside it.
 #[derive(Debug)]
-pub(crate) struct Facts<'a> {
+pub(crate) struct TurnFacts<'a> {
     /// What tokens cost.
     pub(crate) prices: &'a Prices,
     /// How long it took.
     pub(crate) took: Duration,
     /// What ended the program, if something did.
-    pub(crate) closed: Option<Closed>,
+    pub(crate) closed: Option<ShutdownCause>,
     /// What was used since the program began, whatever it was for, by the model.
     pub(crate) used: BTreeMap<String, Usage>,
     /// What teammates have used since then.
     pub(crate) teammates: Vec<Teammate>,
 }
 
-impl Facts<'_> {
+impl TurnFacts<'_> {
     /// What all of it cost, teammates' work too, where every price is known, and what each model used.
     fn spent(&self) -> (Option<f64>, Value) {
         let mut used = self.used.clone();
@@ -148,9 +148,9 @@ impl Output {
     }
 
     /// Prints the result of a turn and says how the program would end with it.
-    pub(crate) fn result(&self, turn: &Turn, facts: &Facts<'_>) -> Code {
+    pub(crate) fn result(&self, turn: &Turn, facts: &TurnFacts<'_>) -> Code {
         let (subtype, code, trouble) = verdict(&turn.end, facts.closed);
-        if facts.closed == Some(Closed::Unread) {
+        if facts.closed == Some(ShutdownCause::Unread) {
             return code;
         }
         let mut state = self.state.lock();
@@ -213,7 +213,7 @@ impl State {
             Event::SessionStarted { session, .. } => {
                 self.session.clone_from(session);
             }
-            Event::Agent { news: News::Does(event), .. } if matches!(**event, Event::ToolDenied { .. }) => {
+            Event::Agent { news: SubagentNews::Does(event), .. } if matches!(**event, Event::ToolDenied { .. }) => {
                 self.heard(event);
             }
             Event::ToolDenied { id, tool, input, .. } => {
@@ -243,12 +243,12 @@ fn progress(event: &Event) {
         Event::Retrying { attempt, after, why } => {
             talk!([dim(&format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32()))]);
         }
-        Event::Agent { errand, news: News::Does(event) } => {
+        Event::Agent { errand, news: SubagentNews::Does(event) } => {
             if let Event::ToolStarted { tool, .. } = &**event {
                 talk!([dim(&format!("  {}: {tool}", errand.kind))]);
             }
         }
-        Event::Agent { errand, news: News::Ended } => {
+        Event::Agent { errand, news: SubagentNews::Ended } => {
             let used = format!("{} requests, {} tokens", errand.progress().requests, errand.progress().tokens);
             talk!([dim(&format!("  {} has ended: {used}", errand.kind))]);
         }
@@ -273,11 +273,11 @@ fn progress(event: &Event) {
 /// The answer on stdout, what went wrong on stderr. Says whether somebody reads.
 fn print_text(turn: &Turn, trouble: Option<String>) -> bool {
     let answer = turn.text.trim_end();
-    let wanted = !answer.trim().is_empty() && !matches!(turn.end, End::Cancelled);
+    let wanted = !answer.trim().is_empty() && !matches!(turn.end, TurnEnd::Cancelled);
     let printed = !wanted || data!("{answer}").is_ok();
     if let Some(trouble) = trouble {
         let error = match &turn.end {
-            End::Failed(error) => anyhow::Error::from(error.clone()),
+            TurnEnd::Failed(error) => anyhow::Error::from(error.clone()),
             _ => anyhow::anyhow!(trouble),
         };
         crate::error::print(&error);
@@ -286,22 +286,22 @@ fn print_text(turn: &Turn, trouble: Option<String>) -> bool {
 }
 
 /// How a turn's end is called, which code it gives, and what a person is told if it went wrong.
-fn verdict(end: &End, closed: Option<Closed>) -> (&'static str, Code, Option<String>) {
+fn verdict(end: &TurnEnd, closed: Option<ShutdownCause>) -> (&'static str, Code, Option<String>) {
     let (subtype, code) = match end {
-        End::Ended(Ending::Answered) => ("success", Code::Success),
-        End::Ended(Ending::OutputLimit) => ("error_output_limit", Code::Limit),
-        End::Ended(Ending::WindowFull) | End::NoRoom(_) => ("error_window_full", Code::Limit),
-        End::Ended(Ending::MaxRounds) => ("error_max_turns", Code::Limit),
-        End::Ended(Ending::BudgetSpent) => ("error_max_tokens_spent", Code::Limit),
-        End::Ended(Ending::Looping) => ("error_looping", Code::Limit),
-        End::Ended(Ending::Refused) => ("error_refused", Code::Refused),
-        End::Cancelled => {
-            let closed = closed.unwrap_or(Closed::Interrupted);
+        TurnEnd::Ended(RunEnd::Answered) => ("success", Code::Success),
+        TurnEnd::Ended(RunEnd::OutputLimit) => ("error_output_limit", Code::Limit),
+        TurnEnd::Ended(RunEnd::WindowFull) | TurnEnd::NoRoom(_) => ("error_window_full", Code::Limit),
+        TurnEnd::Ended(RunEnd::MaxRounds) => ("error_max_turns", Code::Limit),
+        TurnEnd::Ended(RunEnd::BudgetSpent) => ("error_max_tokens_spent", Code::Limit),
+        TurnEnd::Ended(RunEnd::Looping) => ("error_looping", Code::Limit),
+        TurnEnd::Ended(RunEnd::Refused) => ("error_refused", Code::Refused),
+        TurnEnd::Cancelled => {
+            let closed = closed.unwrap_or(ShutdownCause::Interrupted);
             return ("error_during_execution", closed.code(), Some(closed.words().to_owned()));
         }
-        End::Failed(error) => ("error_during_execution", Code::of_provider(error)),
-        End::NotWritten(_) => ("error_during_execution", Code::Files),
-        End::Stopped(_) => ("error_stopped_by_hook", Code::Refused),
+        TurnEnd::Failed(error) => ("error_during_execution", Code::of_provider(error)),
+        TurnEnd::NotWritten(_) => ("error_during_execution", Code::Files),
+        TurnEnd::Stopped(_) => ("error_stopped_by_hook", Code::Refused),
     };
     (subtype, code, told::trouble(end))
 }

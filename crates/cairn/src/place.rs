@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use learning::ledger::{Ledger, Spender};
 use session::{Home, World};
 use settings::trust::{self, Trust};
-use settings::{Flag, Ground, Settings};
+use settings::{BasePaths, Flag, Settings};
 
 use crate::env;
 
 /// Where this program runs.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct ProgramPaths {
     /// The config home.
     pub(crate) home: Home,
     /// The working directory.
@@ -22,7 +22,7 @@ pub(crate) struct Place {
     pub(crate) user_home: Option<PathBuf>,
 }
 
-impl Place {
+impl ProgramPaths {
     /// From the environment.
     pub(crate) fn from_env() -> anyhow::Result<Self> {
         let directory = env::directory()?;
@@ -37,8 +37,8 @@ impl Place {
         Ok(Self { home: Home::at(home), directory, user_home })
     }
 
-    pub(crate) fn ground(&self) -> Ground<'_> {
-        Ground { directory: &self.directory, home: self.user_home.as_deref() }
+    pub(crate) fn ground(&self) -> BasePaths<'_> {
+        BasePaths { directory: &self.directory, home: self.user_home.as_deref() }
     }
 
     /// Where an organisation's files lie: a directory that the environment names, and the system's own. The first is the
@@ -70,7 +70,7 @@ impl Place {
             (None, Some(home)) => home.join(".claude.json"),
             _ => self.home.path().join(".claude.json"),
         };
-        Trust::read(trust::Place {
+        Trust::read(trust::TrustPlace {
             config_home: self.home.path(),
             claude_json: Some(&claude_json),
             directory: &self.directory,

@@ -46,7 +46,7 @@ pub(crate) fn plot(table: &PriceTable) -> String {
              <text x=\"{end}\" y=\"{above:.1}\" text-anchor=\"end\" fill=\"#666\">as recorded</text>"
         );
     }
-    let mut labels = Labels::default();
+    let mut labels = PlacedLabels::default();
     for row in points {
         let x = across.at(row.missed_share * 100.0);
         let (dot, ring) = (up.at(row.of_everything.five_minutes), up.at(row.of_everything.one_hour));
@@ -127,11 +127,11 @@ impl Axis {
 
 /// Labels that were placed, so that none lies on another.
 #[derive(Default)]
-struct Labels {
+struct PlacedLabels {
     placed: Vec<(f64, f64, f64)>,
 }
 
-impl Labels {
+impl PlacedLabels {
     /// The nearest free place for a label.
     fn place(&mut self, x: f64, y: f64, text: &str) -> (f64, f64) {
         let width = text.chars().count() as f64 * LETTER;

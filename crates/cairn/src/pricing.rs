@@ -11,7 +11,7 @@ use transcript::price::Prices;
 use transcript::window::{Window, WindowHints};
 
 use crate::out::talk;
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::span::{cyan, dim};
 use crate::{env, judgement};
 
@@ -35,7 +35,7 @@ pub(crate) struct Pricing {
 
 impl Pricing {
     /// The settings in force.
-    pub(crate) fn new(place: &Place, flag: Option<&str>, window: Option<u64>) -> anyhow::Result<Self> {
+    pub(crate) fn new(place: &ProgramPaths, flag: Option<&str>, window: Option<u64>) -> anyhow::Result<Self> {
         let settings = judgement::settings(place, flag)?;
         Ok(Self {
             prices: settings.prices,
@@ -69,7 +69,7 @@ pub(crate) fn given_window(size: u64) -> Window {
 
 /// Does a pricing, and says on stderr how far it is where it takes long.
 pub(crate) fn with_progress<T>(work: impl FnOnce(&(dyn Fn(PricingProgress) + Sync)) -> T) -> T {
-    let pace = Pace::default();
+    let pace = PricingPace::default();
     thread::scope(|scope| {
         scope.spawn(|| pace.talk());
         let _end = EndOfWork(&pace);
@@ -79,7 +79,7 @@ pub(crate) fn with_progress<T>(work: impl FnOnce(&(dyn Fn(PricingProgress) + Syn
 
 /// How far the work is, shared by those who do it and the one who tells of it.
 #[derive(Default)]
-struct Pace {
+struct PricingPace {
     state: Mutex<PaceState>,
     changed: Condvar,
 }
@@ -90,7 +90,7 @@ struct PaceState {
     is_over: bool,
 }
 
-impl Pace {
+impl PricingPace {
     fn set(&self, set: impl FnOnce(&mut PaceState)) {
         set(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -118,7 +118,7 @@ impl Pace {
 }
 
 /// Ends the talk with the work, however that ends.
-struct EndOfWork<'a>(&'a Pace);
+struct EndOfWork<'a>(&'a PricingPace);
 
 impl Drop for EndOfWork<'_> {
     fn drop(&mut self) {
@@ -128,7 +128,7 @@ impl Drop for EndOfWork<'_> {
 }
 
 /// Names files that were left out, a row for each.
-pub(crate) fn left_out_rows(place: &Place, left_out: &[FileLeftOut]) -> Vec<String> {
+pub(crate) fn left_out_rows(place: &ProgramPaths, left_out: &[FileLeftOut]) -> Vec<String> {
     let row = |one: &FileLeftOut| format!("left out: {}: {}", place.short(&one.file), one.why);
     let mut rows: Vec<String> = left_out.iter().take(MOST_NAMED).map(row).collect();
     if let Some(more) = left_out.len().checked_sub(MOST_NAMED).filter(|more| *more > 0) {

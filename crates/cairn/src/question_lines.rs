@@ -2,7 +2,7 @@
 //!
 //! Each value stands on rows of its own, indented: no name or value can look like the words that ask for the answer.
 
-use settings::permission::{Answer, CallQuestion, IncludeQuestion, Question, SenderQuestion};
+use settings::permission::{CallQuestion, IncludeQuestion, PermissionAnswer, Question, SenderQuestion};
 
 /// What the model is told when the user gives no reason.
 pub(crate) const NO: &str = "The user said no.";
@@ -57,10 +57,10 @@ pub(crate) fn prompt(question: &Question, more: &str) -> String {
 }
 
 /// What a line answers.
-pub(crate) fn answer(line: &str) -> Answer {
+pub(crate) fn answer(line: &str) -> PermissionAnswer {
     match line.trim() {
-        "y" | "yes" => Answer::Allow,
-        "" | "n" | "no" => Answer::Deny { why: NO.to_owned() },
-        why => Answer::Deny { why: format!("{NO_BECAUSE}{why}") },
+        "y" | "yes" => PermissionAnswer::Allow,
+        "" | "n" | "no" => PermissionAnswer::Deny { why: NO.to_owned() },
+        why => PermissionAnswer::Deny { why: format!("{NO_BECAUSE}{why}") },
     }
 }

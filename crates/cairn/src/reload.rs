@@ -5,28 +5,28 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::agent::{Changed, Reload};
+use engine::agent::{ChangedSettings, Reload};
 use learning::knowledge::Copied;
 use parking_lot::Mutex;
 use provider::Model;
 use settings::trust::{self, Claim};
-use settings::{Provider, Settings, Watch};
+use settings::{Provider, Settings, SettingsWatch};
 
 use crate::args::RunArgs;
 use crate::asking;
 use crate::configure::{Inputs, configure};
-use crate::judgement::{self, Judged, OneRun};
-use crate::model::{self, Chosen};
-use crate::place::Place;
+use crate::judgement::{self, RunTrust, TrustedSettings};
+use crate::model::{self, ChosenModel};
+use crate::place::ProgramPaths;
 
 /// Looks at the files, before they are read.
-pub(crate) fn watch(args: &RunArgs, place: &Place) -> anyhow::Result<Watch> {
+pub(crate) fn watch(args: &RunArgs, place: &ProgramPaths) -> anyhow::Result<SettingsWatch> {
     let record = trust::file(place.home.path());
-    Ok(Watch::new(place.settings_files(args.settings.as_deref())?, vec![record]))
+    Ok(SettingsWatch::new(place.settings_files(args.settings.as_deref())?, vec![record]))
 }
 
 /// What is asked before each request.
-pub(crate) fn reload(watch: Watch, follower: Follower) -> Reload {
+pub(crate) fn reload(watch: SettingsWatch, follower: SettingsReloader) -> Reload {
     let (watch, follower) = (Mutex::new(watch), Arc::new(tokio::sync::Mutex::new(follower)));
     Arc::new(move || {
         let files: Vec<_> = {
@@ -40,9 +40,9 @@ pub(crate) fn reload(watch: Watch, follower: Follower) -> Reload {
 }
 
 /// What a session was started with, and what it was last told.
-pub(crate) struct Follower {
+pub(crate) struct SettingsReloader {
     args: RunArgs,
-    place: Place,
+    place: ProgramPaths,
     /// The model of the session that was resumed.
     known_model: Option<String>,
     /// What was let in for this run.
@@ -51,14 +51,14 @@ pub(crate) struct Follower {
     copy: Option<Copied>,
     /// What the user was told of the settings.
     told: Vec<String>,
-    chosen: Chosen,
+    chosen: ChosenModel,
     choice: ModelChoice,
 }
 
 /// All that the choice of a model depends on.
 #[derive(PartialEq)]
 struct ModelChoice {
-    model: Option<settings::Chosen>,
+    model: Option<settings::NamedModel>,
     providers: BTreeMap<String, Provider>,
     environment: BTreeMap<String, String>,
 }
@@ -70,13 +70,13 @@ impl ModelChoice {
     }
 }
 
-impl Follower {
+impl SettingsReloader {
     pub(crate) fn new(
         args: &RunArgs,
-        place: &Place,
-        judged: &Judged,
+        place: &ProgramPaths,
+        judged: &TrustedSettings,
         known_model: Option<String>,
-        chosen: Chosen,
+        chosen: ChosenModel,
         copy: Option<Copied>,
         told: Vec<String>,
     ) -> Self {
@@ -84,8 +84,8 @@ impl Follower {
         Self { args, place, known_model, let_in, copy, told, chosen, choice: ModelChoice::of(&judged.settings) }
     }
 
-    async fn look(&mut self, files: Vec<(PathBuf, Option<&'static str>)>) -> anyhow::Result<Changed> {
-        let one_run = OneRun::With(self.let_in.clone());
+    async fn look(&mut self, files: Vec<(PathBuf, Option<&'static str>)>) -> anyhow::Result<ChangedSettings> {
+        let one_run = RunTrust::With(self.let_in.clone());
         let judged = judgement::judge(&self.place, self.args.settings.as_deref(), one_run)?;
         let mut warnings = judged.settings.warnings();
         warnings.extend(asking::left_out(&judged));
@@ -96,7 +96,7 @@ impl Follower {
         let new = warnings.iter().filter(|text| !self.told.contains(text)).cloned();
         let told = new.chain(stays).collect();
         self.told = warnings;
-        Ok(Changed { files, configuration, model, told })
+        Ok(ChangedSettings { files, configuration, model, told })
     }
 
     /// The model to talk to, where the settings now say another. One that cannot be had is not taken.

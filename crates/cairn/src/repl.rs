@@ -49,7 +49,7 @@ use std::time::Duration;
 
 use crossterm::event::{Event as Input, EventStream, KeyEventKind};
 use engine::agent::Turn;
-use engine::hooks::Leaving;
+use engine::hooks::ExitReason;
 use engine::{Agent, Event};
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
@@ -58,25 +58,25 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::RunArgs;
-use crate::asking::{self, Answer};
-use crate::closing::{Closed, Closing};
+use crate::asking::{self, TrustAnswer};
+use crate::closing::{ShutdownCause, ShutdownSignals};
 use crate::exit::Code;
 use crate::out::{self, show};
-use crate::place::Place;
-use crate::setup::Ready;
-use crate::span::{Look, Span, dim};
-use complete::Candidate;
-use conversation::{Conversation, Wires};
+use crate::place::ProgramPaths;
+use crate::setup::PreparedSession;
+use crate::span::{Span, TextStyle, dim};
+use complete::Completion;
+use conversation::{AgentChannels, Conversation};
 use editor::Editor;
-use history::History;
+use history::PromptHistory;
 use markdown::Markdown;
-use outside::Outside;
-use own_line::{OwnLine, Step};
-use page::Part;
+use outside::TerminalOwner;
+use own_line::{CustomStatusLine, StatusLineStep};
+use page::PagePart;
 use picker::Picker;
-use question::Asking;
+use question::OpenQuestion;
 use screen::Screen;
-use view::Face;
+use view::Display;
 
 /// How often the screen is drawn anew while something is under way.
 const TICK: Duration = Duration::from_millis(120);
@@ -89,19 +89,19 @@ pub(crate) fn terminal_is_capable() -> bool {
 
 /// Runs the interactive session until the user leaves.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
-    let place = Place::from_env()?;
-    if asking::ask(args, &place)? == Answer::Quit {
+    let place = ProgramPaths::from_env()?;
+    if asking::ask(args, &place)? == TrustAnswer::Quit {
         return Ok(Code::Success);
     }
     let (events_in, mut events) = mpsc::unbounded_channel();
     let (questions_in, mut questions) = mpsc::unbounded_channel();
-    let wires = Wires { events: events_in, questions: questions_in };
+    let wires = AgentChannels { events: events_in, questions: questions_in };
     let mut ready = wires.agent(args, &place).await?;
     let warnings = std::mem::take(&mut ready.warnings);
     let first = args.prompt.clone();
     let mut repl = Repl::new(args.clone(), place, wires, ready);
-    let mut raw = Some(terminal::Raw::enter()?);
-    let mut closing = Closing::watch_all()?;
+    let mut raw = Some(terminal::RawMode::enter()?);
+    let mut closing = ShutdownSignals::watch_all()?;
     let mut code = Code::Success;
     let mut keys = Some(EventStream::new());
     let mut continued = outside::continued()?;
@@ -148,7 +148,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
             _ = continued.recv() => {
                 // Somebody else had the terminal meanwhile. One that has gone sends this too; drawing tells.
                 drop(raw.take());
-                raw = terminal::Raw::enter().ok();
+                raw = terminal::RawMode::enter().ok();
                 repl.screen.forget();
             }
             step = repl.line.next() => repl.own_line(step),
@@ -161,7 +161,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
         }
         if let Some(who) = repl.outside.take() {
             let came_back = repl.go_outside(who, &mut keys, &mut raw, &mut closing, &mut continued).await;
-            if let Some(closed) = came_back.unwrap_or(Some(Closed::HungUp)) {
+            if let Some(closed) = came_back.unwrap_or(Some(ShutdownCause::HungUp)) {
                 code = closed.code();
                 repl.leave();
             }
@@ -203,7 +203,7 @@ async fn until(at: Option<Instant>) {
 }
 
 /// A turn under way; the agent comes back with its end.
-struct Working {
+struct RunningTurn {
     task: JoinHandle<(Agent, Turn)>,
     cancel: CancellationToken,
     doing: String,
@@ -214,12 +214,12 @@ struct Working {
 struct Repl {
     talk: Conversation,
     screen: Screen<Stdout>,
-    working: Option<Working>,
+    working: Option<RunningTurn>,
     editor: Editor,
-    history: History,
-    menu: (usize, Vec<Candidate>),
+    history: PromptHistory,
+    menu: (usize, Vec<Completion>),
     menu_at: usize,
-    asking: VecDeque<Asking>,
+    asking: VecDeque<OpenQuestion>,
     picker: Option<Picker>,
     markdown: Markdown,
     /// Another Ctrl-C leaves.
@@ -229,23 +229,23 @@ struct Repl {
     /// When a key was last pressed for a message, in this turn.
     typed_at: Option<Instant>,
     /// Who is to get the terminal for a while.
-    outside: Option<Outside>,
+    outside: Option<TerminalOwner>,
     ticks: usize,
     /// The user's own line.
-    line: OwnLine,
+    line: CustomStatusLine,
     /// When the user is told of being waited for.
     idle_at: Option<Instant>,
 }
 
 impl Repl {
-    fn new(args: RunArgs, place: Place, wires: Wires, ready: Ready) -> Self {
+    fn new(args: RunArgs, place: ProgramPaths, wires: AgentChannels, ready: PreparedSession) -> Self {
         let (columns, lines) = terminal::size();
         let colours = out::colours(&out::stdout());
         let screen = Screen::new(out::stdout(), columns, lines, colours);
-        let history = History::load(place.home.path(), &place.directory);
+        let history = PromptHistory::load(place.home.path(), &place.directory);
         Self {
             markdown: Markdown::new(screen.columns()),
-            talk: Conversation::new(args, place, wires, ready, Face::Screen { columns: screen.columns() }),
+            talk: Conversation::new(args, place, wires, ready, Display::Screen { columns: screen.columns() }),
             screen,
             working: None,
             editor: Editor::default(),
@@ -259,16 +259,16 @@ impl Repl {
             typed_at: None,
             outside: None,
             ticks: 0,
-            line: OwnLine::default(),
+            line: CustomStatusLine::default(),
             idle_at: None,
         }
     }
 
     fn greet(&mut self, warnings: &[String]) {
         let place = format!(" {} · {}", env!("CARGO_PKG_VERSION"), self.talk.place.short(&self.talk.place.directory));
-        self.talk.view.page.begin(Part::Note);
-        self.talk.view.page.line(&[Span::new("cairn", Look::BOLD), Span::new(&place, Look::DIM)], 2);
-        self.talk.view.page.line(&[Span::new("/help shows commands and keys", Look::DIM)], 2);
+        self.talk.view.page.begin(PagePart::Note);
+        self.talk.view.page.line(&[Span::new("cairn", TextStyle::BOLD), Span::new(&place, TextStyle::DIM)], 2);
+        self.talk.view.page.line(&[Span::new("/help shows commands and keys", TextStyle::DIM)], 2);
         for warning in warnings {
             self.talk.view.page.warning(warning);
         }
@@ -277,15 +277,15 @@ impl Repl {
     }
 
     /// It is time for the user's own line, or it has run.
-    fn own_line(&mut self, step: Step) {
+    fn own_line(&mut self, step: StatusLineStep) {
         match step {
-            Step::Due => {
+            StatusLineStep::Due => {
                 let (directory, environment) =
                     (self.talk.session.scope.directory(), self.talk.session.scope.environment().clone());
-                let ground = own_line::Ground { directory, environment, guard: crate::env::program() };
+                let ground = own_line::StatusLineContext { directory, environment, guard: crate::env::program() };
                 self.line.run(self.talk.session.figures.json(&self.talk.session, self.talk.thinks).to_string(), ground);
             }
-            Step::Ran(ran) => {
+            StatusLineStep::Ran(ran) => {
                 if let Some(warning) = self.line.ran(ran) {
                     self.talk.view.page.warning(&warning);
                 }
@@ -315,7 +315,7 @@ impl Repl {
         &mut self,
         keys: &mut Option<EventStream>,
         events: &mut mpsc::UnboundedReceiver<Event>,
-        closing: &mut Closing,
+        closing: &mut ShutdownSignals,
     ) -> Code {
         let Some(mut agent) = self.talk.session.agent.take() else { return Code::Success };
         let (stop, mut code) = (CancellationToken::new(), Code::Success);
@@ -363,7 +363,7 @@ impl Repl {
         let Some(agent) = ended else { return };
         let said = !agent.session().log().is_empty();
         let id = agent.session().id().to_owned();
-        put_away(agent, Leaving::PromptInputExit).await;
+        put_away(agent, ExitReason::PromptInputExit).await;
         self.talk.part_from_team().await;
         if said {
             show!();
@@ -405,7 +405,7 @@ impl Repl {
 }
 
 /// Ends what an agent started. A session in which nothing was said leaves no file.
-async fn put_away(agent: Agent, why: Leaving) {
+async fn put_away(agent: Agent, why: ExitReason) {
     let unused = agent.session().log().is_empty().then(|| agent.session().path().to_owned());
     agent.leave(why).await;
     if let Some(path) = unused {

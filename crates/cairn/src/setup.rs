@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use engine::Agent;
 use engine::agent::Parts;
-use engine::agents::{AtEnd, Children, left_behind};
+use engine::agents::{AtEnd, Subagents, left_behind};
 use engine::configuration::Configuration;
 use engine::event::Listener;
-use engine::hooks::Start;
+use engine::hooks::SessionStart;
 use engine::journal::Journal;
-use engine::label::Latest;
+use engine::label::LastRequest;
 use engine::parts::Outlets;
 use engine::prompt::BARE;
 use learning::dream::beside::Dreaming;
 use learning::knowledge::Selector;
 use mail::{AskLead, mode_below};
 use settings::agents::Registry;
-use settings::permission::{Approver, ChosenBy, Who};
-use settings::{Bypass, SandboxSettings, Weight};
-use tools::permission::{Confined, Mode};
+use settings::permission::{Approver, ChosenBy, Respondent};
+use settings::{BypassPermission, SandboxSettings, Weight};
+use tools::permission::{ConfinementLevel, Mode};
 use tools::sandbox::Sandbox;
 use transcript::price::Prices;
 use transcript::tool_names;
@@ -27,12 +27,12 @@ use transcript::window::Window;
 
 use crate::args::RunArgs;
 use crate::configure::{Inputs, added, configure};
-use crate::knowledge::Plan;
-use crate::mailing::Mailing;
+use crate::knowledge::MemorySetup;
+use crate::mailing::SessionMail;
 use crate::model;
 use crate::opening::{open_session, resumed_model};
-use crate::place::Place;
-use crate::reload::{self, Follower};
+use crate::place::ProgramPaths;
+use crate::reload::{self, SettingsReloader};
 use crate::teammate_worktree::TeammateWorktree;
 use crate::{asking, dreaming, env, judgement, surroundings};
 
@@ -43,7 +43,7 @@ const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
 const AGENT_NAMES: [&str; 2] = [tool_names::AGENT, tool_names::TASK];
 
 /// An agent, and what is to be known around it.
-pub(crate) struct Ready {
+pub(crate) struct PreparedSession {
     /// The agent.
     pub(crate) agent: Agent,
     /// The dreams beside it, for sessions that people sit at.
@@ -55,15 +55,15 @@ pub(crate) struct Ready {
     /// The model's window.
     pub(crate) window: Window,
     /// Whether the mode that asks nothing may be entered.
-    pub(crate) bypass: Bypass,
+    pub(crate) bypass: BypassPermission,
     /// How it reaches others, and they it.
-    pub(crate) mailing: Mailing,
+    pub(crate) mailing: SessionMail,
     /// The worktree it works in, where it has one of its own.
     pub(crate) worktree: Option<TeammateWorktree>,
 }
 
 /// The sandbox for the commands of an agent, as well as this system can hold it.
-pub(crate) async fn sandbox(said: &SandboxSettings, place: &Place, agent: &Agent) -> anyhow::Result<Sandbox> {
+pub(crate) async fn sandbox(said: &SandboxSettings, place: &ProgramPaths, agent: &Agent) -> anyhow::Result<Sandbox> {
     let made = settings::sandbox::sandbox(said, agent.scope(), place.home.path()).await;
     Ok(made.map_err(session::Error::from)?)
 }
@@ -71,10 +71,10 @@ pub(crate) async fn sandbox(said: &SandboxSettings, place: &Place, agent: &Agent
 /// Makes an agent from flags, settings and environment.
 pub(crate) async fn agent(
     args: &RunArgs,
-    place: &Place,
+    place: &ProgramPaths,
     approver: Arc<dyn Approver>,
     listener: Listener,
-) -> anyhow::Result<Ready> {
+) -> anyhow::Result<PreparedSession> {
     let listener = args.telemetry.hearing(listener);
     let watch = reload::watch(args, place)?;
     let judged = judgement::judge(place, args.settings.as_deref(), args.one_run())?;
@@ -104,7 +104,7 @@ pub(crate) async fn agent(
     if args.mode().is_some() {
         parts.consent.policy.mode.set(configuration.mode);
     }
-    let mailing = Mailing::open(args, place, settings, &session, &parts.consent.policy.mode)?;
+    let mailing = SessionMail::open(args, place, settings, &session, &parts.consent.policy.mode)?;
     warnings.extend(mailing.warnings.iter().cloned());
     parts.consent.approver = approver;
     join(&mut parts, &mailing, configuration.mode, bare);
@@ -143,7 +143,7 @@ pub(crate) async fn agent(
         worktree.worktree.furnish(&mut parts);
     }
     let plan = inputs.plan;
-    let follower = Follower::new(args, place, &judged, known_model, chosen, copy.clone(), told);
+    let follower = SettingsReloader::new(args, place, &judged, known_model, chosen, copy.clone(), told);
     parts.reload = Some(reload::reload(watch, follower));
     let Configuration { layers, recollection, learning, sandbox, .. } = configuration;
     let model = parts.talk.model.clone();
@@ -170,7 +170,7 @@ pub(crate) async fn agent(
         // Nobody types meanwhile: without this the first message would find memory still unread.
         let _ = tokio::time::timeout(MEMORY_PATIENCE, knowledge.ready()).await;
     }
-    Ok(Ready {
+    Ok(PreparedSession {
         agent,
         dreaming,
         bypass: settings.bypass,
@@ -183,12 +183,12 @@ pub(crate) async fn agent(
 }
 
 /// Gives it what it has as a member of a team, or as a session that others reach.
-fn join(parts: &mut Parts, mailing: &Mailing, mode: Mode, bare: bool) {
+fn join(parts: &mut Parts, mailing: &SessionMail, mode: Mode, bare: bool) {
     if let Some(team) = &mailing.member_of {
         parts.consent.policy.mode = mode_below(team.clone(), mode);
         parts.consent.approver = Arc::new(AskLead::new(mailing.post.clone(), team.clone()));
-        parts.lineage.latest = Some(Latest::default()); // it says what it is doing
-    } else if parts.consent.approver.who() != Who::Nobody && !bare {
+        parts.lineage.latest = Some(LastRequest::default()); // it says what it is doing
+    } else if parts.consent.approver.who() != Respondent::Nobody && !bare {
         parts.work.tools.extend(engine::plan::offered(&parts.consent.policy.mode, &mailing.board));
     }
     mailing.equip(&mut parts.work.tools, mode);
@@ -197,13 +197,13 @@ fn join(parts: &mut Parts, mailing: &Mailing, mode: Mode, bare: bool) {
 }
 
 /// Lets it send out agents. Says what is wrong with their definitions.
-fn send_out(parts: &mut Parts, registry: &Registry, plan: &Plan) -> Vec<String> {
+fn send_out(parts: &mut Parts, registry: &Registry, plan: &MemorySetup) -> Vec<String> {
     let at_end = match parts.consent.approver.who() {
-        Who::Person => AtEnd::LeavesThem,
+        Respondent::Person => AtEnd::LeavesThem,
         _ => AtEnd::WaitsForThem,
     };
-    let children = Children::new(Arc::new(registry.clone()), at_end);
-    parts.contacts.agents = Some(plan.agent_memory().into_iter().fold(children, Children::with_memory));
+    let children = Subagents::new(Arc::new(registry.clone()), at_end);
+    parts.contacts.agents = Some(plan.agent_memory().into_iter().fold(children, Subagents::with_memory));
     let told = registry.troubles().iter().filter(|trouble| trouble.weight > Weight::Note);
     told.map(ToString::to_string).collect()
 }
@@ -212,7 +212,7 @@ fn send_out(parts: &mut Parts, registry: &Registry, plan: &Plan) -> Vec<String> 
 async fn confine(
     agent: &mut Agent,
     args: &RunArgs,
-    place: &Place,
+    place: &ProgramPaths,
     said: &SandboxSettings,
 ) -> anyhow::Result<Option<String>> {
     let choice = if args.sandbox.is_some() { ChosenBy::Hand } else { ChosenBy::Settings };
@@ -221,19 +221,19 @@ async fn confine(
         return Ok(None);
     }
     let sandbox = sandbox(said, place, agent).await?;
-    let loose = sandbox.standing().confined() != Confined::Wholly;
+    let loose = sandbox.standing().confined() != ConfinementLevel::Wholly;
     let told = loose.then(|| format!("the sandbox: {}", sandbox.describe().lines().next().unwrap_or_default()));
     agent.set_sandbox(Some(sandbox), choice);
     Ok(told)
 }
 
 /// Why a session starts, as hooks are told.
-fn start(args: &RunArgs) -> Start {
+fn start(args: &RunArgs) -> SessionStart {
     match (args.resume.is_some() || args.continue_, args.fork_session, args.cleared) {
-        (true, true, _) => Start::Fork,
-        (true, false, _) => Start::Resume,
-        (false, _, true) => Start::Clear,
-        (false, _, false) => Start::Startup,
+        (true, true, _) => SessionStart::Fork,
+        (true, false, _) => SessionStart::Resume,
+        (false, _, true) => SessionStart::Clear,
+        (false, _, false) => SessionStart::Startup,
     }
 }
 

@@ -9,33 +9,33 @@ use std::sync::Arc;
 use engine::Event;
 use engine::event::{Listener, TeamChange};
 use session::World;
-use team::Key;
+use team::EntryKey;
 use team::protocol::OverwrittenText;
-use team::report::{Change, SyncReport};
-use team::watch::{News, Standing, Watching};
+use team::report::{RemoteChange, SyncReport};
+use team::watch::{WatchNews, WatchStatus, WatchedFolder};
 
 use crate::membership;
-use crate::place::Place;
-use crate::setup::Ready;
+use crate::place::ProgramPaths;
+use crate::setup::PreparedSession;
 use crate::told::count;
 
 /// So many names stand in one sentence.
 const NAMES: usize = 5;
 
 /// This project's team memory, kept in step.
-pub(crate) struct Sharing {
+pub(crate) struct TeamMemory {
     /// With which server.
     pub(crate) server: String,
     /// As which repository.
     pub(crate) repository: String,
     /// Where the files lie.
     pub(crate) folder: PathBuf,
-    watching: Watching,
+    watching: WatchedFolder,
 }
 
-impl Sharing {
+impl TeamMemory {
     /// Keeps it in step from now on, if it is shared.
-    pub(crate) fn start(place: &Place, ready: &Ready, listener: Listener) -> Option<Self> {
+    pub(crate) fn start(place: &ProgramPaths, ready: &PreparedSession, listener: Listener) -> Option<Self> {
         let listener = ready.agent.journal().hearing(listener);
         let folder = ready.agent.knowledge()?.memory_directory()?.join("team");
         let started = membership::here(place).and_then(|membership| {
@@ -51,12 +51,12 @@ impl Sharing {
             }
         };
         let clock = Arc::new(|| World::real().now().as_millisecond());
-        let watching = Watching::start(mirror, clock, Arc::new(move |news| listener(event(news))));
+        let watching = WatchedFolder::start(mirror, clock, Arc::new(move |news| listener(event(news))));
         Some(Self { server, repository, folder, watching })
     }
 
     /// How it stands.
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> WatchStatus {
         self.watching.standing()
     }
 
@@ -76,23 +76,25 @@ impl Sharing {
     }
 }
 
-fn event(news: News) -> Event {
+fn event(news: WatchNews) -> Event {
     match news {
-        News::Done(done) => Event::TeamMemory { told: told(&done), changed: done.changes.iter().map(change).collect() },
-        News::Left(left) => {
+        WatchNews::Done(done) => {
+            Event::TeamMemory { told: told(&done), changed: done.changes.iter().map(change).collect() }
+        }
+        WatchNews::Left(left) => {
             let told = left.iter().map(|(name, why)| format!("team memory: {name} is not shared: {why}"));
             Event::TeamMemory { told: at_most(told.collect()), changed: Vec::new() }
         }
-        News::KeptBack(names) => {
+        WatchNews::KeptBack(names) => {
             let told = names.iter().map(|(name, why)| format!("team memory: {name} {why}"));
             Event::TeamMemory { told: at_most(told.collect()), changed: Vec::new() }
         }
-        News::Held(keys) => Event::Warning(format!(
+        WatchNews::Held(keys) => Event::Warning(format!(
             "team memory: {} missing here; nothing is deleted for others. `/team delete` deletes for all, `cairn team pull \
              --missing` brings back",
             count(keys.len(), "file is", "files are")
         )),
-        News::Trouble(why) => Event::Warning(format!("team memory: {why}")),
+        WatchNews::Trouble(why) => Event::Warning(format!("team memory: {why}")),
     }
 }
 
@@ -119,7 +121,7 @@ fn told(done: &SyncReport) -> Vec<String> {
 }
 
 /// What became of an entry that both sides had changed, in a sentence.
-pub(crate) fn conflict(done: &SyncReport, key: &Key) -> String {
+pub(crate) fn conflict(done: &SyncReport, key: &EntryKey) -> String {
     let whose = if done.taken.contains(key) { "theirs" } else { "yours" };
     format!(
         "{key} was changed on both sides; {whose} counts, `cairn team log {key}` shows the other, `cairn team restore` brings \
@@ -143,7 +145,7 @@ fn at_most(mut told: Vec<String>) -> Vec<String> {
 }
 
 /// What somebody else changed.
-pub(crate) fn change(change: &Change) -> TeamChange {
+pub(crate) fn change(change: &RemoteChange) -> TeamChange {
     let by = change.author.as_ref().map(|author| format!(", by {author}")).unwrap_or_default();
     let what = match (&change.before, &change.after) {
         (None, _) => "new",

@@ -8,12 +8,12 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Span {
     text: String,
-    look: Look,
+    look: TextStyle,
 }
 
 /// How text looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct TextStyle {
     /// Bold.
     pub(crate) bold: bool,
     /// Dim.
@@ -42,7 +42,7 @@ pub(crate) enum Colours {
     Off,
 }
 
-impl Look {
+impl TextStyle {
     pub(crate) const PLAIN: Self = Self { bold: false, dim: false, italic: false, struck: false, colour: None };
     pub(crate) const BOLD: Self = Self { bold: true, ..Self::PLAIN };
     pub(crate) const DIM: Self = Self { dim: true, ..Self::PLAIN };
@@ -61,13 +61,13 @@ impl Look {
 
 impl Span {
     /// Text in a style.
-    pub(crate) fn new(text: &str, look: Look) -> Self {
+    pub(crate) fn new(text: &str, look: TextStyle) -> Self {
         Self { text: clean(text), look }
     }
 
     /// Text as it is.
     pub(crate) fn plain(text: &str) -> Self {
-        Self::new(text, Look::PLAIN)
+        Self::new(text, TextStyle::PLAIN)
     }
 
     /// The text.
@@ -76,7 +76,7 @@ impl Span {
     }
 
     /// How it looks.
-    pub(crate) fn look(&self) -> Look {
+    pub(crate) fn look(&self) -> TextStyle {
         self.look
     }
 
@@ -105,27 +105,27 @@ impl From<String> for Span {
 
 /// Stands out.
 pub(crate) fn bold(text: &str) -> Span {
-    Span::new(text, Look::BOLD)
+    Span::new(text, TextStyle::BOLD)
 }
 
 /// Stands back.
 pub(crate) fn dim(text: &str) -> Span {
-    Span::new(text, Look::DIM)
+    Span::new(text, TextStyle::DIM)
 }
 
 /// Good news.
 pub(crate) fn green(text: &str) -> Span {
-    Span::new(text, Look::of(Colour::Green))
+    Span::new(text, TextStyle::of(Colour::Green))
 }
 
 /// Bad news.
 pub(crate) fn red(text: &str) -> Span {
-    Span::new(text, Look::of(Colour::Red))
+    Span::new(text, TextStyle::of(Colour::Red))
 }
 
 /// Names and numbers.
 pub(crate) fn cyan(text: &str) -> Span {
-    Span::new(text, Look::of(Colour::Cyan))
+    Span::new(text, TextStyle::of(Colour::Cyan))
 }
 
 /// Spans as one string, with the escape sequences of their looks.

@@ -9,13 +9,13 @@ use tools::Environment;
 use tools::git::{Git, Programs};
 
 use crate::env;
-use crate::place::Place;
+use crate::place::ProgramPaths;
 
 /// A session starts without git's status where that takes longer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Looks around.
-pub(crate) async fn look(place: &Place, environment: &Environment) -> Surroundings {
+pub(crate) async fn look(place: &ProgramPaths, environment: &Environment) -> Surroundings {
     let kernel = rustix::system::uname();
     let told = [kernel.sysname(), kernel.release(), kernel.machine()].map(|part| part.to_string_lossy().into_owned());
     let shell = env::SHELL.get().and_then(|shell| shell.rsplit('/').next().map(str::to_owned));
@@ -27,7 +27,7 @@ pub(crate) async fn look(place: &Place, environment: &Environment) -> Surroundin
 }
 
 /// What git says of the working tree; none where there is no repository, or git would run something else.
-async fn changes(place: &Place, environment: &Environment) -> Option<Changes> {
+async fn changes(place: &ProgramPaths, environment: &Environment) -> Option<Changes> {
     let is_repository = !session::home::git_branch(&place.directory).is_empty();
     if !is_repository {
         return None;

@@ -8,7 +8,7 @@ use tools::Environment;
 
 use crate::args::RunArgs;
 use crate::env;
-use crate::place::Place;
+use crate::place::ProgramPaths;
 
 /// So much of the end of the id of a teammate's session tells its worktree from those of others with its name.
 const ID: usize = 8;
@@ -18,7 +18,7 @@ pub(crate) struct TeammateWorktree {
     /// The worktree.
     pub(crate) worktree: Worktree,
 
-    place: Place,
+    place: ProgramPaths,
     session: PathBuf,
     environment: Environment,
 }
@@ -27,7 +27,7 @@ impl TeammateWorktree {
     /// Lets a session work in a worktree, where the flags say so.
     pub(crate) async fn enter(
         args: &RunArgs,
-        place: &Place,
+        place: &ProgramPaths,
         session: &mut Session,
         environment: &Environment,
     ) -> anyhow::Result<Option<Self>> {
@@ -56,7 +56,7 @@ impl TeammateWorktree {
 }
 
 fn sender<'a>(
-    place: &'a Place,
+    place: &'a ProgramPaths,
     session: &'a Path,
     environment: &'a Environment,
     guard: Option<&'a Path>,

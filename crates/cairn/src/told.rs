@@ -4,18 +4,18 @@ use engine::Event;
 use engine::context::account::ClearingFigures;
 use engine::context::framing::Made;
 use engine::context::list;
-use engine::errand::Errand;
-use engine::event::{MateNews, News};
-use engine::run::{End, Ending};
+use engine::errand::Subagent;
+use engine::event::{MateNews, SubagentNews};
+use engine::run::{RunEnd, TurnEnd};
 use learning::dream::progress::{Phase, Progress, improved};
 use learning::extract::Outcome;
 use learning::ledger::Day;
-use mail::mailbox::Rest;
+use mail::mailbox::IdleReason;
 use session::home::SessionFile;
 use session::savings::Saving;
 use session::stats::{Beside, Teammate, cost_with};
 use settings::Budget;
-use settings::hooks::{Hook, Times, Waiting};
+use settings::hooks::{Hook, HookRepetition, HookWait};
 use similar::TextDiff;
 
 use crate::span::first_line;
@@ -89,29 +89,31 @@ fn of_dream(progress: &Progress) -> Option<String> {
 }
 
 /// What is to be known about the end of a turn, unless it is an answer.
-pub(crate) fn trouble(end: &End) -> Option<String> {
+pub(crate) fn trouble(end: &TurnEnd) -> Option<String> {
     Some(match end {
-        End::Ended(Ending::Answered) => return None,
-        End::Cancelled => "stopped".to_owned(),
-        End::Failed(error) => error.to_string(),
-        End::NoRoom(why) => why.clone(),
-        End::Stopped(why) => format!("a hook ended it: {why}"),
-        End::NotWritten(error) => {
+        TurnEnd::Ended(RunEnd::Answered) => return None,
+        TurnEnd::Cancelled => "stopped".to_owned(),
+        TurnEnd::Failed(error) => error.to_string(),
+        TurnEnd::NoRoom(why) => why.clone(),
+        TurnEnd::Stopped(why) => format!("a hook ended it: {why}"),
+        TurnEnd::NotWritten(error) => {
             format!("the session could not be written: {error}; what was written before is safe")
         }
-        End::Ended(Ending::OutputLimit) => "the answer was cut at the output limit".to_owned(),
-        End::Ended(Ending::Refused) => "the model declined to answer".to_owned(),
-        End::Ended(Ending::WindowFull) => "the model's window is full".to_owned(),
-        End::Ended(Ending::BudgetSpent) => "the budget of tokens is spent".to_owned(),
-        End::Ended(Ending::MaxRounds) => "the limit of --max-turns was reached".to_owned(),
-        End::Ended(Ending::Looping) => "the model made the same call again and again, so the turn was ended".to_owned(),
+        TurnEnd::Ended(RunEnd::OutputLimit) => "the answer was cut at the output limit".to_owned(),
+        TurnEnd::Ended(RunEnd::Refused) => "the model declined to answer".to_owned(),
+        TurnEnd::Ended(RunEnd::WindowFull) => "the model's window is full".to_owned(),
+        TurnEnd::Ended(RunEnd::BudgetSpent) => "the budget of tokens is spent".to_owned(),
+        TurnEnd::Ended(RunEnd::MaxRounds) => "the limit of --max-turns was reached".to_owned(),
+        TurnEnd::Ended(RunEnd::Looping) => {
+            "the model made the same call again and again, so the turn was ended".to_owned()
+        }
     })
 }
 
 /// The same, with what to do about it.
-pub(crate) fn trouble_and_hint(end: &End) -> Option<String> {
+pub(crate) fn trouble_and_hint(end: &TurnEnd) -> Option<String> {
     let hint = match end {
-        End::Failed(error) => error.hint().map(|hint| format!("\nhint: {hint}")),
+        TurnEnd::Failed(error) => error.hint().map(|hint| format!("\nhint: {hint}")),
         _ => None,
     };
     trouble(end).map(|trouble| trouble + &hint.unwrap_or_default())
@@ -200,7 +202,7 @@ pub(crate) fn mate_news(name: &str, news: &MateNews, used: &session::stats::Used
     let what = match news {
         MateNews::Started => return None,     // the call that starts it says so
         MateNews::Labelled(_) => return None, // the status line does
-        MateNews::Rests(Rest::Interrupted) => "was interrupted",
+        MateNews::Rests(IdleReason::Interrupted) => "was interrupted",
         MateNews::Rests(_) => "is idle",
         MateNews::Ended(_) => "has ended",
     };
@@ -208,13 +210,15 @@ pub(crate) fn mate_news(name: &str, news: &MateNews, used: &session::stats::Used
 }
 
 /// What is told of an agent that goes on beside the conversation, if anything.
-pub(crate) fn errand_news(errand: &Errand, news: &News) -> Option<String> {
-    let Errand { id, kind, description, .. } = errand;
+pub(crate) fn errand_news(errand: &Subagent, news: &SubagentNews) -> Option<String> {
+    let Subagent { id, kind, description, .. } = errand;
     match news {
-        News::Asks => Some(format!("{kind} asks something: /tasks {id}")),
-        News::Backgrounded => Some(format!("{kind} goes on in the background as {id}")),
-        News::Ended if errand.ended_behind() => Some(format!("{kind} has ended: {}", first_line(description, 100))),
-        News::Started | News::Does(_) | News::Labelled | News::Ended => None,
+        SubagentNews::Asks => Some(format!("{kind} asks something: /tasks {id}")),
+        SubagentNews::Backgrounded => Some(format!("{kind} goes on in the background as {id}")),
+        SubagentNews::Ended if errand.ended_behind() => {
+            Some(format!("{kind} has ended: {}", first_line(description, 100)))
+        }
+        SubagentNews::Started | SubagentNews::Does(_) | SubagentNews::Labelled | SubagentNews::Ended => None,
     }
 }
 
@@ -223,8 +227,8 @@ pub(crate) fn hook(hook: &Hook) -> (String, String) {
     let matcher = if hook.matcher_text.is_empty() { String::new() } else { format!(" ({})", hook.matcher_text) };
     let mut more = Vec::new();
     more.extend(hook.condition.as_ref().map(|rule| format!("if {rule}")));
-    more.extend((hook.times == Times::Once).then(|| "once".to_owned()));
-    more.extend((hook.waiting == Waiting::No).then(|| "nobody waits for it".to_owned()));
+    more.extend((hook.times == HookRepetition::Once).then(|| "once".to_owned()));
+    more.extend((hook.waiting == HookWait::No).then(|| "nobody waits for it".to_owned()));
     more.push(hook.origin.to_string());
     (format!("{}{matcher}", hook.moment.name()), format!("{}  [{}]", hook.shown(), more.join(", ")))
 }

@@ -24,7 +24,7 @@ const TITLE: usize = 70;
 
 /// Whose a session is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum SessionKind {
     /// Somebody talks, or talked, to it.
     Person,
     /// It works for a lead.
@@ -41,13 +41,13 @@ pub(crate) enum Whose {
 /// What a line says of that.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Mark {
+struct SessionMark {
     team_name: Option<String>,
     agent_name: Option<String>,
     meta: Option<Value>,
 }
 
-impl Whose {
+impl SessionKind {
     /// What a session has to write down first, where it is a teammate's.
     pub(crate) fn note(team: &str, name: &str) -> Value {
         json!({"kind": TEAMMATE, "team": team, "name": name})
@@ -73,20 +73,20 @@ impl Whose {
 }
 
 /// Whose a session is, and what was said to it first.
-pub(crate) fn look(path: &Path) -> (Whose, String) {
-    let mut whose = Whose::Person;
+pub(crate) fn look(path: &Path) -> (SessionKind, String) {
+    let mut whose = SessionKind::Person;
     let Ok(mut lines) = files::Lines::open(path) else { return (whose, String::new()) };
     // An agent's talk may also stand in the session of a person.
     let mut agents = None;
     for _ in 0..LINES {
         let Ok(Some(line)) = lines.next() else { break };
         let files::Text::Whole(text) = line.text else { continue };
-        if whose == Whose::Person {
-            whose = teammate(text).unwrap_or(Whose::Person);
+        if whose == SessionKind::Person {
+            whose = teammate(text).unwrap_or(SessionKind::Person);
         }
         let Ok(line) = Line::parse(text) else { continue };
         match whose {
-            Whose::Person if line.sidechain => agents = agents.or_else(|| said(&line, &Whose::Agent)),
+            SessionKind::Person if line.sidechain => agents = agents.or_else(|| said(&line, &SessionKind::Agent)),
             _ => {
                 if let Some(title) = said(&line, &whose) {
                     return (whose, one_line(&title, TITLE));
@@ -95,29 +95,29 @@ pub(crate) fn look(path: &Path) -> (Whose, String) {
         }
     }
     match agents {
-        Some(title) => (Whose::Agent, one_line(&title, TITLE)),
+        Some(title) => (SessionKind::Agent, one_line(&title, TITLE)),
         None => (whose, String::new()),
     }
 }
 
-fn teammate(line: &[u8]) -> Option<Whose> {
-    let Mark { team_name, agent_name, meta } = serde_json::from_slice(line).ok()?;
+fn teammate(line: &[u8]) -> Option<SessionKind> {
+    let SessionMark { team_name, agent_name, meta } = serde_json::from_slice(line).ok()?;
     let meta = meta.filter(|meta| meta["kind"] == TEAMMATE).unwrap_or_default();
     let text = |key: &str| meta[key].as_str().map(str::to_owned);
     let (team, name) = (text("team").or(team_name)?, text("name").or(agent_name)?);
-    Some(Whose::Teammate { name, team })
+    Some(SessionKind::Teammate { name, team })
 }
 
 /// What a line says of what was said first. To a teammate it is the lead that says it, in a frame.
-fn said(line: &Line, whose: &Whose) -> Option<String> {
+fn said(line: &Line, whose: &SessionKind) -> Option<String> {
     let Body::User { blocks, .. } = &line.body else { return None };
     let framed = || blocks.iter().find_map(transcript::Block::as_text).filter(|text| text.starts_with(MESSAGE));
     match (whose, line.injected()) {
-        (Whose::Teammate { .. }, Some(Purpose::Message) | None) => {
+        (SessionKind::Teammate { .. }, Some(Purpose::Message) | None) => {
             let framed = framed().map(|text| text.lines().nth(1).unwrap_or_default().to_owned());
             framed.or_else(|| line.typed().into_iter().next())
         }
         (_, Some(_)) => None,
-        (Whose::Person | Whose::Agent, None) => line.typed().into_iter().next(),
+        (SessionKind::Person | SessionKind::Agent, None) => line.typed().into_iter().next(),
     }
 }

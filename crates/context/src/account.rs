@@ -185,7 +185,7 @@ mod tests {
     use serde_json::json;
     use transcript::Outcome;
     use transcript::commit::{Act, Commit, Reason, Trigger};
-    use transcript::line::{Body, Source};
+    use transcript::line::{Body, TextSource};
 
     const RATES: Rates = Rates { write: 1.25, read: 0.1, output: 5.0 };
 
@@ -236,7 +236,7 @@ mod tests {
         let id = transcript::Id::from("failing-reply");
         session.append(Body::Assistant { id, model: "m".into(), blocks: vec![call], usage: None, stop: None });
         let result = Block::tool_result("failing", &[Block::text("no such text")], Outcome::Failed);
-        session.append(Body::User { blocks: vec![result], source: Source::Said });
+        session.append(Body::User { blocks: vec![result], source: TextSource::Said });
         assert_eq!(account(&session).regrets, 1);
     }
 

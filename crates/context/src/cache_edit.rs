@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use transcript::commit::{Act, CallName, Commit, Reason, Trigger};
 use transcript::size::Size;
-use transcript::view::{Answered, Entry, Stands, View};
+use transcript::view::{AnsweredCall, ItemState, View, ViewEntry};
 
 use crate::clear::is_clearable;
 use crate::layer::{Change, Decision, Layer, LayerRole, Occasion, Situation};
@@ -46,7 +46,7 @@ impl Layer for CacheEdit {
 fn cleared(view: &View, why: &str) -> Option<Change> {
     let mut results: Vec<CallName> = Vec::new();
     let mut first = None;
-    for entry in view.visible().filter(|entry| entry.stands() == Stands::Reply) {
+    for entry in view.visible().filter(|entry| entry.stands() == ItemState::Reply) {
         let dropped: Vec<CallName> = entry.calls().filter(|call| call.dropped).map(|call| call.name()).collect();
         first = first.or_else(|| (!dropped.is_empty()).then(|| entry.line().clone()));
         results.extend(dropped);
@@ -62,14 +62,14 @@ fn edited(view: &View, now: &Situation<'_>) -> Option<Change> {
         return None;
     }
     let unsent = view.visible().rev().find(|entry| entry.is_reply())?.index();
-    let replies = || view.visible().filter(|entry| entry.stands() == Stands::Reply);
+    let replies = || view.visible().filter(|entry| entry.stands() == ItemState::Reply);
     // A server may use an id again: then it names more than one, and the provider would drop all of them.
     let mut uses: HashMap<&str, usize> = HashMap::new();
-    replies().flat_map(Entry::calls).for_each(|call| *uses.entry(call.id).or_default() += 1);
-    let may_go = |call: &Answered<'_>| is_clearable(call) && uses[&**call.id] == 1;
+    replies().flat_map(ViewEntry::calls).for_each(|call| *uses.entry(call.id).or_default() += 1);
+    let may_go = |call: &AnsweredCall<'_>| is_clearable(call) && uses[&**call.id] == 1;
     let sent = replies().filter(|entry| entry.index() < unsent);
     let results: Vec<(String, Size)> =
-        sent.flat_map(Entry::calls).filter(may_go).map(|call| (call.id.to_string(), call.shown.size())).collect();
+        sent.flat_map(ViewEntry::calls).filter(may_go).map(|call| (call.id.to_string(), call.shown.size())).collect();
     if results.len() <= now.layers.cache_edits_after {
         return None;
     }

@@ -17,7 +17,7 @@
 
 use transcript::commit::{Act, CLEARED, CallName, Commit, Reason, Trigger};
 use transcript::size::Size;
-use transcript::view::{Answered, Stands, View};
+use transcript::view::{AnsweredCall, ItemState, View};
 use transcript::{Block, Id, tool_names};
 
 use crate::digest::{self, Digest};
@@ -282,7 +282,7 @@ fn chosen(view: &View, missed: &Missed<'_>) -> Vec<Old> {
 /// Results that may go, the newest first; those of the newest `young` replies stay, and those the model has not been sent.
 fn old(view: &View, young: usize) -> Vec<Old> {
     let mut old = Vec::new();
-    let replies = view.visible().rev().filter(|entry| entry.stands() == Stands::Reply);
+    let replies = view.visible().rev().filter(|entry| entry.stands() == ItemState::Reply);
     let unsent = view.visible().rev().find(|entry| entry.is_reply()).map(|entry| entry.index());
     for (round, entry) in replies.enumerate().skip(young).filter(|(_, entry)| Some(entry.index()) != unsent) {
         let clearable = entry.calls().rev().filter(is_clearable);
@@ -301,7 +301,7 @@ fn old(view: &View, young: usize) -> Vec<Old> {
 const LEAST_BYTES: usize = 200;
 
 /// Whether a result may be cleared, and there is something to gain. What was written down stays.
-pub fn is_clearable(call: &Answered<'_>) -> bool {
+pub fn is_clearable(call: &AnsweredCall<'_>) -> bool {
     let size = call.shown.size();
     let is_worth_it = size.result_bytes > LEAST_BYTES || size.media > 0;
     call.result.is_some() && !call.dropped && CLEARABLE.contains(&call.tool) && is_worth_it && !digest::stands_in(call)

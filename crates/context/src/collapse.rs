@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use transcript::commit::{Act, Commit, Reason};
 use transcript::size::Size;
-use transcript::view::{Cover, Entry, Stands, View};
+use transcript::view::{Cover, ItemState, View, ViewEntry};
 use transcript::{Block, Id};
 
 use crate::compact::{SUMMARY_TOKENS, summary_in};
@@ -146,7 +146,7 @@ impl<'a> Span<'a> {
         if !now.layers.collapse {
             return None;
         }
-        let newest = view.visible().rev().find(|entry| entry.stands() == Stands::Reply)?;
+        let newest = view.visible().rev().find(|entry| entry.stands() == ItemState::Reply)?;
         // While the summary is written the newest reply is answered; what goes at once leaves it in view.
         let is_for_later = matches!(fullness(view, now), Fullness::Soon | Fullness::Nearly);
         let end = newest.index() + usize::from(is_for_later);
@@ -182,7 +182,7 @@ impl<'a> Span<'a> {
 
     /// Summaries that stand in view inside the span, or outside of it.
     fn earlier(&self, view: &View, whether: impl Fn(bool) -> bool) -> Vec<String> {
-        let is_cover = |entry: &Entry<'_>| matches!(entry.stands(), Stands::Covered(_));
+        let is_cover = |entry: &ViewEntry<'_>| matches!(entry.stands(), ItemState::Covered(_));
         let covers =
             view.visible().filter(is_cover).filter(|entry| whether(self.covered.items.contains(&entry.index())));
         covers.flat_map(|entry| entry.shown().filter_map(|(_, block)| block.as_text()).collect::<Vec<_>>()).collect()
@@ -235,15 +235,15 @@ fn most(layers: &Layers) -> u64 {
 
 /// The span that would go now: from the oldest words or reply that stand for themselves to the last reply before an item.
 fn chosen(view: &View, layers: &Layers, end: usize) -> Option<(Id, Id)> {
-    let is_earlier = |entry: &Entry<'_>| entry.stands() == Stands::Covered(Cover::Collapse);
+    let is_earlier = |entry: &ViewEntry<'_>| entry.stands() == ItemState::Covered(Cover::Collapse);
     let earlier: Size = view.visible().filter(is_earlier).map(|entry| entry.size()).sum();
     let takes_earlier = view.tally().estimate(earlier) > layers.window.effective / EARLIER_SHARE;
-    let goes = |entry: &Entry<'_>| {
-        let stands = matches!(entry.stands(), Stands::Said | Stands::Reply) || takes_earlier && is_earlier(entry);
+    let goes = |entry: &ViewEntry<'_>| {
+        let stands = matches!(entry.stands(), ItemState::Said | ItemState::Reply) || takes_earlier && is_earlier(entry);
         stands && entry.index() < end
     };
     let first = view.visible().find(goes)?;
-    let last = view.visible().rev().find(|entry| goes(entry) && entry.stands() == Stands::Reply)?;
+    let last = view.visible().rev().find(|entry| goes(entry) && entry.stands() == ItemState::Reply)?;
     (first.index() < last.index()).then(|| (first.line().clone(), last.line().clone()))
 }
 
@@ -268,7 +268,7 @@ mod tests {
 
     /// The texts that stand for spans.
     fn texts(session: &Session) -> Vec<String> {
-        let covers = session.log.view().visible().filter(|entry| entry.stands() == Stands::Covered(Cover::Collapse));
+        let covers = session.log.view().visible().filter(|entry| entry.stands() == ItemState::Covered(Cover::Collapse));
         covers.flat_map(|entry| entry.shown().filter_map(|(_, block)| block.as_text()).collect::<Vec<_>>()).collect()
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use transcript::Block;
 use transcript::commit::{Act, Commit, Reason, Trigger};
-use transcript::view::{Entry, View};
+use transcript::view::{View, ViewEntry};
 use transcript::window::AutoCompact;
 
 use crate::due::{is_due, pays};
@@ -97,7 +97,7 @@ impl Plan {
             Occasion::Asked { reach: Reach::Everything, .. } => before(None),
             Occasion::Asked { reach: Reach::UpTo(line), .. } => before(Some(view.item_of(line)?)),
             Occasion::Asked { reach: Reach::From(line), .. } => {
-                let last = view.visible().rev().find(Entry::is_original)?.line().clone();
+                let last = view.visible().rev().find(ViewEntry::is_original)?.line().clone();
                 Covered::span(view, line.clone(), last)
             }
             Occasion::Refused { over } => {

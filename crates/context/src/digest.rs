@@ -14,7 +14,7 @@ use std::time::Duration;
 use transcript::Block;
 use transcript::block::Kind;
 use transcript::commit::{CLEARED, CallName};
-use transcript::view::{Answered, Entry, Stands, View};
+use transcript::view::{AnsweredCall, ItemState, View, ViewEntry};
 
 use crate::framing::named;
 use crate::layer::{About, Situation, Write};
@@ -98,18 +98,18 @@ pub(crate) fn needed<'a>(
         (About::Alone(text), tokens)
     } else {
         // Up to the first reply behind the last of them before which the tail of a request stood: so far it is cached.
-        let has = |entry: &Entry<'_>| entry.calls().any(|call| results.contains(&call.name()));
+        let has = |entry: &ViewEntry<'_>| entry.calls().any(|call| results.contains(&call.name()));
         let cached_from = now.cached_from(view);
-        let is_cached = |entry: &Entry<'_>| entry.is_reply() && entry.index() >= cached_from;
+        let is_cached = |entry: &ViewEntry<'_>| entry.is_reply() && entry.index() >= cached_from;
         let behind = view.visible().rev().take_while(|entry| !has(entry)).filter(is_cached).last();
-        let behind = behind.or_else(|| view.visible().rev().find(Entry::is_reply));
+        let behind = behind.or_else(|| view.visible().rev().find(ViewEntry::is_reply));
         (About::Conversation { end: behind.map_or(view.len(), |entry| entry.index()) }, 0)
     };
     Some(Digest { calls, about, alone })
 }
 
 /// A result as it is read alone.
-fn alone(call: &Answered<'_>) -> String {
+fn alone(call: &AnsweredCall<'_>) -> String {
     let text = call.shown.result_text();
     let kept = &text[..text.floor_char_boundary(ALONE_BYTES)];
     format!("<result of=\"{}\">\n{kept}\n</result>", named(call.tool, call.call).replace('"', "'"))
@@ -125,8 +125,8 @@ pub(crate) fn shown(text: &str, view: &View, layers: &Layers) -> Option<String> 
     let mut earlier: Vec<String> = Vec::new();
     for entry in view.visible() {
         match entry.stands() {
-            Stands::Reply => earlier.extend(entry.calls().filter(stands_in).map(|call| call.shown.result_text())),
-            Stands::Covered(_) => earlier.extend(entry.shown().filter_map(|(_, block)| block.as_text())),
+            ItemState::Reply => earlier.extend(entry.calls().filter(stands_in).map(|call| call.shown.result_text())),
+            ItemState::Covered(_) => earlier.extend(entry.shown().filter_map(|(_, block)| block.as_text())),
             _ => {}
         }
     }
@@ -157,15 +157,15 @@ pub fn written(text: &str) -> Option<&str> {
 }
 
 /// Whether what was written down stands where a result stood.
-pub(crate) fn stands_in(call: &Answered<'_>) -> bool {
+pub(crate) fn stands_in(call: &AnsweredCall<'_>) -> bool {
     let json = call.shown.json();
     json[..json.floor_char_boundary(BEGINNING_BYTES)].contains(HEADING)
 }
 
 /// The results that are in nobody's words yet.
-fn unsaid<'v>(view: &'v View, results: &HashSet<&CallName>) -> Vec<Answered<'v>> {
-    let replies = || view.visible().filter(|entry| entry.stands() == Stands::Reply);
-    let going: Vec<(usize, Answered<'v>)> = replies()
+fn unsaid<'v>(view: &'v View, results: &HashSet<&CallName>) -> Vec<AnsweredCall<'v>> {
+    let replies = || view.visible().filter(|entry| entry.stands() == ItemState::Reply);
+    let going: Vec<(usize, AnsweredCall<'v>)> = replies()
         .flat_map(|entry| entry.calls().map(move |call| (entry.index(), call)))
         .filter(|(_, call)| results.contains(&call.name()))
         .collect();
@@ -275,7 +275,7 @@ mod tests {
             Decision::Need(Need::Write(Write { about: About::Conversation { end }, .. })) => end,
             other => panic!("{other:?}"),
         };
-        let replies: Vec<_> = session.log.view().visible().filter(Entry::is_reply).collect();
+        let replies: Vec<_> = session.log.view().visible().filter(ViewEntry::is_reply).collect();
         assert_eq!(end(&stage), replies[13].index(), "behind the thirteen that go");
         stage.state.changed_behind = Some(replies[10].line().clone());
         assert_eq!(end(&stage), replies[13].index(), "it was sent since");

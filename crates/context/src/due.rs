@@ -5,7 +5,7 @@
 //! names of the rest, the files that come back, and the newest rounds.
 
 use transcript::size::Size;
-use transcript::view::{Stands, View};
+use transcript::view::{ItemState, View};
 use transcript::window::AutoCompact;
 
 use crate::clear;
@@ -57,7 +57,7 @@ pub(crate) fn pays(view: &View, now: &Situation<'_>) -> Option<String> {
             continue;
         }
         old += entry.size();
-        if entry.stands() == Stands::Reply {
+        if entry.stands() == ItemState::Reply {
             entry.calls().filter(clear::is_clearable).for_each(|call| old -= call.shown.size());
         }
     }
@@ -90,7 +90,7 @@ mod tests {
     use crate::sample::{Session, Stage};
     use transcript::Block;
     use transcript::commit::{Act, Extent, Trigger};
-    use transcript::line::{Body, Source};
+    use transcript::line::{Body, TextSource};
 
     /// COMPACT-14: a compaction pays when carrying what cannot be cleared costs more than a summary and writing the rest
     /// again; never within ten rounds of the last one, nor without three rounds that stay.
@@ -114,7 +114,7 @@ mod tests {
         stage.done.clear();
         let kept = session.log.view().line_of(2).unwrap().clone();
         session.commit(Act::Compact { extent: Extent::Before(kept), trigger: Trigger::Auto, pre_tokens: 0 });
-        session.append(Body::User { blocks: vec![Block::text("so far")], source: Source::Summary });
+        session.append(Body::User { blocks: vec![Block::text("so far")], source: TextSource::Summary });
         session.reply(&"word ".repeat(60_000));
         for rounds in 0..12 {
             stage.state.rounds_since = Some(rounds);

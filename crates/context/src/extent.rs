@@ -7,7 +7,7 @@ use std::ops::Range;
 use transcript::Id;
 use transcript::commit::Extent;
 use transcript::size::Size;
-use transcript::view::{Cover, Entry, Stands, View};
+use transcript::view::{Cover, ItemState, View, ViewEntry};
 
 use crate::layers::Layers;
 
@@ -30,7 +30,7 @@ impl Covered {
     /// What stands before an item. What a commit brought in has no name of its own and goes with what is before it. None
     /// where nothing would be covered.
     pub fn before(view: &View, kept: usize) -> Option<Self> {
-        let first = view.entries(kept..view.len()).find(Entry::is_original);
+        let first = view.entries(kept..view.len()).find(ViewEntry::is_original);
         let (extent, end) = match first {
             Some(entry) => (Extent::Before(entry.line().clone()), entry.index()),
             None => (Extent::Everything, view.len()),
@@ -58,7 +58,7 @@ impl Covered {
 
 /// The first item of the newest rounds, which the model is working with.
 pub fn young_from(view: &View) -> Option<usize> {
-    let mut replies = view.visible().rev().filter(|entry| entry.stands() == Stands::Reply);
+    let mut replies = view.visible().rev().filter(|entry| entry.stands() == ItemState::Reply);
     replies.nth(YOUNG_ROUNDS - 1).map(|entry| entry.index())
 }
 
@@ -69,7 +69,7 @@ pub fn unanswered_from(view: &View, layers: &Layers) -> Option<usize> {
     let newest = view.visible().next_back()?;
     let first = match first {
         Some(prompt) => prompt.index(),
-        None if newest.stands() == Stands::Reply => newest.index(),
+        None if newest.stands() == ItemState::Reply => newest.index(),
         None => return None,
     };
     // What the user said stays, however long it is; what tools said is in the log.
@@ -82,7 +82,8 @@ pub fn unanswered_from(view: &View, layers: &Layers) -> Option<usize> {
 pub fn kept_beside_notes(view: &View, covered: usize, layers: &Layers) -> usize {
     let (least, most) = (layers.part(layers.tail.tokens, TAIL_SHARE), layers.part(layers.tail.most, TAIL_SHARE));
     let (mut size, mut texts, mut first) = (Size::default(), 0, view.len());
-    let is_boundary = |entry: &Entry<'_>| matches!(entry.stands(), Stands::Covered(Cover::Compact | Cover::Collapse));
+    let is_boundary =
+        |entry: &ViewEntry<'_>| matches!(entry.stands(), ItemState::Covered(Cover::Compact | Cover::Collapse));
     for entry in view.visible().rev().take_while(|entry| !is_boundary(entry)) {
         if entry.index() <= covered {
             let enough = view.tally().estimate(size) >= least && texts >= layers.tail.texts;
@@ -104,7 +105,7 @@ pub fn kept_beside_notes(view: &View, covered: usize, layers: &Layers) -> usize 
 /// the spare tokens, so that a summariser has to be sent no more than what did fit.
 pub fn span_back(view: &View, tokens: u64, spare: u64) -> Option<Covered> {
     let estimate = |size: Size| view.tally().estimate(size);
-    let originals = || view.visible().rev().filter(Entry::is_original);
+    let originals = || view.visible().rev().filter(ViewEntry::is_original);
     let mut skipped = Size::default();
     let mut skip = 0;
     for entry in originals() {
@@ -144,7 +145,7 @@ mod tests {
     use crate::sample::{Session, layers};
     use transcript::Block;
     use transcript::commit::{Act, Trigger};
-    use transcript::line::{Body, Source};
+    use transcript::line::{Body, TextSource};
 
     /// COMPACT-2: beside notes stay what came after them, and going back from there 10,000 tokens and five messages with
     /// text; going back stops at 40,000 tokens and at an earlier boundary; a call keeps its result.
@@ -175,7 +176,7 @@ mod tests {
         let first = session.log.view().line_of(2).unwrap().clone();
         let boundary =
             session.commit(Act::Compact { extent: Extent::Before(first), trigger: Trigger::Auto, pre_tokens: 0 });
-        session.append(Body::User { blocks: vec![Block::text("so far")], source: Source::Summary });
+        session.append(Body::User { blocks: vec![Block::text("so far")], source: TextSource::Summary });
         let view = session.log.view();
         assert!(view.counts(&boundary) && kept_beside_notes(view, view.len(), &layers) >= 2);
     }
@@ -205,7 +206,7 @@ mod tests {
         session.say("go");
         session.reply("yes");
         session.commit(Act::Compact { extent: Extent::Everything, trigger: Trigger::Auto, pre_tokens: 0 });
-        session.append(Body::User { blocks: vec![Block::text("so far")], source: Source::Summary });
+        session.append(Body::User { blocks: vec![Block::text("so far")], source: TextSource::Summary });
         session.commit(Act::Restore { blocks: vec![Block::text("a file")] });
         let view = session.log.view();
         assert_eq!(Covered::before(view, 2).unwrap().extent, Extent::Everything, "the file has no name of its own");

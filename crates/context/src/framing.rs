@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use transcript::view::{Cover, Entry, Stands, View};
+use transcript::view::{Cover, ItemState, View, ViewEntry};
 use transcript::{Block, Id};
 
 use crate::layers::Layers;
@@ -73,7 +73,7 @@ pub fn summary_of(text: &str) -> &str {
 
 /// The newest summary in view.
 pub fn newest_summary(view: &View) -> Option<String> {
-    let newest = view.visible().rev().find(|entry| entry.stands() == Stands::Covered(Cover::Compact))?;
+    let newest = view.visible().rev().find(|entry| entry.stands() == ItemState::Covered(Cover::Compact))?;
     let text = newest.shown().find_map(|(_, block)| block.as_text())?;
     Some(summary_of(&text).to_owned())
 }
@@ -113,7 +113,7 @@ fn trace(view: &View, covered: &Range<usize>, most: u64) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut left = (most * TRACE_BYTES) as usize;
     let mut together: Option<(&Id, &Id, usize)> = None;
-    for entry in view.entries(covered.clone()).rev().filter(Entry::is_reply) {
+    for entry in view.entries(covered.clone()).rev().filter(ViewEntry::is_reply) {
         let line = trace_line(&entry);
         if together.is_none() && line.len() <= left {
             left -= line.len();
@@ -133,7 +133,7 @@ fn trace(view: &View, covered: &Range<usize>, most: u64) -> String {
     format!("{TRACE}; the History tool shows any of it as it was:\n{}", lines.concat())
 }
 
-fn trace_line(entry: &Entry<'_>) -> String {
+fn trace_line(entry: &ViewEntry<'_>) -> String {
     let calls: Vec<String> = entry.calls().map(|call| format!("{} {}", call.id, named(call.tool, call.call))).collect();
     match calls.is_empty() {
         true => format!("{} text\n", entry.line()),

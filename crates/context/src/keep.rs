@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use transcript::commit::{Act, Commit, Reason};
-use transcript::view::{Stands, View};
+use transcript::view::{ItemState, View};
 use transcript::{Block, Injected, Purpose};
 
 use crate::layer::{Change, Decision, Layer, Situation};
@@ -69,7 +69,7 @@ pub fn fitting(standing: &[StandingInstruction]) -> &[StandingInstruction] {
 
 /// The lines that were put back and are in view.
 fn restated(view: &View) -> HashSet<String> {
-    let restored = view.visible().filter(|entry| entry.stands() == Stands::Restored);
+    let restored = view.visible().filter(|entry| entry.stands() == ItemState::Restored);
     let texts = restored.flat_map(|entry| entry.blocks().iter().filter_map(Block::as_text).collect::<Vec<_>>());
     texts
         .filter(|text| text.contains(HEADING))
@@ -83,7 +83,7 @@ mod tests {
     use crate::sample::{Session, Stage};
     use crate::state::State;
     use transcript::commit::{Extent, Trigger};
-    use transcript::line::{Body, Source};
+    use transcript::line::{Body, TextSource};
 
     fn kept(session: &Session, stage: &mut Stage) -> Option<String> {
         stage.state.standing = State::of(session.log.lines()).standing;
@@ -97,7 +97,7 @@ mod tests {
     fn compact(session: &mut Session) {
         let kept = session.log.lines().last().unwrap().id.clone().unwrap();
         session.commit(Act::Compact { extent: Extent::Before(kept), trigger: Trigger::Auto, pre_tokens: 0 });
-        session.append(Body::User { blocks: vec![Block::text("so far")], source: Source::Summary });
+        session.append(Body::User { blocks: vec![Block::text("so far")], source: TextSource::Summary });
     }
 
     /// KEEP-1: what the user forbade comes back word for word when its message leaves the view, once; and not while it is

@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 use transcript::Block;
 use transcript::tool_names;
-use transcript::view::{Answered, Stands, View};
+use transcript::view::{AnsweredCall, ItemState, View};
 
 use crate::clear_numbers::ClearNumbers;
 use crate::extent::YOUNG_ROUNDS;
@@ -100,10 +100,10 @@ const NONE: Lines = (0, 0);
 
 /// The results that are in view as the tools returned them, the newest first.
 fn shown(view: &View) -> Vec<Shown<'_>> {
-    let replies = view.visible().rev().filter(|entry| entry.stands() == Stands::Reply);
+    let replies = view.visible().rev().filter(|entry| entry.stands() == ItemState::Reply);
     let mut all: Vec<Shown<'_>> = Vec::new();
     for (age, entry) in replies.enumerate() {
-        let whole = |call: &Answered<'_>| call.result.is_some_and(|result| result.is_same(call.shown));
+        let whole = |call: &AnsweredCall<'_>| call.result.is_some_and(|result| result.is_same(call.shown));
         all.extend(entry.calls().rev().filter(whole).map(|call| Shown::of(entry.index(), age, &call)));
     }
     let known: HashSet<String> = all.iter().filter_map(|one| Some(one.file.as_ref()?.0.clone())).collect();
@@ -114,7 +114,7 @@ fn shown(view: &View) -> Vec<Shown<'_>> {
 }
 
 impl<'a> Shown<'a> {
-    fn of(item: usize, age: usize, call: &Answered<'a>) -> Self {
+    fn of(item: usize, age: usize, call: &AnsweredCall<'a>) -> Self {
         let input = call.call.input().unwrap_or_default();
         let path = ["file_path", "notebook_path"].iter().find_map(|key| input.get(key)?.as_str().map(str::to_owned));
         let number = |key: &str| input.get(key).and_then(Value::as_u64);
@@ -204,7 +204,7 @@ fn superseded<'a>(shown: &[Shown<'a>]) -> HashSet<Place<'a>> {
 mod tests {
     use super::*;
     use serde_json::json;
-    use transcript::line::{Body, Source};
+    use transcript::line::{Body, TextSource};
     use transcript::{Id, Log, Outcome};
 
     const RATES: Rates = Rates { write: 1.25, read: 0.1, output: 5.0 };
@@ -224,7 +224,7 @@ mod tests {
         }
 
         fn say(&mut self, text: &str) {
-            self.write(Body::User { blocks: vec![Block::text(text)], source: Source::Said });
+            self.write(Body::User { blocks: vec![Block::text(text)], source: TextSource::Said });
         }
 
         fn call(&mut self, tool: &str, input: &Value, bytes: usize) -> String {
@@ -235,7 +235,7 @@ mod tests {
             self.write(Body::Assistant { id: reply, model: "m".into(), blocks, usage: None, stop: None });
             let text = transcript::Block::text("x".repeat(bytes));
             let blocks = vec![transcript::Block::tool_result(&id, &[text], Outcome::Done)];
-            self.write(Body::User { blocks, source: Source::Said });
+            self.write(Body::User { blocks, source: TextSource::Said });
             id
         }
 

@@ -68,7 +68,7 @@ mod tests {
     use crate::sample::{Session, Stage};
     use transcript::Block;
     use transcript::commit::{Act, Extent, Trigger};
-    use transcript::line::{Body, Source};
+    use transcript::line::{Body, TextSource};
 
     /// COMPACT-12: where nothing else helps, the newest summary and what the user said stay, and the rest is named.
     #[test]
@@ -78,7 +78,8 @@ mod tests {
         session.say("Keep the ledger balanced.");
         session.reply("yes");
         session.commit(Act::Compact { extent: Extent::Everything, trigger: Trigger::Auto, pre_tokens: 0 });
-        session.append(Body::User { blocks: vec![Block::text("The vault is at 17 Elm.")], source: Source::Summary });
+        session
+            .append(Body::User { blocks: vec![Block::text("The vault is at 17 Elm.")], source: TextSource::Summary });
         assert_eq!(stage.with(|now| Named.decide(session.log.view(), now)), Decision::Nothing, "there is room");
         let call = session.call("Bash", 40_000);
         (0..10).for_each(|_| drop(session.call("Bash", 12_000)));

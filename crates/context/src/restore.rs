@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use transcript::commit::{Act, Commit, Reason};
 use transcript::tool_names;
-use transcript::view::{Stands, View};
+use transcript::view::{ItemState, View};
 use transcript::{Block, Injected, Purpose};
 
 use crate::layer::{Answer, Change, Decision, Layer, LayerRole, Need, Situation};
@@ -64,7 +64,7 @@ impl Layer for Restore {
 
 /// Files that were read or written, the newest first, each once, without those that are in view.
 fn candidates(view: &View, now: &Situation<'_>) -> Vec<PathBuf> {
-    let replies = view.visible().filter(|entry| entry.stands() == Stands::Reply);
+    let replies = view.visible().filter(|entry| entry.stands() == ItemState::Reply);
     let whole = replies
         .flat_map(|entry| entry.calls())
         .filter(|call| call.tool == tool_names::READ && call.result.is_some_and(|result| result.is_same(call.shown)));

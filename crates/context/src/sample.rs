@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use transcript::commit::{Act, Commit, Reason};
-use transcript::line::{Body, Line, Source};
+use transcript::line::{Body, Line, TextSource};
 use transcript::mark::Ttl;
 use transcript::window::{Window, WindowHints};
 use transcript::{Block, Id, Log, Outcome, Usage};
@@ -75,7 +75,7 @@ impl Session {
     }
 
     pub(crate) fn say(&mut self, text: &str) -> Id {
-        self.append(Body::User { blocks: vec![Block::text(text)], source: Source::Said })
+        self.append(Body::User { blocks: vec![Block::text(text)], source: TextSource::Said })
     }
 
     pub(crate) fn reply(&mut self, text: &str) -> Id {
@@ -102,7 +102,7 @@ impl Session {
         let id = format!("toolu_{}", self.lines);
         self.assistant(vec![Block::tool_use(&id, tool, input)], None);
         let result = Block::tool_result(&id, &[Block::text(text)], Outcome::Done);
-        self.append(Body::User { blocks: vec![result], source: Source::Said });
+        self.append(Body::User { blocks: vec![result], source: TextSource::Said });
         id
     }
 
@@ -113,7 +113,7 @@ impl Session {
         self.assistant(calls.collect(), None);
         for id in ids {
             let result = Block::tool_result(&id, &[Block::text("x".repeat(bytes))], Outcome::Done);
-            self.append(Body::User { blocks: vec![result], source: Source::Said });
+            self.append(Body::User { blocks: vec![result], source: TextSource::Said });
         }
     }
 

@@ -7,7 +7,7 @@
 
 use transcript::commit::{Act, Commit, Reason};
 use transcript::size::Size;
-use transcript::view::{Cover, Entry, Stands, View};
+use transcript::view::{Cover, ItemState, View, ViewEntry};
 
 use crate::layer::{Change, Decision, Layer, LayerRole, Occasion, Situation};
 use crate::layers::Layers;
@@ -42,7 +42,8 @@ impl Layer for Snip {
 /// Drops the oldest messages until so many tokens are gone.
 fn dropped(view: &View, tokens: u64) -> Option<Change> {
     let newest = view.visible().rev().find(|entry| entry.is_reply())?.index();
-    let goes = |entry: &Entry<'_>| matches!(entry.stands(), Stands::Said | Stands::Reply) && entry.index() < newest;
+    let goes =
+        |entry: &ViewEntry<'_>| matches!(entry.stands(), ItemState::Said | ItemState::Reply) && entry.index() < newest;
     let (mut size, mut fresh) = (Size::default(), Vec::new());
     for entry in view.visible().filter(goes) {
         if view.tally().estimate(size) >= tokens {
@@ -55,8 +56,9 @@ fn dropped(view: &View, tokens: u64) -> Option<Change> {
         return None;
     }
     // What was dropped before is named with it: one marker stands for all.
-    let is_snipped =
-        |entry: &Entry<'_>| matches!(entry.stands(), Stands::Covered(Cover::Snip) | Stands::Behind(Cover::Snip));
+    let is_snipped = |entry: &ViewEntry<'_>| {
+        matches!(entry.stands(), ItemState::Covered(Cover::Snip) | ItemState::Behind(Cover::Snip))
+    };
     let earlier = view.entries(0..newest).filter(is_snipped).map(|entry| entry.line().clone());
     let mut uuids: Vec<_> = earlier.chain(fresh).collect();
     uuids.sort_by_key(|line| view.item_of(line));

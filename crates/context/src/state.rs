@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use transcript::block::Kind;
 use transcript::commit::{Act, Commit};
-use transcript::line::{Body, Line, Source};
+use transcript::line::{Body, Line, TextSource};
 use transcript::{Block, Id, Log, Usage};
 
 use crate::account::{self, ClearingAccount};
@@ -135,7 +135,7 @@ impl State {
         self.standing.clear();
         for line in log.lines().iter().filter(|line| !line.sidechain) {
             match &line.body {
-                Body::User { source: Source::Said, .. } => {
+                Body::User { source: TextSource::Said, .. } => {
                     let is_taken_back = line.id.as_ref().is_some_and(|id| log.view().is_taken_back(id));
                     if !is_taken_back {
                         self.instructed(line);
@@ -187,13 +187,13 @@ impl State {
         }
     }
 
-    fn said(&mut self, line: &Line, blocks: &[Block], source: Source) {
+    fn said(&mut self, line: &Line, blocks: &[Block], source: TextSource) {
         let call = blocks.iter().find_map(|block| match block.kind() {
             Kind::ToolResult { id, .. } => Some(id.to_string()),
             _ => None,
         });
         blocks.iter().for_each(|block| self.clearing.came(block));
-        if call.is_none() && source == Source::Said {
+        if call.is_none() && source == TextSource::Said {
             self.pace.turn();
             self.instructed(line);
         }

@@ -24,33 +24,33 @@ use memory::store::Indexing;
 use session::filling::Filling;
 use session::{Error, Session};
 use settings::hooks::Hook;
-use settings::permission::{ChosenBy, LiveMode, Policy};
+use settings::permission::{ChosenBy, Policy, SharedMode};
 use tokio_util::sync::CancellationToken;
 use tools::Scope;
 use tools::sandbox::Sandbox;
 use transcript::block::Kind;
-use transcript::line::{Body, Source};
+use transcript::line::{Body, TextSource};
 use transcript::window::AutoCompact;
 use transcript::{Block, Request};
 
-use crate::agents::Children;
+use crate::agents::Subagents;
 use crate::configuration::Configuration;
-use crate::driver::{Driver, Replied, Subagents, Whose};
+use crate::driver::{Driver, MemoryOwner, ReplyResult, SubagentHost};
 use crate::event::Event;
-use crate::hooks::{CallsBack, Happening, Hooks, Leaving, Start, Word};
+use crate::hooks::{CallsBack, ExitReason, HookInput, HookMessage, Hooks, SessionStart};
 use crate::inbox::Inbox;
 use crate::journal::Journal;
-use crate::label::Labels;
+use crate::label::ActivityReporter;
 use crate::live::LiveSession;
 use crate::parts::DriverParts;
 use crate::prompt::scratchpad;
-use crate::run::{End, Ending};
+use crate::run::{RunEnd, TurnEnd};
 use knowledge::AgentKnowledge;
 pub use mail::{Mail, Neighbours};
 use reports::SubagentReports;
 
-pub use parts::{Alone, Contacts, Parts};
-pub use reload::{Changed, Reload};
+pub use parts::{Contacts, NoSubagents, Parts};
+pub use reload::{ChangedSettings, Reload};
 pub use turn::Turn;
 
 /// The folder for files of its own, beside what else a session keeps.
@@ -73,9 +73,9 @@ pub struct Agent {
     /// Who has chosen whether commands run in a sandbox.
     sandbox: ChosenBy,
     /// Why the session starts, until its hooks have run.
-    start: Option<Start>,
+    start: Option<SessionStart>,
     /// Why it sends nobody out, where it does not.
-    alone: Option<Alone>,
+    alone: Option<NoSubagents>,
     reports: SubagentReports,
     /// What is written down of what happens.
     journal: Journal,
@@ -105,7 +105,7 @@ impl Agent {
         }
         let Parts { talk, prompt, work, consent, lineage, contacts, out, said, reload } = parts;
         let mut driver = Driver::new(session, DriverParts { talk, prompt, work, consent, lineage, out })?;
-        driver.listing.subagents = contacts.agents.clone().map(|children| children as Arc<dyn Subagents>);
+        driver.listing.subagents = contacts.agents.clone().map(|children| children as Arc<dyn SubagentHost>);
         driver.live.tell(Event::SessionStarted {
             session: driver.live.session.id().to_owned(),
             file: driver.live.session.path().to_owned(),
@@ -128,7 +128,7 @@ impl Agent {
             sandbox: ChosenBy::Settings,
             alone,
             reports,
-            start: Some(Start::Startup),
+            start: Some(SessionStart::Startup),
             journal,
         })
     }
@@ -146,14 +146,14 @@ impl Agent {
     /// Gives it instruction files and memory.
     #[must_use]
     pub fn with_knowledge(mut self, knowledge: Knowledge) -> Self {
-        self.driver.keep_memories(knowledge.memory_directory(), knowledge.indexing(), Whose::Users);
+        self.driver.keep_memories(knowledge.memory_directory(), knowledge.indexing(), MemoryOwner::Users);
         self.known.knowledge = Some(knowledge);
         self
     }
 
     /// Says why the session starts, for the hooks that run then: with the first turn.
     #[must_use]
-    pub fn starting(mut self, start: Start) -> Self {
+    pub fn starting(mut self, start: SessionStart) -> Self {
         self.start = Some(start);
         self
     }
@@ -199,10 +199,10 @@ impl Agent {
     /// Compacts because the user asks for it, as a turn of its own.
     pub async fn compaction(&mut self, instructions: Option<String>, reach: Reach, cancel: &CancellationToken) -> Turn {
         let end = match self.compact(instructions, reach, cancel).await {
-            Ok(Ok(())) => End::Ended(Ending::Answered),
-            Ok(Err(_)) if cancel.is_cancelled() => End::Cancelled,
-            Ok(Err(why)) => End::NoRoom(format!("not compacted: {why}")),
-            Err(error) => End::NotWritten(error),
+            Ok(Ok(())) => TurnEnd::Ended(RunEnd::Answered),
+            Ok(Err(_)) if cancel.is_cancelled() => TurnEnd::Cancelled,
+            Ok(Err(why)) => TurnEnd::NoRoom(format!("not compacted: {why}")),
+            Err(error) => TurnEnd::NotWritten(error),
         };
         Turn::new(end)
     }
@@ -228,7 +228,7 @@ impl Agent {
     }
 
     /// How much it may do without asking. It can be changed while a turn runs.
-    pub fn mode(&self) -> &LiveMode {
+    pub fn mode(&self) -> &SharedMode {
         &self.driver.gate.consent.policy.mode
     }
 
@@ -244,17 +244,17 @@ impl Agent {
     }
 
     /// How it makes itself known.
-    pub fn signals(&self) -> &settings::Signals {
+    pub fn signals(&self) -> &settings::Notifications {
         &self.driver.live.out.signals
     }
 
     /// The agents it may send out, and those that are out.
-    pub fn agents(&self) -> Option<&Arc<Children>> {
+    pub fn agents(&self) -> Option<&Arc<Subagents>> {
         self.contacts.agents.as_ref()
     }
 
     /// Why it sends nobody out, where it does not.
-    pub fn alone(&self) -> Option<Alone> {
+    pub fn alone(&self) -> Option<NoSubagents> {
         self.alone
     }
 
@@ -264,9 +264,9 @@ impl Agent {
     }
 
     /// What says from time to time what it is doing, where its requests are kept for that.
-    pub fn labels(&self) -> Labels {
+    pub fn labels(&self) -> ActivityReporter {
         let LiveSession { session, talk, out, lineage, .. } = &self.driver.live;
-        Labels {
+        ActivityReporter {
             latest: lineage.latest.clone().unwrap_or_default(),
             model: talk.model.clone(),
             small: talk.small.clone(),
@@ -279,7 +279,7 @@ impl Agent {
     }
 
     /// Writes down what was used to say what it is doing.
-    pub fn account_for_labels(&mut self, labels: Labels) -> Result<(), Error> {
+    pub fn account_for_labels(&mut self, labels: ActivityReporter) -> Result<(), Error> {
         let used = labels.used.into_iter().filter(|(_, usage)| usage.total() > 0);
         used.map(|(model, usage)| (LABEL.to_owned(), model, usage))
             .try_for_each(|(agent, model, usage)| self.driver.live.record(Fact::Side { agent, model, usage }))
@@ -288,7 +288,7 @@ impl Agent {
     /// Keeps memories of its own there: nothing that holds a secret is written.
     #[must_use]
     pub fn remembering(mut self, directory: &Path) -> Self {
-        self.driver.keep_memories(Some(directory), Indexing::Kept, Whose::Agents);
+        self.driver.keep_memories(Some(directory), Indexing::Kept, MemoryOwner::Agents);
         self
     }
 
@@ -328,7 +328,7 @@ impl Agent {
     }
 
     /// Asks the model, with what was recalled meanwhile.
-    async fn ask(&mut self, round: u32, cancel: &CancellationToken) -> Result<Replied, Error> {
+    async fn ask(&mut self, round: u32, cancel: &CancellationToken) -> Result<ReplyResult, Error> {
         if let Some(knowledge) = &mut self.known.knowledge {
             let chosen = knowledge.chosen().await;
             self.known.attach(chosen, &mut self.driver.live)?;
@@ -343,14 +343,14 @@ impl Agent {
     /// Takes in what was said, unless a hook holds it back; says why then.
     async fn hear(&mut self, said: Vec<Block>, cancel: &CancellationToken) -> Result<Option<String>, Error> {
         let text = text_of(&said);
-        let words: Vec<Word> = match self.driver.gate_prompt(&text, cancel).await? {
+        let words: Vec<HookMessage> = match self.driver.gate_prompt(&text, cancel).await? {
             Ok(words) => words,
             Err(why) => return Ok(Some(why)),
         };
         let said = self.bounded(said);
         self.begin()?;
         let before = self.standing().to_vec();
-        self.driver.live.session.append(Body::User { blocks: said, source: Source::Said })?;
+        self.driver.live.session.append(Body::User { blocks: said, source: TextSource::Said })?;
         self.tell_of_standing(&before);
         self.driver.live.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
         self.known.said(&text, &mut self.driver.live)?;
@@ -420,17 +420,17 @@ impl Agent {
     /// Ends what the session started: commands that run in the background, and notes that are being written. What is
     /// written by now is taken in.
     pub async fn close(self) {
-        self.leave(Leaving::Other).await;
+        self.leave(ExitReason::Other).await;
     }
 
     /// The same, with why, for the hooks that run then.
-    pub async fn leave(mut self, why: Leaving) {
+    pub async fn leave(mut self, why: ExitReason) {
         self.contacts.teammates.iter().for_each(|teammates| teammates.leave());
         // A session in which nothing was said has not started.
         self.reports.end_agents(&mut self.driver.live).await;
         if self.driver.live.lineage.sent.is_none() {
             if self.start.is_none() {
-                let _ = self.driver.hooked(&Happening::session_end(why), &CancellationToken::new()).await;
+                let _ = self.driver.hooked(&HookInput::session_end(why), &CancellationToken::new()).await;
             }
             self.driver.gate.consent.hooks.end().await;
         }

@@ -11,7 +11,9 @@ use context::Layers;
 use learning::dream::Purpose;
 use learning::knowledge::Recollection;
 use settings::agents::Registry;
-use settings::{Admission, Budget, Bypass, HookSettings, Learning, Rhythm, SandboxSettings, Settings, Signals, keys};
+use settings::{
+    Admission, Budget, BypassPermission, HookSettings, Learning, Notifications, Rhythm, SandboxSettings, Settings, keys,
+};
 use tools::permission::{Mode, Rules};
 use tools::{Credentials, Environment};
 use transcript::Effort;
@@ -45,13 +47,13 @@ pub struct Configuration {
     /// The mode.
     pub mode: Mode,
     /// Whether the mode that asks nothing counts.
-    pub bypass: Bypass,
+    pub bypass: BypassPermission,
     /// The hooks.
     pub hooks: HookSettings,
     /// What is said of the sandbox.
     pub sandbox: SandboxSettings,
     /// What nobody chooses otherwise by hand.
-    pub managed: Managed,
+    pub managed: ManagedSettings,
     /// More directories to work in.
     pub directories: Vec<PathBuf>,
     /// The variables of commands.
@@ -63,7 +65,7 @@ pub struct Configuration {
     /// The agents that can be sent out; none where none can.
     pub agents: Option<Registry>,
     /// How the session makes itself known.
-    pub signals: Signals,
+    pub signals: Notifications,
     /// What work in the background may spend.
     pub budget: Budget,
     /// What is said of memory and instruction files; none where there are none.
@@ -71,14 +73,14 @@ pub struct Configuration {
     /// How it learns; none where it does not.
     pub learning: Option<Learning>,
     /// What is said of dreams.
-    pub dreams: Dreams,
+    pub dreams: DreamSettings,
     /// How answers are to read. It stands in the prompt, so it counts from the next session on.
     pub manner: Vec<String>,
 }
 
 /// What the organisation has decided.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Managed {
+pub struct ManagedSettings {
     /// The mode.
     pub mode: bool,
     /// The sandbox.
@@ -87,7 +89,7 @@ pub struct Managed {
 
 /// What is said of dreams.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Dreams {
+pub struct DreamSettings {
     /// When they come by themselves.
     pub rhythm: Rhythm,
     /// The model that dreams.
@@ -116,7 +118,10 @@ impl Configuration {
             bypass: settings.bypass,
             hooks: settings.hooks.clone(),
             sandbox: settings.sandbox.clone(),
-            managed: Managed { mode: settings.is_managed(&keys::MODE), sandbox: settings.is_managed(&keys::SANDBOX) },
+            managed: ManagedSettings {
+                mode: settings.is_managed(&keys::MODE),
+                sandbox: settings.is_managed(&keys::SANDBOX),
+            },
             directories: settings.directories.clone(),
             environment: environment(settings),
             messages: settings.messages.unwrap_or_default(),
@@ -126,7 +131,7 @@ impl Configuration {
             budget: settings.budget,
             recollection: None,
             learning: None,
-            dreams: Dreams {
+            dreams: DreamSettings {
                 rhythm: settings.rhythm,
                 model: settings.dream_model.clone().unwrap_or_else(|| model.clone()),
                 window: Window::of(&WindowHints { model: &model, ..WindowHints::default() }).size,

@@ -26,7 +26,7 @@ use learning::saver::SavingPlace;
 use memory::changes::Changes;
 use memory::store::Indexing;
 use session::{Error, Home, Session};
-use settings::permission::Nobody;
+use settings::permission::NoApprover;
 use tokio_util::sync::CancellationToken;
 use tools::Output;
 use transcript::Request;
@@ -36,13 +36,13 @@ use crate::live::LiveSession;
 use crate::parts::DriverParts;
 
 use cache_watch::CacheWatch;
-pub(crate) use listing::{AgentListing, Subagents};
-pub(crate) use reply::Replied;
+pub(crate) use listing::{AgentListing, SubagentHost};
+pub(crate) use reply::ReplyResult;
 use side_work::SideWork;
 
 /// Whose memories an agent keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum MemoryOwner {
     /// The user's.
     Users,
     /// Its own.
@@ -97,11 +97,11 @@ impl Driver {
     }
 
     /// Lets memories be kept in a directory, or in none.
-    pub(crate) fn keep_memories(&mut self, directory: Option<&Path>, indexing: Indexing, whose: Whose) {
+    pub(crate) fn keep_memories(&mut self, directory: Option<&Path>, indexing: Indexing, whose: MemoryOwner) {
         let session = &self.live.session;
         let home = session.config_home().map(Home::at);
         self.user_memories = home
-            .filter(|_| whose == Whose::Users && directory.is_some())
+            .filter(|_| whose == MemoryOwner::Users && directory.is_some())
             .map(|home| SavingPlace::of_user(&home, indexing));
         self.memories = directory.map(|directory| SavingPlace {
             directory: files::real(directory).unwrap_or_else(|_| directory.to_owned()),
@@ -156,7 +156,7 @@ impl Driver {
         jobs.stop_all().await;
         let made = Output { made: jobs.take_made(), ..Output::done("", "") };
         if !made.made.is_empty() {
-            self.gate.consent.approver = Arc::new(Nobody);
+            self.gate.consent.approver = Arc::new(NoApprover);
             made::settle(&mut self.gate, &self.live.site(), made, &CancellationToken::new()).await;
         }
     }

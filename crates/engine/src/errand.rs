@@ -10,14 +10,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use mail::Mail;
 use parking_lot::Mutex;
-use settings::permission::{Answer, CallQuestion};
+use settings::permission::{CallQuestion, PermissionAnswer};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use transcript::Usage;
 
 /// An agent that is out, or was.
 #[derive(Debug)]
-pub struct Errand {
+pub struct Subagent {
     /// Its id, as its file is named.
     pub id: String,
     /// Its type.
@@ -37,13 +37,13 @@ pub struct Errand {
     /// What other agents write to it.
     pub mail: Mail,
     pub(crate) stop: CancellationToken,
-    phase: watch::Sender<Phase>,
-    now: Mutex<Now>,
+    phase: watch::Sender<SubagentPhase>,
+    now: Mutex<SubagentActivity>,
 }
 
 /// Identity of a subagent, as it knows itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sent {
+pub struct SubagentIdentity {
     /// Its id, as its file is named.
     pub id: String,
     /// Its type.
@@ -56,20 +56,20 @@ pub struct Sent {
 
 /// Whether an agent works.
 #[derive(Debug, Clone)]
-pub enum Phase {
+pub enum SubagentPhase {
     /// It does, and its parent waits.
     Foreground,
     /// It does, and its parent goes on.
     Background,
     /// It has ended.
-    Ended(Ended),
+    Ended(SubagentResult),
 }
 
 /// What came of an agent.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ended {
+pub struct SubagentResult {
     /// How it ended.
-    pub how: How,
+    pub how: SubagentOutcome,
     /// Its last words, as data.
     pub report: String,
     /// What it used.
@@ -86,7 +86,7 @@ pub struct Ended {
 
 /// How an agent ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum How {
+pub enum SubagentOutcome {
     /// With a report.
     Done,
     /// Not as it should have, for this reason.
@@ -95,7 +95,7 @@ pub enum How {
     Stopped,
 }
 
-impl How {
+impl SubagentOutcome {
     /// In Claude Code's word.
     pub fn status(&self) -> &'static str {
         match self {
@@ -108,7 +108,7 @@ impl How {
 
 /// What an agent has done so far.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Progress {
+pub struct SubagentProgress {
     /// What it does, in three to five words.
     pub label: Option<String>,
     /// The tool it called last.
@@ -126,16 +126,16 @@ pub struct Progress {
 }
 
 #[derive(Debug, Default)]
-struct Now {
-    progress: Progress,
+struct SubagentActivity {
+    progress: SubagentProgress,
     /// What it waits to be answered, it and those below it, as it came.
-    questions: VecDeque<(CallQuestion, oneshot::Sender<Answer>)>,
-    asks: Asks,
+    questions: VecDeque<(CallQuestion, oneshot::Sender<PermissionAnswer>)>,
+    asks: QuestionRoute,
     /// Whether it had gone on without its parent when it ended.
     ended_behind: bool,
 }
 
-impl Now {
+impl SubagentActivity {
     /// Who was stopped waits for no answer.
     fn forget_stopped(&mut self) {
         self.questions.retain(|(_, reply)| !reply.is_closed());
@@ -144,7 +144,7 @@ impl Now {
 
 /// Where a question of an agent in the background goes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Asks {
+enum QuestionRoute {
     /// It waits until somebody looks.
     #[default]
     Waits,
@@ -153,7 +153,7 @@ enum Asks {
 }
 
 /// Who an agent is, before it is out.
-pub(crate) struct Badge {
+pub(crate) struct SubagentCard {
     pub(crate) id: String,
     pub(crate) kind: String,
     pub(crate) name: Option<String>,
@@ -164,9 +164,9 @@ pub(crate) struct Badge {
     pub(crate) mail: Mail,
 }
 
-impl Errand {
-    pub(crate) fn new(badge: Badge, phase: Phase, stop: CancellationToken, since: Timestamp) -> Self {
-        let Badge { id, kind, name, description, model, call, file, mail } = badge;
+impl Subagent {
+    pub(crate) fn new(badge: SubagentCard, phase: SubagentPhase, stop: CancellationToken, since: Timestamp) -> Self {
+        let SubagentCard { id, kind, name, description, model, call, file, mail } = badge;
         let phase = watch::channel(phase).0;
         Self { id, kind, name, description, model, call, file, since, mail, stop, phase, now: Mutex::default() }
     }
@@ -177,18 +177,18 @@ impl Errand {
     }
 
     /// Whether it works.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> SubagentPhase {
         self.phase.borrow().clone()
     }
 
     /// Whether it is still out.
     pub fn is_out(&self) -> bool {
-        !matches!(*self.phase.borrow(), Phase::Ended(_))
+        !matches!(*self.phase.borrow(), SubagentPhase::Ended(_))
     }
 
     /// Whether its parent goes on while it works.
     pub fn is_background(&self) -> bool {
-        matches!(*self.phase.borrow(), Phase::Background)
+        matches!(*self.phase.borrow(), SubagentPhase::Background)
     }
 
     /// Whether it has ended in the background.
@@ -197,7 +197,7 @@ impl Errand {
     }
 
     /// What it has done so far.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> SubagentProgress {
         self.now.lock().progress.clone()
     }
 
@@ -209,9 +209,9 @@ impl Errand {
     /// Lets its parent go on. Says whether that makes a difference.
     pub fn send_to_background(&self) -> bool {
         self.phase.send_if_modified(|phase| {
-            let waited_for = matches!(phase, Phase::Foreground);
+            let waited_for = matches!(phase, SubagentPhase::Foreground);
             if waited_for {
-                *phase = Phase::Background;
+                *phase = SubagentPhase::Background;
             }
             waited_for
         })
@@ -219,11 +219,11 @@ impl Errand {
 
     /// Its questions are asked at once from now on: somebody looks at it.
     pub fn bring_to_front(&self) {
-        self.now.lock().asks = Asks::AtOnce;
+        self.now.lock().asks = QuestionRoute::AtOnce;
     }
 
     /// The first question it waits with, if it does; whoever takes it answers.
-    pub fn take_question(&self) -> Option<(CallQuestion, oneshot::Sender<Answer>)> {
+    pub fn take_question(&self) -> Option<(CallQuestion, oneshot::Sender<PermissionAnswer>)> {
         let mut now = self.now.lock();
         now.forget_stopped();
         now.questions.pop_front()
@@ -237,20 +237,20 @@ impl Errand {
     }
 
     /// Waits for its end.
-    pub async fn ended(&self) -> Ended {
+    pub async fn ended(&self) -> SubagentResult {
         loop {
-            if let Phase::Ended(ended) = self.changed(|phase| matches!(phase, Phase::Ended(_))).await {
+            if let SubagentPhase::Ended(ended) = self.changed(|phase| matches!(phase, SubagentPhase::Ended(_))).await {
                 return ended;
             }
         }
     }
 
     /// Waits until its parent need not wait any longer: it has ended, or was sent to the background.
-    pub(crate) async fn released(&self) -> Phase {
-        self.changed(|phase| !matches!(phase, Phase::Foreground)).await
+    pub(crate) async fn released(&self) -> SubagentPhase {
+        self.changed(|phase| !matches!(phase, SubagentPhase::Foreground)).await
     }
 
-    async fn changed(&self, wanted: fn(&Phase) -> bool) -> Phase {
+    async fn changed(&self, wanted: fn(&SubagentPhase) -> bool) -> SubagentPhase {
         let mut phase = self.phase.subscribe();
         loop {
             let now = phase.borrow_and_update().clone();
@@ -264,32 +264,32 @@ impl Errand {
     }
 
     /// It has ended. Says where it worked until then.
-    pub(crate) fn end(&self, ended: Ended) -> Phase {
-        let mut before = Phase::Ended(ended);
+    pub(crate) fn end(&self, ended: SubagentResult) -> SubagentPhase {
+        let mut before = SubagentPhase::Ended(ended);
         // Both at once: whoever sees that it has ended sees where.
         self.phase.send_modify(|phase| {
             std::mem::swap(phase, &mut before);
             let mut now = self.now.lock();
             now.questions.clear();
-            now.ended_behind = matches!(before, Phase::Background);
+            now.ended_behind = matches!(before, SubagentPhase::Background);
         });
         before
     }
 
     /// Whether a question has to wait until somebody looks.
     pub(crate) fn keeps_questions(&self) -> bool {
-        self.is_background() && self.now.lock().asks == Asks::Waits
+        self.is_background() && self.now.lock().asks == QuestionRoute::Waits
     }
 
     /// Waits with a question until somebody takes it and answers.
-    pub(crate) fn keep_question(&self, question: CallQuestion) -> oneshot::Receiver<Answer> {
+    pub(crate) fn keep_question(&self, question: CallQuestion) -> oneshot::Receiver<PermissionAnswer> {
         let (reply, answer) = oneshot::channel();
         self.now.lock().questions.push_back((question, reply));
         answer
     }
 
     /// It has done something.
-    pub(crate) fn progressed(&self, now: Timestamp, change: impl FnOnce(&mut Progress)) {
+    pub(crate) fn progressed(&self, now: Timestamp, change: impl FnOnce(&mut SubagentProgress)) {
         let progress = &mut self.now.lock().progress;
         progress.took = Duration::try_from(now.duration_since(self.since)).unwrap_or_default();
         change(progress);

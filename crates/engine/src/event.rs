@@ -9,7 +9,7 @@ use context::breaks::Break;
 use context::framing::Made;
 use learning::dream::progress::Progress;
 use learning::extract::Outcome;
-use mail::mailbox::Rest;
+use mail::mailbox::IdleReason;
 use memory::instructions::Loaded;
 use serde_json::Value;
 use session::stats::Used;
@@ -18,14 +18,14 @@ use tools::{JobState, Output};
 use transcript::window::Window;
 use transcript::{Id, Reply, Usage};
 
-use crate::errand::Errand;
+use crate::errand::Subagent;
 
 /// Where events go.
 pub type Listener = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// What happened to an agent that was sent out.
 #[derive(Debug, Clone)]
-pub enum News {
+pub enum SubagentNews {
     /// It is out.
     Started,
     /// It did, or heard, something itself.
@@ -48,7 +48,7 @@ pub enum MateNews {
     /// There are new words for what it does.
     Labelled(String),
     /// It has nothing to do any more, and stays.
-    Rests(Rest),
+    Rests(IdleReason),
     /// Its process has ended.
     Ended(JobState),
 }
@@ -244,7 +244,7 @@ pub enum Event {
     /// Memories joined the next request.
     Recalled {
         /// Which.
-        memories: Vec<Recalled>,
+        memories: Vec<RecalledMemory>,
     },
     /// Instruction files were loaded.
     InstructionsLoaded {
@@ -273,27 +273,27 @@ pub enum Event {
     /// A dream goes on beside the session.
     Dream(Box<Progress>),
     /// The session is to show itself otherwise.
-    SignalsChanged(settings::Signals),
+    SignalsChanged(settings::Notifications),
     /// Hooks run.
     HooksStarted {
         /// When.
-        moment: settings::hooks::Moment,
+        moment: settings::hooks::HookEvent,
         /// What is shown meanwhile.
         status: Option<String>,
     },
     /// A hook tells the user something.
     HookSaid {
         /// When.
-        moment: settings::hooks::Moment,
+        moment: settings::hooks::HookEvent,
         /// What.
         text: String,
     },
     /// Something happened to an agent that was sent out.
     Agent {
         /// The agent.
-        errand: Arc<Errand>,
+        errand: Arc<Subagent>,
         /// What.
-        news: News,
+        news: SubagentNews,
     },
     /// Something the user should know, that stops nothing.
     Warning(String),
@@ -312,7 +312,7 @@ pub struct TeamChange {
 
 /// A memory that joined a request.
 #[derive(Debug, Clone)]
-pub struct Recalled {
+pub struct RecalledMemory {
     /// Its path, relative to the memory directory; an agent's own by its whole path.
     pub path: String,
     /// Its file.

@@ -25,7 +25,9 @@ use tools::Scope;
 use tools::permission::Rule;
 
 use crate::event::Event;
-use crate::hooks::{Answers, Asking, Common, Ground, Happening, Hooks, LIMIT_NAME, LONGEST, Said, Word};
+use crate::hooks::{
+    CommonInput, HookContext, HookInput, HookInquiry, HookMessage, HookOutput, HookOutputs, Hooks, LIMIT_NAME, LONGEST,
+};
 use crate::parts::{Consent, Lineage, Outlets, Talk, Workplace};
 
 pub(crate) use call::{EndedCall, ModelCall, Ruling};
@@ -39,7 +41,7 @@ pub(crate) struct Gate {
     /// The last words of the user that were submitted, by their id.
     prompt: Option<String>,
     /// What the model is to be told beside the next results.
-    aside: Vec<Word>,
+    aside: Vec<HookMessage>,
     /// Why the turn is over.
     stopped: Option<String>,
     /// What the user was told of hooks that fail.
@@ -53,7 +55,7 @@ pub(crate) struct Gate {
 }
 
 /// The session that the gate is asked about.
-pub(crate) struct Site<'a> {
+pub(crate) struct GateSite<'a> {
     pub(crate) session: &'a Session,
     pub(crate) scope: &'a Scope,
     pub(crate) talk: &'a Talk,
@@ -62,7 +64,7 @@ pub(crate) struct Site<'a> {
     pub(crate) out: &'a Outlets,
 }
 
-impl Site<'_> {
+impl GateSite<'_> {
     /// Tells who listens.
     pub(crate) fn tell(&self, event: Event) {
         (self.out.listener)(event);
@@ -83,8 +85,8 @@ impl Site<'_> {
     }
 
     /// What a hook said against something, as the model is told.
-    pub(crate) fn said_no(&self, word: &Word) -> String {
-        Word { text: self.bounded(&word.text), ..word.clone() }.plain()
+    pub(crate) fn said_no(&self, word: &HookMessage) -> String {
+        HookMessage { text: self.bounded(&word.text), ..word.clone() }.plain()
     }
 
     /// Where commands of hooks may leave variables for later commands.
@@ -133,18 +135,18 @@ impl Gate {
     /// Runs the hooks that a happening concerns, and tells what they have to say to the user.
     pub(crate) async fn hooked(
         &mut self,
-        site: &Site<'_>,
-        happening: &Happening,
+        site: &GateSite<'_>,
+        happening: &HookInput,
         cancel: &CancellationToken,
-    ) -> Answers {
-        let Some((hooks, ground)) = self.begin_hooks(site, happening) else { return Answers::default() };
+    ) -> HookOutputs {
+        let Some((hooks, ground)) = self.begin_hooks(site, happening) else { return HookOutputs::default() };
         let answers = hooks.run(happening, &ground, cancel).await;
         self.take_in(site, &answers);
         answers
     }
 
     /// Tells that hooks begin, and gives what they run with; none where no hook is concerned.
-    fn begin_hooks(&self, site: &Site<'_>, happening: &Happening) -> Option<(Hooks, Ground)> {
+    fn begin_hooks(&self, site: &GateSite<'_>, happening: &HookInput) -> Option<(Hooks, HookContext)> {
         let hooks = &self.consent.hooks;
         if !hooks.any(happening.moment) {
             return None;
@@ -159,15 +161,15 @@ impl Gate {
     }
 
     /// Where hooks run now that a happening concerns, and whom they can ask.
-    fn ground_for(&self, site: &Site<'_>, happening: &Happening) -> Ground {
+    fn ground_for(&self, site: &GateSite<'_>, happening: &HookInput) -> HookContext {
         let asks = |hook: &Arc<Hook>| matches!(hook.kind, Kind::Prompt { .. } | Kind::Agent { .. });
         let asking = self.consent.hooks.concerned(happening).iter().any(asks).then(|| Arc::new(self.asking(site)));
-        Ground { asking, ..self.ground(site) }
+        HookContext { asking, ..self.ground(site) }
     }
 
     /// Whom hooks can ask.
-    fn asking(&self, site: &Site<'_>) -> Asking {
-        Asking {
+    fn asking(&self, site: &GateSite<'_>) -> HookInquiry {
+        HookInquiry {
             small: site.talk.smallest(),
             policy: self.consent.policy.clone(),
             scope: site.scope.clone(),
@@ -176,10 +178,10 @@ impl Gate {
     }
 
     /// Where hooks run now. Nobody is there to be asked.
-    fn ground(&self, site: &Site<'_>) -> Ground {
+    fn ground(&self, site: &GateSite<'_>) -> HookContext {
         let sent = site.lineage.sent.as_ref();
-        Ground {
-            common: Common {
+        HookContext {
+            common: CommonInput {
                 session: site.session.id().to_owned(),
                 transcript: sent.map_or(site.session.path(), |sent| &sent.session).to_owned(),
                 agent: sent.map(|sent| (sent.id.clone(), sent.kind.clone())),
@@ -198,9 +200,9 @@ impl Gate {
     }
 
     /// Tells and keeps what every answer can hold: what failed, messages, what models used, files to look at.
-    pub(crate) fn take_in(&mut self, site: &Site<'_>, answers: &Answers) {
+    pub(crate) fn take_in(&mut self, site: &GateSite<'_>, answers: &HookOutputs) {
         for (hook, said) in &answers.0 {
-            let Said { failed, message, used, watch, .. } = said;
+            let HookOutput { failed, message, used, watch, .. } = said;
             if let Some(why) = failed {
                 let text = format!("a {} hook failed ({}): {why}", hook.moment.name(), hook.shown());
                 // One that fails at every call is told of once.

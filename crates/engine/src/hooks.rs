@@ -14,10 +14,10 @@ pub(crate) mod response;
 mod run;
 mod words;
 
-pub use answer::{Answers, Said, Verdict, Word};
-pub use callback::{Back, CallsBack, asked_for};
-pub use input::{Called, Common, Happening, Leaving, Left, Start};
-pub use question::Asking;
+pub use answer::{HookMessage, HookOutput, HookOutputs, HookVerdict};
+pub use callback::{CallbackReply, CallsBack, asked_for};
+pub use input::{CommonInput, ExitReason, HookInput, HookedCall, SessionExit, SessionStart};
+pub use question::HookInquiry;
 pub(crate) use question::KIND;
-pub use run::{Ground, Hooks};
+pub use run::{HookContext, Hooks};
 pub use words::{LIMIT_NAME, LONGEST};

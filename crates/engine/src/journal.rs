@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use mail::mailbox::Rest;
+use mail::mailbox::IdleReason;
 use memory::secrets::{Remarks, scan};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -115,7 +115,7 @@ pub fn entry(event: &Event) -> Option<(&'static str, Value)> {
             let named = match news {
                 MateNews::Started => "teammate_started",
                 MateNews::Labelled(_) => "teammate_progress",
-                MateNews::Rests(Rest::Interrupted) => "teammate_interrupted",
+                MateNews::Rests(IdleReason::Interrupted) => "teammate_interrupted",
                 MateNews::Rests(_) => "teammate_idle",
                 MateNews::Ended(_) => "teammate_ended",
             };
@@ -173,23 +173,25 @@ fn reason(text: &str) -> String {
 }
 
 /// What is written down of an agent that was sent out: what it is, what it calls, what it used.
-fn of_agent(errand: &crate::errand::Errand, news: &crate::event::News) -> Option<(&'static str, Value)> {
-    use crate::event::News;
+fn of_agent(errand: &crate::errand::Subagent, news: &crate::event::SubagentNews) -> Option<(&'static str, Value)> {
+    use crate::event::SubagentNews;
     let (id, kind, used) = (&errand.id, &errand.kind, errand.progress());
     Some(match news {
-        News::Started => ("agent_started", json!({"id": id, "agent": kind, "background": errand.is_background()})),
+        SubagentNews::Started => {
+            ("agent_started", json!({"id": id, "agent": kind, "background": errand.is_background()}))
+        }
         // What happens to it, as it would be written of a session of its own.
-        News::Does(event) => {
+        SubagentNews::Does(event) => {
             let (name, mut line) = entry(event)?;
             (line["agent_id"], line["agent"]) = (json!(id), json!(kind));
             (name, line)
         }
-        News::Backgrounded => ("agent_in_background", json!({"id": id, "agent": kind})),
-        News::Asks => ("agent_asks", json!({"id": id, "agent": kind, "tool": errand.waits_for()})),
-        News::Labelled => ("agent_progress", json!({"id": id, "agent": kind, "calls": used.calls})),
-        News::Ended => {
+        SubagentNews::Backgrounded => ("agent_in_background", json!({"id": id, "agent": kind})),
+        SubagentNews::Asks => ("agent_asks", json!({"id": id, "agent": kind, "tool": errand.waits_for()})),
+        SubagentNews::Labelled => ("agent_progress", json!({"id": id, "agent": kind, "calls": used.calls})),
+        SubagentNews::Ended => {
             let how = match errand.phase() {
-                crate::errand::Phase::Ended(ended) => ended.how.status(),
+                crate::errand::SubagentPhase::Ended(ended) => ended.how.status(),
                 _ => return None,
             };
             let used = json!({"requests": used.requests, "calls": used.calls, "tokens": used.tokens});

@@ -43,9 +43,9 @@ const QUESTION: &str = "In three to five words, in the present tense, what are y
 
 /// The request an agent has sent last, and when.
 #[derive(Debug, Clone, Default)]
-pub struct Latest(Arc<Mutex<Option<(Request, Timestamp)>>>);
+pub struct LastRequest(Arc<Mutex<Option<(Request, Timestamp)>>>);
 
-impl Latest {
+impl LastRequest {
     /// It was sent.
     pub(crate) fn sent(&self, request: &Request, now: Timestamp) {
         *self.0.lock() = Some((request.clone(), now));
@@ -62,8 +62,8 @@ pub fn every(seconds: Option<u64>) -> Option<Duration> {
 }
 
 /// Says what one agent is doing, for as long as it is asked.
-pub struct Labels {
-    pub(crate) latest: Latest,
+pub struct ActivityReporter {
+    pub(crate) latest: LastRequest,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) small: Option<Small>,
     pub(crate) ledger: Arc<Ledger>,
@@ -75,7 +75,7 @@ pub struct Labels {
     pub(crate) used: Vec<(String, Usage)>,
 }
 
-impl Labels {
+impl ActivityReporter {
     /// The next words, as soon as there are other ones; nothing is asked while they are not wanted.
     pub async fn next(&mut self, is_wanted: impl Fn() -> bool, stop: &CancellationToken) -> String {
         let Some(every) = self.every else { return std::future::pending().await };

@@ -10,12 +10,12 @@ use context::spill::Fresh;
 use session::{Beside, Error, Session};
 use tools::Scope;
 use transcript::block::Kind;
-use transcript::line::{Body, Source};
+use transcript::line::{Body, TextSource};
 use transcript::mark::{mark, mark_answered};
 use transcript::{Block, Injected, Outcome, Prologue, Purpose, Request, tool_names};
 
 use crate::event::Event;
-use crate::gate::Site;
+use crate::gate::GateSite;
 use crate::parts::{Consent, DriverParts, Lineage, Outlets, PromptParts, Talk, Workplace};
 
 /// So much of what a command prints that the user typed stays in view, in characters.
@@ -49,9 +49,9 @@ impl LiveSession {
     }
 
     /// The session, as the gate is asked about it.
-    pub(crate) fn site(&self) -> Site<'_> {
+    pub(crate) fn site(&self) -> GateSite<'_> {
         let Self { session, scope, talk, work, lineage, out, .. } = self;
-        Site { session, scope, talk, work, lineage, out }
+        GateSite { session, scope, talk, work, lineage, out }
     }
 
     /// Tells who listens.
@@ -139,7 +139,7 @@ impl LiveSession {
         for call in self.session.log().view().open_calls() {
             if let Kind::ToolUse { id, .. } = call.kind() {
                 let result = Block::tool_result(id, &[Block::text(text)], Outcome::Failed);
-                self.session.append(Body::User { blocks: vec![result], source: Source::Said })?;
+                self.session.append(Body::User { blocks: vec![result], source: TextSource::Said })?;
             }
         }
         Ok(())

@@ -10,20 +10,20 @@ use provider::Model;
 use provider::anthropic::envelope;
 use session::Session;
 use session::home::git_branch;
-use settings::Signals;
+use settings::Notifications;
 use settings::permission::{Approver, Policy, readable};
 use tools::{Environment, Scope, Tool};
 use transcript::mark::Ttl;
 use transcript::{Effort, Prologue, Request, Thinking, tool_names};
 
 use crate::configuration::Configuration;
-use crate::errand::Sent;
+use crate::errand::SubagentIdentity;
 use crate::event::Listener;
 use crate::hooks::Hooks;
 use crate::journal::Journal;
-use crate::label::Latest;
-use crate::prompt::{Ingredients, Surroundings, prologue};
-use crate::run::Limits;
+use crate::label::LastRequest;
+use crate::prompt::{PrologueParts, Surroundings, prologue};
+use crate::run::TurnLimits;
 
 /// The beta under which the provider leaves out what it is asked to.
 const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
@@ -54,7 +54,7 @@ pub struct Talk {
     /// How it keeps within the window.
     pub layers: Layers,
     /// What bounds a turn.
-    pub limits: Limits,
+    pub limits: TurnLimits,
 }
 
 /// What the system prompt is made of.
@@ -108,11 +108,11 @@ pub struct Consent {
 #[derive(Clone)]
 pub struct Lineage {
     /// Who it is, where another sent it out.
-    pub sent: Option<Sent>,
+    pub sent: Option<SubagentIdentity>,
     /// What it shares with others that were branched off from the same reply.
     pub branch: Option<Arc<Request>>,
     /// The request that was sent last, for those who say what an agent is doing.
-    pub latest: Option<Latest>,
+    pub latest: Option<LastRequest>,
 }
 
 /// Where what happens is told and written down.
@@ -125,7 +125,7 @@ pub struct Outlets {
     /// Where what is spent is written down.
     pub ledger: Arc<Ledger>,
     /// How it makes itself known.
-    pub signals: Signals,
+    pub signals: Notifications,
 }
 
 /// What a driver is put together from.
@@ -226,7 +226,7 @@ impl PromptParts {
         session: &Session,
         known: Option<&Prologue>,
     ) -> Prologue {
-        let ingredients = Ingredients {
+        let ingredients = PrologueParts {
             model: &talk.name,
             max_tokens: talk.max_tokens,
             thinking: talk.thinks(),

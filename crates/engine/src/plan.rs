@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use mail::board::Board;
 use mail::tasks;
-use settings::permission::LiveMode;
+use settings::permission::SharedMode;
 use tools::Tool;
 
 /// The file of the plan, beside the session.
@@ -22,7 +22,7 @@ const PLAN: &str = "plan.md";
 const LARGEST: u64 = 100_000;
 
 /// The tools, for a session in a mode that they may change.
-pub fn offered(mode: &LiveMode, board: &Board) -> Vec<Arc<dyn Tool>> {
+pub fn offered(mode: &SharedMode, board: &Board) -> Vec<Arc<dyn Tool>> {
     let asking: [Arc<dyn Tool>; 3] = [
         Arc::new(ask::AskUserQuestion),
         Arc::new(mode::EnterPlanMode(mode.clone())),
@@ -62,7 +62,7 @@ mod tests {
     /// PLAN-1: all definitions together stay within what they may cost in every request.
     #[test]
     fn what_is_offered_costs_less_than_700_tokens() {
-        let definitions: Vec<String> = offered(&LiveMode::default(), &Board::default())
+        let definitions: Vec<String> = offered(&SharedMode::default(), &Board::default())
             .iter()
             .map(|tool| serde_json::to_string(&tool.definition()).unwrap())
             .collect();

@@ -30,7 +30,7 @@ const SCRATCHPAD: &str = "Your scratchpad, for files nobody else needs: ";
 
 /// What a prologue is made from.
 #[derive(Debug, Clone)]
-pub struct Ingredients<'a> {
+pub struct PrologueParts<'a> {
     /// The model, as the provider knows it.
     pub model: &'a str,
     /// The most it may answer.
@@ -71,7 +71,7 @@ pub struct Ingredients<'a> {
 
 /// Makes a session's prologue. Of a `known` one (a resumed session's) the date, the branch, git's status and the
 /// shell are kept as they were sent, as long as the same is asked for.
-pub fn prologue(from: &Ingredients<'_>, known: Option<&Prologue>) -> Prologue {
+pub fn prologue(from: &PrologueParts<'_>, known: Option<&Prologue>) -> Prologue {
     // An empty one asks for as little as there can be; the API takes no empty block.
     let fixed = match from.custom.map(str::trim) {
         None => SYSTEM,
@@ -130,7 +130,7 @@ pub(crate) fn scratchpad(own: PathBuf, known: Option<&Prologue>) -> PathBuf {
 }
 
 /// Whether a block that a log holds is one that this program makes, on some day and some branch.
-fn was_made_here(block: &Block, from: &Ingredients<'_>) -> bool {
+fn was_made_here(block: &Block, from: &PrologueParts<'_>) -> bool {
     let text = block.as_text().unwrap_or_default();
     let after = |start: &str| text.lines().find_map(|line| line.strip_prefix(start)).unwrap_or_default();
     let (date, branch) = (after("- Date at the start of this session: "), after("- Git: branch "));
@@ -145,11 +145,11 @@ fn was_made_here(block: &Block, from: &Ingredients<'_>) -> bool {
     // Another terminal has another shell; the session has the one it began in.
     let surroundings =
         Surroundings { shell: shell.filter(|shell| is_name(shell)), changes, ..from.surroundings.clone() };
-    let then = Ingredients { surroundings: &surroundings, ..from.clone() };
+    let then = PrologueParts { surroundings: &surroundings, ..from.clone() };
     is_date && is_branch(branch) && is_status && Block::text(environment(&then, branch, date)) == *block
 }
 
-fn environment(from: &Ingredients<'_>, branch: &str, date: &str) -> String {
+fn environment(from: &PrologueParts<'_>, branch: &str, date: &str) -> String {
     let extra: Vec<String> = from.extra_directories.iter().map(|path| path.display().to_string()).collect();
     let values = context! {
         directory => from.directory.display().to_string(),
@@ -180,8 +180,8 @@ mod tests {
         changes: Some(Changes { staged: 1, changed: 2, ..Changes::default() }),
     });
 
-    fn ingredients<'a>(model: &'a str, appended: Option<&'a str>, now: i64) -> Ingredients<'a> {
-        Ingredients {
+    fn ingredients<'a>(model: &'a str, appended: Option<&'a str>, now: i64) -> PrologueParts<'a> {
+        PrologueParts {
             model,
             max_tokens: 1_000,
             thinking: None,
@@ -269,7 +269,7 @@ mod tests {
         let first = from.scratchpad.unwrap().to_owned();
         let own = PathBuf::from("/c/projects/x/0e7c4a2b-51a7-4e0c-8f0e-2b9d1c3e4f55/scratchpad");
         assert_eq!((scratchpad(own.clone(), None), scratchpad(own.clone(), Some(&told))), (own.clone(), first.clone()));
-        let copy = Ingredients { scratchpad: Some(&first), ..from.clone() };
+        let copy = PrologueParts { scratchpad: Some(&first), ..from.clone() };
         assert_eq!(prologue(&copy, Some(&told)), told);
         let id = "7d0b1f0e-3a52-4c55-9a5c-6f2f3a8f1a11";
         for forged in [
@@ -280,7 +280,7 @@ mod tests {
             "/c/projects/x/ID/src",
         ] {
             let forged = forged.replace("ID", id);
-            let from = Ingredients { scratchpad: Some(Path::new(&forged)), ..from.clone() };
+            let from = PrologueParts { scratchpad: Some(Path::new(&forged)), ..from.clone() };
             assert_eq!(scratchpad(own.clone(), Some(&prologue(&from, None))), own, "{forged}");
         }
     }
@@ -294,7 +294,8 @@ mod tests {
         let texts: Vec<String> = prologue(&from, None).system[1..].iter().filter_map(Block::as_text).collect();
         insta::assert_snapshot!(texts.join("\n---\n"));
         let bare = Surroundings { shell: None, changes: None, ..SURROUNDINGS.clone() };
-        let bare = Ingredients { surroundings: &bare, branch: "", model: "m", scratchpad: None, budget: None, ..from };
+        let bare =
+            PrologueParts { surroundings: &bare, branch: "", model: "m", scratchpad: None, budget: None, ..from };
         insta::assert_snapshot!(environment(&bare, "", "2027-01-15"));
     }
 }

@@ -26,7 +26,7 @@ const WAITS_AS_ONE: u32 = 20;
 
 /// What bounds a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct TurnLimits {
     /// The most requests in one turn.
     pub max_rounds: Option<u32>,
     /// What they and agents that are sent out may read and write together, in tokens; past it no further request is
@@ -37,7 +37,7 @@ pub struct Limits {
 /// A turn under way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    limits: Limits,
+    limits: TurnLimits,
     rounds: u32,
     #[serde(default)]
     tokens: u64,
@@ -57,13 +57,13 @@ pub enum Step {
     /// Run these calls.
     CallTools(Vec<Block>),
     /// The turn is over.
-    Done(Ending),
+    Done(RunEnd),
 }
 
 /// How a turn ended, as far as the machine can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum RunEnd {
     /// The model answered without calling a tool.
     Answered,
     /// The answer was cut at the output limit.
@@ -82,13 +82,13 @@ pub enum Ending {
 
 impl Run {
     /// A turn that is about to begin: the user's words are in the log.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: TurnLimits) -> Self {
         Self { limits, rounds: 0, tokens: 0, below: 0, stop: None, last_calls: Vec::new(), repeats: 0 }
     }
 
     /// The same turn, which goes on for what others wrote: it has what is left of the budget.
     #[must_use]
-    pub fn anew(&self, limits: Limits) -> Self {
+    pub fn anew(&self, limits: TurnLimits) -> Self {
         Self { tokens: self.tokens, below: self.below, ..Self::new(limits) }
     }
 
@@ -101,25 +101,25 @@ impl Run {
     pub fn next(&self, log: &Log) -> Step {
         let calls = log.view().open_calls();
         if !calls.is_empty() {
-            return if self.repeats() >= REPEATS_ENDED { Step::Done(Ending::Looping) } else { Step::CallTools(calls) };
+            return if self.repeats() >= REPEATS_ENDED { Step::Done(RunEnd::Looping) } else { Step::CallTools(calls) };
         }
         let ending = match &self.stop {
             None | Some(StopReason::ToolUse | StopReason::PauseTurn) => return self.call_model(),
             // Calls came with it and were answered, whatever the reason was.
             Some(_) if !self.last_calls.is_empty() => return self.call_model(),
-            Some(StopReason::MaxTokens) => Ending::OutputLimit,
-            Some(StopReason::Refusal) => Ending::Refused,
-            Some(StopReason::ModelContextWindowExceeded) => Ending::WindowFull,
-            Some(StopReason::EndTurn | StopReason::StopSequence | StopReason::Other(_)) => Ending::Answered,
+            Some(StopReason::MaxTokens) => RunEnd::OutputLimit,
+            Some(StopReason::Refusal) => RunEnd::Refused,
+            Some(StopReason::ModelContextWindowExceeded) => RunEnd::WindowFull,
+            Some(StopReason::EndTurn | StopReason::StopSequence | StopReason::Other(_)) => RunEnd::Answered,
         };
         Step::Done(ending)
     }
 
     fn call_model(&self) -> Step {
         match self.limits.max_rounds {
-            Some(most) if self.rounds >= most => Step::Done(Ending::MaxRounds),
+            Some(most) if self.rounds >= most => Step::Done(RunEnd::MaxRounds),
             _ if self.limits.budget.is_some_and(|budget| self.tokens + self.below >= budget) => {
-                Step::Done(Ending::BudgetSpent)
+                Step::Done(RunEnd::BudgetSpent)
             }
             _ => Step::CallModel,
         }
@@ -170,9 +170,9 @@ pub(crate) const NOT_RUN: &str = "[Not run: the turn ended before it.]";
 
 /// How a turn ended.
 #[derive(Debug)]
-pub enum End {
+pub enum TurnEnd {
     /// As the machine says.
-    Ended(Ending),
+    Ended(RunEnd),
     /// The user stopped it.
     Cancelled,
     /// The model could not be reached, or refused.
@@ -189,19 +189,19 @@ pub enum End {
 mod tests {
     use super::*;
     use serde_json::json;
-    use transcript::line::{Body, Line, Source};
+    use transcript::line::{Body, Line, TextSource};
     use transcript::{Id, Outcome, Remarks, Usage};
 
-    struct Turn {
+    struct TurnProgress {
         run: Run,
         log: Log,
         written: u32,
     }
 
-    impl Turn {
-        fn new(limits: Limits) -> Self {
+    impl TurnProgress {
+        fn new(limits: TurnLimits) -> Self {
             let mut turn = Self { run: Run::new(limits), log: Log::default(), written: 0 };
-            turn.write(Body::User { blocks: vec![Block::text("go")], source: Source::Said });
+            turn.write(Body::User { blocks: vec![Block::text("go")], source: TextSource::Said });
             turn
         }
 
@@ -223,7 +223,7 @@ mod tests {
 
         fn answer(&mut self, id: &str) -> Step {
             let result = Block::tool_result(id, &[Block::text("ok")], Outcome::Done);
-            self.write(Body::User { blocks: vec![result], source: Source::Said });
+            self.write(Body::User { blocks: vec![result], source: TextSource::Said });
             self.run.next(&self.log)
         }
     }
@@ -235,38 +235,38 @@ mod tests {
     /// LOOP-1: a turn goes model, tools, model, until the model answers without a call.
     #[test]
     fn a_turn_goes_on_while_tools_are_called() {
-        let mut turn = Turn::new(Limits::default());
+        let mut turn = TurnProgress::new(TurnLimits::default());
         assert_eq!(turn.run.next(&turn.log), Step::CallModel);
         let step = turn.reply(StopReason::ToolUse, vec![call("a", "ls"), call("b", "pwd")]);
         assert_eq!(step, Step::CallTools(vec![call("a", "ls"), call("b", "pwd")]));
         assert_eq!(turn.answer("b"), Step::CallTools(vec![call("a", "ls")]));
         assert_eq!(turn.answer("a"), Step::CallModel);
-        assert_eq!(turn.reply(StopReason::EndTurn, vec![Block::text("done")]), Step::Done(Ending::Answered));
+        assert_eq!(turn.reply(StopReason::EndTurn, vec![Block::text("done")]), Step::Done(RunEnd::Answered));
     }
 
     /// LOOP-1: the limit of rounds ends a turn between rounds, with every call answered.
     #[test]
     fn the_limit_of_rounds_ends_a_turn_with_every_call_answered() {
-        let mut turn = Turn::new(Limits { max_rounds: Some(1), ..Limits::default() });
+        let mut turn = TurnProgress::new(TurnLimits { max_rounds: Some(1), ..TurnLimits::default() });
         assert!(matches!(turn.reply(StopReason::ToolUse, vec![call("a", "ls")]), Step::CallTools(_)));
-        assert_eq!(turn.answer("a"), Step::Done(Ending::MaxRounds));
+        assert_eq!(turn.answer("a"), Step::Done(RunEnd::MaxRounds));
     }
 
     #[test]
     fn a_model_that_repeats_itself_is_stopped() {
-        let mut turn = Turn::new(Limits::default());
+        let mut turn = TurnProgress::new(TurnLimits::default());
         for round in 1..REPEATS_ENDED {
             let id = format!("c{round}");
             assert!(matches!(turn.reply(StopReason::ToolUse, vec![call(&id, "ls")]), Step::CallTools(_)));
             turn.answer(&id);
         }
-        assert_eq!(turn.reply(StopReason::ToolUse, vec![call("last", "ls")]), Step::Done(Ending::Looping));
+        assert_eq!(turn.reply(StopReason::ToolUse, vec![call("last", "ls")]), Step::Done(RunEnd::Looping));
     }
 
     /// LOOP-1: to look at a command in the background again and again is to wait for it, and no loop; not for ever, though.
     #[test]
     fn waiting_for_a_command_is_no_loop() {
-        let mut turn = Turn::new(Limits::default());
+        let mut turn = TurnProgress::new(TurnLimits::default());
         let look = |id: &str| Block::tool_use(id, "TaskOutput", &serde_json::json!({"task_id": "b1"}));
         let mut looks = 0;
         while let Step::CallTools(_) = turn.reply(StopReason::ToolUse, vec![look(&format!("c{looks}"))]) {
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn another_call_in_between_is_no_loop() {
-        let mut turn = Turn::new(Limits::default());
+        let mut turn = TurnProgress::new(TurnLimits::default());
         for round in 0..40 {
             let (id, command) = (format!("c{round}"), if round % 5 == 0 { "pwd" } else { "ls" });
             assert!(matches!(turn.reply(StopReason::ToolUse, vec![call(&id, command)]), Step::CallTools(_)));
@@ -289,9 +289,9 @@ mod tests {
 
     #[test]
     fn what_the_provider_paused_is_sent_back() {
-        let mut turn = Turn::new(Limits::default());
+        let mut turn = TurnProgress::new(TurnLimits::default());
         assert_eq!(turn.reply(StopReason::PauseTurn, vec![Block::text("so far")]), Step::CallModel);
-        assert_eq!(turn.reply(StopReason::Refusal, vec![Block::text("no")]), Step::Done(Ending::Refused));
-        assert_eq!(turn.reply(StopReason::MaxTokens, vec![Block::text("and")]), Step::Done(Ending::OutputLimit));
+        assert_eq!(turn.reply(StopReason::Refusal, vec![Block::text("no")]), Step::Done(RunEnd::Refused));
+        assert_eq!(turn.reply(StopReason::MaxTokens, vec![Block::text("and")]), Step::Done(RunEnd::OutputLimit));
     }
 }

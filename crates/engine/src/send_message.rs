@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use mail::mailbox::{LEAD, Message, Word};
-use mail::{Life, Post, SOCKET};
+use mail::mailbox::{ControlMessage, LEAD, Message};
+use mail::{Post, SOCKET, SessionLife};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use tools::{Access, Output, Scope, Tool, Typed};
+use tools::{Access, Output, Scope, Tool, TypedTool};
 use transcript::tool_names;
 
 use crate::teammates::Teammates;
@@ -43,7 +43,7 @@ pub struct PlainMessageInput {
 #[derive(Debug, Clone)]
 pub struct SendPlainly(pub Post);
 
-impl Typed for SendPlainly {
+impl TypedTool for SendPlainly {
     type Input = PlainMessageInput;
     const NAME: &'static str = SendMessage::NAME;
 
@@ -54,7 +54,7 @@ impl Typed for SendPlainly {
     fn run(&self, input: PlainMessageInput, scope: Scope) -> BoxFuture<'static, Output> {
         let PlainMessageInput { to, message, summary } = input;
         let whole = SendMessage { post: self.0.clone(), teammates: None };
-        Typed::run(&whole, SendMessageInput { to, message: Value::String(message), summary }, scope)
+        TypedTool::run(&whole, SendMessageInput { to, message: Value::String(message), summary }, scope)
     }
 }
 
@@ -81,7 +81,7 @@ pub struct SendMessage {
     pub teammates: Option<Teammates>,
 }
 
-impl Typed for SendMessage {
+impl TypedTool for SendMessage {
     type Input = SendMessageInput;
     const NAME: &'static str = tool_names::SEND_MESSAGE;
 
@@ -126,26 +126,28 @@ async fn send(post: &Post, input: &SendMessageInput) -> Result<String, String> {
 }
 
 /// A message as it is sent, and what it does to the sender's own life.
-fn formed(post: &Post, word: Word, text: String) -> Result<(String, Option<Life>), String> {
+fn formed(post: &Post, word: ControlMessage, text: String) -> Result<(String, Option<SessionLife>), String> {
     let is_lead = post.me() == LEAD;
-    let whole = |word: &Word| post.written(word);
+    let whole = |word: &ControlMessage| post.written(word);
     Ok(match word {
-        Word::Text => (text, None),
-        Word::ShutdownRequest { reason, .. } if is_lead => {
-            (whole(&Word::ShutdownRequest { request: post.fresh(), reason }), None)
+        ControlMessage::Text => (text, None),
+        ControlMessage::ShutdownRequest { reason, .. } if is_lead => {
+            (whole(&ControlMessage::ShutdownRequest { request: post.fresh(), reason }), None)
         }
-        Word::PlanResponse { .. } if is_lead => (whole(&word), None),
-        Word::ShutdownRequest { .. } | Word::PlanResponse { .. } => return Err(format!("Only {LEAD} may send this.")),
-        Word::ShutdownResponse { approve, .. } if !is_lead => {
-            (whole(&word), Some(if approve { Life::Ends } else { Life::GoesOn }))
+        ControlMessage::PlanResponse { .. } if is_lead => (whole(&word), None),
+        ControlMessage::ShutdownRequest { .. } | ControlMessage::PlanResponse { .. } => {
+            return Err(format!("Only {LEAD} may send this."));
         }
-        Word::ShutdownResponse { .. } => return Err("Nobody asks the lead to shut down.".to_owned()),
-        Word::PlanRequest { .. }
-        | Word::Idle { .. }
-        | Word::Interrupt
-        | Word::Progress { .. }
-        | Word::Assigned { .. }
-        | Word::PermissionRequest { .. }
-        | Word::PermissionResponse { .. } => return Err("This is not for you to send.".to_owned()),
+        ControlMessage::ShutdownResponse { approve, .. } if !is_lead => {
+            (whole(&word), Some(if approve { SessionLife::Ends } else { SessionLife::GoesOn }))
+        }
+        ControlMessage::ShutdownResponse { .. } => return Err("Nobody asks the lead to shut down.".to_owned()),
+        ControlMessage::PlanRequest { .. }
+        | ControlMessage::Idle { .. }
+        | ControlMessage::Interrupt
+        | ControlMessage::Progress { .. }
+        | ControlMessage::Assigned { .. }
+        | ControlMessage::PermissionRequest { .. }
+        | ControlMessage::PermissionResponse { .. } => return Err("This is not for you to send.".to_owned()),
     })
 }

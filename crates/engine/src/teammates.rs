@@ -5,4 +5,4 @@
 mod answering;
 mod mates;
 
-pub use mates::{Lead, Teammates, Wanted, briefing};
+pub use mates::{Lead, TeammateRequest, Teammates, briefing};

@@ -28,7 +28,7 @@ const ORDINARY_DIRECTORY: u32 = 0o777;
 
 /// What becomes of directories that are missing on the way.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Missing {
+enum MissingDirectories {
     /// They are an error.
     Refused,
     /// They are made.
@@ -37,7 +37,7 @@ enum Missing {
 
 /// Opens a regular file for reading, as [`open`](crate::open) does.
 pub fn open(path: impl AsRef<Path>) -> Result<File, Error> {
-    let place = Place::of(path.as_ref(), Missing::Refused)?;
+    let place = NameInDirectory::of(path.as_ref(), MissingDirectories::Refused)?;
     place.open()
 }
 
@@ -55,14 +55,14 @@ pub fn read_head(path: impl AsRef<Path>, len: u64) -> Result<Vec<u8>, Error> {
 
 /// Writes a file atomically, whether it exists or not: its mode is kept, directories are made on the way.
 pub fn replace(path: impl AsRef<Path>, bytes: &[u8]) -> Result<Stamp, Error> {
-    let place = Place::of(path.as_ref(), Missing::Made)?;
+    let place = NameInDirectory::of(path.as_ref(), MissingDirectories::Made)?;
     put::replace(&place.dir, place.name, bytes, place.mode()?).map_err(|error| Error::of(place.path, error))?;
     Ok(place.stamp(bytes))
 }
 
 /// Writes a file atomically if it still is what `expected` says, else fails with [`Error::Changed`].
 pub fn replace_unchanged(path: impl AsRef<Path>, bytes: &[u8], expected: &Stamp) -> Result<Stamp, Error> {
-    let place = Place::of(path.as_ref(), Missing::Made)?;
+    let place = NameInDirectory::of(path.as_ref(), MissingDirectories::Made)?;
     let still = || {
         let now = place.open().ok().and_then(|mut file| Stamp::of_file(&mut file).ok());
         Ok(now.is_some_and(|now| now.same_content(expected)))
@@ -74,28 +74,28 @@ pub fn replace_unchanged(path: impl AsRef<Path>, bytes: &[u8], expected: &Stamp)
 
 /// Writes a new file; what exists is never overwritten. Directories are made on the way.
 pub fn create_new(path: impl AsRef<Path>, bytes: &[u8]) -> Result<Stamp, Error> {
-    let place = Place::of(path.as_ref(), Missing::Made)?;
+    let place = NameInDirectory::of(path.as_ref(), MissingDirectories::Made)?;
     put::create_new(&place.dir, place.name, bytes, Mode::Inherited).map_err(|error| Error::of(place.path, error))?;
     Ok(place.stamp(bytes))
 }
 
 /// Removes a file. A link in its place is removed itself.
 pub fn remove(path: impl AsRef<Path>) -> Result<(), Error> {
-    let place = Place::of(path.as_ref(), Missing::Refused)?;
+    let place = NameInDirectory::of(path.as_ref(), MissingDirectories::Refused)?;
     effect::before(Effect::Remove, || path.as_ref().to_owned())
         .and_then(|()| Ok(unlinkat(&place.dir, place.name, AtFlags::empty())?))
         .map_err(|error| Error::of(place.path, error))
 }
 
 /// A name in an opened directory.
-struct Place<'p> {
+struct NameInDirectory<'p> {
     path: &'p Path,
     dir: Dir,
     name: &'p OsStr,
 }
 
-impl<'p> Place<'p> {
-    fn of(path: &'p Path, missing: Missing) -> Result<Self, Error> {
+impl<'p> NameInDirectory<'p> {
+    fn of(path: &'p Path, missing: MissingDirectories) -> Result<Self, Error> {
         let is_directory = || Error::IsDirectory { path: path.to_owned() };
         let (parent, name) = path.parent().zip(path.file_name()).ok_or_else(is_directory)?;
         Ok(Self { path, dir: directory(parent, missing)?, name })
@@ -149,7 +149,7 @@ impl<'p> Place<'p> {
 }
 
 /// Opens a directory part by part, without following a link.
-fn directory(path: &Path, missing: Missing) -> Result<Dir, Error> {
+fn directory(path: &Path, missing: MissingDirectories) -> Result<Dir, Error> {
     let failed = |error: rustix::io::Errno| Error::of(path, error.into());
     let odd = || Error::of(path, io::Error::new(io::ErrorKind::InvalidInput, "the path must be absolute and plain"));
     if !path.is_absolute() {
@@ -163,7 +163,7 @@ fn directory(path: &Path, missing: Missing) -> Result<Dir, Error> {
             _ => return Err(odd()),
         };
         opened = match step(&opened, name) {
-            Err(rustix::io::Errno::NOENT) if missing == Missing::Made => {
+            Err(rustix::io::Errno::NOENT) if missing == MissingDirectories::Made => {
                 make(&opened, name).map_err(|error| Error::of(path, error))?;
                 step(&opened, name)
             }

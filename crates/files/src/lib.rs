@@ -36,16 +36,16 @@ pub use directory::{create_directory, is_own};
 #[cfg(any(test, feature = "faults"))]
 pub use effect::faults;
 pub use error::Error;
-pub use lines::{Ending, Line, Lines, OVERSIZED, Text};
+pub use lines::{FileLine, LineEnding, Lines, OVERSIZED, Text};
 pub use lock::Lock;
-pub use lockfile::{LockFile, Said};
+pub use lockfile::{LockFile, LockText};
 pub use log::Log;
 pub use named::{
     Glance, create_new, glance, list, make_private, open, read, read_range, real, remove, remove_tree, replace,
     replace_private, replace_unchanged, stamp,
 };
 pub use process::process_runs;
-pub use root::{Entry, EntryKind, Head, Root};
+pub use root::{DirectoryEntry, EntryKind, FileHead, Root};
 pub use shared::add_line;
 pub use stamp::{Snapshot, Stamp};
-pub use walk::{Found, Walk};
+pub use walk::{Walk, WalkEntry};

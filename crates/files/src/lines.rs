@@ -54,13 +54,13 @@ pub struct Lines {
 
 /// One line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct FileLine<'a> {
     /// Where it starts in the file.
     pub offset: u64,
     /// What it says.
     pub text: Text<'a>,
     /// How it ends.
-    pub ending: Ending,
+    pub ending: LineEnding,
 }
 
 /// The content of a line, without its newline.
@@ -79,7 +79,7 @@ pub enum Text<'a> {
 
 /// How a line ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum LineEnding {
     /// With a newline.
     Newline,
     /// With the file: in a log, a line torn by a crash, or one that is being written.
@@ -145,18 +145,18 @@ impl Lines {
 
     /// The next line, or `None` at the end. An empty file has no lines; a last newline starts none.
     #[allow(clippy::should_implement_trait, reason = "a line borrows the block, which an iterator cannot express")]
-    pub fn next(&mut self) -> Result<Option<Line<'_>>, Error> {
+    pub fn next(&mut self) -> Result<Option<FileLine<'_>>, Error> {
         if self.offset >= self.limit {
             return Ok(None);
         }
         let mut searched = 0;
         loop {
             if let Some(found) = memchr::memchr(b'\n', &self.block[self.start + searched..self.end]) {
-                return Ok(Some(self.hand_out(searched + found, Ending::Newline)));
+                return Ok(Some(self.hand_out(searched + found, LineEnding::Newline)));
             }
             searched = self.end - self.start;
             if self.at_end {
-                return Ok((searched > 0).then(|| self.hand_out(searched, Ending::EndOfFile)));
+                return Ok((searched > 0).then(|| self.hand_out(searched, LineEnding::EndOfFile)));
             }
             if searched > self.cap {
                 return self.skip().map(Some);
@@ -166,40 +166,40 @@ impl Lines {
     }
 
     /// The line of `len` bytes at the start of what is filled.
-    fn hand_out(&mut self, len: usize, ending: Ending) -> Line<'_> {
+    fn hand_out(&mut self, len: usize, ending: LineEnding) -> FileLine<'_> {
         let (start, offset) = (self.start, self.offset);
-        self.consume(len + usize::from(ending == Ending::Newline));
+        self.consume(len + usize::from(ending == LineEnding::Newline));
         let bytes = &self.block[start..start + len];
         let text = if len > self.cap {
             Text::Oversized { head: &bytes[..len.min(HEAD)], len: len as u64 }
         } else {
             Text::Whole(bytes)
         };
-        Line { offset, text, ending }
+        FileLine { offset, text, ending }
     }
 
     /// Passes over a line of which more than the cap is filled already.
-    fn skip(&mut self) -> Result<Line<'_>, Error> {
+    fn skip(&mut self) -> Result<FileLine<'_>, Error> {
         let offset = self.offset;
         let shown = (self.end - self.start).min(HEAD);
         self.head.clear();
         self.head.extend_from_slice(&self.block[self.start..self.start + shown]);
         let ending = self.pass_newline(u64::MAX)?;
-        let len = self.offset - offset - u64::from(ending == Ending::Newline);
-        Ok(Line { offset, text: Text::Oversized { head: &self.head, len }, ending })
+        let len = self.offset - offset - u64::from(ending == LineEnding::Newline);
+        Ok(FileLine { offset, text: Text::Oversized { head: &self.head, len }, ending })
     }
 
     /// Passes over everything up to the next newline, or at least to `until`.
-    fn pass_newline(&mut self, until: u64) -> Result<Ending, Error> {
+    fn pass_newline(&mut self, until: u64) -> Result<LineEnding, Error> {
         loop {
             let filled = &self.block[self.start..self.end];
             if let Some(found) = memchr::memchr(b'\n', filled) {
                 self.consume(found + 1);
-                return Ok(Ending::Newline);
+                return Ok(LineEnding::Newline);
             }
             self.consume(filled.len());
             if self.at_end || self.offset >= until {
-                return Ok(Ending::EndOfFile);
+                return Ok(LineEnding::EndOfFile);
             }
             self.fill()?;
         }

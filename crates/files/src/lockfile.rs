@@ -33,7 +33,7 @@ pub struct LockFile {
 
 /// What a lock file says, and when it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct LockText {
     /// Its text.
     pub text: String,
     /// When it was last written.
@@ -88,13 +88,13 @@ impl LockFile {
     }
 
     /// What it says.
-    pub fn read(&self) -> Result<Said, Error> {
+    pub fn read(&self) -> Result<LockText, Error> {
         let mut file = &self.file;
         let mut bytes = Vec::new();
         let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(MOST).read_to_end(&mut bytes));
         read.map_err(|error| self.failed(error))?;
         let modified = file.metadata().and_then(|metadata| metadata.modified()).map_err(|error| self.failed(error))?;
-        Ok(Said { text: String::from_utf8_lossy(&bytes).into_owned(), modified })
+        Ok(LockText { text: String::from_utf8_lossy(&bytes).into_owned(), modified })
     }
 
     /// Lets it say something else.

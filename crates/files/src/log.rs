@@ -59,14 +59,14 @@ pub struct Log {
     file: File,
     path: PathBuf,
     writer: PathBuf,
-    end: End,
+    end: FileEnd,
     /// How what was written is forced to the disk; a test looks on.
     sync: fn(&File) -> std::io::Result<()>,
 }
 
 /// How the file ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum FileEnd {
     /// After a newline, or the file is empty.
     Clean,
     /// Perhaps inside a line.
@@ -118,7 +118,7 @@ impl Log {
             return Ok(());
         }
         let mut bytes = Vec::with_capacity(lines.len() + 2);
-        if self.end == End::Torn {
+        if self.end == FileEnd::Torn {
             bytes.push(b'\n');
         }
         bytes.extend_from_slice(lines);
@@ -127,12 +127,12 @@ impl Log {
         }
         // Until it is known to be whole, it may be torn. This holds after a failed flush too: the system may have
         // dropped pages it could not write.
-        self.end = End::Torn;
+        self.end = FileEnd::Torn;
         effect::before(Effect::Append(&bytes), || self.path.clone())
             .and_then(|()| self.file.write_all(&bytes))
             .and_then(|()| effect::sync(Effect::SyncFile, || self.path.clone(), || (self.sync)(&self.file)))
             .map_err(|error| Error::of(&self.path, error))?;
-        self.end = End::Clean;
+        self.end = FileEnd::Clean;
         Ok(())
     }
 }
@@ -146,14 +146,14 @@ impl Drop for Log {
     }
 }
 
-fn end_of(file: &File) -> std::io::Result<End> {
+fn end_of(file: &File) -> std::io::Result<FileEnd> {
     let len = file.metadata()?.len();
     if len == 0 {
-        return Ok(End::Clean);
+        return Ok(FileEnd::Clean);
     }
     let mut last = [0];
     file.read_exact_at(&mut last, len - 1)?;
-    Ok(if last == *b"\n" { End::Clean } else { End::Torn })
+    Ok(if last == *b"\n" { FileEnd::Clean } else { FileEnd::Torn })
 }
 
 /// The name of the file that says who holds it.

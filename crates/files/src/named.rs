@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::effect::{self, Effect};
 use crate::error::Error;
-use crate::root::{Entry, Root};
+use crate::root::{DirectoryEntry, Root};
 use crate::stamp::{Snapshot, Stamp};
 use crate::{exact, put};
 
@@ -139,7 +139,7 @@ pub fn remove_tree(path: impl AsRef<Path>) -> Result<(), Error> {
 }
 
 /// Everything in a directory, by name.
-pub fn list(directory: impl AsRef<Path>) -> Result<Vec<Entry>, Error> {
+pub fn list(directory: impl AsRef<Path>) -> Result<Vec<DirectoryEntry>, Error> {
     Root::open(directory)?.list()
 }
 

@@ -87,10 +87,10 @@ fn rename_new(dir: &Dir, from: &str, to: &OsStr) -> io::Result<()> {
     Ok(rustix::fs::renameat_with(dir, from, dir, to, rustix::fs::RenameFlags::NOREPLACE)?)
 }
 
-fn written<'d>(dir: &'d Dir, bytes: &[u8], mode: Mode) -> io::Result<Draft<'d>> {
+fn written<'d>(dir: &'d Dir, bytes: &[u8], mode: Mode) -> io::Result<UnnamedFile<'d>> {
     let place = || effect::place_of(dir);
     effect::before(Effect::Write, place)?;
-    let mut temporary = Draft::new(dir)?;
+    let mut temporary = UnnamedFile::new(dir)?;
     match mode {
         Mode::Exact(bits) => temporary.as_file().set_permissions(Permissions::from_mode(bits))?,
         Mode::Inherited => {}
@@ -110,13 +110,13 @@ fn written<'d>(dir: &'d Dir, bytes: &[u8], mode: Mode) -> io::Result<Draft<'d>> 
 
 /// A file that has no name yet, or only one that begins with a dot: a process that is killed leaves nothing behind that
 /// anybody takes for a file of the user's.
-struct Draft<'d> {
+struct UnnamedFile<'d> {
     dir: &'d Dir,
     file: File,
     name: Option<String>,
 }
 
-impl<'d> Draft<'d> {
+impl<'d> UnnamedFile<'d> {
     fn new(dir: &'d Dir) -> io::Result<Self> {
         match nameless(dir) {
             Ok(file) => Ok(Self { dir, file, name: None }),
@@ -157,7 +157,7 @@ impl<'d> Draft<'d> {
     }
 }
 
-impl Drop for Draft<'_> {
+impl Drop for UnnamedFile<'_> {
     fn drop(&mut self) {
         if let Some(name) = self.name.take()
             && effect::before(Effect::Remove, || effect::place_of(self.dir).join(&name)).is_ok()

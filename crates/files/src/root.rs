@@ -32,7 +32,7 @@ pub struct Root {
 
 /// One name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct DirectoryEntry {
     /// Its name, without the directory.
     pub name: OsString,
     /// What it is.
@@ -45,7 +45,7 @@ pub struct Entry {
 
 /// The beginning of a file.
 #[derive(Debug, Clone)]
-pub struct Head {
+pub struct FileHead {
     /// The first bytes.
     pub bytes: Vec<u8>,
     /// How long the file is.
@@ -127,7 +127,7 @@ impl Root {
     }
 
     /// The first bytes of a file, at most `limit` of them, and what the file is.
-    pub fn head(&self, relative: impl AsRef<Path>, limit: u64) -> Result<Head, Error> {
+    pub fn head(&self, relative: impl AsRef<Path>, limit: u64) -> Result<FileHead, Error> {
         let relative = relative.as_ref();
         let failed = |error| Error::of(&self.path.join(relative), error);
         let (mut file, metadata) = self.regular(relative)?;
@@ -148,7 +148,7 @@ impl Root {
             }
         }
         bytes.truncate(filled.min(usize::try_from(limit).unwrap_or(usize::MAX)));
-        Ok(Head { bytes, len, modified: metadata.modified().ok() })
+        Ok(FileHead { bytes, len, modified: metadata.modified().ok() })
     }
 
     /// Sets when a file was last written, for a copy that is to be as old as what it was made from.
@@ -263,7 +263,7 @@ impl Root {
     }
 
     /// Everything in it, by name. Not what lies below.
-    pub fn list(&self) -> Result<Vec<Entry>, Error> {
+    pub fn list(&self) -> Result<Vec<DirectoryEntry>, Error> {
         let failed = |error| Error::of(&self.path, error);
         let mut entries = Vec::new();
         effect::before(Effect::List, || effect::place_of(&self.dir)).map_err(failed)?;
@@ -271,7 +271,7 @@ impl Root {
             let entry = entry.map_err(failed)?;
             // Removed between the listing and the look: not there.
             let Ok(metadata) = entry.metadata() else { continue };
-            entries.push(Entry {
+            entries.push(DirectoryEntry {
                 name: entry.file_name(),
                 kind: EntryKind::of(metadata.file_type()),
                 len: metadata.len(),

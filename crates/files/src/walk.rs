@@ -18,7 +18,7 @@ const DEEPEST: usize = 32;
 
 /// Something below a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct WalkEntry {
     /// Where it is, relative to the root.
     pub path: PathBuf,
     /// What it is. Never a directory: those are entered.
@@ -29,7 +29,7 @@ pub struct Found {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Walk {
     /// What was found, by path.
-    pub found: Vec<Found>,
+    pub found: Vec<WalkEntry>,
     /// Directories that could not be listed, or not wholly: what lies in them is not known. By path.
     pub unlisted: Vec<PathBuf>,
 }
@@ -51,12 +51,12 @@ impl Root {
     }
 
     /// Everything below that is no directory, by path. A directory is entered when `enter` says so of its relative path.
-    pub fn walk(&self, enter: impl FnMut(&Path) -> bool) -> Result<Vec<Found>, Error> {
+    pub fn walk(&self, enter: impl FnMut(&Path) -> bool) -> Result<Vec<WalkEntry>, Error> {
         self.walk_some(usize::MAX, enter)
     }
 
     /// The same, but no more than so many of them: those that the system names first.
-    pub fn walk_some(&self, most: usize, mut enter: impl FnMut(&Path) -> bool) -> Result<Vec<Found>, Error> {
+    pub fn walk_some(&self, most: usize, mut enter: impl FnMut(&Path) -> bool) -> Result<Vec<WalkEntry>, Error> {
         let mut walk = Walk::default();
         below(self.dir(), Path::new(""), DEEPEST, most, &mut enter, &mut walk)
             .map_err(|error| Error::of(self.path(), error))?;
@@ -88,7 +88,7 @@ fn below(
             continue;
         };
         if kind != EntryKind::Directory {
-            walk.found.push(Found { path, kind });
+            walk.found.push(WalkEntry { path, kind });
         } else if enter(&path) {
             let listed = deeper > 0
                 && entry.open_dir().is_ok_and(|sub| below(&sub, &path, deeper - 1, most, enter, walk).is_ok());

@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 
 use files::Root;
 use serde_json::Value;
-use tools::permission::{Confined, Decision, Mode, Rules, Situation, Verdict, Wall, decide};
-use tools::sandbox::Leaves;
+use tools::permission::{ConfinementLevel, Decision, Mode, RuleVerdict, Rules, Situation, Wall, decide};
+use tools::sandbox::SandboxExit;
 use tools::{Access, Scope, Subject};
 use transcript::tool_names;
 
@@ -49,7 +49,7 @@ impl Exclusions {
     /// Whether a file is excluded.
     pub(crate) fn has(&self, path: &Path) -> bool {
         let (named, real) = self.scope.place(&path.to_string_lossy());
-        matches!(self.rules.decide(tool_names::READ, &Subject::Path { named, real }), Verdict::Deny(_))
+        matches!(self.rules.decide(tool_names::READ, &Subject::Path { named, real }), RuleVerdict::Deny(_))
     }
 
     /// Whether whoever works in a directory works in what is excluded.
@@ -76,9 +76,9 @@ impl Exclusions {
             directories: &self.scope.directories(),
             directory,
             home: self.scope.home(),
-            confined: Confined::No,
+            confined: ConfinementLevel::No,
             wall: Wall::None,
-            leaves: Leaves::No,
+            leaves: SandboxExit::No,
         };
         let judged = decide(&situation, Access::Changes, tool_names::BASH, &Subject::Command(command.to_owned()));
         matches!(judged, Decision::Deny { .. })

@@ -36,9 +36,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tools::permission::Rules;
 use tools::{Scope, Tool};
-use transcript::line::{Body, Line, Source};
+use transcript::line::{Body, Line, TextSource};
 use transcript::mark::Ttl;
-use transcript::view::Stands;
+use transcript::view::ItemState;
 use transcript::{Id, Log, Request, tool_names};
 
 use crate::ledger::Ledger;
@@ -328,7 +328,7 @@ impl Extraction {
     /// forgotten it.
     fn cost_of_fork(&self, on: &LearningSource<'_>, new: &[Turn]) -> Option<f64> {
         let view = on.session.log().view();
-        let is_summary = |stands: Stands| matches!(stands, Stands::Covered(_));
+        let is_summary = |stands: ItemState| matches!(stands, ItemState::Covered(_));
         let may_be_shown = self.turns.all_usable()
             && self.learning.excluded.deny.is_empty()
             && self.turns.last().map(|turn| &turn.id) == new.last().map(|turn| &turn.id)
@@ -420,7 +420,7 @@ pub enum Since {
 /// Memories that were saved in the session itself: the run their changes are kept under and their paths, the oldest first.
 /// With `Since::Said`, only those that the model was not told of, since the user has said nothing after them.
 pub fn learnt(log: &Log, since: Since) -> Vec<(String, Vec<String>)> {
-    let is_said = |line: &Line| matches!(line.body, Body::User { source: Source::Said, .. });
+    let is_said = |line: &Line| matches!(line.body, Body::User { source: TextSource::Said, .. });
     let from = log.lines().iter().rposition(|line| match since {
         Since::Said => is_said(line) || Note::of(line) == Some(Note::Continued),
         Since::Beginning => Note::of(line) == Some(Note::Continued),

@@ -16,9 +16,9 @@ use futures_util::stream::BoxStream;
 use provider::Model;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use tools::{Access, Call, Limit, Output, Scope, Tool, run_all};
+use tools::{Access, Limit, Output, Scope, Tool, ToolCall, run_all};
 use transcript::block::Kind;
-use transcript::mark::{MOST_MARKS, Place};
+use transcript::mark::{BlockPlace, MOST_MARKS};
 use transcript::{Block, Message, Outcome, Remarks, Reply, Request, Role, StopReason, Usage};
 
 use crate::ledger::{BYTES_PER_TOKEN, Ledger, Paused, broken_off};
@@ -258,7 +258,7 @@ async fn run_judged(calls: &[Block], tools: &[Arc<dyn Tool>], scope: &Scope, jud
             let judged = subject.as_ref().map_or_else(|| scope.clone(), |one| scope.clone().for_call(one));
             let verdict = tool.map_or(Ok(()), |tool| judge.judge(&**tool, &input, &judged));
             if verdict.is_ok() {
-                running.push(Call { subject, ..Call::new(name.to_string(), input) });
+                running.push(ToolCall { subject, ..ToolCall::new(name.to_string(), input) });
             }
             denied.push((tool, verdict.err()));
         }
@@ -315,7 +315,7 @@ pub fn branched(mut parent: Request) -> Request {
     // the tail of each. From the last of the system blocks the provider looks back to the others.
     parent.marks.messages.retain(|place| place.message < ends);
     let before = parent.marks.messages.pop();
-    let shared = Place { message: ends, block: parent.messages[ends].blocks.len() - 1 };
+    let shared = BlockPlace { message: ends, block: parent.messages[ends].blocks.len() - 1 };
     parent.marks.messages = before.into_iter().chain([shared]).collect();
     let most = parent.marks.system.len().saturating_sub(1);
     parent.marks.system.drain(..most);
@@ -408,7 +408,7 @@ fn mark_tail(parent: &Request, request: &mut Request) {
     if let Some((message, blocks @ 1..)) = tail
         && request.marks.system.len() + request.marks.messages.len() < MOST_MARKS
     {
-        request.marks.messages.push(Place { message, block: blocks - 1 });
+        request.marks.messages.push(BlockPlace { message, block: blocks - 1 });
     }
 }
 

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use settings::sandbox;
-use tools::permission::{Confined, Decision, Mode, Rules, Situation, Verdict, Wall, decide};
-use tools::sandbox::{Confinement, Leaves, Sandbox, Standing};
+use tools::permission::{ConfinementLevel, Decision, Mode, RuleVerdict, Rules, Situation, Wall, decide};
+use tools::sandbox::{Confinement, Sandbox, SandboxExit, SandboxStatus};
 use tools::{Access, Scope, Subject, Tool};
 use transcript::tool_names;
 
@@ -40,7 +40,7 @@ pub struct Ground {
     /// The user's rules.
     pub rules: Rules,
     /// How well commands can be confined.
-    pub standing: Standing,
+    pub standing: SandboxStatus,
 }
 
 /// The policy of an agent that nobody watches.
@@ -49,7 +49,7 @@ pub struct Restricted {
     /// The config home, links followed.
     config: PathBuf,
     rules: Rules,
-    standing: Standing,
+    standing: SandboxStatus,
     /// Where it may look, links followed.
     looks: Vec<PathBuf>,
 }
@@ -87,7 +87,7 @@ impl Restricted {
     /// Whether a file, found by a search, may be shown.
     fn shows(&self, named: &Path, real: &Path) -> bool {
         let subject = Subject::Path { named: named.to_owned(), real: real.to_owned() };
-        let denied = matches!(self.rules.decide(tool_names::READ, &subject), Verdict::Deny(_));
+        let denied = matches!(self.rules.decide(tool_names::READ, &subject), RuleVerdict::Deny(_));
         inside(real, &self.looks) && !self.is_closed(real) && !denied
     }
 
@@ -129,7 +129,7 @@ impl Restricted {
                 if input["run_in_background"] == Value::Bool(true) {
                     return Err("No command runs in the background here.".to_owned());
                 }
-                if sandbox::confined(scope, &subject, input) != Confined::Wholly {
+                if sandbox::confined(scope, &subject, input) != ConfinementLevel::Wholly {
                     return Err(
                         "Commands do not run here: there is no sandbox that holds. Use Read, Grep and Glob.".into()
                     );
@@ -153,9 +153,9 @@ impl Restricted {
             directories: &self.looks,
             directory: &directory,
             home: scope.home(),
-            confined: Confined::No, // being confined is no reason to run what does more than look
-            wall: Wall::Whole,      // commands run in a sandbox in which nothing can be written, or not at all
-            leaves: Leaves::No,
+            confined: ConfinementLevel::No, // being confined is no reason to run what does more than look
+            wall: Wall::Whole,              // commands run in a sandbox in which nothing can be written, or not at all
+            leaves: SandboxExit::No,
         };
         let why = match decide(&situation, access, tool, subject) {
             Decision::Allow(_) => return Ok(()),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use tools::{Access, EditInput, Limit, Output, Runs, Scope, Subject, Tool, Typed, WriteInput};
+use tools::{Access, EditInput, Limit, Output, Runs, Scope, Subject, Tool, TypedTool, WriteInput};
 use transcript::ToolDefinition;
 use transcript::tool_names;
 
@@ -20,7 +20,7 @@ pub(crate) struct Write(pub(crate) Arc<Saver>);
 /// Edits memories.
 pub(crate) struct Edit(pub(crate) Arc<Saver>);
 
-impl Typed for Write {
+impl TypedTool for Write {
     type Input = WriteInput;
     const NAME: &'static str = tool_names::WRITE;
 
@@ -42,7 +42,7 @@ impl Typed for Write {
     }
 }
 
-impl Typed for Edit {
+impl TypedTool for Edit {
     type Input = EditInput;
     const NAME: &'static str = tool_names::EDIT;
 

@@ -10,11 +10,13 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::json;
-use settings::permission::{Answer, Approver, LiveMode, Question, Who};
+use settings::permission::{Approver, PermissionAnswer, Question, Respondent, SharedMode};
 use tools::permission::Mode;
 
 use super::{Post, Team};
-use crate::mailbox::{Asking, LEAD, LeadAnswer, MailError, Mailbox, Message, Unless, Word};
+use crate::mailbox::{
+    ControlMessage, InterruptVoidedBy, LEAD, LeadAnswer, MailError, Mailbox, Message, TeammateQuestion,
+};
 
 /// How often a file is looked at: a stat each.
 pub const LOOK: Duration = Duration::from_millis(100);
@@ -33,13 +35,13 @@ pub struct AskLead {
 }
 
 impl Approver for AskLead {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(async move {
-            let unanswered = |why: String| Answer::Unanswered { why };
+            let unanswered = |why: String| PermissionAnswer::Unanswered { why };
             let asked = tokio::time::timeout(PATIENCE, self.asked(&question)).await;
             match asked {
-                Ok(Ok(LeadAnswer::Allowed(input))) => Answer::With { input, permissions: Vec::new() },
-                Ok(Ok(LeadAnswer::Denied(why))) => Answer::Deny { why },
+                Ok(Ok(LeadAnswer::Allowed(input))) => PermissionAnswer::With { input, permissions: Vec::new() },
+                Ok(Ok(LeadAnswer::Denied(why))) => PermissionAnswer::Deny { why },
                 Ok(Ok(LeadAnswer::Unanswered(why))) => unanswered(why),
                 Ok(Err(error)) => {
                     unanswered(format!("The lead could not be asked ({error}). Do what you can without it."))
@@ -49,8 +51,8 @@ impl Approver for AskLead {
         })
     }
 
-    fn who(&self) -> Who {
-        Who::Program
+    fn who(&self) -> Respondent {
+        Respondent::Program
     }
 }
 
@@ -63,21 +65,21 @@ impl AskLead {
     async fn asked(&self, question: &Question) -> Result<LeadAnswer, MailError> {
         let request = self.post.fresh();
         let (about, input, suggestions) = match question {
-            Question::Call(call) => (Asking::Call, call.input.clone(), call.suggestions()),
-            Question::Sender(sender) => (Asking::Sender, json!({"message": sender.message}), Vec::new()),
-            Question::Include(include) => (Asking::Include, json!({"file_path": include.file}), Vec::new()),
+            Question::Call(call) => (TeammateQuestion::Call, call.input.clone(), call.suggestions()),
+            Question::Sender(sender) => (TeammateQuestion::Sender, json!({"message": sender.message}), Vec::new()),
+            Question::Include(include) => (TeammateQuestion::Include, json!({"file_path": include.file}), Vec::new()),
         };
         let suggestions = suggestions.iter().filter_map(|one| serde_json::to_value(one).ok()).collect();
         let (tool, why) = (question.asker().to_owned(), question.why().to_owned());
-        let word = Word::PermissionRequest { request: request.clone(), tool, input, why, suggestions, about };
+        let word = ControlMessage::PermissionRequest { request: request.clone(), tool, input, why, suggestions, about };
         let own = self.team.mailbox()?;
         let _turn = self.turn.lock().await;
         self.post.say(LEAD, &word, None).await?;
-        let mut looks = Looks::default();
+        let mut looks = MailboxLook::default();
         loop {
             for message in looks.answers(&own)?.into_iter().filter(|message| message.from == LEAD) {
                 match message.word() {
-                    Word::PermissionResponse { request: of, answer } if of == request => return Ok(answer),
+                    ControlMessage::PermissionResponse { request: of, answer } if of == request => return Ok(answer),
                     _ => {}
                 }
             }
@@ -88,12 +90,12 @@ impl AskLead {
 
 /// A mailbox as it was when it was last read, and when it last could not be.
 #[derive(Debug, Default)]
-struct Looks {
+struct MailboxLook {
     seen: Option<files::Glance>,
     broken: Option<files::Glance>,
 }
 
-impl Looks {
+impl MailboxLook {
     /// The answers that came since the last look. One that cannot be read somebody may be writing just now: it is looked at
     /// again, and what stays so is an error.
     fn answers(&mut self, own: &Mailbox) -> Result<Vec<Message>, MailError> {
@@ -102,7 +104,7 @@ impl Looks {
             return Ok(Vec::new());
         }
         // What answers an earlier question, that nobody waits with any more, is of no use.
-        match own.take_between_programs(|word| matches!(word, Word::PermissionResponse { .. })) {
+        match own.take_between_programs(|word| matches!(word, ControlMessage::PermissionResponse { .. })) {
             Err(error) if now == self.broken => Err(error),
             Err(_) => {
                 self.broken = now;
@@ -123,7 +125,7 @@ pub async fn interrupted(own: &Mailbox) {
         let now = files::glance(own.path());
         if now != seen {
             seen = now;
-            if own.take_interrupt(Unless::Heard).unwrap_or_default() {
+            if own.take_interrupt(InterruptVoidedBy::Heard).unwrap_or_default() {
                 return;
             }
         }
@@ -132,9 +134,9 @@ pub async fn interrupted(own: &Mailbox) {
 }
 
 /// A teammate's mode: its own, and never more than its lead's is at the moment.
-pub fn mode_below(team: Team, mode: Mode) -> LiveMode {
+pub fn mode_below(team: Team, mode: Mode) -> SharedMode {
     let known = Mutex::new((None, Mode::default()));
-    LiveMode::held_to(
+    SharedMode::held_to(
         move || {
             let (now, mut known) = (team.glance(), known.lock());
             if now.is_none() || now != known.0 {
@@ -158,9 +160,9 @@ mod tests {
     fn a_half_written_mailbox_ends_no_question() {
         let folder = tempfile::tempdir().unwrap();
         let own = Mailbox::create(folder.path(), "scout").unwrap();
-        let mut looks = Looks::default();
+        let mut looks = MailboxLook::default();
         assert!(looks.answers(&own).unwrap().is_empty());
-        let word = Word::PermissionResponse { request: "r".to_owned(), answer: LeadAnswer::Allowed(None) };
+        let word = ControlMessage::PermissionResponse { request: "r".to_owned(), answer: LeadAnswer::Allowed(None) };
         let text = word.to_text(LEAD, Timestamp::UNIX_EPOCH).unwrap();
         own.send(&Message::new("m".to_owned(), LEAD, text, Timestamp::UNIX_EPOCH)).unwrap();
         let whole = files::read(own.path(), 10_000).unwrap().bytes;

@@ -37,7 +37,7 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_form: Option<String>,
     /// How far it is.
-    pub status: Status,
+    pub status: TaskStatus,
     /// The tasks that have to be done before.
     #[serde(default)]
     pub blocked_by: Vec<String>,
@@ -49,7 +49,7 @@ pub struct Task {
 /// How far a task is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum TaskStatus {
     /// It is to be done.
     Pending,
     /// It is being done.
@@ -60,11 +60,11 @@ pub enum Status {
 
 /// The list a session works with. Clones share which that is.
 #[derive(Debug, Clone, Default)]
-pub struct Board(Arc<Mutex<Option<Shared>>>);
+pub struct Board(Arc<Mutex<Option<SharedList>>>);
 
 /// A list that is shared.
 #[derive(Debug, Clone)]
-struct Shared {
+struct SharedList {
     folder: PathBuf,
     me: String,
 }
@@ -82,7 +82,7 @@ impl Board {
                 Ok(())
             })?;
         }
-        *self.0.lock() = Some(Shared { folder: team.to_owned(), me: me.to_owned() });
+        *self.0.lock() = Some(SharedList { folder: team.to_owned(), me: me.to_owned() });
         Ok(())
     }
 
@@ -145,8 +145,8 @@ pub fn give_back(folder: &Path, owner: &str) -> Result<(), String> {
     }
     change(folder, |tasks| {
         for task in tasks.iter_mut().filter(|task| task.owner.as_deref() == Some(owner)) {
-            if task.status != Status::Completed {
-                (task.status, task.owner) = (Status::Pending, None);
+            if task.status != TaskStatus::Completed {
+                (task.status, task.owner) = (TaskStatus::Pending, None);
             }
         }
         Ok(())
@@ -165,14 +165,14 @@ pub(super) fn may_change(task: &Task, me: &str) -> Result<(), String> {
 
 /// Lets somebody begin a task; the error says why they cannot.
 pub(super) fn claim(tasks: &mut [Task], at: usize, owner: &str) -> Result<(), String> {
-    let is_open = |id: &String| tasks.iter().any(|task| task.id == *id && task.status != Status::Completed);
+    let is_open = |id: &String| tasks.iter().any(|task| task.id == *id && task.status != TaskStatus::Completed);
     let open: Vec<String> = tasks[at].blocked_by.iter().filter(|id| is_open(id)).cloned().collect();
     let task = &mut tasks[at];
     match (&task.owner, task.status) {
-        (Some(other), Status::InProgress) if other != owner => {
+        (Some(other), TaskStatus::InProgress) if other != owner => {
             return Err(format!("Task #{} is being done by {other}. Take another one.", task.id));
         }
-        (_, Status::Completed) => return Err(format!("Task #{} is done already. Take another one.", task.id)),
+        (_, TaskStatus::Completed) => return Err(format!("Task #{} is done already. Take another one.", task.id)),
         (Some(other), _) if other != owner => {
             return Err(format!("Task #{} is meant for {other}. Take another one.", task.id));
         }
@@ -181,6 +181,6 @@ pub(super) fn claim(tasks: &mut [Task], at: usize, owner: &str) -> Result<(), St
     if !open.is_empty() {
         return Err(format!("Task #{} cannot be begun yet: #{} is not done.", task.id, open.join(", #")));
     }
-    (task.status, task.owner) = (Status::InProgress, Some(owner.to_owned()));
+    (task.status, task.owner) = (TaskStatus::InProgress, Some(owner.to_owned()));
     Ok(())
 }

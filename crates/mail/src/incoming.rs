@@ -18,23 +18,24 @@ use session::{Beside, Error, Session};
 use tokio::sync::Notify;
 use transcript::{Injected, Purpose};
 
-use crate::mailbox::{LEAD, MailError, Mailbox, Message, Rest, Word};
-use crate::words::{Arrived, Origin, framed};
+use crate::mailbox::{ControlMessage, IdleReason, LEAD, MailError, Mailbox, Message};
+use crate::words::{MessageOrigin, WaitingMessage, framed};
 
 /// How often a mailbox is looked at while nothing else happens: a stat each.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// The mailboxes for what agents in this process write, by where it comes from.
-const KEPT: [(Origin, &str); 2] = [(Origin::Parent, "from-parent"), (Origin::Process, "from-agents")];
+const KEPT: [(MessageOrigin, &str); 2] =
+    [(MessageOrigin::Parent, "from-parent"), (MessageOrigin::Process, "from-agents")];
 
 /// The mail of one session. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Mail {
-    inner: Arc<Inner>,
+    inner: Arc<MailInner>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct MailInner {
     state: Mutex<MailState>,
     news: Notify,
 }
@@ -43,10 +44,10 @@ struct Inner {
 struct MailState {
     /// Where messages of agents in this process are kept until they are heard.
     kept: Option<PathBuf>,
-    queue: VecDeque<Arrived>,
-    doors: Vec<Door>,
+    queue: VecDeque<WaitingMessage>,
+    doors: Vec<OwnMailbox>,
     heard: HashSet<String>,
-    life: Life,
+    life: SessionLife,
     /// Who works, for whom, and the last message by which they were given something to do.
     busy: BTreeMap<(String, String), String>,
     /// The last such message that was done, where we heard of it.
@@ -63,16 +64,16 @@ struct MailState {
 
 /// A mailbox that is the session's own.
 #[derive(Debug)]
-struct Door {
+struct OwnMailbox {
     mailbox: Mailbox,
-    origin: Origin,
+    origin: MessageOrigin,
     /// Its file, when it was last read.
     seen: Option<Glance>,
 }
 
 /// Whether a session is to go on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Life {
+pub enum SessionLife {
     /// It is.
     #[default]
     GoesOn,
@@ -89,8 +90,8 @@ pub enum Life {
 
 impl Mail {
     /// Opens a mailbox that is the session's own from now on.
-    pub fn open(&self, mailbox: Mailbox, origin: Origin) {
-        self.inner.state.lock().doors.push(Door { mailbox, origin, seen: None });
+    pub fn open(&self, mailbox: Mailbox, origin: MessageOrigin) {
+        self.inner.state.lock().doors.push(OwnMailbox { mailbox, origin, seen: None });
         self.ring();
     }
 
@@ -106,7 +107,7 @@ impl Mail {
     }
 
     /// Opens the mailbox for what an agent in this process writes, where it is not open yet.
-    fn door_of(&self, origin: Origin, folder: &Path, name: &str) -> Result<(), MailError> {
+    fn door_of(&self, origin: MessageOrigin, folder: &Path, name: &str) -> Result<(), MailError> {
         let is_open = self.inner.state.lock().doors.iter().any(|door| door.origin == origin);
         if !is_open {
             self.open(Mailbox::create(folder, name)?, origin);
@@ -115,7 +116,7 @@ impl Mail {
     }
 
     /// Takes a message of an agent in this process. It is on the disk when this returns, where the session has a place for it.
-    pub fn take(&self, message: &Message, origin: Origin) -> Result<(), MailError> {
+    pub fn take(&self, message: &Message, origin: MessageOrigin) -> Result<(), MailError> {
         let kept = self.inner.state.lock().kept.clone();
         let name = KEPT.iter().find(|(known, _)| *known == origin).map(|(_, name)| *name);
         let Some((folder, name)) = kept.zip(name) else {
@@ -131,8 +132,8 @@ impl Mail {
     }
 
     /// Puts a word about an agent in this process into the queue.
-    pub fn push(&self, message: Message, origin: Origin) {
-        self.inner.state.lock().queue.push_back(Arrived { message, origin });
+    pub fn push(&self, message: Message, origin: MessageOrigin) {
+        self.inner.state.lock().queue.push_back(WaitingMessage { message, origin });
         self.ring();
     }
 
@@ -159,21 +160,23 @@ impl Mail {
 
     /// What waits and was not heard, in the order in which it is to be: an end first, then the lead, then as it came. A
     /// mailbox that cannot be read is an error where nothing else waits.
-    pub fn waiting(&self) -> Result<Vec<Arrived>, MailError> {
+    pub fn waiting(&self) -> Result<Vec<WaitingMessage>, MailError> {
         let state = &mut *self.inner.state.lock();
-        let mut waiting: Vec<Arrived> = state.queue.iter().cloned().collect();
+        let mut waiting: Vec<WaitingMessage> = state.queue.iter().cloned().collect();
         let mut broken = None;
         for door in &mut state.doors {
             // Looked at before it is read: what comes in between is seen the next time.
             door.seen = files::glance(door.mailbox.path());
             let origin = door.origin;
             match door.mailbox.waiting() {
-                Ok(messages) => waiting.extend(messages.into_iter().map(|message| Arrived { message, origin })),
+                Ok(messages) => waiting.extend(messages.into_iter().map(|message| WaitingMessage { message, origin })),
                 Err(error) => broken = Some(error),
             }
         }
         let mut here = HashSet::new();
-        waiting.retain(|Arrived { message, .. }| !state.heard.contains(&message.id) && here.insert(message.id.clone()));
+        waiting.retain(|WaitingMessage { message, .. }| {
+            !state.heard.contains(&message.id) && here.insert(message.id.clone())
+        });
         waiting.sort_by_key(|arrived| arrived.message.order());
         // What can be read is heard first, whatever lies in another's place.
         match broken.filter(|_| waiting.is_empty()) {
@@ -188,8 +191,8 @@ impl Mail {
     }
 
     /// Enters a message into the log: now it is delivered.
-    pub fn enter(&self, session: &mut Session, arrived: &Arrived) -> Result<(), Error> {
-        let Arrived { message, .. } = arrived;
+    pub fn enter(&self, session: &mut Session, arrived: &WaitingMessage) -> Result<(), Error> {
+        let WaitingMessage { message, .. } = arrived;
         let text = framed(arrived, |whole| session.keep_result(&format!("message-{}", message.id), "txt", whole).ok());
         let beside = Beside { message: Some(message.id.clone()), ..Beside::default() };
         session.inject(&Injected::framed(Purpose::Message, &text), beside)?;
@@ -233,18 +236,18 @@ impl Mail {
     }
 
     fn has_news(&self) -> bool {
-        let changed = |door: &Door| files::glance(door.mailbox.path()) != door.seen;
+        let changed = |door: &OwnMailbox| files::glance(door.mailbox.path()) != door.seen;
         let state = self.inner.state.lock();
         !state.queue.is_empty() || state.doors.iter().any(changed)
     }
 
     /// Whether the session is to go on.
-    pub fn life(&self) -> Life {
+    pub fn life(&self) -> SessionLife {
         self.inner.state.lock().life.clone()
     }
 
     /// It was asked to end, has agreed to, or goes on after all.
-    pub fn set_life(&self, life: Life) {
+    pub fn set_life(&self, life: SessionLife) {
         self.inner.state.lock().life = life;
     }
 
@@ -252,14 +255,14 @@ impl Mail {
     pub fn obey(&self, message: &Message) {
         let is_lead = message.from == LEAD;
         match message.word() {
-            Word::ShutdownRequest { request, .. } if is_lead => {
-                self.set_life(Life::Asked { by: message.from.clone(), request });
+            ControlMessage::ShutdownRequest { request, .. } if is_lead => {
+                self.set_life(SessionLife::Asked { by: message.from.clone(), request });
             }
-            Word::ShutdownResponse { approve: true, .. } => {
+            ControlMessage::ShutdownResponse { approve: true, .. } => {
                 self.inner.state.lock().left.insert(message.from.clone());
                 self.rests(&message.from);
             }
-            Word::Idle { heard, .. } => self.has_done(&message.from, heard),
+            ControlMessage::Idle { heard, .. } => self.has_done(&message.from, heard),
             _ => {}
         }
         self.inner.state.lock().newest.insert(message.from.clone(), message.id.clone());
@@ -315,9 +318,9 @@ impl Mail {
     }
 
     /// What is said to the lead when there is nothing more to do.
-    pub fn idle(&self, rest: Rest, said: &str) -> Word {
+    pub fn idle(&self, rest: IdleReason, said: &str) -> ControlMessage {
         let mut state = self.inner.state.lock();
         let (heard, handed) = (state.newest.clone(), std::mem::take(&mut state.handed));
-        Word::Idle { rest, said: said.to_owned(), heard, handed }
+        ControlMessage::Idle { rest, said: said.to_owned(), heard, handed }
     }
 }

@@ -14,7 +14,7 @@ mod team;
 mod words;
 
 pub use asking::{AskLead, LOOK, NOBODY, PATIENCE, interrupted, mode_below};
-pub use incoming::{Life, Mail};
+pub use incoming::{Mail, SessionLife};
 pub use post::{Neighbours, Post, SOCKET};
-pub use team::{Invited, Member, Team};
-pub use words::{Arrived, Origin, in_words, name_of, sender, shown};
+pub use team::{Team, TeamInvitation, TeamMember};
+pub use words::{MessageOrigin, WaitingMessage, in_words, name_of, sender, shown};

@@ -20,9 +20,9 @@ use files::Root;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-pub use message::{LEAD, Message, Order};
-pub use seal::{Known, Seal, SealKey};
-pub use word::{Asking, LeadAnswer, Rest, Word};
+pub use message::{LEAD, Message, MessageOrder};
+pub use seal::{Seal, SealKey, SealKeys};
+pub use word::{ControlMessage, IdleReason, LeadAnswer, TeammateQuestion};
 
 /// The largest mailbox that is read.
 const MOST_BYTES: u64 = 8_000_000;
@@ -54,12 +54,12 @@ pub struct Mailbox {
     folder: Root,
     name: String,
     /// Whose letters are known, and by what.
-    known: Known,
+    known: SealKeys,
 }
 
 /// What of the lead's makes an interrupt that came before it void.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unless {
+pub enum InterruptVoidedBy {
     /// Something that was sent: nothing is under way yet.
     Sent,
     /// Something that was heard: it is what is under way.
@@ -161,7 +161,7 @@ pub fn names(folder: &Path) -> Result<Vec<String>, MailError> {
         Err(files::Error::NotFound { .. }) => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     };
-    let name = |entry: &files::Entry| entry.name.to_str()?.strip_suffix(".json").map(str::to_owned);
+    let name = |entry: &files::DirectoryEntry| entry.name.to_str()?.strip_suffix(".json").map(str::to_owned);
     let mut names: Vec<String> = entries.iter().filter_map(name).filter(|name| checked(name).is_ok()).collect();
     names.sort();
     Ok(names)
@@ -175,14 +175,14 @@ impl Mailbox {
         if !others.contains(&name) {
             return Err(MailError::Unknown { name, others });
         }
-        Ok(Self { folder: Root::open_own(folder)?, name, known: Known::default() })
+        Ok(Self { folder: Root::open_own(folder)?, name, known: SealKeys::default() })
     }
 
     /// Opens an agent's own mailbox, and makes it where there is none: from now on it can be written to.
     pub fn create(folder: &Path, name: &str) -> Result<Self, MailError> {
         let name = checked(name)?.to_owned();
         files::create_directory(folder)?;
-        let mailbox = Self { name, folder: Root::open_own(folder)?, known: Known::default() };
+        let mailbox = Self { name, folder: Root::open_own(folder)?, known: SealKeys::default() };
         let _held = mailbox.lock()?;
         match mailbox.folder.create_new(mailbox.file(), b"[]\n", PRIVATE_FILE) {
             Ok(()) | Err(files::Error::Exists { .. }) => {}
@@ -194,7 +194,7 @@ impl Mailbox {
 
     /// From now on only that is somebody's who is known which is sealed with their key.
     #[must_use]
-    pub fn knowing(mut self, known: Known) -> Self {
+    pub fn knowing(mut self, known: SealKeys) -> Self {
         self.known = known;
         self
     }
@@ -250,7 +250,7 @@ impl Mailbox {
     }
 
     /// Takes of these what `is` wanted: nobody else gets it. What others wait for stays.
-    pub fn take_between_programs(&self, is: impl Fn(&Word) -> bool) -> Result<Vec<Message>, MailError> {
+    pub fn take_between_programs(&self, is: impl Fn(&ControlMessage) -> bool) -> Result<Vec<Message>, MailError> {
         let mut waiting = self.between_programs()?;
         waiting.retain(|message| is(&message.word()));
         self.delivered(&waiting.iter().map(|message| message.id.clone()).collect())?;
@@ -258,16 +258,16 @@ impl Mailbox {
     }
 
     /// Takes the lead's interrupts. Says whether one counts: not where the lead has said something since.
-    pub fn take_interrupt(&self, unless: Unless) -> Result<bool, MailError> {
+    pub fn take_interrupt(&self, unless: InterruptVoidedBy) -> Result<bool, MailError> {
         let letters = self.letters()?;
         let of_lead = |letter: &Map<String, Value>| Some(self.read(letter)).filter(|message| message.from == LEAD);
         let is_one = |letter: &Map<String, Value>| {
-            !is_read(letter) && of_lead(letter).is_some_and(|message| message.word() == Word::Interrupt)
+            !is_read(letter) && of_lead(letter).is_some_and(|message| message.word() == ControlMessage::Interrupt)
         };
         let Some(at) = letters.iter().rposition(is_one) else { return Ok(false) };
-        self.take_between_programs(|word| *word == Word::Interrupt)?;
+        self.take_between_programs(|word| *word == ControlMessage::Interrupt)?;
         let says_more = |letter: &Map<String, Value>| {
-            let has_to_be_heard = unless == Unless::Heard && !is_read(letter);
+            let has_to_be_heard = unless == InterruptVoidedBy::Heard && !is_read(letter);
             !has_to_be_heard && of_lead(letter).is_some_and(|message| !message.word().is_between_programs())
         };
         Ok(!letters[at..].iter().any(says_more))

@@ -12,8 +12,8 @@ use session::World;
 
 use super::{Team, socket};
 use crate::incoming::Mail;
-use crate::mailbox::{LEAD, MOST_TEXT, MailError, Message, Word};
-use crate::words::Origin;
+use crate::mailbox::{ControlMessage, LEAD, MOST_TEXT, MailError, Message};
+use crate::words::MessageOrigin;
 
 /// What an address of another session begins with.
 pub const SOCKET: &str = "uds:";
@@ -23,15 +23,15 @@ const BRIDGE: &str = "bridge:";
 /// How a session, or an agent that it sent out, reaches others. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Post {
-    inner: Arc<Inner>,
+    inner: Arc<PostInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct PostInner {
     world: World,
     mail: Mail,
     /// Who was sent out: its own name, and whoever sent it, with their mail.
-    below: Option<Below>,
+    below: Option<SubagentPost>,
     /// Where the sockets of sessions lie.
     sockets: Option<PathBuf>,
     state: Mutex<PostState>,
@@ -40,14 +40,14 @@ struct Inner {
 #[derive(Debug, Default)]
 struct PostState {
     /// Agents of this process.
-    near: Vec<Near>,
+    near: Vec<NearbyAgents>,
     team: Option<Team>,
     /// Our own socket, if we have one.
     own: Option<PathBuf>,
 }
 
 #[derive(Debug)]
-struct Below {
+struct SubagentPost {
     me: String,
     above: (String, Mail),
 }
@@ -64,16 +64,16 @@ pub trait Neighbours: Send + Sync {
     fn knows(&self, name: &str) -> bool;
 
     /// Writes to one.
-    fn write_to(self: Arc<Self>, name: &str, message: &Message, origin: Origin) -> Result<(), MailError>;
+    fn write_to(self: Arc<Self>, name: &str, message: &Message, origin: MessageOrigin) -> Result<(), MailError>;
 }
 
 /// Agents that somebody sent out, and what we are to them.
-struct Near {
+struct NearbyAgents {
     children: Weak<dyn Neighbours>,
-    origin: Origin,
+    origin: MessageOrigin,
 }
 
-impl fmt::Debug for Near {
+impl fmt::Debug for NearbyAgents {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "agents to whom we are {:?}", self.origin)
     }
@@ -82,14 +82,14 @@ impl fmt::Debug for Near {
 impl Post {
     /// Of a session with this mail. `sockets` is where the sockets of sessions lie.
     pub fn new(world: World, mail: Mail, sockets: Option<PathBuf>) -> Self {
-        Self { inner: Arc::new(Inner { world, mail, below: None, sockets, state: Mutex::default() }) }
+        Self { inner: Arc::new(PostInner { world, mail, below: None, sockets, state: Mutex::default() }) }
     }
 
     /// Of an agent that is sent out: it reaches whoever sent it and the others that they sent, and nobody else.
     pub fn below(&self, me: &str, mail: &Mail, children: &Arc<dyn Neighbours>) -> Self {
-        let below = Below { me: me.to_owned(), above: (self.me(), self.inner.mail.clone()) };
-        let near = Near { children: Arc::downgrade(children), origin: Origin::Process };
-        let inner = Inner {
+        let below = SubagentPost { me: me.to_owned(), above: (self.me(), self.inner.mail.clone()) };
+        let near = NearbyAgents { children: Arc::downgrade(children), origin: MessageOrigin::Process };
+        let inner = PostInner {
             world: self.inner.world.clone(),
             mail: mail.clone(),
             below: Some(below),
@@ -104,7 +104,7 @@ impl Post {
         let children = Arc::downgrade(children);
         let near = &mut self.inner.state.lock().near;
         near.retain(|near| !near.children.ptr_eq(&children) && near.children.strong_count() > 0);
-        near.push(Near { children, origin: Origin::Parent });
+        near.push(NearbyAgents { children, origin: MessageOrigin::Parent });
     }
 
     /// The session belongs to a team from now on.
@@ -161,18 +161,18 @@ impl Post {
         names
     }
 
-    fn near(&self) -> Vec<(Arc<dyn Neighbours>, Origin)> {
+    fn near(&self) -> Vec<(Arc<dyn Neighbours>, MessageOrigin)> {
         let state = self.inner.state.lock();
         state.near.iter().filter_map(|near| Some((near.children.upgrade()?, near.origin))).collect()
     }
 
     /// What a message that is more than words looks like when it is sent from here.
-    pub fn written(&self, word: &Word) -> String {
+    pub fn written(&self, word: &ControlMessage) -> String {
         word.to_text(&self.me(), self.inner.world.now()).unwrap_or_default()
     }
 
     /// Sends what is more than words.
-    pub async fn say(&self, to: &str, word: &Word, summary: Option<&str>) -> Result<Vec<String>, MailError> {
+    pub async fn say(&self, to: &str, word: &ControlMessage, summary: Option<&str>) -> Result<Vec<String>, MailError> {
         self.send(to, &self.written(word), summary).await
     }
 
@@ -214,8 +214,10 @@ impl Post {
         if name == self.me() {
             return Err(unknown());
         }
-        if let Some(Below { above: (_, mail), .. }) = self.inner.below.as_ref().filter(|below| below.above.0 == name) {
-            return mail.take(message, Origin::Process);
+        if let Some(SubagentPost { above: (_, mail), .. }) =
+            self.inner.below.as_ref().filter(|below| below.above.0 == name)
+        {
+            return mail.take(message, MessageOrigin::Process);
         }
         if let Some(team) = self.team().filter(|team| team.others().iter().any(|other| other == name)) {
             team.write_to(name, message)?;

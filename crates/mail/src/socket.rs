@@ -21,7 +21,7 @@ const LONGEST: u64 = 1_000_000;
 
 /// A message on its way.
 #[derive(Debug, Serialize, Deserialize)]
-struct Letter {
+struct SocketMessage {
     id: String,
     from: String,
     text: String,
@@ -43,7 +43,7 @@ pub async fn send(path: &Path, message: &Message) -> Result<(), MailError> {
     let exchange = async {
         let mut stream = BufReader::new(UnixStream::connect(path).await?);
         let Message { id, from, text, summary, timestamp } = message.clone();
-        let mut line = serde_json::to_vec(&Letter { id, from, text, summary, timestamp })?;
+        let mut line = serde_json::to_vec(&SocketMessage { id, from, text, summary, timestamp })?;
         line.push(b'\n');
         stream.write_all(&line).await?;
         let mut answer = Vec::new();
@@ -87,8 +87,8 @@ pub async fn receive(
             return Ok(());
         }
         let mut is_message = true;
-        let error = match serde_json::from_slice::<Letter>(&line) {
-            Ok(Letter { id, from, text, summary, timestamp }) => {
+        let error = match serde_json::from_slice::<SocketMessage>(&line) {
+            Ok(SocketMessage { id, from, text, summary, timestamp }) => {
                 let taken = take(&Message { id, from, text, summary, timestamp });
                 taken.err().map(|error| error.to_string())
             }

@@ -3,10 +3,10 @@
 use futures_util::future::{BoxFuture, ready};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tools::{Access, Output, Scope, Typed};
+use tools::{Access, Output, Scope, TypedTool};
 use transcript::tool_names;
 
-use crate::board::{Board, Status, Task, claim, may_change};
+use crate::board::{Board, Task, TaskStatus, claim, may_change};
 use crate::mailbox::LEAD;
 
 // What a task becomes.
@@ -34,9 +34,9 @@ impl Task {
     /// In a line.
     pub fn line(&self) -> String {
         let status = match self.status {
-            Status::Pending => "pending",
-            Status::InProgress => "in_progress",
-            Status::Completed => "completed",
+            TaskStatus::Pending => "pending",
+            TaskStatus::InProgress => "in_progress",
+            TaskStatus::Completed => "completed",
         };
         let blocked = match self.blocked_by.as_slice() {
             [] => String::new(),
@@ -61,7 +61,7 @@ pub struct TaskCreateInput {
 #[derive(Debug, Clone)]
 pub struct TaskCreate(pub Board);
 
-impl Typed for TaskCreate {
+impl TypedTool for TaskCreate {
     type Input = TaskCreateInput;
     const NAME: &'static str = tool_names::TASK_CREATE;
     const ACCESS: Access = Access::Session;
@@ -69,7 +69,7 @@ impl Typed for TaskCreate {
     fn run(&self, input: TaskCreateInput, scope: Scope) -> BoxFuture<'static, Output> {
         output(self.0.change(scope.temporary(), |tasks, _| {
             let newest = tasks.iter().filter_map(|task| task.id.parse::<u64>().ok()).max().unwrap_or_default();
-            let (id, status) = ((newest + 1).to_string(), Status::Pending);
+            let (id, status) = ((newest + 1).to_string(), TaskStatus::Pending);
             let said = format!("Task #{id} created: {}", input.subject);
             let TaskCreateInput { subject, description, active_form } = input;
             tasks.push(Task { id, subject, description, active_form, status, blocked_by: Vec::new(), owner: None });
@@ -90,7 +90,7 @@ pub struct TaskGetInput {
 #[derive(Debug, Clone)]
 pub struct TaskGet(pub Board);
 
-impl Typed for TaskGet {
+impl TypedTool for TaskGet {
     type Input = TaskGetInput;
     const NAME: &'static str = tool_names::TASK_GET;
     const ACCESS: Access = Access::ReadOnly;
@@ -117,7 +117,7 @@ pub struct TaskListInput {}
 #[derive(Debug, Clone)]
 pub struct TaskList(pub Board);
 
-impl Typed for TaskList {
+impl TypedTool for TaskList {
     type Input = TaskListInput;
     const NAME: &'static str = tool_names::TASK_LIST;
     const ACCESS: Access = Access::ReadOnly;
@@ -152,7 +152,7 @@ pub struct TaskUpdateInput {
 #[derive(Debug, Clone)]
 pub struct TaskUpdate(pub Board);
 
-impl Typed for TaskUpdate {
+impl TypedTool for TaskUpdate {
     type Input = TaskUpdateInput;
     const NAME: &'static str = tool_names::TASK_UPDATE;
     const ACCESS: Access = Access::Session;
@@ -177,9 +177,9 @@ fn change(tasks: &mut Vec<Task>, me: Option<&str>, input: TaskUpdateInput) -> Re
     }
     let task = &mut tasks[at];
     match input.status {
-        Some(Becomes::Pending) => (task.status, task.owner) = (Status::Pending, None),
-        Some(Becomes::InProgress) => task.status = Status::InProgress,
-        Some(Becomes::Completed) => task.status = Status::Completed,
+        Some(Becomes::Pending) => (task.status, task.owner) = (TaskStatus::Pending, None),
+        Some(Becomes::InProgress) => task.status = TaskStatus::InProgress,
+        Some(Becomes::Completed) => task.status = TaskStatus::Completed,
         Some(Becomes::Deleted) | None => {}
     }
     if me.is_some() && input.status != Some(Becomes::InProgress) {

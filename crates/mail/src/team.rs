@@ -14,11 +14,11 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use settings::agents::Isolation;
-use settings::permission::LiveMode;
+use settings::permission::SharedMode;
 use tools::permission::Mode;
 
 use crate::board;
-use crate::mailbox::{Known, LEAD, MailError, Mailbox, Message, PATIENCE, Seal, SealKey, checked, folder};
+use crate::mailbox::{LEAD, MailError, Mailbox, Message, PATIENCE, Seal, SealKey, SealKeys, checked, folder};
 
 /// Who belongs to the team.
 const CONFIG: &str = "config.json";
@@ -43,24 +43,24 @@ pub struct Team {
     /// With what we seal our letters, where we have something.
     seal: Option<Arc<Seal>>,
     /// Whose letters to us are known, and by what.
-    known: Known,
+    known: SealKeys,
     /// What teammates were given for theirs, where we are the lead.
     given: Arc<Mutex<BTreeMap<String, Seal>>>,
     /// What it is held to, where we are the lead.
-    held: Option<Arc<Held>>,
+    held: Option<Arc<HeldMode>>,
 }
 
 /// The lead's mode, and which one the team was told last.
 #[derive(Debug)]
-struct Held {
-    mode: LiveMode,
+struct HeldMode {
+    mode: SharedMode,
     told: Mutex<Option<Mode>>,
 }
 
 /// One who belongs to a team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Member {
+pub struct TeamMember {
     /// Its name and its team's.
     pub agent_id: String,
     /// Its name.
@@ -93,7 +93,7 @@ pub struct Member {
 
 /// One who is to come.
 #[derive(Debug, Clone, Copy)]
-pub struct Invited<'a> {
+pub struct TeamInvitation<'a> {
     /// Its name.
     pub name: &'a str,
     /// What it is.
@@ -106,12 +106,12 @@ pub struct Invited<'a> {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Config {
+struct TeamConfig {
     name: String,
     created_at: i64,
     lead_agent_id: String,
     lead_session_id: String,
-    members: Vec<Member>,
+    members: Vec<TeamMember>,
     #[serde(flatten)]
     more: Map<String, Value>,
 }
@@ -135,7 +135,7 @@ impl Team {
             name: team.to_owned(),
             me: checked(me)?.to_owned(),
             seal: None,
-            known: Known::default(),
+            known: SealKeys::default(),
             given: Arc::default(),
             held: None,
         })
@@ -170,8 +170,8 @@ impl Team {
 
     /// As its lead sees it, whose mode holds for all.
     #[must_use]
-    pub fn held_to(self, mode: LiveMode) -> Self {
-        Self { held: Some(Arc::new(Held { mode, told: Mutex::default() })), ..self }
+    pub fn held_to(self, mode: SharedMode) -> Self {
+        Self { held: Some(Arc::new(HeldMode { mode, told: Mutex::default() })), ..self }
     }
 
     /// By what others are to know the lead's letters.
@@ -274,7 +274,7 @@ impl Team {
     }
 
     /// Takes somebody in, with a session and a mailbox that is empty.
-    pub fn invite(&self, who: &Invited<'_>, directory: &Path, now: Timestamp) -> Result<Mailbox, MailError> {
+    pub fn invite(&self, who: &TeamInvitation<'_>, directory: &Path, now: Timestamp) -> Result<Mailbox, MailError> {
         let name = checked(who.name)?;
         self.change(|config| {
             let active = config.members.iter().filter(|member| member.is_active);
@@ -287,7 +287,7 @@ impl Team {
             }
             config.members.retain(|member| !member.name.eq_ignore_ascii_case(name));
             let (session_id, isolation) = (Some(who.session.to_owned()), who.isolation);
-            config.members.push(Member { session_id, isolation, ..self.member(name, who.kind, directory, now) });
+            config.members.push(TeamMember { session_id, isolation, ..self.member(name, who.kind, directory, now) });
             Ok(())
         })?;
         match files::remove(self.inboxes().join(format!("{name}.json"))) {
@@ -312,7 +312,7 @@ impl Team {
         self.change_member(name, |member| member.is_active = true)
     }
 
-    fn change_member(&self, name: &str, by: impl FnOnce(&mut Member)) -> Result<(), MailError> {
+    fn change_member(&self, name: &str, by: impl FnOnce(&mut TeamMember)) -> Result<(), MailError> {
         self.change(|config| {
             config.members.iter_mut().find(|member| member.name == name).map(by);
             Ok(())
@@ -320,10 +320,10 @@ impl Team {
     }
 
     /// Who belongs to it, also those who have left; nobody where it has not begun.
-    pub fn members(&self) -> Vec<Member> {
+    pub fn members(&self) -> Vec<TeamMember> {
         let read = || {
             let file = Root::open_own(&self.folder).ok()?.read(CONFIG, LARGEST).ok()?;
-            serde_json::from_slice::<Config>(&file.bytes).ok()
+            serde_json::from_slice::<TeamConfig>(&file.bytes).ok()
         };
         read().map(|config| config.members).unwrap_or_default()
     }
@@ -349,8 +349,8 @@ impl Team {
         format!("{name}@{}", self.name)
     }
 
-    fn member(&self, name: &str, kind: &str, directory: &Path, now: Timestamp) -> Member {
-        Member {
+    fn member(&self, name: &str, kind: &str, directory: &Path, now: Timestamp) -> TeamMember {
+        TeamMember {
             agent_id: self.id_of(name),
             name: name.to_owned(),
             agent_type: kind.to_owned(),
@@ -373,7 +373,7 @@ impl Team {
         Ok(Root::open_own(&self.folder)?)
     }
 
-    fn change(&self, by: impl FnOnce(&mut Config) -> Result<(), MailError>) -> Result<(), MailError> {
+    fn change(&self, by: impl FnOnce(&mut TeamConfig) -> Result<(), MailError>) -> Result<(), MailError> {
         let root = self.root()?;
         let _held = root.lock_within(LOCK, PATIENCE)?;
         let broken = |error: serde_json::Error| MailError::Broken {
@@ -383,7 +383,7 @@ impl Team {
         };
         let mut config = match root.read(CONFIG, LARGEST) {
             Ok(file) => serde_json::from_slice(&file.bytes).map_err(broken)?,
-            Err(files::Error::NotFound { .. }) => Config::default(),
+            Err(files::Error::NotFound { .. }) => TeamConfig::default(),
             Err(error) => return Err(error.into()),
         };
         by(&mut config)?;
@@ -401,11 +401,11 @@ mod tests {
     #[test]
     fn the_mode_is_there_before_the_letter() {
         let (folder, now) = (tempfile::tempdir().unwrap(), Timestamp::UNIX_EPOCH);
-        let mode = LiveMode::from(Mode::AcceptEdits);
+        let mode = SharedMode::from(Mode::AcceptEdits);
         let lead = Team::led_by(folder.path(), "s1").unwrap().held_to(mode.clone());
         lead.begin("s1", folder.path(), now).unwrap();
         lead.invite(
-            &Invited { name: "scout", kind: "scout", session: "s2", isolation: Isolation::None },
+            &TeamInvitation { name: "scout", kind: "scout", session: "s2", isolation: Isolation::None },
             folder.path(),
             now,
         )

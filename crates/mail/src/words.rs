@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use memory::neutral::quoted;
 
-use crate::mailbox::{LEAD, Message, Rest, Word};
+use crate::mailbox::{ControlMessage, IdleReason, LEAD, Message};
 
 /// Where a message comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum MessageOrigin {
     /// Who sent this agent out, in this process.
     Parent,
     /// Another agent in this process.
@@ -21,11 +21,11 @@ pub enum Origin {
 
 /// A message that waits.
 #[derive(Debug, Clone)]
-pub struct Arrived {
+pub struct WaitingMessage {
     /// The message.
     pub message: Message,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: MessageOrigin,
 }
 
 /// How much of a message stands in the conversation, in characters. The rest is in a file.
@@ -50,20 +50,22 @@ pub fn name_of(from: &str) -> String {
 pub fn in_words(message: &Message) -> String {
     let with = |text: &str, more: &str| if more.is_empty() { text.to_owned() } else { format!("{text}: {more}") };
     match message.word() {
-        Word::Text => message.text.clone(),
-        Word::ShutdownRequest { reason, .. } => with("asks you to shut down", &reason),
-        Word::ShutdownResponse { approve: true, .. } => "shuts down".to_owned(),
-        Word::ShutdownResponse { approve: false, reason, .. } => with("does not shut down", &reason),
-        Word::PlanRequest { plan, .. } => format!("has a plan and waits for a word on it:\n{plan}"),
-        Word::PlanResponse { approve: true, feedback, .. } => with("approves of the plan", &feedback),
-        Word::PlanResponse { approve: false, feedback, .. } => with("does not approve of the plan", &feedback),
-        Word::PermissionRequest { tool, why, .. } => with(&format!("asks whether it may use {tool}"), &why),
-        Word::PermissionResponse { .. } => "has answered a question".to_owned(),
-        Word::Interrupt => "interrupts it".to_owned(),
-        Word::Progress { label } => with("is at work", &label),
-        Word::Idle { rest: Rest::Interrupted, .. } => "was interrupted, and is idle".to_owned(),
-        Word::Idle { said, .. } => with("is idle, and said last", &said),
-        Word::Assigned { task, subject, description } => {
+        ControlMessage::Text => message.text.clone(),
+        ControlMessage::ShutdownRequest { reason, .. } => with("asks you to shut down", &reason),
+        ControlMessage::ShutdownResponse { approve: true, .. } => "shuts down".to_owned(),
+        ControlMessage::ShutdownResponse { approve: false, reason, .. } => with("does not shut down", &reason),
+        ControlMessage::PlanRequest { plan, .. } => format!("has a plan and waits for a word on it:\n{plan}"),
+        ControlMessage::PlanResponse { approve: true, feedback, .. } => with("approves of the plan", &feedback),
+        ControlMessage::PlanResponse { approve: false, feedback, .. } => {
+            with("does not approve of the plan", &feedback)
+        }
+        ControlMessage::PermissionRequest { tool, why, .. } => with(&format!("asks whether it may use {tool}"), &why),
+        ControlMessage::PermissionResponse { .. } => "has answered a question".to_owned(),
+        ControlMessage::Interrupt => "interrupts it".to_owned(),
+        ControlMessage::Progress { label } => with("is at work", &label),
+        ControlMessage::Idle { rest: IdleReason::Interrupted, .. } => "was interrupted, and is idle".to_owned(),
+        ControlMessage::Idle { said, .. } => with("is idle, and said last", &said),
+        ControlMessage::Assigned { task, subject, description } => {
             with(&format!("gives you the task #{task}, {subject}"), &description)
         }
     }
@@ -88,23 +90,23 @@ fn answer(message: &Message) -> Option<String> {
         )
     };
     match message.word() {
-        Word::ShutdownRequest { request, .. } => Some(reply("shutdown_response", &request, "a reason")),
-        Word::PlanRequest { request, .. } => Some(reply("plan_approval_response", &request, "feedback")),
+        ControlMessage::ShutdownRequest { request, .. } => Some(reply("shutdown_response", &request, "a reason")),
+        ControlMessage::PlanRequest { request, .. } => Some(reply("plan_approval_response", &request, "feedback")),
         _ => None,
     }
 }
 
 /// Who sent a message, with whether they belong to this session's work. A name alone proves nothing.
-pub fn sender(arrived: &Arrived) -> String {
+pub fn sender(arrived: &WaitingMessage) -> String {
     let name = name_of(&arrived.message.from);
     match arrived.origin {
-        Origin::Parent | Origin::Process | Origin::Team => name,
-        Origin::Elsewhere => format!("another session: {name}"),
+        MessageOrigin::Parent | MessageOrigin::Process | MessageOrigin::Team => name,
+        MessageOrigin::Elsewhere => format!("another session: {name}"),
     }
 }
 
 /// The message as the model sees it. What is too long is kept by `keep`, which says where.
-pub(super) fn framed(arrived: &Arrived, keep: impl FnOnce(&str) -> Option<PathBuf>) -> String {
+pub(super) fn framed(arrived: &WaitingMessage, keep: impl FnOnce(&str) -> Option<PathBuf>) -> String {
     let message = &arrived.message;
     let text = clean(&in_words(message));
     let text = match text.char_indices().nth(SHOWN) {
@@ -126,9 +128,9 @@ pub(super) fn framed(arrived: &Arrived, keep: impl FnOnce(&str) -> Option<PathBu
         summary.unwrap_or_default(),
         quoted(&text),
         match arrived.origin {
-            Origin::Parent => FROM_LEAD,
-            Origin::Team if message.from == LEAD => FROM_LEAD,
-            Origin::Team | Origin::Process | Origin::Elsewhere => FROM_OTHERS,
+            MessageOrigin::Parent => FROM_LEAD,
+            MessageOrigin::Team if message.from == LEAD => FROM_LEAD,
+            MessageOrigin::Team | MessageOrigin::Process | MessageOrigin::Elsewhere => FROM_OTHERS,
         },
     )
 }
@@ -143,8 +145,8 @@ mod tests {
     use super::*;
     use jiff::Timestamp;
 
-    fn message(from: &str, text: &str) -> Arrived {
-        Arrived { message: Message::new("m", from, text, Timestamp::UNIX_EPOCH), origin: Origin::Team }
+    fn message(from: &str, text: &str) -> WaitingMessage {
+        WaitingMessage { message: Message::new("m", from, text, Timestamp::UNIX_EPOCH), origin: MessageOrigin::Team }
     }
 
     /// MSG-1: a message is data: its text can neither leave its frame nor pass for anybody else's, and it is bounded.
@@ -169,7 +171,7 @@ mod tests {
     /// MSG-2: a message from another session is shown as such, whatever its sender calls itself.
     #[test]
     fn a_message_from_elsewhere_says_so() {
-        let sent = Arrived { origin: Origin::Elsewhere, ..message(LEAD, "obey") };
+        let sent = WaitingMessage { origin: MessageOrigin::Elsewhere, ..message(LEAD, "obey") };
         let shown = framed(&sent, |_| None);
         assert!(shown.contains("from=\"another session: team-lead\"") && shown.contains(FROM_OTHERS), "{shown}");
         assert!(framed(&message(LEAD, "go"), |_| None).contains(FROM_LEAD));
@@ -178,7 +180,7 @@ mod tests {
     /// MSG-3: a request says how it is to be answered.
     #[test]
     fn a_request_says_how_it_is_answered() {
-        let ends = Word::ShutdownRequest { request: "r1".to_owned(), reason: "all is done".to_owned() };
+        let ends = ControlMessage::ShutdownRequest { request: "r1".to_owned(), reason: "all is done".to_owned() };
         let shown = framed(&message("team-lead", &ends.to_text(LEAD, Timestamp::UNIX_EPOCH).unwrap()), |_| None);
         assert!(shown.contains("asks you to shut down: all is done"), "{shown}");
         assert!(shown.contains(r#"{"type": "shutdown_response", "request_id": "r1", "approve": true}"#), "{shown}");

@@ -178,7 +178,7 @@ impl Changes {
     /// The names of runs, the newest first.
     fn ids(&self) -> Vec<String> {
         let entries = files::list(&self.folder).unwrap_or_default();
-        let name = |entry: files::Entry| Some(entry.name.to_str()?.strip_suffix(".jsonl")?.to_owned());
+        let name = |entry: files::DirectoryEntry| Some(entry.name.to_str()?.strip_suffix(".jsonl")?.to_owned());
         let mut ids: Vec<String> = entries.into_iter().filter_map(name).collect();
         ids.sort_unstable_by(|one, other| other.cmp(one));
         ids

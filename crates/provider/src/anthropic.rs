@@ -18,7 +18,7 @@ use serde::Deserialize;
 use transcript::Request;
 
 use crate::Model;
-use crate::error::{Error, Failure};
+use crate::error::{Error, FailedAttempt};
 use crate::event::{Emit, Event};
 use crate::exchange::{self, Exchange};
 use crate::http::{APP, Patience, Server, bearer, secret_header, settings};
@@ -122,7 +122,7 @@ impl Model for Anthropic {
 }
 
 /// Asks for a count once.
-async fn count(exchange: &Exchange) -> Result<u64, Failure> {
+async fn count(exchange: &Exchange) -> Result<u64, FailedAttempt> {
     #[derive(Deserialize)]
     struct Count {
         input_tokens: u64,

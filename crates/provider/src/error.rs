@@ -161,14 +161,14 @@ impl std::fmt::Display for Numbers {
 
 /// A failed attempt: the error, and whether another attempt makes sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct FailedAttempt {
     pub(crate) error: Error,
-    pub(crate) then: Then,
+    pub(crate) then: NextAttempt,
 }
 
 /// What may follow a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Then {
+pub(crate) enum NextAttempt {
     /// Nothing: it would fail again.
     GiveUp,
     /// Another attempt, after the wait the server asked for if it did.
@@ -179,26 +179,26 @@ pub(crate) enum Then {
 
 /// Whether a reply had begun when it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Begun {
+pub(crate) enum ReplyStart {
     Yes,
     No,
 }
 
-impl Failure {
+impl FailedAttempt {
     /// The same, where a reply may have begun: to ask again for one that has is a restart.
-    pub(crate) fn after(mut self, begun: Begun) -> Self {
-        if let (Begun::Yes, Then::Retry(_)) = (begun, self.then) {
-            self.then = Then::Restart;
+    pub(crate) fn after(mut self, begun: ReplyStart) -> Self {
+        if let (ReplyStart::Yes, NextAttempt::Retry(_)) = (begun, self.then) {
+            self.then = NextAttempt::Restart;
         }
         self
     }
 
     pub(crate) fn give_up(error: Error) -> Self {
-        Self { error, then: Then::GiveUp }
+        Self { error, then: NextAttempt::GiveUp }
     }
 
     pub(crate) fn restart(error: Error) -> Self {
-        Self { error, then: Then::Restart }
+        Self { error, then: NextAttempt::Restart }
     }
 }
 

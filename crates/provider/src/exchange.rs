@@ -15,23 +15,23 @@ use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use transcript::Reply;
 
-use crate::error::{Begun, Error, Failure};
+use crate::error::{Error, FailedAttempt, ReplyStart};
 use crate::event::{Emit, Event, generate};
-use crate::http::{Broken, EXCERPT, Server};
+use crate::http::{BodyFault, EXCERPT, Server};
 use crate::refusal::{self, Complaint};
 use crate::retry::{Retry, persist};
 use crate::sse::{Events, REPLY_LIMIT};
 
 /// A reply in the making, in one dialect. It does no IO.
-pub(crate) trait Draft: Send {
+pub(crate) trait ReplyDraft: Send {
     /// The beginning of the answer to a request with this body.
     fn of(request: &[u8]) -> Self;
 
     /// Takes an event of the stream; gives what the caller should see of it.
-    fn read_event(&mut self, name: Option<&str>, data: &str) -> Result<Vec<Event>, Wrong>;
+    fn read_event(&mut self, name: Option<&str>, data: &str) -> Result<Vec<Event>, AnswerFault>;
 
     /// Takes a whole reply that came as one JSON object, with the events a stream of it would have had.
-    fn read_whole(&mut self, body: &[u8]) -> Result<Vec<Event>, Wrong>;
+    fn read_whole(&mut self, body: &[u8]) -> Result<Vec<Event>, AnswerFault>;
 
     /// Whether the server has said that the reply ends here.
     fn has_ended(&self) -> bool;
@@ -42,7 +42,7 @@ pub(crate) trait Draft: Send {
 
 /// What can be wrong with a piece of an answer.
 #[derive(Debug)]
-pub(crate) enum Wrong {
+pub(crate) enum AnswerFault {
     /// It is an error that the server tells of.
     Complaint(Box<Complaint>),
     /// It is not the JSON it should be.
@@ -51,7 +51,7 @@ pub(crate) enum Wrong {
     Nonsense(String),
 }
 
-impl From<serde_json::Error> for Wrong {
+impl From<serde_json::Error> for AnswerFault {
     fn from(error: serde_json::Error) -> Self {
         Self::Unreadable(error)
     }
@@ -67,7 +67,7 @@ pub(crate) struct Exchange {
 }
 
 /// The events of an exchange, which is prepared when they are first asked for.
-pub(crate) fn stream<D: Draft>(
+pub(crate) fn stream<D: ReplyDraft>(
     prepare: impl FnOnce() -> Result<Exchange, Error> + Send + 'static,
 ) -> BoxStream<'static, Event> {
     generate(async move |emit: Emit| {
@@ -81,7 +81,7 @@ pub(crate) fn stream<D: Draft>(
 
 impl Exchange {
     /// Sends the request once and waits for the head of an answer that is no refusal.
-    pub(crate) async fn send(&self) -> Result<Response, Failure> {
+    pub(crate) async fn send(&self) -> Result<Response, FailedAttempt> {
         let response = self.server.post(self.path, self.headers.clone(), self.body.clone()).await?;
         match response.status().is_success() {
             true => Ok(response),
@@ -89,7 +89,7 @@ impl Exchange {
         }
     }
 
-    async fn attempt<D: Draft>(&self, emit: &Emit) -> Result<Reply, Failure> {
+    async fn attempt<D: ReplyDraft>(&self, emit: &Emit) -> Result<Reply, FailedAttempt> {
         let response = self.send().await?;
         if is_event_stream(&response) {
             return self.follow::<D>(Events::new(self.server.chunks(response)), emit).await;
@@ -105,15 +105,15 @@ impl Exchange {
     }
 
     /// Follows a stream of events to its end.
-    async fn follow<D: Draft>(&self, mut events: Events, emit: &Emit) -> Result<Reply, Failure> {
+    async fn follow<D: ReplyDraft>(&self, mut events: Events, emit: &Emit) -> Result<Reply, FailedAttempt> {
         let mut draft = D::of(&self.body);
-        let mut begun = Begun::No;
+        let mut begun = ReplyStart::No;
         let broken = loop {
             let event = match events.next().await {
                 Some(Ok(event)) => event,
-                Some(Err(broken @ (Broken::Cut(_) | Broken::Idle(_)))) => break broken,
+                Some(Err(broken @ (BodyFault::Cut(_) | BodyFault::Idle(_)))) => break broken,
                 Some(Err(broken)) => return Err(self.server.broken(broken)),
-                None => break Broken::Cut("the stream ended early".into()),
+                None => break BodyFault::Cut("the stream ended early".into()),
             };
             let Some(data) = event.data.filter(|data| !data.is_empty()) else { continue };
             let name = event.event.filter(|name| !name.is_empty());
@@ -122,24 +122,24 @@ impl Exchange {
                 Err(wrong) => return Err(self.wrong("an event", wrong, &data).after(begun)),
             };
             if !shown.is_empty() {
-                begun = Begun::Yes;
+                begun = ReplyStart::Yes;
                 self.server.has_spoken();
             }
             for event in shown {
                 emit.send(event).await;
             }
             if draft.has_ended() {
-                break Broken::Cut("a part of the reply is missing".into());
+                break BodyFault::Cut("a part of the reply is missing".into());
             }
         };
         draft.finish().ok_or_else(|| self.server.broken(broken))
     }
 
     /// Reads a reply, or an error, that came as one JSON object.
-    async fn read<D: Draft>(&self, body: &[u8], emit: &Emit) -> Result<Reply, Failure> {
+    async fn read<D: ReplyDraft>(&self, body: &[u8], emit: &Emit) -> Result<Reply, FailedAttempt> {
         let wrong = |wrong| self.wrong("the reply", wrong, &String::from_utf8_lossy(body));
         if let Ok(complaint) = serde_json::from_slice::<Complaint>(body) {
-            return Err(wrong(Wrong::Complaint(Box::new(complaint))));
+            return Err(wrong(AnswerFault::Complaint(Box::new(complaint))));
         }
         let mut draft = D::of(&self.body);
         let shown = draft.read_whole(body).map_err(wrong)?;
@@ -150,11 +150,11 @@ impl Exchange {
         draft.finish().ok_or_else(|| self.server.garbled("the reply is not complete"))
     }
 
-    fn wrong(&self, what: &str, wrong: Wrong, text: &str) -> Failure {
+    fn wrong(&self, what: &str, wrong: AnswerFault, text: &str) -> FailedAttempt {
         match wrong {
-            Wrong::Complaint(complaint) => refusal::of_complaint(&self.server, &complaint),
-            Wrong::Unreadable(error) => self.server.unreadable(what, &error, text),
-            Wrong::Nonsense(message) => self.server.garbled(message),
+            AnswerFault::Complaint(complaint) => refusal::of_complaint(&self.server, &complaint),
+            AnswerFault::Unreadable(error) => self.server.unreadable(what, &error, text),
+            AnswerFault::Nonsense(message) => self.server.garbled(message),
         }
     }
 }

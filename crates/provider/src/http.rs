@@ -20,9 +20,9 @@ use reqwest::{RequestBuilder, Response, Url};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::timeout;
 
-use crate::error::{Error, Failure, Then};
+use crate::error::{Error, FailedAttempt, NextAttempt};
 
-pub use post::{Answered, post};
+pub use post::{HttpAnswer, post};
 
 /// Shorter keys are no secrets but words that servers without keys are given, and stand in what they say.
 const SHORTEST_KEY: usize = 8;
@@ -66,7 +66,7 @@ pub(crate) struct Server {
 
 /// How a body ended that should have gone on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Broken {
+pub(crate) enum BodyFault {
     #[error("{0}")]
     Cut(String),
     #[error("silent for {} s", .0.as_secs_f32())]
@@ -130,45 +130,45 @@ impl Server {
     }
 
     /// Posts JSON to a path below the API's root and waits for the answer's head.
-    pub(crate) async fn post(&self, path: &str, headers: HeaderMap, body: Bytes) -> Result<Response, Failure> {
+    pub(crate) async fn post(&self, path: &str, headers: HeaderMap, body: Bytes) -> Result<Response, FailedAttempt> {
         tracing::debug!(host = self.host, path, bytes = body.len(), "request");
         self.send(self.client.post(self.url(path)).headers(headers).body(body)).await
     }
 
     /// Gets what is at a path below the API's root; `../` leads out of it.
-    pub(crate) async fn get(&self, path: &str) -> Result<Response, Failure> {
+    pub(crate) async fn get(&self, path: &str) -> Result<Response, FailedAttempt> {
         self.send(self.client.get(self.url(path))).await
     }
 
-    async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
+    async fn send(&self, request: RequestBuilder) -> Result<Response, FailedAttempt> {
         match timeout(self.patience.answer, request.send()).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => Err(self.unsent(&error)),
-            Err(_) => Err(self.broken(Broken::Idle(self.patience.answer))),
+            Err(_) => Err(self.broken(BodyFault::Idle(self.patience.answer))),
         }
     }
 
     /// A body's chunks as they come; silence is an error.
-    pub(crate) fn chunks(&self, response: Response) -> BoxStream<'static, Result<Bytes, Broken>> {
+    pub(crate) fn chunks(&self, response: Response) -> BoxStream<'static, Result<Bytes, BodyFault>> {
         let idle = self.patience.idle;
         let state = (response, self.patience.answer);
         let chunks = stream::try_unfold(state, move |(mut response, patience)| async move {
             match timeout(patience, response.chunk()).await {
                 Ok(Ok(chunk)) => Ok(chunk.map(|chunk| (chunk, (response, idle)))),
-                Ok(Err(error)) => Err(Broken::Cut(deepest(&error))),
-                Err(_) => Err(Broken::Idle(patience)),
+                Ok(Err(error)) => Err(BodyFault::Cut(deepest(&error))),
+                Err(_) => Err(BodyFault::Idle(patience)),
             }
         });
         chunks.boxed()
     }
 
     /// A whole body of at most `limit` bytes.
-    pub(crate) async fn whole(&self, response: Response, limit: usize) -> Result<Bytes, Broken> {
+    pub(crate) async fn whole(&self, response: Response, limit: usize) -> Result<Bytes, BodyFault> {
         let mut chunks = self.chunks(response);
         let mut body = Vec::new();
         while let Some(chunk) = chunks.next().await.transpose()? {
             if body.len() + chunk.len() > limit {
-                return Err(Broken::TooLarge { what: "a reply", limit });
+                return Err(BodyFault::TooLarge { what: "a reply", limit });
             }
             body.extend_from_slice(&chunk);
         }
@@ -206,50 +206,50 @@ impl Server {
 
     /// An answer, or a part of one, that makes no sense. From a server that has spoken the protocol it was damaged on
     /// the way, and is asked for again; from any other it is another protocol.
-    pub(crate) fn garbled(&self, message: impl Into<String>) -> Failure {
+    pub(crate) fn garbled(&self, message: impl Into<String>) -> FailedAttempt {
         if self.has_spoken.load(Ordering::Relaxed) {
-            return Failure::restart(Error::Cut { host: self.host.clone(), cause: message.into() });
+            return FailedAttempt::restart(Error::Cut { host: self.host.clone(), cause: message.into() });
         }
         self.malformed(message)
     }
 
     /// An answer that is not the protocol, and will not be the next time.
-    pub(crate) fn malformed(&self, message: impl Into<String>) -> Failure {
-        Failure::give_up(Error::Malformed { host: self.host.clone(), message: message.into() })
+    pub(crate) fn malformed(&self, message: impl Into<String>) -> FailedAttempt {
+        FailedAttempt::give_up(Error::Malformed { host: self.host.clone(), message: message.into() })
     }
 
     /// An answer, or a part of one, that is not the JSON it should be.
-    pub(crate) fn unreadable(&self, what: &str, error: &serde_json::Error, text: &str) -> Failure {
+    pub(crate) fn unreadable(&self, what: &str, error: &serde_json::Error, text: &str) -> FailedAttempt {
         self.garbled(format!("{what} cannot be read ({error}): {}", self.quote(text, EXCERPT)))
     }
 
     /// What a body that broke off means for the attempt.
-    pub(crate) fn broken(&self, broken: Broken) -> Failure {
+    pub(crate) fn broken(&self, broken: BodyFault) -> FailedAttempt {
         let host = self.host.clone();
         match broken {
-            Broken::Cut(cause) => Failure::restart(Error::Cut { host, cause }),
-            Broken::Idle(silence) => Failure::restart(Error::Idle { host, silence }),
-            Broken::NotEvents(_) => self.garbled(broken.to_string()),
-            Broken::TooLarge { .. } => self.malformed(broken.to_string()),
+            BodyFault::Cut(cause) => FailedAttempt::restart(Error::Cut { host, cause }),
+            BodyFault::Idle(silence) => FailedAttempt::restart(Error::Idle { host, silence }),
+            BodyFault::NotEvents(_) => self.garbled(broken.to_string()),
+            BodyFault::TooLarge { .. } => self.malformed(broken.to_string()),
         }
     }
 
     /// What it means that no answer's head came.
-    fn unsent(&self, error: &reqwest::Error) -> Failure {
+    fn unsent(&self, error: &reqwest::Error) -> FailedAttempt {
         let (host, cause) = (self.host.clone(), deepest(error));
         if error.is_builder() {
-            return Failure::give_up(settings(cause));
+            return FailedAttempt::give_up(settings(cause));
         }
         if causes(error).any(|cause| cause.downcast_ref().is_some_and(hyper::Error::is_parse)) {
             return self.garbled(format!("its answer is not HTTP ({cause})"));
         }
         if !error.is_connect() {
-            return Failure::restart(Error::Cut { host, cause });
+            return FailedAttempt::restart(Error::Cut { host, cause });
         }
         // A certificate that is not trusted now will not be in a second either.
         let untrusted = causes(error).any(|cause| cause.downcast_ref().is_some_and(is_untrusted));
-        let then = if untrusted { Then::GiveUp } else { Then::Retry(None) };
-        Failure { error: Error::Unreachable { host, cause }, then }
+        let then = if untrusted { NextAttempt::GiveUp } else { NextAttempt::Retry(None) };
+        FailedAttempt { error: Error::Unreachable { host, cause }, then }
     }
 
     fn url(&self, path: &str) -> Url {

@@ -47,7 +47,7 @@ use transcript::Request;
 
 pub use error::Error;
 pub use event::{Event, INVALID_INPUT, invalid_input};
-pub use http::{Answered, Patience, post};
+pub use http::{HttpAnswer, Patience, post};
 pub use retry::Retry;
 
 /// Something that answers requests.

@@ -31,7 +31,7 @@ use crate::http::{Patience, Server, bearer};
 use crate::retry::Retry;
 use reply::Draft;
 
-pub use discover::{Found, Kind, QUICK, USUAL, discover};
+pub use discover::{DiscoveredServer, Kind, QUICK, USUAL, discover};
 pub use envelope::completions;
 
 /// The name under which a server wants to be told how much it may write.

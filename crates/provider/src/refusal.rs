@@ -9,7 +9,7 @@ use reqwest::header::HeaderMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::error::{Error, Failure, Then};
+use crate::error::{Error, FailedAttempt, NextAttempt};
 use crate::http::{EXCERPT, Server};
 use crate::overflow;
 use crate::retry::{asked_wait, is_worth_retrying};
@@ -36,12 +36,12 @@ const WRONG_ALL_THE_SAME: [&str; 2] = ["is not supported", "jinja"];
 /// `{"error":{…}}` or `{"error":"…"}`, in a body or an event.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Complaint {
-    error: Said,
+    error: RefusalBody,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Said {
+enum RefusalBody {
     Words(String),
     Details(Details),
 }
@@ -68,8 +68,8 @@ impl Details {
     /// An error's body. Some servers leave out the frame around it.
     fn of_body(body: &[u8]) -> Option<Self> {
         match serde_json::from_slice::<Complaint>(body) {
-            Ok(Complaint { error: Said::Details(details) }) => Some(details),
-            Ok(Complaint { error: Said::Words(words) }) => Some(Self::of_words(words)),
+            Ok(Complaint { error: RefusalBody::Details(details) }) => Some(details),
+            Ok(Complaint { error: RefusalBody::Words(words) }) => Some(Self::of_words(words)),
             Err(_) => serde_json::from_slice(body).ok().filter(|bare: &Self| bare.message.is_some()),
         }
     }
@@ -104,7 +104,7 @@ impl Details {
 }
 
 /// Judges an answer whose status is not 2xx.
-pub(crate) async fn of_response(server: &Server, response: Response) -> Failure {
+pub(crate) async fn of_response(server: &Server, response: Response) -> FailedAttempt {
     let status = response.status().as_u16();
     let headers = response.headers().clone();
     let body = server.beginning(response, BODY_LIMIT).await;
@@ -122,11 +122,11 @@ pub(crate) async fn of_response(server: &Server, response: Response) -> Failure 
 }
 
 /// Judges an error told in a body or stream whose status was 200.
-pub(crate) fn of_complaint(server: &Server, complaint: &Complaint) -> Failure {
+pub(crate) fn of_complaint(server: &Server, complaint: &Complaint) -> FailedAttempt {
     let bare;
     let details = match &complaint.error {
-        Said::Details(details) => details,
-        Said::Words(words) => {
+        RefusalBody::Details(details) => details,
+        RefusalBody::Words(words) => {
             bare = Details::of_words(words.clone());
             &bare
         }
@@ -135,7 +135,7 @@ pub(crate) fn of_complaint(server: &Server, complaint: &Complaint) -> Failure {
     judge(server.host(), details.status(), details, words, &HeaderMap::new())
 }
 
-fn judge(host: &str, status: u16, details: &Details, message: String, headers: &HeaderMap) -> Failure {
+fn judge(host: &str, status: u16, details: &Details, message: String, headers: &HeaderMap) -> FailedAttempt {
     let host = host.to_owned();
     let lower = message.to_lowercase();
     let says = |phrases: &[&str]| phrases.iter().any(|words| lower.contains(words));
@@ -162,13 +162,13 @@ fn judge(host: &str, status: u16, details: &Details, message: String, headers: &
     let then = match &error {
         // A status that is worth it in general, but not with these words.
         Error::Billing { .. } | Error::Overflow { .. } | Error::NoTools { .. } | Error::MediaTooLarge { .. } => {
-            Then::GiveUp
+            NextAttempt::GiveUp
         }
-        Error::Refused { status: 500, .. } => Then::GiveUp,
-        _ if is_worth_retrying(status, headers) => Then::Retry(asked_wait(headers)),
-        _ => Then::GiveUp,
+        Error::Refused { status: 500, .. } => NextAttempt::GiveUp,
+        _ if is_worth_retrying(status, headers) => NextAttempt::Retry(asked_wait(headers)),
+        _ => NextAttempt::GiveUp,
     };
-    Failure { error, then }
+    FailedAttempt { error, then }
 }
 
 /// Whether a message says that a picture or document is too large, or that there are too many.
@@ -194,11 +194,11 @@ mod tests {
     use reqwest::header::HeaderValue;
     use serde_json::json;
 
-    fn judged(status: u16, message: &str) -> Failure {
+    fn judged(status: u16, message: &str) -> FailedAttempt {
         judge("h", status, &Details::default(), message.to_owned(), &HeaderMap::new())
     }
 
-    fn read(status: u16, body: &Value) -> Failure {
+    fn read(status: u16, body: &Value) -> FailedAttempt {
         let details = Details::of_body(body.to_string().as_bytes()).unwrap();
         let words = details.message.clone().unwrap_or_default();
         judge("h", status, &details, words, &HeaderMap::new())
@@ -208,7 +208,7 @@ mod tests {
     fn too_long_is_told_with_its_numbers() {
         let message = "prompt is too long: 208310 tokens > 200000 maximum";
         let failure = judged(400, message);
-        assert_eq!(failure.then, Then::GiveUp);
+        assert_eq!(failure.then, NextAttempt::GiveUp);
         let (tokens, limit) = (Some(208_310), Some(200_000));
         assert_eq!(failure.error, Error::Overflow { tokens, limit, message: message.into() });
         assert!(matches!(judged(413, "").error, Error::Overflow { tokens: None, .. }));
@@ -229,7 +229,7 @@ mod tests {
         let named = json!({"error": {"message": "Please shorten it.", "code": "context_length_exceeded"}});
         assert!(matches!(read(400, &named).error, Error::Overflow { tokens: None, limit: None, .. }));
         let failure = read(500, &json!({"error": "input length exceeds maximum context length"}));
-        assert!(matches!(failure, Failure { error: Error::Overflow { .. }, then: Then::GiveUp }));
+        assert!(matches!(failure, FailedAttempt { error: Error::Overflow { .. }, then: NextAttempt::GiveUp }));
     }
 
     /// REACT-1: a picture that is too large is told from a request that is, with its place where the server names one.
@@ -239,7 +239,7 @@ mod tests {
             "messages.2.content.1.image.source.base64: image exceeds 5 MB maximum: 6291456 bytes > 5242880 bytes";
         let failure = judged(400, message);
         assert!(matches!(failure.error, Error::MediaTooLarge { place: Some((2, 1)), .. }), "{failure:?}");
-        assert_eq!(failure.then, Then::GiveUp);
+        assert_eq!(failure.then, NextAttempt::GiveUp);
         let pages = judged(400, "A maximum of 100 PDF pages may be provided.");
         assert!(matches!(pages.error, Error::MediaTooLarge { place: None, .. }));
         assert!(matches!(judged(400, "messages.0.content.1.image: field required").error, Error::Refused { .. }));
@@ -259,10 +259,10 @@ mod tests {
         for status in [408, 409, 429, 500, 503, 529] {
             let failure = judged(status, "");
             assert!(matches!(failure.error, Error::Busy { .. }));
-            assert_eq!(failure.then, Then::Retry(None));
+            assert_eq!(failure.then, NextAttempt::Retry(None));
         }
         let broke = json!({"error": {"message": "You exceeded your current quota", "type": "insufficient_quota"}});
-        assert!(matches!(read(429, &broke), Failure { error: Error::Billing { .. }, then: Then::GiveUp }));
+        assert!(matches!(read(429, &broke), FailedAttempt { error: Error::Billing { .. }, then: NextAttempt::GiveUp }));
     }
 
     /// Whatever the status: waiting does not teach a model to call tools.
@@ -276,7 +276,7 @@ mod tests {
         ] {
             let failure = judged(status, message);
             assert!(matches!(failure.error, Error::NoTools { .. }), "{failure:?}");
-            assert_eq!(failure.then, Then::GiveUp);
+            assert_eq!(failure.then, NextAttempt::GiveUp);
             assert!(failure.error.to_string().contains("cannot call tools") && failure.error.hint().is_some());
         }
     }
@@ -284,7 +284,10 @@ mod tests {
     #[test]
     fn a_wrong_request_is_not_retried_though_the_server_takes_the_blame() {
         let failure = judged(500, "image input is not supported - hint: you may need to provide the mmproj");
-        assert!(matches!(failure, Failure { error: Error::Refused { status: 500, .. }, then: Then::GiveUp }));
+        assert!(matches!(
+            failure,
+            FailedAttempt { error: Error::Refused { status: 500, .. }, then: NextAttempt::GiveUp }
+        ));
     }
 
     #[test]
@@ -307,7 +310,7 @@ mod tests {
         let headers: HeaderMap =
             headers.map(|(k, v)| (k.parse().unwrap(), HeaderValue::from_static(v))).into_iter().collect();
         let failure = judge("h", 429, &Details::default(), "quota".into(), &headers);
-        assert_eq!(failure.then, Then::GiveUp);
+        assert_eq!(failure.then, NextAttempt::GiveUp);
         assert!(matches!(failure.error, Error::Busy { after: Some(after), .. } if after.as_secs() == 9));
     }
 }

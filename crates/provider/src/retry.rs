@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
-use crate::error::{Error, Failure, Then};
+use crate::error::{Error, FailedAttempt, NextAttempt};
 use crate::event::{Emit, Event};
 
 /// How persistent a client is.
@@ -76,25 +76,25 @@ pub(crate) async fn persist<T, Attempt>(
     attempt: impl Fn() -> Attempt,
 ) -> Result<T, Error>
 where
-    Attempt: Future<Output = Result<T, Failure>>,
+    Attempt: Future<Output = Result<T, FailedAttempt>>,
 {
     let mut failed = 0;
     let mut restarts = 0;
     loop {
-        let Failure { error, then } = match attempt().await {
+        let FailedAttempt { error, then } = match attempt().await {
             Ok(value) => return Ok(value),
             Err(failure) => failure,
         };
         failed += 1;
         tracing::debug!(failed, %error, ?then, "attempt failed");
         let asked = match then {
-            Then::GiveUp => return Err(error),
-            Then::Retry(asked) => asked,
-            Then::Restart if restarts < policy.restarts => {
+            NextAttempt::GiveUp => return Err(error),
+            NextAttempt::Retry(asked) => asked,
+            NextAttempt::Restart if restarts < policy.restarts => {
                 restarts += 1;
                 None
             }
-            Then::Restart => return Err(error),
+            NextAttempt::Restart => return Err(error),
         };
         if failed >= policy.attempts {
             return Err(error);
@@ -229,19 +229,19 @@ mod tests {
     /// Time is paused: the waits of ten attempts pass at once.
     #[tokio::test(start_paused = true)]
     async fn attempts_and_restarts_have_their_own_limits() {
-        let count = async |then: Then| {
+        let count = async |then: NextAttempt| {
             let tries = std::sync::atomic::AtomicU32::new(0);
             let outcome: Result<(), Error> = persist(&Retry::default(), b"", &Emit::silent(), || async {
                 tries.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                Err(Failure { error: busy(), then })
+                Err(FailedAttempt { error: busy(), then })
             })
             .await;
             assert_eq!(outcome, Err(busy()));
             tries.into_inner()
         };
-        assert_eq!(count(Then::GiveUp).await, 1);
-        assert_eq!(count(Then::Retry(None)).await, 10);
-        assert_eq!(count(Then::Restart).await, 4);
-        assert_eq!(count(Then::Retry(Some(Duration::from_secs(301)))).await, 1);
+        assert_eq!(count(NextAttempt::GiveUp).await, 1);
+        assert_eq!(count(NextAttempt::Retry(None)).await, 10);
+        assert_eq!(count(NextAttempt::Restart).await, 4);
+        assert_eq!(count(NextAttempt::Retry(Some(Duration::from_secs(301)))).await, 1);
     }
 }

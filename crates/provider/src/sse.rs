@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use sse_stream::{Sse, SseByteStream};
 
-use crate::http::Broken;
+use crate::http::BodyFault;
 
 /// The most one event may weigh: far more than the largest block a model writes. Exact up to one network chunk.
 const EVENT_LIMIT: usize = 8 << 20;
@@ -23,14 +23,14 @@ pub(crate) const REPLY_LIMIT: usize = 64 << 20;
 
 /// A server's events, one by one.
 pub(crate) struct Events {
-    events: SseByteStream<BoxStream<'static, Result<Bytes, Broken>>>,
+    events: SseByteStream<BoxStream<'static, Result<Bytes, BodyFault>>>,
     /// Bytes that came in since the last event came out.
     pending: Arc<AtomicUsize>,
 }
 
 impl Events {
     /// Events of a body that is still coming in.
-    pub(crate) fn new(chunks: BoxStream<'static, Result<Bytes, Broken>>) -> Self {
+    pub(crate) fn new(chunks: BoxStream<'static, Result<Bytes, BodyFault>>) -> Self {
         let pending = Arc::new(AtomicUsize::new(0));
         let weighed = {
             let pending = Arc::clone(&pending);
@@ -39,10 +39,10 @@ impl Events {
                 let chunk = chunk?;
                 total += chunk.len();
                 if total > REPLY_LIMIT {
-                    return Err(Broken::TooLarge { what: "a reply", limit: REPLY_LIMIT });
+                    return Err(BodyFault::TooLarge { what: "a reply", limit: REPLY_LIMIT });
                 }
                 if pending.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len() > EVENT_LIMIT {
-                    return Err(Broken::TooLarge { what: "an event", limit: EVENT_LIMIT });
+                    return Err(BodyFault::TooLarge { what: "an event", limit: EVENT_LIMIT });
                 }
                 Ok(chunk)
             })
@@ -59,15 +59,15 @@ impl Events {
     }
 
     /// The next event; none when the body has ended properly.
-    pub(crate) async fn next(&mut self) -> Option<Result<Sse, Broken>> {
+    pub(crate) async fn next(&mut self) -> Option<Result<Sse, BodyFault>> {
         let event = self.events.next().await?;
         self.pending.store(0, Ordering::Relaxed);
         Some(event.map_err(|error| match error {
-            sse_stream::Error::Body(cause) => match cause.downcast::<Broken>() {
+            sse_stream::Error::Body(cause) => match cause.downcast::<BodyFault>() {
                 Ok(broken) => *broken,
-                Err(other) => Broken::Cut(other.to_string()),
+                Err(other) => BodyFault::Cut(other.to_string()),
             },
-            other => Broken::NotEvents(other.to_string()),
+            other => BodyFault::NotEvents(other.to_string()),
         }))
     }
 }
@@ -76,7 +76,7 @@ impl Events {
 mod tests {
     use super::*;
 
-    async fn data(chunks: Vec<Vec<u8>>) -> Vec<Result<String, Broken>> {
+    async fn data(chunks: Vec<Vec<u8>>) -> Vec<Result<String, BodyFault>> {
         let chunks = stream::iter(chunks.into_iter().map(|chunk| Ok(Bytes::from(chunk))));
         let mut events = Events::new(chunks.boxed());
         let mut seen = Vec::new();
@@ -101,7 +101,7 @@ mod tests {
     async fn an_event_without_end_is_refused() {
         let chunks = (0..1000).map(|_| vec![b'x'; 64 << 10]);
         let seen = data(std::iter::once(b"data: ".to_vec()).chain(chunks).collect()).await;
-        assert_eq!(seen, [Err(Broken::TooLarge { what: "an event", limit: EVENT_LIMIT })]);
+        assert_eq!(seen, [Err(BodyFault::TooLarge { what: "an event", limit: EVENT_LIMIT })]);
     }
 
     #[tokio::test]
@@ -109,13 +109,13 @@ mod tests {
         let event = [b"data: ".to_vec(), vec![b'x'; 1 << 20], b"\n\n".to_vec()].concat();
         let seen = data(vec![event; 70]).await;
         assert_eq!(seen.len(), 64);
-        assert_eq!(seen.last(), Some(&Err(Broken::TooLarge { what: "a reply", limit: REPLY_LIMIT })));
+        assert_eq!(seen.last(), Some(&Err(BodyFault::TooLarge { what: "a reply", limit: REPLY_LIMIT })));
     }
 
     #[tokio::test]
     async fn bytes_that_are_no_text_are_refused() {
         let seen = data(vec![b"data: \xff\xfe\n\n".to_vec()]).await;
-        assert!(matches!(seen[..], [Err(Broken::NotEvents(_))]), "{seen:?}");
+        assert!(matches!(seen[..], [Err(BodyFault::NotEvents(_))]), "{seen:?}");
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@ use serde::Serialize;
 use transcript::Role;
 use transcript::block::Kind;
 use transcript::size::Size;
-use transcript::view::{Cover, Stands, View};
+use transcript::view::{Cover, ItemState, View};
 
 /// What fills the window.
 #[derive(Debug, Clone, Serialize)]
@@ -47,9 +47,9 @@ impl Filling {
         for entry in view.visible() {
             for (role, block) in entry.shown() {
                 let place = match (role, block.kind()) {
-                    _ if entry.stands() == Stands::Covered(Cover::Collapse) => 1,
-                    _ if entry.stands() == Stands::Covered(Cover::Snip) => 2,
-                    _ if matches!(entry.stands(), Stands::Covered(_)) => 0,
+                    _ if entry.stands() == ItemState::Covered(Cover::Collapse) => 1,
+                    _ if entry.stands() == ItemState::Covered(Cover::Snip) => 2,
+                    _ if matches!(entry.stands(), ItemState::Covered(_)) => 0,
                     (_, Kind::Image | Kind::Document) => 11,
                     (_, Kind::ToolUse { .. }) => 6,
                     (_, Kind::ToolResult { .. }) if block.size().media > 0 => 11,
@@ -67,7 +67,7 @@ impl Filling {
                         }
                     }
                     (Role::Assistant, _) => 5,
-                    (Role::User, _) if entry.stands() == Stands::Said => 4,
+                    (Role::User, _) if entry.stands() == ItemState::Said => 4,
                     (Role::User, _) => 3,
                 };
                 sums[place].0 += 1;

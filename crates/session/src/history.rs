@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tools::{Access, Output, Scope, Subject, Typed};
+use tools::{Access, Output, Scope, Subject, TypedTool};
 
 use message::{Message, heading, read};
 use transcript::tool_names;
@@ -70,7 +70,7 @@ impl History {
     }
 }
 
-impl Typed for History {
+impl TypedTool for History {
     type Input = HistoryInput;
     const NAME: &'static str = tool_names::HISTORY;
 
@@ -186,7 +186,7 @@ mod tests {
     use jiff::Timestamp;
     use serde_json::json;
     use transcript::commit::{Act, Commit, Extent, Reason, Trigger};
-    use transcript::line::{Body, Line, Source};
+    use transcript::line::{Body, Line, TextSource};
     use transcript::{Block, Id, Outcome};
 
     fn messages(bodies: Vec<Body>) -> Vec<Message> {
@@ -198,7 +198,7 @@ mod tests {
         let blocks = vec![Block::tool_use(call, "Bash", &json!({"command": "ls"}))];
         let said = Body::Assistant { id: reply.into(), model: "m".into(), blocks, usage: None, stop: None };
         let blocks = vec![Block::tool_result(call, &[Block::text(result)], Outcome::Done)];
-        [said, Body::User { blocks, source: Source::Said }]
+        [said, Body::User { blocks, source: TextSource::Said }]
     }
 
     fn commit(act: Act) -> Body {
@@ -213,7 +213,7 @@ mod tests {
         let results = vec!["toolu_1".into()];
         bodies.push(commit(Act::Clear { results, trigger: Trigger::Auto, digest: Some("A port was found.".into()) }));
         bodies.push(commit(Act::Compact { extent: Extent::Everything, trigger: Trigger::Auto, pre_tokens: 0 }));
-        bodies.push(Body::User { blocks: vec![Block::text("So far: harbours.")], source: Source::Summary });
+        bodies.push(Body::User { blocks: vec![Block::text("So far: harbours.")], source: TextSource::Summary });
         let messages = messages(bodies);
         let whole = by_id(&messages, "toolu_1", 0).text();
         assert!(whole.contains("the port is 4711") && !whole.contains("harbours"), "{whole}");

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use transcript::Log;
-use transcript::line::{Line, Malformed, Translator};
+use transcript::line::{Line, MalformedLine, Translator};
 
 use crate::child::is_child;
 use crate::error::Error;
@@ -120,7 +120,7 @@ impl Parsed {
     fn parse<L: IntoIterator<Item = Line>>(
         &mut self,
         mut lines: files::Lines,
-        mut parse: impl FnMut(&[u8]) -> Result<L, Malformed>,
+        mut parse: impl FnMut(&[u8]) -> Result<L, MalformedLine>,
     ) -> Result<(), Error> {
         while let Some(line) = lines.next()? {
             self.number += 1;
@@ -131,7 +131,7 @@ impl Parsed {
                         self.lines.extend(lines);
                         continue;
                     }
-                    Err(_) if line.ending == files::Ending::EndOfFile => {
+                    Err(_) if line.ending == files::LineEnding::EndOfFile => {
                         "torn: the file ends in the middle of it".to_owned()
                     }
                     Err(error) => error.to_string(),

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use transcript::commit::{Act, Commit, Reason};
-use transcript::line::{Body, Source};
+use transcript::line::{Body, TextSource};
 use transcript::window::Window;
 use transcript::{Block, Id};
 
@@ -129,7 +129,7 @@ impl Session {
         for line in lines.iter().rev() {
             match &line.body {
                 Body::Meta(_) => changed.extend(kept(&line.body).map(|kept| kept.path)),
-                Body::User { blocks, source: Source::Said } => {
+                Body::User { blocks, source: TextSource::Said } => {
                     let Some(id) = line.id.as_ref().filter(|id| said.contains(id)) else { continue };
                     let text = blocks.iter().find_map(Block::as_text).unwrap_or_default();
                     changed.sort();

@@ -17,9 +17,9 @@ use context::State;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use transcript::commit::{Act, Commit};
-use transcript::line::{Body, Context, Kept, Line, Source};
+use transcript::line::{Body, Context, KeptMessages, Line, TextSource};
 use transcript::tokens::Estimator;
-use transcript::view::Change;
+use transcript::view::ViewChange;
 use transcript::{Block, Id, Injected, Log, Outcome, Prologue};
 
 use crate::child::{folder_of, transcript_of};
@@ -220,19 +220,19 @@ impl Session {
     }
 
     /// Appends what was said or decided. It is on the disk when this returns.
-    pub fn append(&mut self, body: Body) -> Result<Change, Error> {
+    pub fn append(&mut self, body: Body) -> Result<ViewChange, Error> {
         self.append_with(body, &Beside::default())
     }
 
     /// Puts in a text that nobody said, with facts beside.
-    pub fn inject(&mut self, text: &Injected, beside: Beside) -> Result<Change, Error> {
+    pub fn inject(&mut self, text: &Injected, beside: Beside) -> Result<ViewChange, Error> {
         self.append_with(text.into(), &Beside { injected: Some(text.purpose()), ..beside })
     }
 
     /// Appends with facts beside.
-    pub fn append_with(&mut self, body: Body, beside: &Beside) -> Result<Change, Error> {
+    pub fn append_with(&mut self, body: Body, beside: &Beside) -> Result<ViewChange, Error> {
         let promised = match &body {
-            Body::User { source: Source::Summary, .. } => self.summary.take(),
+            Body::User { source: TextSource::Summary, .. } => self.summary.take(),
             _ => None,
         };
         let id = promised.unwrap_or_else(|| self.world.fresh_id());
@@ -245,7 +245,7 @@ impl Session {
         if let Body::Commit(Commit { act: Act::Compact { extent, .. }, .. }) = &line.body {
             // The summary that follows is named before it is there, so that others find what is kept after it.
             let anchor = self.world.fresh_id();
-            line.kept = Some(Box::new(Kept { anchor: anchor.clone(), lines: self.log.kept_by(extent) }));
+            line.kept = Some(Box::new(KeptMessages { anchor: anchor.clone(), lines: self.log.kept_by(extent) }));
             self.summary = Some(anchor);
         }
         if !beside.is_empty() {
@@ -356,7 +356,7 @@ impl Session {
         for call in self.log.view().open_calls() {
             if let transcript::block::Kind::ToolUse { id, .. } = call.kind() {
                 let result = Block::tool_result(id, &[Block::text(STOPPED)], Outcome::Failed);
-                self.append(Body::User { blocks: vec![result], source: Source::Said })?;
+                self.append(Body::User { blocks: vec![result], source: TextSource::Said })?;
             }
         }
         Ok(())

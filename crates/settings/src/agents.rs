@@ -12,9 +12,11 @@ mod hooks;
 mod narrow;
 mod registry;
 
-pub use definition::{Definition, FORK, Isolation, KEYS, MOST_ROUNDS, Memory, Offered, Runs, Standing};
+pub use definition::{
+    AgentMemoryScope, Definition, DefinitionStatus, FORK, Isolation, KEYS, MOST_ROUNDS, OfferedTools, Runs,
+};
 pub use doubts::OF_PLANS;
-pub use find::{Sources, claims};
+pub use find::{DefinitionSources, claims};
 pub use hooks::hooks_in;
-pub use narrow::{Narrowed, narrow, offers};
-pub use registry::{Listed, Registry, Source, Trouble};
+pub use narrow::{ToolRestriction, narrow, offers};
+pub use registry::{DefinitionSource, DefinitionTrouble, ListedAgent, Registry};

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
-use crate::keys::{Key, Part};
-use crate::load::Set;
-use crate::source::Origin;
+use crate::keys::{SettingKey, ValuePart};
+use crate::load::SetValue;
+use crate::source::ValueOrigin;
 
 /// Where the paths in settings start from.
 #[derive(Debug, Clone)]
-pub struct Ground<'a> {
+pub struct BasePaths<'a> {
     /// The working directory.
     pub directory: &'a Path,
     /// The user's home.
@@ -18,37 +18,37 @@ pub struct Ground<'a> {
 }
 
 /// The values that count.
-pub(crate) struct Counting<'a> {
-    pub(crate) sets: Vec<&'a Set>,
+pub(crate) struct EffectiveValues<'a> {
+    pub(crate) sets: Vec<&'a SetValue>,
 }
 
-impl<'a> Counting<'a> {
-    pub(crate) fn of(&self, key: &Key) -> impl Iterator<Item = &'a Set> {
+impl<'a> EffectiveValues<'a> {
+    pub(crate) fn of(&self, key: &SettingKey) -> impl Iterator<Item = &'a SetValue> {
         self.sets.iter().copied().filter(move |set| set.key.name == key.name)
     }
 
-    pub(crate) fn one<T: DeserializeOwned>(&self, key: &Key) -> Option<T> {
+    pub(crate) fn one<T: DeserializeOwned>(&self, key: &SettingKey) -> Option<T> {
         self.of(key).find_map(|set| serde_json::from_value(set.value.clone()).ok())
     }
 
-    pub(crate) fn texts(&self, key: &Key) -> Vec<String> {
+    pub(crate) fn texts(&self, key: &SettingKey) -> Vec<String> {
         self.of(key).filter_map(|set| set.value.as_str().map(str::to_owned)).collect()
     }
 
-    pub(crate) fn entries<T: DeserializeOwned>(&self, key: &Key) -> Vec<(String, T)> {
-        let entry = |set: &Set| match &set.part {
-            Part::Entry(name) => Some((name.clone(), serde_json::from_value(set.value.clone()).ok()?)),
+    pub(crate) fn entries<T: DeserializeOwned>(&self, key: &SettingKey) -> Vec<(String, T)> {
+        let entry = |set: &SetValue| match &set.part {
+            ValuePart::Entry(name) => Some((name.clone(), serde_json::from_value(set.value.clone()).ok()?)),
             _ => None,
         };
         self.of(key).filter_map(entry).collect()
     }
 
-    pub(crate) fn paths(&self, key: &Key, ground: &Ground<'_>) -> Vec<PathBuf> {
+    pub(crate) fn paths(&self, key: &SettingKey, ground: &BasePaths<'_>) -> Vec<PathBuf> {
         self.of(key).filter_map(|set| Some(path(set.value.as_str()?, &set.origin, ground))).collect()
     }
 }
 
-pub(crate) fn expand(path: &str, ground: &Ground<'_>) -> PathBuf {
+pub(crate) fn expand(path: &str, ground: &BasePaths<'_>) -> PathBuf {
     match (path.strip_prefix("~/"), ground.home) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(path),
@@ -64,7 +64,7 @@ pub(crate) fn settings_root(path: &Path) -> PathBuf {
 
 /// A path as the sandbox's keys write it: `//` starts at the root, `~/` at home, `/` where the settings file speaks of,
 /// anything else in the working directory.
-pub(crate) fn path(text: &str, origin: &Origin, ground: &Ground<'_>) -> PathBuf {
+pub(crate) fn path(text: &str, origin: &ValueOrigin, ground: &BasePaths<'_>) -> PathBuf {
     if let Some(absolute) = text.strip_prefix("//") {
         return PathBuf::from("/").join(absolute);
     }

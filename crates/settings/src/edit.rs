@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::span::{Inside, Json, Member, Node, last};
+use super::span::{Json, JsonContent, Node, ObjectMember, last};
 
 /// The indentation of a text that has none to look at.
 const USUAL_INDENT: &str = "  ";
 
 /// Why a text was not changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotEdited {
+pub enum EditFailure {
     /// Something on the way is no object.
     #[error("{0} is not an object, so nothing can be put into it")]
     NoObject(String),
@@ -19,9 +19,9 @@ pub enum NotEdited {
 
 impl Json {
     /// The text with `value` under these names; objects are made where they are missing.
-    pub fn with(&self, names: &[&str], value: &Value) -> Result<String, NotEdited> {
+    pub fn with(&self, names: &[&str], value: &Value) -> Result<String, EditFailure> {
         let (mut node, mut depth) = (self.root(), 0);
-        while let Inside::Object(members) = &node.inside {
+        while let JsonContent::Object(members) = &node.inside {
             let Some(name) = names.get(depth) else { break };
             match last(members, name) {
                 Some(member) => (node, depth) = (&member.value, depth + 1),
@@ -29,7 +29,7 @@ impl Json {
             }
         }
         if depth < names.len() {
-            return Err(NotEdited::NoObject(if depth == 0 { "the file".into() } else { names[..depth].join(".") }));
+            return Err(EditFailure::NoObject(if depth == 0 { "the file".into() } else { names[..depth].join(".") }));
         }
         let form = self.form();
         Ok(self.spliced(node.span.clone(), &form.written(value, &form.indent_at(node.span.start))))
@@ -40,10 +40,10 @@ impl Json {
         let (name, way) = names.split_last()?;
         let mut node = self.root();
         for step in way {
-            let Inside::Object(members) = &node.inside else { return None };
+            let JsonContent::Object(members) = &node.inside else { return None };
             node = &last(members, step)?.value;
         }
-        let Inside::Object(members) = &node.inside else { return None };
+        let JsonContent::Object(members) = &node.inside else { return None };
         let index = members.iter().rposition(|member| member.name == *name)?;
         let span = if let Some(next) = members.get(index + 1) {
             members[index].start..next.start
@@ -58,7 +58,7 @@ impl Json {
         Some(again.unwrap_or(text))
     }
 
-    fn inserted(&self, object: &Node, members: &[Member], names: &[&str], value: &Value) -> String {
+    fn inserted(&self, object: &Node, members: &[ObjectMember], names: &[&str], value: &Value) -> String {
         let (name, inner) = (names[0], &names[1..]);
         let value = inner.iter().rev().fold(value.clone(), |inside, name| serde_json::json!({*name: inside}));
         let form = self.form();
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn nothing_is_put_into_what_is_no_object() {
         let json = Json::parse(b"{\"a\": [1]}").unwrap();
-        assert_eq!(json.with(&["a", "b"], &json!(1)), Err(NotEdited::NoObject("a".into())));
+        assert_eq!(json.with(&["a", "b"], &json!(1)), Err(EditFailure::NoObject("a".into())));
         assert!(Json::parse(b"[]").unwrap().with(&["a"], &json!(1)).is_err());
     }
 

@@ -4,10 +4,10 @@
 
 use serde_json::Value;
 
-use super::keys::{self, Key};
+use super::keys::{self, SettingKey};
 
 /// What takes the place of a value.
-pub(super) struct StandIn {
+pub(super) struct SubstituteValue {
     /// The value that counts.
     pub(super) value: &'static str,
     /// What the other would do, in words that follow its name.
@@ -15,17 +15,20 @@ pub(super) struct StandIn {
 }
 
 /// Modes of permission that there are not here.
-const MODES: [(&str, StandIn); 3] = [
-    ("auto", StandIn { value: "default", why: "has a model decide what may run; here you are asked" }),
-    ("dontAsk", StandIn { value: "default", why: "denies what would be asked; here you are asked" }),
+const MODES: [(&str, SubstituteValue); 3] = [
+    ("auto", SubstituteValue { value: "default", why: "has a model decide what may run; here you are asked" }),
+    ("dontAsk", SubstituteValue { value: "default", why: "denies what would be asked; here you are asked" }),
     (
         "delegate",
-        StandIn { value: "default", why: "keeps the lead of a team to coordinating; here there is no such mode" },
+        SubstituteValue {
+            value: "default",
+            why: "keeps the lead of a team to coordinating; here there is no such mode",
+        },
     ),
 ];
 
 /// What takes the place of a value that is not known here; none for all others.
-pub(super) fn stand_in(key: &Key, value: &Value) -> Option<&'static StandIn> {
+pub(super) fn stand_in(key: &SettingKey, value: &Value) -> Option<&'static SubstituteValue> {
     let value = value.as_str().filter(|_| *key == keys::MODE)?;
     MODES.iter().find(|(name, _)| *name == value).map(|(_, stand_in)| stand_in)
 }

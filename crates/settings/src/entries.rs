@@ -1,12 +1,12 @@
 //! What the entries of settings are made of: prices, servers, hooks and the like.
 
-use crate::kind::{Entry, Field, Kind};
+use crate::kind::{EntryForm, Field, Kind};
 
 /// An entry: what it must have, and its fields with what they hold and mean.
 macro_rules! entry {
     ($entry:ident needs $required:expr; $($name:literal: $kind:expr, $about:literal;)*) => {
-        pub(super) const $entry: Entry =
-            Entry { keys: &[$(Field { name: $name, kind: $kind, about: $about }),*], required: &$required };
+        pub(super) const $entry: EntryForm =
+            EntryForm { keys: &[$(Field { name: $name, kind: $kind, about: $about }),*], required: &$required };
     };
 }
 

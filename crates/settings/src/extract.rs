@@ -7,7 +7,7 @@ use session::Home;
 use tools::permission::{BadRule, Rules};
 
 use super::{keys, rules};
-use crate::counting::{Counting, Ground};
+use crate::counting::{BasePaths, EffectiveValues};
 
 /// What the settings say of learning; none where they say nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Extract {
 }
 
 impl Extract {
-    pub(super) fn of(sets: &Counting<'_>) -> Self {
+    pub(super) fn of(sets: &EffectiveValues<'_>) -> Self {
         Self {
             on: sets.one(&keys::EXTRACT),
             every: sets.one(&keys::EXTRACT_EVERY),
@@ -39,14 +39,14 @@ impl Extract {
     }
 
     /// What nothing is learnt from, as rules for Read that deny.
-    pub fn excluded(&self, ground: &Ground<'_>) -> Result<Rules, BadRule> {
+    pub fn excluded(&self, ground: &BasePaths<'_>) -> Result<Rules, BadRule> {
         let excluded: Vec<String> = self.excludes.iter().map(|pattern| format!("Read({pattern})")).collect();
         Ok(Rules { deny: rules(&excluded, ground)?, ..Rules::default() })
     }
 
     /// How a session learns; none where it does not. A pattern that cannot be understood is an error: what was meant to be
     /// left out must not be learnt from.
-    pub fn learning(&self, home: &Home, ground: &Ground<'_>) -> Result<Option<Learning>, BadRule> {
+    pub fn learning(&self, home: &Home, ground: &BasePaths<'_>) -> Result<Option<Learning>, BadRule> {
         let usual = Learning::new(home.clone());
         let learning = Learning {
             every: self.every.map_or(usual.every, |every| u32::try_from(every.max(1)).unwrap_or(u32::MAX)),
@@ -55,7 +55,7 @@ impl Extract {
                 Some(percent) => (percent > 0).then_some(percent as f64 / 100.0),
             },
             excluded: self.excluded(ground)?,
-            gate: if self.gate == Some(true) { Gate::Signals } else { Gate::Open },
+            gate: if self.gate == Some(true) { ExtractGate::Signals } else { ExtractGate::Open },
             ..usual
         };
         Ok((self.on != Some(false)).then_some(learning))
@@ -77,7 +77,7 @@ pub struct Learning {
     /// Files and directories that nothing is learnt from: rules for Read that deny.
     pub excluded: Rules,
     /// Whether turns without any sign of something to remember are passed over before a model is paid.
-    pub gate: Gate,
+    pub gate: ExtractGate,
     /// The directory that is shared, if memories may go there.
     pub team: Option<PathBuf>,
     /// Whether the index is kept.
@@ -86,7 +86,7 @@ pub struct Learning {
 
 /// Whether turns without any sign of something to remember are passed over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Gate {
+pub enum ExtractGate {
     /// Every turn is looked at.
     #[default]
     Open,
@@ -102,7 +102,7 @@ impl Learning {
             every: 1,
             share: Some(SHARE),
             excluded: Rules::default(),
-            gate: Gate::Open,
+            gate: ExtractGate::Open,
             team: None,
             indexing: Indexing::Kept,
         }

@@ -8,12 +8,12 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::keys::KEYS;
-use super::source::{Origin, shown};
-use super::span::{Json, Step};
+use super::source::{ValueOrigin, shown};
+use super::span::{Json, PathStep};
 
 /// Something to be said of a settings file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct SettingsFinding {
     /// How bad it is.
     pub weight: Weight,
     /// The file; none for settings given as text.
@@ -39,15 +39,15 @@ pub enum Weight {
     Error,
 }
 
-impl Finding {
+impl SettingsFinding {
     /// About a value, where it stands.
-    pub(super) fn at(origin: &Origin, weight: Weight, key: impl Into<String>, text: String) -> Self {
-        let Origin { file, line, column, .. } = origin.clone();
+    pub(super) fn at(origin: &ValueOrigin, weight: Weight, key: impl Into<String>, text: String) -> Self {
+        let ValueOrigin { file, line, column, .. } = origin.clone();
         Self { weight, file, line, column, key: Some(key.into()), text }
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for SettingsFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}: {}", shown(self.file.as_deref()), self.line, self.column, self.text)
     }
@@ -60,22 +60,28 @@ static OTHERS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| include_str!(
 const MOST_DIFFERENT: usize = 3;
 
 /// What is to be said of the names in a file: those nobody knows, and those that another program reads.
-pub(super) fn names(json: &Json, file: Option<&Path>) -> Vec<Finding> {
+pub(super) fn names(json: &Json, file: Option<&Path>) -> Vec<SettingsFinding> {
     let mut findings = Vec::new();
     inside(json, file, json.value(), &mut Vec::new(), &mut findings);
     findings
 }
 
-fn inside(json: &Json, file: Option<&Path>, value: &Value, path: &mut Vec<String>, findings: &mut Vec<Finding>) {
+fn inside(
+    json: &Json,
+    file: Option<&Path>,
+    value: &Value,
+    path: &mut Vec<String>,
+    findings: &mut Vec<SettingsFinding>,
+) {
     let Some(object) = value.as_object() else { return };
     for (name, value) in object {
         path.push(name.clone());
         let full = path.join(".");
-        let steps: Vec<Step> = path.iter().cloned().map(Step::Name).collect();
+        let steps: Vec<PathStep> = path.iter().cloned().map(PathStep::Name).collect();
         let mut found = |weight, text| {
             let (line, column) = json.place(&steps);
             let (file, key) = (file.map(Path::to_owned), Some(full.clone()));
-            findings.push(Finding { weight, file, line, column, key, text });
+            findings.push(SettingsFinding { weight, file, line, column, key, text });
         };
         let ours = known().any(|known| known == full);
         let holds = |known: &str| known.strip_prefix(full.as_str()).is_some_and(|rest| rest.starts_with('.'));

@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::entries::{HIDDEN_FILE, HIDDEN_VARIABLE, HOOK, PRICE, PROVIDER, STATUS_LINE as LINE};
 use super::kind::object;
-pub use super::kind::{Entry, Field, Kind, Part};
+pub use super::kind::{EntryForm, Field, Kind, ValuePart};
 
 /// A key that is read.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Key {
+pub struct SettingKey {
     /// Its name; a dot stands between an object and what is in it.
     pub name: &'static str,
     /// A name it had before, which is still read.
@@ -19,14 +19,14 @@ pub struct Key {
     /// What its value is.
     pub kind: Kind,
     /// Whose files may set it.
-    pub reach: Reach,
+    pub reach: MaySet,
     /// What it does.
     pub about: &'static str,
 }
 
 /// Whose files may set a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum MaySet {
     /// Anybody's, also those of a directory nobody has trusted: all that it can ask for is caution.
     Anyone,
     /// Those below the project as soon as the user trusts them.
@@ -35,7 +35,7 @@ pub enum Reach {
     Own,
 }
 
-impl Reach {
+impl MaySet {
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
@@ -58,11 +58,11 @@ const CHANNELS: &[&str] =
 
 macro_rules! keys {
     ($($constant:ident = $name:literal $(or $older:literal)?, $kind:expr, $reach:ident, $about:literal;)*) => {
-        $(#[doc = $about] pub const $constant: Key = Key {
-            name: $name, older: older!($($older)?), kind: $kind, reach: Reach::$reach, about: $about,
+        $(#[doc = $about] pub const $constant: SettingKey = SettingKey {
+            name: $name, older: older!($($older)?), kind: $kind, reach: MaySet::$reach, about: $about,
         };)*
         /// All keys that are read.
-        pub const KEYS: &[Key] = &[$($constant),*];
+        pub const KEYS: &[SettingKey] = &[$($constant),*];
     };
 }
 
@@ -199,7 +199,7 @@ keys! {
     SANDBOX_NO_FILES = "sandbox.credentials.files", Kind::List(HIDDEN_FILE), Trusted, "Files with keys that they may not read.";
 }
 
-impl Key {
+impl SettingKey {
     /// The key of that name, or of one it had before.
     pub fn named(name: &str) -> Option<&'static Self> {
         KEYS.iter().find(|key| key.name == name || key.older == Some(name))
@@ -217,7 +217,7 @@ impl Key {
 
 /// The JSON Schema of a settings file. Keys that are not ours may hold anything.
 pub fn schema() -> Value {
-    let named = |key: &Key| {
+    let named = |key: &SettingKey| {
         let older = key.older.map(|older| (older, key.kind, format!("An older name of `{}`.", key.name)));
         std::iter::once((key.name, key.kind, key.about.to_owned())).chain(older)
     };

@@ -22,20 +22,20 @@ pub enum Kind {
     /// An object that has a number under each name.
     Counts,
     /// An object with these keys.
-    Entry(Entry),
+    Entry(EntryForm),
     /// A list of such objects.
-    List(Entry),
+    List(EntryForm),
     /// An object that has such an entry under each name.
-    Entries(Entry),
+    Entries(EntryForm),
     /// A list of `{matcher, hooks}`, with such entries as its hooks.
-    Hooks(Entry),
+    Hooks(EntryForm),
     /// An object that has a definition of an agent under each name; what is in it is checked with all other definitions.
     Agents,
 }
 
 /// What an entry is made of.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Entry {
+pub struct EntryForm {
     /// Its keys.
     pub keys: &'static [Field],
     /// Those that must be there.
@@ -55,7 +55,7 @@ pub struct Field {
 
 /// A part of a value that is judged by itself: an element of a list, an entry of an object, else the whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum ValuePart {
     /// All of it.
     Whole,
     /// An element of a list.
@@ -66,7 +66,7 @@ pub enum Part {
     Hook(usize, usize),
 }
 
-impl Part {
+impl ValuePart {
     /// This part of a value. A hook comes with the matcher that stands beside it.
     pub(crate) fn of(&self, value: &Value) -> Option<Value> {
         match self {
@@ -88,14 +88,14 @@ impl Kind {
     }
 
     /// A value in its parts, each with whether it is what it should be; none of a value that is something else altogether.
-    pub(crate) fn parts(&self, value: &Value) -> Option<Vec<(Part, bool)>> {
+    pub(crate) fn parts(&self, value: &Value) -> Option<Vec<(ValuePart, bool)>> {
         let of_entries = |fits: &dyn Fn(&Value) -> bool| {
             let entries = value.as_object()?;
-            Some(entries.iter().map(|(name, value)| (Part::Entry(name.clone()), fits(value))).collect())
+            Some(entries.iter().map(|(name, value)| (ValuePart::Entry(name.clone()), fits(value))).collect())
         };
         let of_elements = |fits: &dyn Fn(&Value) -> bool| {
             let elements = value.as_array()?.iter().enumerate();
-            Some(elements.map(|(index, value)| (Part::Element(index), fits(value))).collect())
+            Some(elements.map(|(index, value)| (ValuePart::Element(index), fits(value))).collect())
         };
         match self {
             Self::Texts => of_elements(&Value::is_string),
@@ -115,14 +115,14 @@ impl Kind {
                             hooks
                                 .iter()
                                 .enumerate()
-                                .map(|(of_it, hook)| (Part::Hook(at, of_it), Self::Entry(*entry).fits(hook))),
+                                .map(|(of_it, hook)| (ValuePart::Hook(at, of_it), Self::Entry(*entry).fits(hook))),
                         ),
-                        None => parts.push((Part::Element(at), false)),
+                        None => parts.push((ValuePart::Element(at), false)),
                     }
                 }
                 Some(parts)
             }
-            _ => self.fits(value).then(|| vec![(Part::Whole, true)]),
+            _ => self.fits(value).then(|| vec![(ValuePart::Whole, true)]),
         }
     }
 
@@ -134,7 +134,7 @@ impl Kind {
             Self::Count => value.is_u64(),
             Self::Amount => value.as_f64().is_some_and(|amount| amount >= 0.0),
             Self::OneOf(values) => value.as_str().is_some_and(|value| values.contains(&value)),
-            Self::Entry(Entry { keys, required }) => value.as_object().is_some_and(|entry| {
+            Self::Entry(EntryForm { keys, required }) => value.as_object().is_some_and(|entry| {
                 let wrong = |key: &Field| entry.get(key.name).is_some_and(|value| !key.kind.fits(value));
                 required.iter().all(|name| entry.contains_key(*name)) && !keys.iter().any(wrong)
             }),

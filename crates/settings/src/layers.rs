@@ -4,14 +4,14 @@ use context::Layers;
 use serde::de::DeserializeOwned;
 use transcript::window::AutoCompact;
 
-use crate::counting::Counting;
-use crate::keys::{self, Key};
+use crate::counting::EffectiveValues;
+use crate::keys::{self, SettingKey};
 
 /// The layers as the settings say, in a window and at a price that nobody has named yet.
-pub(crate) fn layers(sets: &Counting<'_>) -> Layers {
+pub(crate) fn layers(sets: &EffectiveValues<'_>) -> Layers {
     let mut layers = Layers::default();
     /// Takes what a key says, if it says anything.
-    fn take<T: DeserializeOwned>(sets: &Counting<'_>, key: &Key, to: &mut T) {
+    fn take<T: DeserializeOwned>(sets: &EffectiveValues<'_>, key: &SettingKey, to: &mut T) {
         if let Some(said) = sets.one(key) {
             *to = said;
         }

@@ -7,23 +7,23 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::elsewhere::stand_in;
-use super::finding::{self, Finding, Weight};
-use super::keys::{self, KEYS, Key};
-use super::source::{Files, Flag, Origin, Source};
-use super::span::{Json, Step};
+use super::finding::{self, SettingsFinding, Weight};
+use super::keys::{self, KEYS, SettingKey};
+use super::source::{Files, Flag, SettingsSource, ValueOrigin};
+use super::span::{Json, PathStep};
 use super::{tracked, variables};
-use crate::kind::Part;
+use crate::kind::ValuePart;
 
 /// The largest settings file that is read.
 const SETTINGS_LIMIT: u64 = 1_000_000;
 
 /// What the files say, before it is decided what of it counts.
 #[derive(Debug, Clone, Default)]
-pub struct Loaded {
+pub struct LoadedSettings {
     /// Every value that is what it should be, the weakest file first.
-    pub sets: Vec<Set>,
+    pub sets: Vec<SetValue>,
     /// What is to be said of the files.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<SettingsFinding>,
     /// The files that were read, the weakest first.
     pub files: Vec<File>,
     broken_managed: bool,
@@ -33,7 +33,7 @@ pub struct Loaded {
 #[derive(Debug, Clone)]
 pub struct File {
     /// Whose it is.
-    pub source: Source,
+    pub source: SettingsSource,
     /// Where it lies; none for settings given as text.
     pub path: Option<PathBuf>,
     /// What it says.
@@ -42,22 +42,22 @@ pub struct File {
 
 /// One value that a file sets: a whole one, an element of a list, or an entry of an object.
 #[derive(Debug, Clone)]
-pub struct Set {
+pub struct SetValue {
     /// The key.
-    pub key: &'static Key,
+    pub key: &'static SettingKey,
     /// Which part of its value.
-    pub part: Part,
+    pub part: ValuePart,
     /// The value.
     pub value: Value,
     /// Where it stands.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
     /// Whether it counts.
-    pub standing: Standing,
+    pub standing: ValueStatus,
 }
 
 /// Whether a value counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum ValueStatus {
     /// It does.
     Counts,
     /// A stronger file says otherwise.
@@ -68,37 +68,37 @@ pub enum Standing {
     Never(&'static str),
 }
 
-impl Set {
+impl SetValue {
     /// Its name: the key, and for an entry its name.
     pub fn name(&self) -> String {
         match &self.part {
-            Part::Entry(name) => format!("{}.{name}", self.key.name),
+            ValuePart::Entry(name) => format!("{}.{name}", self.key.name),
             _ => self.key.name.to_owned(),
         }
     }
 }
 
-impl Loaded {
+impl LoadedSettings {
     /// Reads the files that exist.
     pub fn read(files: &Files) -> Self {
         let mut loaded = Self::default();
-        let local = if tracked::is_tracked(&files.local) { Source::Project } else { Source::Local };
-        loaded.file(Source::User, &files.user);
+        let local = if tracked::is_tracked(&files.local) { SettingsSource::Project } else { SettingsSource::Local };
+        loaded.file(SettingsSource::User, &files.user);
         let is_users =
             |path| files::real(path).is_ok_and(|path| files::real(&files.user).is_ok_and(|user| user == path));
-        for (source, path) in [(Source::Project, &files.project), (local, &files.local)] {
+        for (source, path) in [(SettingsSource::Project, &files.project), (local, &files.local)] {
             // In the home directory the project's file is the user's own.
             if !is_users(path) {
                 loaded.file(source, path);
             }
         }
         match &files.flag {
-            Some(Flag::File(path)) => loaded.file(Source::Flag, path),
-            Some(Flag::Text(text)) => loaded.take(Source::Flag, None, text.as_bytes()),
+            Some(Flag::File(path)) => loaded.file(SettingsSource::Flag, path),
+            Some(Flag::Text(text)) => loaded.take(SettingsSource::Flag, None, text.as_bytes()),
             None => {}
         }
         for path in files.managed.iter().flat_map(|directory| Files::managed(directory)) {
-            loaded.file(Source::Managed, &path);
+            loaded.file(SettingsSource::Managed, &path);
         }
         loaded.forbid();
         loaded
@@ -110,26 +110,27 @@ impl Loaded {
     }
 
     /// The values with whether they count: `trusted` says whether the user trusts one that stands below the project.
-    pub fn judged(&self, trusted: &dyn Fn(&Set) -> bool) -> Vec<Set> {
+    pub fn judged(&self, trusted: &dyn Fn(&SetValue) -> bool) -> Vec<SetValue> {
         let mut sets = self.sets.clone();
         for set in &mut sets {
-            let needs_trust = set.origin.source.is_below_project() && set.key.reach != keys::Reach::Anyone;
-            if set.standing == Standing::Counts && needs_trust && !trusted(set) {
-                set.standing = Standing::Untrusted;
+            let needs_trust = set.origin.source.is_below_project() && set.key.reach != keys::MaySet::Anyone;
+            if set.standing == ValueStatus::Counts && needs_trust && !trusted(set) {
+                set.standing = ValueStatus::Untrusted;
             }
         }
         for index in 0..sets.len() {
             let (set, later) = (&sets[index], &sets[index + 1..]);
-            let again =
-                |other: &Set| other.standing == Standing::Counts && *other.key == *set.key && other.part == set.part;
-            if set.standing == Standing::Counts && !set.key.kind.is_joined() && later.iter().any(again) {
-                sets[index].standing = Standing::Overridden;
+            let again = |other: &SetValue| {
+                other.standing == ValueStatus::Counts && *other.key == *set.key && other.part == set.part
+            };
+            if set.standing == ValueStatus::Counts && !set.key.kind.is_joined() && later.iter().any(again) {
+                sets[index].standing = ValueStatus::Overridden;
             }
         }
         sets
     }
 
-    fn file(&mut self, source: Source, path: &Path) {
+    fn file(&mut self, source: SettingsSource, path: &Path) {
         match files::read(path, SETTINGS_LIMIT) {
             Ok(file) => self.take(source, Some(path), &file.bytes),
             Err(files::Error::NotFound { .. }) => {}
@@ -137,9 +138,9 @@ impl Loaded {
         }
     }
 
-    fn broken(&mut self, source: Source, path: Option<&Path>, (line, column): (usize, usize), why: &str) {
-        self.broken_managed |= source == Source::Managed;
-        self.findings.push(Finding {
+    fn broken(&mut self, source: SettingsSource, path: Option<&Path>, (line, column): (usize, usize), why: &str) {
+        self.broken_managed |= source == SettingsSource::Managed;
+        self.findings.push(SettingsFinding {
             weight: Weight::Error,
             file: path.map(Into::into),
             line,
@@ -149,7 +150,7 @@ impl Loaded {
         });
     }
 
-    fn take(&mut self, source: Source, path: Option<&Path>, bytes: &[u8]) {
+    fn take(&mut self, source: SettingsSource, path: Option<&Path>, bytes: &[u8]) {
         let json = match Json::parse(bytes) {
             Ok(json) => json,
             Err(not) => return self.broken(source, path, (not.line, not.column), &format!("not JSON: {}", not.why)),
@@ -178,23 +179,23 @@ impl Loaded {
                 checked.push(object);
                 let found = object.split('.').try_fold(file.json.value(), |value, part| value.get(part));
                 if found.is_some_and(|value| !value.is_object()) {
-                    self.wrong(file, object, &Part::Whole, "an object");
+                    self.wrong(file, object, &ValuePart::Whole, "an object");
                 }
             }
         }
     }
 
-    fn key(&mut self, key: &'static Key, file: &File) {
+    fn key(&mut self, key: &'static SettingKey, file: &File) {
         let Some((name, value)) = key.find(file.json.value()) else { return };
         let stand_in = stand_in(key, value);
         let used = stand_in.map(|stand_in| Value::from(stand_in.value));
         if let Some(stand_in) = stand_in {
             let text = format!("{name}: {value} {}; {:?} is used in its place", stand_in.why, stand_in.value);
-            self.found(Weight::Warning, file, name, &Part::Whole, text);
+            self.found(Weight::Warning, file, name, &ValuePart::Whole, text);
         }
         let value = used.as_ref().unwrap_or(value);
         let Some(parts) = key.kind.parts(value) else {
-            return self.wrong(file, name, &Part::Whole, &key.kind.words());
+            return self.wrong(file, name, &ValuePart::Whole, &key.kind.words());
         };
         for (part, fits) in parts {
             if !fits {
@@ -203,48 +204,48 @@ impl Loaded {
             }
             let value = part.of(value);
             let (line, column) = file.json.place(&steps(name, &part));
-            let origin = Origin { source: file.source, file: file.path.clone(), line, column };
+            let origin = ValueOrigin { source: file.source, file: file.path.clone(), line, column };
             let value = value.unwrap_or_default();
-            self.sets.push(Set { key, part, value, origin, standing: Standing::Counts });
+            self.sets.push(SetValue { key, part, value, origin, standing: ValueStatus::Counts });
         }
     }
 
-    fn wrong(&mut self, file: &File, name: &str, part: &Part, expected: &str) {
+    fn wrong(&mut self, file: &File, name: &str, part: &ValuePart, expected: &str) {
         let shown = match part {
-            Part::Whole => name.to_owned(),
-            Part::Element(_) | Part::Hook(..) => format!("an element of {name}"),
-            Part::Entry(entry) => format!("{name}.{entry}"),
+            ValuePart::Whole => name.to_owned(),
+            ValuePart::Element(_) | ValuePart::Hook(..) => format!("an element of {name}"),
+            ValuePart::Entry(entry) => format!("{name}.{entry}"),
         };
         self.found(Weight::Error, file, name, part, format!("{shown} should be {expected}; it is left out"));
     }
 
-    fn found(&mut self, weight: Weight, file: &File, name: &str, part: &Part, text: String) {
+    fn found(&mut self, weight: Weight, file: &File, name: &str, part: &ValuePart, text: String) {
         let (line, column) = file.json.place(&steps(name, part));
         let (file, key) = (file.path.clone(), Some(name.to_owned()));
-        self.findings.push(Finding { weight, file, line, column, key, text });
+        self.findings.push(SettingsFinding { weight, file, line, column, key, text });
     }
 
     /// What never counts from below the project, trusted or not.
     fn forbid(&mut self) {
-        let entry = |set: &Set| match &set.part {
-            Part::Entry(name) if *set.key == keys::PROVIDERS => Some(name.clone()),
+        let entry = |set: &SetValue| match &set.part {
+            ValuePart::Entry(name) if *set.key == keys::PROVIDERS => Some(name.clone()),
             _ => None,
         };
         let own = self.sets.iter().filter(|set| !set.origin.source.is_below_project());
         let providers: Vec<String> = own.filter_map(entry).collect();
         for set in self.sets.iter_mut().filter(|set| set.origin.source.is_below_project()) {
             let Some(why) = never(set, &providers) else { continue };
-            set.standing = Standing::Never(why);
+            set.standing = ValueStatus::Never(why);
             let text = format!("{} does not count here: {why}", set.name());
-            self.findings.push(Finding::at(&set.origin, Weight::Warning, set.name(), text));
+            self.findings.push(SettingsFinding::at(&set.origin, Weight::Warning, set.name(), text));
         }
     }
 }
 
 /// Why a value never counts from below the project; none if it can. `providers` are the names of the user's own.
-fn never(set: &Set, providers: &[String]) -> Option<&'static str> {
+fn never(set: &SetValue, providers: &[String]) -> Option<&'static str> {
     let key = set.key;
-    if key.reach == keys::Reach::Own {
+    if key.reach == keys::MaySet::Own {
         return Some("only your own settings may say this, and no file of a project");
     }
     if *key == keys::MODE && set.value == "bypassPermissions" {
@@ -259,7 +260,7 @@ fn never(set: &Set, providers: &[String]) -> Option<&'static str> {
             .then_some("it names a server, and that is for you to choose");
     }
     match &set.part {
-        Part::Entry(name) if *key == keys::ENV => variables::refusal(name, &text(&set.value)),
+        ValuePart::Entry(name) if *key == keys::ENV => variables::refusal(name, &text(&set.value)),
         _ => None,
     }
 }
@@ -269,14 +270,14 @@ pub(super) fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn steps(name: &str, part: &Part) -> Vec<Step> {
-    let mut steps: Vec<Step> = name.split('.').map(|part| Step::Name(part.to_owned())).collect();
+fn steps(name: &str, part: &ValuePart) -> Vec<PathStep> {
+    let mut steps: Vec<PathStep> = name.split('.').map(|part| PathStep::Name(part.to_owned())).collect();
     match part {
-        Part::Whole => {}
-        Part::Element(index) => steps.push(Step::Element(*index)),
-        Part::Entry(entry) => steps.push(Step::Name(entry.clone())),
-        Part::Hook(group, hook) => {
-            steps.extend([Step::Element(*group), Step::Name("hooks".to_owned()), Step::Element(*hook)]);
+        ValuePart::Whole => {}
+        ValuePart::Element(index) => steps.push(PathStep::Element(*index)),
+        ValuePart::Entry(entry) => steps.push(PathStep::Name(entry.clone())),
+        ValuePart::Hook(group, hook) => {
+            steps.extend([PathStep::Element(*group), PathStep::Name("hooks".to_owned()), PathStep::Element(*hook)]);
         }
     }
     steps

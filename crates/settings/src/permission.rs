@@ -9,14 +9,14 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::Value;
-use tools::permission::{Decision, Mode, Places, Rights, Rule, Rules, Situation, Verdict, always, decide};
-use tools::sandbox::Leaves;
+use tools::permission::{Decision, Mode, Places, Rights, Rule, RuleVerdict, Rules, Situation, always, decide};
+use tools::sandbox::SandboxExit;
 use tools::{Access, Scope, Subject, Tool};
 use transcript::tool_names;
 
-use crate::agents::Narrowed;
+use crate::agents::ToolRestriction;
 use crate::sandbox;
-use crate::values::Bypass;
+use crate::values::BypassPermission;
 
 pub use update::{PermissionUpdate, RuleBehavior, RuleText};
 
@@ -24,25 +24,25 @@ pub use update::{PermissionUpdate, RuleBehavior, RuleText};
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     /// How much may happen without asking.
-    pub mode: LiveMode,
+    pub mode: SharedMode,
     /// What settings and flags say.
     pub rules: Rules,
     /// Whether the mode `bypassPermissions` counts at all.
-    pub bypass: Bypass,
+    pub bypass: BypassPermission,
     /// What is left of the tools, for an agent that was sent out.
-    pub narrowed: Narrowed,
+    pub narrowed: ToolRestriction,
 }
 
 /// The mode a session is in. Clones share it: it can be changed while a turn runs, and holds from the next call on that
 /// is judged.
 #[derive(Clone, Default)]
-pub struct LiveMode {
+pub struct SharedMode {
     own: Arc<Mutex<(Mode, ChosenBy)>>,
     /// Never more than this, if there is one.
     above: Option<Arc<dyn Fn() -> Mode + Send + Sync>>,
 }
 
-impl fmt::Debug for LiveMode {
+impl fmt::Debug for SharedMode {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "{:?}", self.get())
     }
@@ -58,7 +58,7 @@ pub enum ChosenBy {
     Hand,
 }
 
-impl LiveMode {
+impl SharedMode {
     /// The mode.
     pub fn get(&self) -> Mode {
         let own = self.own.lock().0;
@@ -97,7 +97,7 @@ impl LiveMode {
     }
 }
 
-impl From<Mode> for LiveMode {
+impl From<Mode> for SharedMode {
     fn from(mode: Mode) -> Self {
         Self { own: Arc::new(Mutex::new((mode, ChosenBy::Settings))), above: None }
     }
@@ -205,7 +205,7 @@ impl CallQuestion {
 
 /// What the one who was asked says.
 #[derive(Debug, Clone)]
-pub enum Answer {
+pub enum PermissionAnswer {
     /// It may run.
     Allow,
     /// It may run, and so may whatever these rules cover from now on.
@@ -232,17 +232,17 @@ pub enum Answer {
 /// One who can be asked.
 pub trait Approver: Send + Sync {
     /// Decides.
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer>;
+    fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer>;
 
     /// Who it is.
-    fn who(&self) -> Who {
-        Who::Person
+    fn who(&self) -> Respondent {
+        Respondent::Person
     }
 }
 
 /// Who is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
+pub enum Respondent {
     /// Nobody is there.
     Nobody,
     /// A program, which may ask a person.
@@ -253,26 +253,26 @@ pub enum Who {
 
 /// Nobody is there: whatever needs asking is denied.
 #[derive(Debug, Clone, Copy)]
-pub struct Nobody;
+pub struct NoApprover;
 
-impl Approver for Nobody {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+impl Approver for NoApprover {
+    fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer> {
         let why = format!(
             "{} needs permission ({}), and nobody is there to give it. Do what you can without it.",
             question.asker(),
             question.why()
         );
-        Box::pin(std::future::ready(Answer::Unanswered { why }))
+        Box::pin(std::future::ready(PermissionAnswer::Unanswered { why }))
     }
 
-    fn who(&self) -> Who {
-        Who::Nobody
+    fn who(&self) -> Respondent {
+        Respondent::Nobody
     }
 }
 
 /// What the rules and the mode say of a call.
 #[derive(Debug, Clone)]
-pub enum Weighed {
+pub enum RuleDecision {
     /// It may run, with these rights.
     Allow(Rights),
     /// It may not.
@@ -286,7 +286,7 @@ pub enum Weighed {
 
 /// What a call is let beyond the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leave {
+pub enum CallGrant {
     /// Nothing.
     None,
     /// As if a rule allowed it: what is denied stays denied, and what a rule asks about is asked about.
@@ -297,28 +297,34 @@ pub enum Leave {
 
 impl Policy {
     /// Decides on a call, asking if the rules do not.
-    pub async fn judge(&self, tool: &dyn Tool, input: &Value, scope: &Scope, approver: &dyn Approver) -> Answer {
-        match self.weigh(tool, input, scope, Leave::None) {
-            Weighed::Allow(_) => Answer::Allow,
-            Weighed::Deny { why } => Answer::Deny { why },
-            Weighed::Ask(question) => match approver.ask(Question::Call(question)).await {
-                Answer::Unanswered { why } => Answer::Deny { why },
+    pub async fn judge(
+        &self,
+        tool: &dyn Tool,
+        input: &Value,
+        scope: &Scope,
+        approver: &dyn Approver,
+    ) -> PermissionAnswer {
+        match self.weigh(tool, input, scope, CallGrant::None) {
+            RuleDecision::Allow(_) => PermissionAnswer::Allow,
+            RuleDecision::Deny { why } => PermissionAnswer::Deny { why },
+            RuleDecision::Ask(question) => match approver.ask(Question::Call(question)).await {
+                PermissionAnswer::Unanswered { why } => PermissionAnswer::Deny { why },
                 answer => answer,
             },
         }
     }
 
     /// What the rules and the mode say of a call.
-    pub fn weigh(&self, tool: &dyn Tool, input: &Value, scope: &Scope, leave: Leave) -> Weighed {
+    pub fn weigh(&self, tool: &dyn Tool, input: &Value, scope: &Scope, leave: CallGrant) -> RuleDecision {
         let subject = tool.subject(input, scope);
         let access: Access = tool.access(input);
         let (directory, directories) = (scope.directory(), scope.directories());
         let mode = match (self.mode.get(), self.bypass) {
-            (Mode::BypassPermissions, Bypass::Disabled) => Mode::Default,
+            (Mode::BypassPermissions, BypassPermission::Disabled) => Mode::Default,
             (mode, _) => mode,
         };
         let confined = sandbox::confined(scope, &subject, input);
-        let with_leave = (leave == Leave::AsByRule).then(|| self.allowing(tool.name(), &directory)).flatten();
+        let with_leave = (leave == CallGrant::AsByRule).then(|| self.allowing(tool.name(), &directory)).flatten();
         let situation = Situation {
             mode,
             rules: with_leave.as_ref().unwrap_or(&self.rules),
@@ -331,25 +337,25 @@ impl Policy {
         };
         let left = match self.narrowed.left(&situation, access, tool.name(), &subject) {
             Ok(left) => left,
-            Err(why) => return Weighed::Deny { why },
+            Err(why) => return RuleDecision::Deny { why },
         };
         let why = match decide(&situation, access, tool.name(), &subject) {
-            Decision::Deny { why } => return Weighed::Deny { why },
-            Decision::Allow(Rights::Full) if leave != Leave::Asked => return Weighed::Allow(left),
-            Decision::Allow(rights) if leave != Leave::Asked => return Weighed::Allow(rights),
+            Decision::Deny { why } => return RuleDecision::Deny { why },
+            Decision::Allow(Rights::Full) if leave != CallGrant::Asked => return RuleDecision::Allow(left),
+            Decision::Allow(rights) if leave != CallGrant::Asked => return RuleDecision::Allow(rights),
             Decision::Allow(_) => "a hook says to ask".to_owned(),
             Decision::Ask { why } => why,
         };
         let accepting = Situation { mode: Mode::AcceptEdits, ..situation };
         let spared = decide(&accepting, access, tool.name(), &subject).allows();
         let spared = spared || tool.name() == tool_names::EXIT_PLAN_MODE; // who approves of a plan may let it be carried out at once
-        let spared_by = (spared && leave != Leave::Asked).then_some(Mode::AcceptEdits);
+        let spared_by = (spared && leave != CallGrant::Asked).then_some(Mode::AcceptEdits);
         let always = always(&situation, access, tool.name(), &subject);
-        let leaves = scope.sandbox().is_some() && sandbox::leaves(input) == Leaves::Yes;
+        let leaves = scope.sandbox().is_some() && sandbox::leaves(input) == SandboxExit::Yes;
         let why = if leaves { format!("{why}; it would run outside of the sandbox") } else { why };
         let (id, tool, input) = (String::new(), tool.name().to_owned(), input.clone());
         let agent = None; // who is asked for it says for whom
-        Weighed::Ask(Box::new(CallQuestion { id, tool, input, subject, directory, why, agent, spared_by, always }))
+        RuleDecision::Ask(Box::new(CallQuestion { id, tool, input, subject, directory, why, agent, spared_by, always }))
     }
 
     /// The rules with one that allows every call of a tool. It is as strong as any other: what is denied stays denied.
@@ -371,5 +377,5 @@ pub fn readable(rules: &Rules) -> Arc<Readable> {
 
 fn may_read(rules: &Rules, named: &Path, real: &Path) -> bool {
     let subject = Subject::Path { named: named.to_owned(), real: real.to_owned() };
-    !matches!(rules.decide(tool_names::READ, &subject), Verdict::Deny(_))
+    !matches!(rules.decide(tool_names::READ, &subject), RuleVerdict::Deny(_))
 }

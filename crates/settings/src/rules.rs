@@ -4,12 +4,12 @@ use std::path::Path;
 
 use tools::permission::{BadRule, Places, Rule, Rules};
 
-use super::keys::{self, Key};
-use super::{Finding, Origin, Weight};
-use crate::counting::{Counting, Ground, settings_root};
+use super::keys::{self, SettingKey};
+use super::{SettingsFinding, ValueOrigin, Weight};
+use crate::counting::{BasePaths, EffectiveValues, settings_root};
 
 /// Where the paths in what a file says start from.
-pub(super) fn places(origin: &Origin, ground: &Ground<'_>) -> Places {
+pub(super) fn places(origin: &ValueOrigin, ground: &BasePaths<'_>) -> Places {
     Places {
         directory: ground.directory.to_owned(),
         settings: origin.file.as_deref().map_or_else(|| ground.directory.to_owned(), settings_root),
@@ -19,13 +19,19 @@ pub(super) fn places(origin: &Origin, ground: &Ground<'_>) -> Places {
 }
 
 /// The permission rules, and what is to be said of those that cannot be understood.
-pub(super) fn rules_of(counting: &Counting<'_>, ground: &Ground<'_>, findings: &mut Vec<Finding>) -> Rules {
-    let mut of = |key: &Key| {
+pub(super) fn rules_of(
+    counting: &EffectiveValues<'_>,
+    ground: &BasePaths<'_>,
+    findings: &mut Vec<SettingsFinding>,
+) -> Rules {
+    let mut of = |key: &SettingKey| {
         let mut rules = Vec::new();
         for set in counting.of(key) {
             match Rule::parse(set.value.as_str().unwrap_or_default(), &places(&set.origin, ground)) {
                 Ok(rule) => rules.push(rule),
-                Err(error) => findings.push(Finding::at(&set.origin, Weight::Error, key.name, error.to_string())),
+                Err(error) => {
+                    findings.push(SettingsFinding::at(&set.origin, Weight::Error, key.name, error.to_string()))
+                }
             }
         }
         rules
@@ -34,7 +40,7 @@ pub(super) fn rules_of(counting: &Counting<'_>, ground: &Ground<'_>, findings: &
 }
 
 /// Rules as they are given in flags, `Bash(git *),Read` or one by one.
-pub fn rules(texts: &[String], ground: &Ground<'_>) -> Result<Vec<Rule>, BadRule> {
+pub fn rules(texts: &[String], ground: &BasePaths<'_>) -> Result<Vec<Rule>, BadRule> {
     let places = Places {
         directory: ground.directory.to_owned(),
         settings: ground.directory.to_owned(),

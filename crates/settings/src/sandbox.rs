@@ -8,11 +8,11 @@ pub(crate) mod wishes;
 use std::path::Path;
 
 use serde_json::Value;
-use tools::permission::{BadRule, Confined};
-use tools::sandbox::{Confinement, Leaves, Network, Sandbox, Sockets, Standing};
+use tools::permission::{BadRule, ConfinementLevel};
+use tools::sandbox::{Confinement, Network, Sandbox, SandboxExit, SandboxStatus, Sockets};
 use tools::{Scope, Subject};
 
-use crate::counting::Ground;
+use crate::counting::BasePaths;
 use crate::rules::rules;
 
 pub use wishes::SandboxSettings;
@@ -22,7 +22,7 @@ const ANY: &str = "*";
 
 /// Makes the sandbox for the commands of a session. `config` is where sessions and keys of ours lie.
 pub async fn sandbox(said: &SandboxSettings, scope: &Scope, config: &Path) -> Result<Sandbox, BadRule> {
-    let standing = Standing::find_out(scope.guard()).await;
+    let standing = SandboxStatus::find_out(scope.guard()).await;
     let mut confinement = Confinement::working_in(scope.directories(), scope.home());
     confinement.hidden.push(config.to_owned());
     confinement.hidden.extend(said.deny_read.iter().cloned());
@@ -58,18 +58,18 @@ pub async fn sandbox(said: &SandboxSettings, scope: &Scope, config: &Path) -> Re
 fn outside(said: &SandboxSettings, scope: &Scope) -> Result<Vec<tools::permission::Rule>, BadRule> {
     let covers = |text: &String| if text.ends_with('*') { format!("Bash({text})") } else { format!("Bash({text}:*)") };
     let texts: Vec<String> = said.excluded.iter().map(covers).collect();
-    rules(&texts, &Ground { directory: scope.project(), home: scope.home() })
+    rules(&texts, &BasePaths { directory: scope.project(), home: scope.home() })
 }
 
 /// How far a call is confined, if it is a command.
-pub fn confined(scope: &Scope, subject: &Subject, input: &Value) -> Confined {
+pub fn confined(scope: &Scope, subject: &Subject, input: &Value) -> ConfinementLevel {
     match (scope.sandbox(), subject) {
         (Some(sandbox), Subject::Command(command)) => sandbox.confined(command, leaves(input)),
-        _ => Confined::No,
+        _ => ConfinementLevel::No,
     }
 }
 
 /// Whether a command asks to run outside of the sandbox.
-pub(crate) fn leaves(input: &Value) -> Leaves {
-    if input["dangerouslyDisableSandbox"] == Value::Bool(true) { Leaves::Yes } else { Leaves::No }
+pub(crate) fn leaves(input: &Value) -> SandboxExit {
+    if input["dangerouslyDisableSandbox"] == Value::Bool(true) { SandboxExit::Yes } else { SandboxExit::No }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{Set, Source, keys};
-use crate::counting::{Counting, Ground};
+use super::{SetValue, SettingsSource, keys};
+use crate::counting::{BasePaths, EffectiveValues};
 use crate::hooks::settings::HooksOf;
 
 /// After how long without a word the user is told of being waited for, as in Claude Code.
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How a session makes itself known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Signals {
+pub struct Notifications {
     /// The user's own line.
     pub status_line: Option<StatusLine>,
     /// How the user is told of being waited for.
@@ -26,7 +26,7 @@ pub struct Signals {
     pub event_log: Option<PathBuf>,
 }
 
-impl Default for Signals {
+impl Default for Notifications {
     fn default() -> Self {
         Self { status_line: None, channel: Channel::default(), patience: PATIENCE, event_log: None }
     }
@@ -71,12 +71,12 @@ pub enum Channel {
     NotificationsDisabled,
 }
 
-impl Signals {
-    pub(super) fn of(counting: &Counting<'_>, whose: HooksOf, ground: &Ground<'_>) -> Self {
+impl Notifications {
+    pub(super) fn of(counting: &EffectiveValues<'_>, whose: HooksOf, ground: &BasePaths<'_>) -> Self {
         // What keeps hooks from running keeps this from running.
-        let runs = |source: Source| match whose {
+        let runs = |source: SettingsSource| match whose {
             HooksOf::All => true,
-            HooksOf::Managed => source == Source::Managed,
+            HooksOf::Managed => source == SettingsSource::Managed,
             HooksOf::Nobody => false,
         };
         let line = counting.of(&keys::STATUS_LINE).find(|set| runs(set.origin.source));
@@ -90,7 +90,7 @@ impl Signals {
 }
 
 /// A path as one writes it: from the home directory, from the file it stands in, or from the root.
-fn path(set: &Set, ground: &Ground<'_>) -> Option<PathBuf> {
+fn path(set: &SetValue, ground: &BasePaths<'_>) -> Option<PathBuf> {
     let text = set.value.as_str().filter(|text| !text.is_empty())?;
     let folder = set.origin.file.as_deref().and_then(Path::parent).unwrap_or(ground.directory);
     Some(match (text.strip_prefix("~/"), ground.home) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Whose settings a file holds, the weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Source {
+pub enum SettingsSource {
     /// The user's, everywhere.
     User,
     /// The project's: committed, so a stranger's.
@@ -18,7 +18,7 @@ pub enum Source {
     Managed,
 }
 
-impl Source {
+impl SettingsSource {
     /// Whether its file lies below the project, where others may have put it.
     pub fn is_below_project(self) -> bool {
         matches!(self, Self::Project | Self::Local)
@@ -38,9 +38,9 @@ impl Source {
 
 /// Where a value stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
+pub struct ValueOrigin {
     /// Whose file it is.
-    pub source: Source,
+    pub source: SettingsSource,
     /// The file; none for settings given as text.
     pub file: Option<PathBuf>,
     /// The line, from one.
@@ -49,7 +49,7 @@ pub struct Origin {
     pub column: usize,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", shown(self.file.as_deref()), self.line)
     }

@@ -17,7 +17,7 @@ pub struct Json {
 
 /// A text that is no JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotJson {
+pub struct InvalidJson {
     /// Why not.
     pub why: String,
     /// In which line, from one.
@@ -28,7 +28,7 @@ pub struct NotJson {
 
 /// One step into a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     /// To what an object holds under a name.
     Name(String),
     /// To an element of a list.
@@ -39,19 +39,19 @@ pub enum Step {
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) span: Range<usize>,
-    pub(super) inside: Inside,
+    pub(super) inside: JsonContent,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Inside {
-    Object(Vec<Member>),
+pub(super) enum JsonContent {
+    Object(Vec<ObjectMember>),
     List(Vec<Node>),
     Plain,
 }
 
 /// A name in an object, and what stands there.
 #[derive(Debug, Clone)]
-pub(super) struct Member {
+pub(super) struct ObjectMember {
     pub(super) name: String,
     pub(super) start: usize,
     pub(super) value: Node,
@@ -59,20 +59,20 @@ pub(super) struct Member {
 
 impl Json {
     /// Reads a text.
-    pub fn parse(bytes: &[u8]) -> Result<Self, NotJson> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, InvalidJson> {
         if bytes.starts_with(b"\xef\xbb\xbf") {
             let why = "it begins with a byte order mark; save it without one".to_owned();
-            return Err(NotJson { why, line: 1, column: 1 });
+            return Err(InvalidJson { why, line: 1, column: 1 });
         }
         let value: Value = serde_json::from_slice(bytes).map_err(|error| {
             let text = error.to_string();
             let why = text.split(" at line ").next().unwrap_or_default().to_owned();
-            NotJson { why, line: error.line().max(1), column: error.column().max(1) }
+            InvalidJson { why, line: error.line().max(1), column: error.column().max(1) }
         })?;
         let text = String::from_utf8(bytes.to_vec()).map_err(|error| {
             let good = &bytes[..error.utf8_error().valid_up_to()];
             let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
-            NotJson { why: "it is not UTF-8".to_owned(), line, column: 1 }
+            InvalidJson { why: "it is not UTF-8".to_owned(), line, column: 1 }
         })?;
         let root = Scanner { bytes: text.as_bytes(), at: 0 }.value();
         Ok(Self { text, value, root })
@@ -94,15 +94,15 @@ impl Json {
 
     /// Line and column, from one, of what these steps lead to: of its name, where it has one. Where they lead nowhere,
     /// of the last thing that is there.
-    pub fn place(&self, steps: &[Step]) -> (usize, usize) {
+    pub fn place(&self, steps: &[PathStep]) -> (usize, usize) {
         let (mut node, mut at) = (&self.root, self.root.span.start);
         for step in steps {
             match (step, &node.inside) {
-                (Step::Name(name), Inside::Object(members)) => {
+                (PathStep::Name(name), JsonContent::Object(members)) => {
                     let Some(member) = last(members, name) else { break };
                     (node, at) = (&member.value, member.start);
                 }
-                (Step::Element(index), Inside::List(list)) => {
+                (PathStep::Element(index), JsonContent::List(list)) => {
                     let Some(element) = list.get(*index) else { break };
                     (node, at) = (element, element.span.start);
                 }
@@ -115,7 +115,7 @@ impl Json {
     }
 }
 
-pub(super) fn last<'a>(members: &'a [Member], name: &str) -> Option<&'a Member> {
+pub(super) fn last<'a>(members: &'a [ObjectMember], name: &str) -> Option<&'a ObjectMember> {
     members.iter().rev().find(|member| member.name == name)
 }
 
@@ -134,19 +134,19 @@ impl Scanner<'_> {
             Some(b'[') => self.list(),
             Some(b'"') => {
                 self.string();
-                Inside::Plain
+                JsonContent::Plain
             }
             _ => {
                 while self.bytes.get(self.at).is_some_and(|byte| !b",]} \t\r\n".contains(byte)) {
                     self.at += 1;
                 }
-                Inside::Plain
+                JsonContent::Plain
             }
         };
         Node { span: start..self.at, inside }
     }
 
-    fn object(&mut self) -> Inside {
+    fn object(&mut self) -> JsonContent {
         let mut members = Vec::new();
         while self.more(b'}') {
             let start = self.at;
@@ -154,17 +154,17 @@ impl Scanner<'_> {
             self.blanks();
             self.at += 1; // the colon
             let value = self.value();
-            members.push(Member { name, start, value });
+            members.push(ObjectMember { name, start, value });
         }
-        Inside::Object(members)
+        JsonContent::Object(members)
     }
 
-    fn list(&mut self) -> Inside {
+    fn list(&mut self) -> JsonContent {
         let mut list = Vec::new();
         while self.more(b']') {
             list.push(self.value());
         }
-        Inside::List(list)
+        JsonContent::List(list)
     }
 
     /// Past the opening bracket or a comma to what comes next; past the closing bracket if nothing does.
@@ -213,8 +213,8 @@ impl Scanner<'_> {
 mod tests {
     use super::*;
 
-    fn name(name: &str) -> Step {
-        Step::Name(name.to_owned())
+    fn name(name: &str) -> PathStep {
+        PathStep::Name(name.to_owned())
     }
 
     #[test]
@@ -222,8 +222,8 @@ mod tests {
         let json =
             Json::parse(b"{\r\n  \"a\\u0062\" : [1, {\"x\": \"}\\\"\"}],\r\n  \"c\":{ }, \"c\": null}\n").unwrap();
         assert_eq!(json.place(&[name("ab")]), (2, 3));
-        assert_eq!(json.place(&[name("ab"), Step::Element(1)]), (2, 19));
-        assert_eq!(json.place(&[name("ab"), Step::Element(1), name("x")]), (2, 20));
+        assert_eq!(json.place(&[name("ab"), PathStep::Element(1)]), (2, 19));
+        assert_eq!(json.place(&[name("ab"), PathStep::Element(1), name("x")]), (2, 20));
         assert_eq!(json.place(&[name("c")]), (3, 12), "of two the last");
         assert_eq!(json.place(&[name("nowhere")]), (1, 1));
     }

@@ -19,15 +19,15 @@ mod tests;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::Set;
-use record::Said;
+use crate::SetValue;
+use record::TrustDecision;
 
 pub use claim::{Claim, Kind, claims};
-pub use record::{Trusted, file, list, revoke};
+pub use record::{TrustRecord, file, list, revoke};
 
 /// Where trust is looked up, and for what directory.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct TrustPlace<'a> {
     /// The config home: the record lies there.
     pub config_home: &'a Path,
     /// Where Claude Code keeps its record.
@@ -42,7 +42,7 @@ pub struct Place<'a> {
 #[derive(Debug, Clone)]
 pub struct Trust {
     config_home: PathBuf,
-    site: Site,
+    site: TrustSite,
     /// The fingerprints the user has said yes to.
     known: BTreeSet<String>,
     /// Those the user has said no to.
@@ -55,7 +55,7 @@ pub struct Trust {
 
 /// A directory, and the repository it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Site {
+pub struct TrustSite {
     /// What trust is kept under: the canonical git root. None where nothing is ever trusted.
     pub root: Option<PathBuf>,
     /// The checkout's top directory; the directory itself outside of a repository.
@@ -66,7 +66,7 @@ pub struct Site {
     home: Option<PathBuf>,
 }
 
-impl Site {
+impl TrustSite {
     /// The site of a directory.
     pub fn of(directory: &Path, home: Option<&Path>) -> Self {
         let real = |path: &Path| files::real(path).unwrap_or_else(|_| path.to_owned());
@@ -89,8 +89,8 @@ impl Site {
 
 impl Trust {
     /// What the user has said so far.
-    pub fn read(place: Place<'_>) -> Self {
-        let site = Site::of(place.directory, place.home);
+    pub fn read(place: TrustPlace<'_>) -> Self {
+        let site = TrustSite::of(place.directory, place.home);
         let mut trust = Self {
             config_home: place.config_home.to_owned(),
             known: BTreeSet::new(),
@@ -107,20 +107,21 @@ impl Trust {
                 return trust;
             }
         };
-        (trust.known, trust.declined) = (record.known(&root, Said::Yes), record.known(&root, Said::No));
+        (trust.known, trust.declined) =
+            (record.known(&root, TrustDecision::Yes), record.known(&root, TrustDecision::No));
         trust.awaits_takeover = !record.is_taken_over(&root)
             && place.claude_json.is_some_and(|file| {
                 let above = trust.site.directory.ancestors().take_while(|above| above.starts_with(&trust.site.top));
                 let mut directories: Vec<&Path> = above.collect();
                 directories.push(&root);
-                directories.retain(|directory| Site::of(directory, place.home).root.is_some());
+                directories.retain(|directory| TrustSite::of(directory, place.home).root.is_some());
                 record::trusted_by_claude_code(file, &directories)
             });
         trust
     }
 
     /// The directory it is about.
-    pub fn site(&self) -> &Site {
+    pub fn site(&self) -> &TrustSite {
         &self.site
     }
 
@@ -143,7 +144,7 @@ impl Trust {
     }
 
     /// Whether the user lets a file below the project set this.
-    pub fn covers_set(&self, set: &Set) -> bool {
+    pub fn covers_set(&self, set: &SetValue) -> bool {
         self.covers(&Claim::of_set(set, &self.site))
     }
 
@@ -164,24 +165,24 @@ impl Trust {
     }
 
     /// Keeps the user's yes to these.
-    pub fn remember(&mut self, claims: &[Claim]) -> Result<(), NotKept> {
-        let root = self.site.root.clone().ok_or(NotKept::Never)?;
-        record::add(&self.config_home, &root, claims, Said::Yes)?;
+    pub fn remember(&mut self, claims: &[Claim]) -> Result<(), TrustNotKept> {
+        let root = self.site.root.clone().ok_or(TrustNotKept::Never)?;
+        record::add(&self.config_home, &root, claims, TrustDecision::Yes)?;
         self.admit(claims);
         Ok(())
     }
 
     /// Keeps the user's no to these.
-    pub fn decline(&mut self, claims: &[Claim]) -> Result<(), NotKept> {
-        let root = self.site.root.clone().ok_or(NotKept::Never)?;
+    pub fn decline(&mut self, claims: &[Claim]) -> Result<(), TrustNotKept> {
+        let root = self.site.root.clone().ok_or(TrustNotKept::Never)?;
         self.declined.extend(claims.iter().map(|claim| claim.fingerprint.clone()));
-        record::add(&self.config_home, &root, claims, Said::No)
+        record::add(&self.config_home, &root, claims, TrustDecision::No)
     }
 }
 
 /// Why an answer was not kept.
 #[derive(Debug, thiserror::Error)]
-pub enum NotKept {
+pub enum TrustNotKept {
     /// Nothing is ever trusted there.
     #[error("the home directory and what holds it are never trusted")]
     Never,

@@ -14,28 +14,28 @@ use transcript::mark::Ttl;
 use transcript::price::{Price, Prices};
 
 use crate::background::{Admission, Budget, Rhythm};
-use crate::counting::{Counting, Ground, expand};
+use crate::counting::{BasePaths, EffectiveValues, expand};
 use crate::extract::Extract;
-use crate::finding::{Finding, Weight};
+use crate::finding::{SettingsFinding, Weight};
 use crate::hooks::settings::{HookSettings, HooksOf, hooks_of};
-use crate::keys::{self, Key};
-use crate::kind::Part;
+use crate::keys::{self, SettingKey};
+use crate::kind::ValuePart;
 use crate::layers::layers;
-use crate::load::{self, Loaded, Set, Standing};
+use crate::load::{self, LoadedSettings, SetValue, ValueStatus};
 use crate::rules::rules_of;
 use crate::sandbox::SandboxSettings;
-use crate::signals::Signals;
-use crate::source::Source;
+use crate::signals::Notifications;
+use crate::source::SettingsSource;
 
 /// What the settings say.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// The model.
-    pub model: Option<Chosen>,
+    pub model: Option<NamedModel>,
     /// The permission mode a session starts in.
     pub mode: Option<Mode>,
     /// Whether `bypassPermissions` may be entered at all.
-    pub bypass: Bypass,
+    pub bypass: BypassPermission,
     /// Permission rules.
     pub rules: Rules,
     /// More directories to work in.
@@ -61,7 +61,7 @@ pub struct Settings {
     /// `autoMemoryEnabled`.
     pub auto_memory: Option<bool>,
     /// `autoMemoryDirectory`, and whose word it is.
-    pub memory_directory: Option<(String, Source)>,
+    pub memory_directory: Option<(String, SettingsSource)>,
     /// `claudeMdExcludes`: instruction files that are not loaded.
     pub claude_md_excludes: Vec<String>,
     /// `skipIndex`: whether memory has no index.
@@ -101,29 +101,29 @@ pub struct Settings {
     /// The hooks that run, in their order.
     pub hooks: HookSettings,
     /// `agents`: those that can be sent out, as they are written.
-    pub agents: Vec<Set>,
+    pub agents: Vec<SetValue>,
     /// How a session makes itself known.
-    pub signals: Signals,
+    pub signals: Notifications,
     /// Every value of the files, and whether it counts.
-    pub sets: Vec<Set>,
+    pub sets: Vec<SetValue>,
     /// What is to be said of the files.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<SettingsFinding>,
 }
 
 /// The model that the settings name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen {
+pub struct NamedModel {
     /// Its name.
     pub name: String,
     /// Whose word it is.
-    pub source: Source,
+    pub source: SettingsSource,
     /// What the user's own settings name, where a file below the project says otherwise. It decides about the server.
     pub own: Option<String>,
 }
 
 /// Whether `bypassPermissions` may be entered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Bypass {
+pub enum BypassPermission {
     /// By a flag, or by settings that are not the project's.
     #[default]
     Allowed,
@@ -163,10 +163,11 @@ pub enum ProviderKind {
 
 impl Settings {
     /// What counts of what the files say. `trusted` says whether the user trusts a value that stands below the project.
-    pub fn of(loaded: &Loaded, ground: &Ground<'_>, trusted: &dyn Fn(&Set) -> bool) -> Self {
+    pub fn of(loaded: &LoadedSettings, ground: &BasePaths<'_>, trusted: &dyn Fn(&SetValue) -> bool) -> Self {
         let sets = loaded.judged(trusted);
         let mut findings = loaded.findings.clone();
-        let counting = Counting { sets: sets.iter().filter(|set| set.standing == Standing::Counts).collect() };
+        let counting =
+            EffectiveValues { sets: sets.iter().filter(|set| set.standing == ValueStatus::Counts).collect() };
         let mut prices: Vec<(String, Price)> = counting.entries(&keys::PRICES);
         let providers: BTreeMap<String, Provider> = counting.entries(&keys::PROVIDERS).into_iter().collect();
         let priced = providers.values().filter_map(|entry| Some((entry.model.clone()?, entry.price?)));
@@ -177,7 +178,7 @@ impl Settings {
         let settings = Self {
             model: model(loaded, &counting),
             mode: counting.one::<String>(&keys::MODE).as_deref().and_then(mode),
-            bypass: if is_disabled { Bypass::Disabled } else { Bypass::Allowed },
+            bypass: if is_disabled { BypassPermission::Disabled } else { BypassPermission::Allowed },
             rules: rules_of(&counting, ground, &mut findings),
             directories: directories(&counting, ground),
             effort: counting.one(&keys::EFFORT),
@@ -213,7 +214,7 @@ impl Settings {
             sandbox: SandboxSettings::of(&counting, ground),
             hooks,
             agents: counting.of(&keys::AGENTS).cloned().collect(),
-            signals: Signals::of(&counting, whose, ground),
+            signals: Notifications::of(&counting, whose, ground),
             sets: Vec::new(),
             findings,
         };
@@ -223,7 +224,7 @@ impl Settings {
     /// The mode a session starts in, if nobody names another: not the one that asks nothing where that is disabled.
     pub fn mode(&self) -> Mode {
         match self.mode.unwrap_or_default() {
-            Mode::BypassPermissions if self.bypass == Bypass::Disabled => Mode::Default,
+            Mode::BypassPermissions if self.bypass == BypassPermission::Disabled => Mode::Default,
             mode => mode,
         }
     }
@@ -235,26 +236,26 @@ impl Settings {
     }
 
     /// The values of a key that count, with where they stand.
-    pub fn counting(&self, key: &Key) -> impl Iterator<Item = &Set> {
+    pub fn counting(&self, key: &SettingKey) -> impl Iterator<Item = &SetValue> {
         let name = key.name;
-        self.sets.iter().filter(move |set| set.key.name == name && set.standing == Standing::Counts)
+        self.sets.iter().filter(move |set| set.key.name == name && set.standing == ValueStatus::Counts)
     }
 
     /// Whether an organisation has fixed a key, so that no flag changes it.
-    pub fn is_managed(&self, key: &Key) -> bool {
-        self.counting(key).any(|set| set.origin.source == Source::Managed)
+    pub fn is_managed(&self, key: &SettingKey) -> bool {
+        self.counting(key).any(|set| set.origin.source == SettingsSource::Managed)
     }
 }
 
-fn model(loaded: &Loaded, counting: &Counting<'_>) -> Option<Chosen> {
+fn model(loaded: &LoadedSettings, counting: &EffectiveValues<'_>) -> Option<NamedModel> {
     let set = counting.of(&keys::MODEL).next()?;
-    let of_user = |set: &&Set| set.key.name == keys::MODEL.name && !set.origin.source.is_below_project();
+    let of_user = |set: &&SetValue| set.key.name == keys::MODEL.name && !set.origin.source.is_below_project();
     let own = loaded.sets.iter().rev().find(of_user).and_then(|set| set.value.as_str()).map(str::to_owned);
     let (name, source) = (set.value.as_str()?.to_owned(), set.origin.source);
-    Some(Chosen { name, source, own: own.filter(|_| source.is_below_project()) })
+    Some(NamedModel { name, source, own: own.filter(|_| source.is_below_project()) })
 }
 
-fn rhythm(counting: &Counting<'_>) -> Rhythm {
+fn rhythm(counting: &EffectiveValues<'_>) -> Rhythm {
     let usual = Rhythm::default();
     // Not where sessions keep a daily log, and the user asks for a dream.
     let logs = counting.one(&keys::DAILY_LOG) == Some(true);
@@ -265,7 +266,7 @@ fn rhythm(counting: &Counting<'_>) -> Rhythm {
     }
 }
 
-fn budget(counting: &Counting<'_>) -> Budget {
+fn budget(counting: &EffectiveValues<'_>) -> Budget {
     Budget {
         usd: counting.one(&keys::BUDGET_USD).unwrap_or(Budget::default().usd),
         tokens: counting.one(&keys::BUDGET_TOKENS),
@@ -280,16 +281,16 @@ fn mode(name: &str) -> Option<Mode> {
     serde_json::from_value(name.into()).ok()
 }
 
-fn variables_of<'a>(sets: impl Iterator<Item = &'a Set>) -> BTreeMap<String, String> {
-    let variable = |set: &Set| match &set.part {
-        Part::Entry(name) if set.key.name == keys::ENV.name => Some((name.clone(), load::text(&set.value))),
+fn variables_of<'a>(sets: impl Iterator<Item = &'a SetValue>) -> BTreeMap<String, String> {
+    let variable = |set: &SetValue| match &set.part {
+        ValuePart::Entry(name) if set.key.name == keys::ENV.name => Some((name.clone(), load::text(&set.value))),
         _ => None,
     };
     // The strongest comes last.
     sets.filter_map(variable).collect()
 }
 
-fn directories(counting: &Counting<'_>, ground: &Ground<'_>) -> Vec<PathBuf> {
+fn directories(counting: &EffectiveValues<'_>, ground: &BasePaths<'_>) -> Vec<PathBuf> {
     let texts = counting.texts(&keys::DIRECTORIES);
     texts.iter().map(|directory| ground.directory.join(expand(directory, ground))).collect()
 }

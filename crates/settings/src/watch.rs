@@ -8,13 +8,13 @@ use super::source::{Files, Flag};
 
 /// The files, as they were when they were last looked at.
 #[derive(Debug)]
-pub struct Watch {
+pub struct SettingsWatch {
     files: Files,
     more: Vec<PathBuf>,
     seen: Vec<(PathBuf, Option<Glance>)>,
 }
 
-impl Watch {
+impl SettingsWatch {
     /// Looks at the files, and at others that matter beside them. To be made before they are read.
     pub fn new(files: Files, more: Vec<PathBuf>) -> Self {
         let mut watch = Self { files, more, seen: Vec::new() };
@@ -60,7 +60,7 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Source;
+    use super::super::SettingsSource;
     use super::*;
     use crate::values::tests::Stage;
     use serde_json::json;
@@ -69,11 +69,11 @@ mod tests {
     #[test]
     fn a_change_is_noticed_once() {
         let mut stage = Stage::new();
-        stage.put(Source::User, &json!({"notes": true}));
+        stage.put(SettingsSource::User, &json!({"notes": true}));
         let more = stage.path("more");
-        let mut watch = Watch::new(stage.files(), vec![more.clone()]);
+        let mut watch = SettingsWatch::new(stage.files(), vec![more.clone()]);
         assert!(watch.changed().is_empty());
-        stage.put(Source::User, &json!({"notes": null}));
+        stage.put(SettingsSource::User, &json!({"notes": null}));
         assert_eq!(watch.changed(), [stage.path("config/settings.json")], "of the same length");
         assert!(watch.changed().is_empty());
         let managed = stage.path("managed/managed-settings.d/1.json");

@@ -74,7 +74,7 @@ fn field(pieces: &[Piece], value: &dyn Fn(&str) -> Option<String>) -> Field {
     if pieces == [Piece::Bare("[".into())] {
         return Field::Plain("[".into());
     }
-    let mut made = Making::default();
+    let mut made = FieldBuilder::default();
     for (index, piece) in pieces.iter().enumerate() {
         match piece {
             Piece::Quoted(text) => made.literal(text),
@@ -104,7 +104,7 @@ fn field(pieces: &[Piece], value: &dyn Fn(&str) -> Option<String>) -> Field {
 }
 
 /// Takes a leading `~` off, where it is the home.
-fn tilde<'a>(text: &'a str, alone: bool, made: &mut Making) -> &'a str {
+fn tilde<'a>(text: &'a str, alone: bool, made: &mut FieldBuilder) -> &'a str {
     match text.strip_prefix('~') {
         Some(rest) if rest.starts_with('/') || (rest.is_empty() && alone) => {
             made.home = true;
@@ -120,7 +120,7 @@ fn tilde<'a>(text: &'a str, alone: bool, made: &mut Making) -> &'a str {
 
 /// A field that is being put together.
 #[derive(Debug, Clone, Default)]
-struct Making {
+struct FieldBuilder {
     text: String,
     home: bool,
     /// The text as a pattern, once a sign of one was found.
@@ -131,7 +131,7 @@ struct Making {
     unknown: bool,
 }
 
-impl Making {
+impl FieldBuilder {
     fn is_empty(&self) -> bool {
         self.text.is_empty() && !self.home && !self.unknown && self.pattern.is_none()
     }

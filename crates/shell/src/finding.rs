@@ -3,7 +3,7 @@
 /// What a command does, the worst last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum CommandEffect {
     /// It only looks: plain words, a known program, known options.
     ReadOnly,
     /// It is made of programs that look. That it does nothing else, only the kernel can promise.
@@ -16,7 +16,7 @@ pub enum Verdict {
 
 /// The files that a command reads, by its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reads {
+pub enum FilesRead {
     /// None: its words are text.
     Nothing,
     /// Names, sizes, dates.
@@ -31,30 +31,30 @@ pub enum Reads {
 
 /// What is found out about one command.
 #[derive(Debug, Clone)]
-pub struct Finding {
+pub struct CommandFinding {
     /// Its effect.
-    pub verdict: Verdict,
+    pub verdict: CommandEffect,
     /// Why it is thought so, in words.
     pub reason: String,
     /// The files it reads.
-    pub reads: Reads,
+    pub reads: FilesRead,
     /// Something is run in it that cannot be named.
     pub opaque: bool,
     /// What it shows that is the user's and not the project's, and may hold keys.
     pub private: Option<String>,
 }
 
-impl Finding {
-    fn new(verdict: Verdict, reason: String) -> Self {
-        Self { verdict, reason, reads: Reads::Anything, opaque: false, private: None }
+impl CommandFinding {
+    fn new(verdict: CommandEffect, reason: String) -> Self {
+        Self { verdict, reason, reads: FilesRead::Anything, opaque: false, private: None }
     }
 
     pub(crate) fn confined(reason: impl Into<String>) -> Self {
-        Self::new(Verdict::Confined, reason.into())
+        Self::new(CommandEffect::Confined, reason.into())
     }
 
     pub(crate) fn unknown(reason: impl Into<String>) -> Self {
-        Self::new(Verdict::Unknown, reason.into())
+        Self::new(CommandEffect::Unknown, reason.into())
     }
 
     /// Something is run, and what is not known.
@@ -63,7 +63,7 @@ impl Finding {
     }
 
     pub(crate) fn writes(reason: impl Into<String>) -> Self {
-        Self::new(Verdict::Writes, reason.into())
+        Self::new(CommandEffect::Writes, reason.into())
     }
 
     /// What it shows may hold keys.

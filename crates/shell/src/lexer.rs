@@ -6,7 +6,7 @@
 
 pub(crate) mod word;
 
-use word::{Cursor, Piece, Refused, is_meta};
+use word::{Cursor, NotUnderstood, Piece, is_meta};
 
 /// The longest command that is taken apart, in bytes.
 pub(crate) const LONGEST: usize = 16 * 1024;
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
 }
 
 /// A here-document whose body is still to come.
-struct Pending {
+struct PendingHereDocument {
     /// Where its body goes among the tokens.
     slot: usize,
     tag: String,
@@ -48,41 +48,41 @@ struct Pending {
 }
 
 /// The tokens of a whole command.
-pub(crate) fn tokens(text: &str, depth: usize) -> Result<Vec<Token>, Refused> {
+pub(crate) fn tokens(text: &str, depth: usize) -> Result<Vec<Token>, NotUnderstood> {
     if text.len() > LONGEST {
         return Err("longer than is taken apart");
     }
     let mut cursor = Cursor::new(text, depth);
-    let found = until_close(&mut cursor, Within::All)?;
+    let found = until_close(&mut cursor, LexerEnd::All)?;
     nesting(&found, depth)?;
     Ok(found)
 }
 
 /// Reads a substitution behind its opening parenthesis, and gives its text.
-pub(crate) fn substitution(cursor: &mut Cursor<'_>) -> Result<String, Refused> {
+pub(crate) fn substitution(cursor: &mut Cursor<'_>) -> Result<String, NotUnderstood> {
     let start = cursor.at;
-    let found = cursor.deeper(|cursor| until_close(cursor, Within::Substitution))?;
+    let found = cursor.deeper(|cursor| until_close(cursor, LexerEnd::Substitution))?;
     nesting(&found, cursor.depth)?;
     Ok(cursor.text[start..cursor.at - 1].to_owned())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Within {
+enum LexerEnd {
     All,
     /// It ends with the parenthesis that closes it.
     Substitution,
 }
 
-fn until_close(cursor: &mut Cursor<'_>, within: Within) -> Result<Vec<Token>, Refused> {
+fn until_close(cursor: &mut Cursor<'_>, within: LexerEnd) -> Result<Vec<Token>, NotUnderstood> {
     let mut found: Vec<Token> = Vec::new();
-    let mut pending: Vec<Pending> = Vec::new();
+    let mut pending: Vec<PendingHereDocument> = Vec::new();
     let mut open = 0_usize;
     let mut cases = 0_usize;
     loop {
         while cursor.take(" ") || cursor.take("\t") || cursor.take("\\\n") {}
         let start = cursor.at;
         let Some(next) = cursor.peek() else {
-            if within == Within::Substitution || !pending.is_empty() {
+            if within == LexerEnd::Substitution || !pending.is_empty() {
                 return Err("it ends in the middle");
             }
             return Ok(found);
@@ -106,7 +106,7 @@ fn until_close(cursor: &mut Cursor<'_>, within: Within) -> Result<Vec<Token>, Re
             ')' => {
                 cursor.next();
                 if open == 0 && cases == 0 {
-                    if within == Within::Substitution && pending.is_empty() {
+                    if within == LexerEnd::Substitution && pending.is_empty() {
                         return Ok(found);
                     }
                     return Err("a parenthesis that was not opened");
@@ -152,7 +152,7 @@ fn until_close(cursor: &mut Cursor<'_>, within: Within) -> Result<Vec<Token>, Re
                     found.push(Token { kind: Kind::Word(raw.clone()), start, end });
                     found.push(Token { kind: Kind::Body(String::new()), start, end });
                     found.push(Token { kind: Kind::Word(raw), start, end });
-                    pending.push(Pending { slot, tag, tabs: *operator == "<<-", expands });
+                    pending.push(PendingHereDocument { slot, tag, tabs: *operator == "<<-", expands });
                 }
             }
             _ => {
@@ -171,7 +171,7 @@ fn until_close(cursor: &mut Cursor<'_>, within: Within) -> Result<Vec<Token>, Re
                 }
                 if text == "case" {
                     cases += 1;
-                    if within == Within::Substitution || cases > CASES {
+                    if within == LexerEnd::Substitution || cases > CASES {
                         return Err("`case` where its parentheses are hard to tell");
                     }
                 }
@@ -189,7 +189,7 @@ fn subscripted(text: &str) -> bool {
 }
 
 /// The word that ends a here-document, and whether its text is expanded.
-fn tag(cursor: &mut Cursor<'_>) -> Result<(String, bool), Refused> {
+fn tag(cursor: &mut Cursor<'_>) -> Result<(String, bool), NotUnderstood> {
     while cursor.take(" ") || cursor.take("\t") {}
     let pieces = word::read(cursor)?;
     let plain = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.!".contains(c));
@@ -202,7 +202,7 @@ fn tag(cursor: &mut Cursor<'_>) -> Result<(String, bool), Refused> {
 }
 
 /// Takes the body of a here-document, which starts at the cursor.
-fn body(cursor: &mut Cursor<'_>, pending: &Pending) -> Result<String, Refused> {
+fn body(cursor: &mut Cursor<'_>, pending: &PendingHereDocument) -> Result<String, NotUnderstood> {
     let mut body = String::new();
     loop {
         let rest = cursor.rest();
@@ -225,7 +225,7 @@ fn body(cursor: &mut Cursor<'_>, pending: &Pending) -> Result<String, Refused> {
 }
 
 /// Holds the nesting of groups and loops to the limit.
-fn nesting(tokens: &[Token], depth: usize) -> Result<(), Refused> {
+fn nesting(tokens: &[Token], depth: usize) -> Result<(), NotUnderstood> {
     let mut open = depth;
     for token in tokens {
         match &token.kind {

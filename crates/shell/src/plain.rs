@@ -6,8 +6,8 @@
 //! asks. An option from the list is harmless whether the word behind it is its value or not.
 
 use crate::field::Field;
-use crate::finding::Reads;
-use crate::wrap::Wrapped;
+use crate::finding::FilesRead;
+use crate::wrap::WrappedCommand;
 
 /// What words that are no options may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,10 +21,10 @@ enum Operands {
 }
 
 /// A program or a subcommand: its names, what it reads, its operands, letters and long options.
-struct Known(&'static str, Reads, Operands, &'static str, &'static [&'static str]);
+struct PlainProgram(&'static str, FilesRead, Operands, &'static str, &'static [&'static str]);
 
+use FilesRead::{Files, Names, Nothing, Trees};
 use Operands::{Any, None as Zero, One, Plus};
-use Reads::{Files, Names, Nothing, Trees};
 
 const DIFF: &str = "stat shortstat numstat summary name-only name-status no-color color no-patch patch unified cached staged word-diff \
     ignore-all-space ignore-space-change ignore-blank-lines diff-filter no-renames find-renames minimal patience histogram \
@@ -34,65 +34,65 @@ const LOG: &str = "oneline graph all decorate no-decorate since until after befo
     first-parent pretty format abbrev-commit date max-count skip branches tags remotes topo-order date-order left-right count no-walk";
 
 #[rustfmt::skip]
-const PROGRAMS: &[Known] = &[
-    Known("cat tac rev", Files, Any, "AbeEnsTuv", &["number number-nonblank show-all squeeze-blank"]),
-    Known("head tail", Files, Any, "cnqv", &["lines bytes quiet"]),
-    Known("wc", Files, Any, "clmwL", &["lines words bytes chars"]),
-    Known("nl", Files, Any, "ban", &[]),
-    Known("cut", Files, Any, "bcdfs", &["delimiter fields bytes characters complement output-delimiter only-delimited"]),
-    Known("sort", Files, Any, "bdfghiMnRrsuVkt", &["key field-separator reverse numeric-sort unique human-numeric-sort version-sort ignore-case"]),
-    Known("uniq", Files, One, "cdiu", &["count repeated unique ignore-case"]),
-    Known("comm", Files, Any, "123", &[]),
-    Known("paste fold", Files, Any, "dsw", &["delimiters serial width"]),
-    Known("tr", Nothing, Any, "cCdst", &["complement delete squeeze-repeats"]),
-    Known("diff cmp", Files, Any, "abBiqsuwyU", &["unified brief side-by-side color ignore-all-space ignore-case"]),
-    Known("md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum", Files, Any, "b", &[]),
-    Known("od hexdump", Files, Any, "cCvxAtN", &[]),
-    Known("ls dir", Names, Any, "aAbBcCdfFghiklmnNopqQrRsStuUvxX1", &["all almost-all human-readable recursive reverse size directory color time-style group-directories-first full-time inode"]),
-    Known("stat", Names, Any, "cf", &["format printf"]),
-    Known("file", Files, Any, "bi", &["brief mime-type mime"]),
-    Known("du", Names, Any, "abcdhkmsS", &["human-readable summarize max-depth all bytes total exclude apparent-size"]),
-    Known("df", Nothing, Any, "hHiklPT", &["human-readable"]),
-    Known("tree", Names, Any, "adfpsughDFirtcSLPI", &["dirsfirst noreport prune"]),
-    Known("readlink realpath", Names, Any, "efmnqs", &["relative-to canonicalize"]),
-    Known("grep egrep fgrep", Trees, Any, "EFGPivwxclLnoqsbHhABCmreaIy", &["ignore-case line-number recursive files-with-matches files-without-match count \
+const PROGRAMS: &[PlainProgram] = &[
+    PlainProgram("cat tac rev", Files, Any, "AbeEnsTuv", &["number number-nonblank show-all squeeze-blank"]),
+    PlainProgram("head tail", Files, Any, "cnqv", &["lines bytes quiet"]),
+    PlainProgram("wc", Files, Any, "clmwL", &["lines words bytes chars"]),
+    PlainProgram("nl", Files, Any, "ban", &[]),
+    PlainProgram("cut", Files, Any, "bcdfs", &["delimiter fields bytes characters complement output-delimiter only-delimited"]),
+    PlainProgram("sort", Files, Any, "bdfghiMnRrsuVkt", &["key field-separator reverse numeric-sort unique human-numeric-sort version-sort ignore-case"]),
+    PlainProgram("uniq", Files, One, "cdiu", &["count repeated unique ignore-case"]),
+    PlainProgram("comm", Files, Any, "123", &[]),
+    PlainProgram("paste fold", Files, Any, "dsw", &["delimiters serial width"]),
+    PlainProgram("tr", Nothing, Any, "cCdst", &["complement delete squeeze-repeats"]),
+    PlainProgram("diff cmp", Files, Any, "abBiqsuwyU", &["unified brief side-by-side color ignore-all-space ignore-case"]),
+    PlainProgram("md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum", Files, Any, "b", &[]),
+    PlainProgram("od hexdump", Files, Any, "cCvxAtN", &[]),
+    PlainProgram("ls dir", Names, Any, "aAbBcCdfFghiklmnNopqQrRsStuUvxX1", &["all almost-all human-readable recursive reverse size directory color time-style group-directories-first full-time inode"]),
+    PlainProgram("stat", Names, Any, "cf", &["format printf"]),
+    PlainProgram("file", Files, Any, "bi", &["brief mime-type mime"]),
+    PlainProgram("du", Names, Any, "abcdhkmsS", &["human-readable summarize max-depth all bytes total exclude apparent-size"]),
+    PlainProgram("df", Nothing, Any, "hHiklPT", &["human-readable"]),
+    PlainProgram("tree", Names, Any, "adfpsughDFirtcSLPI", &["dirsfirst noreport prune"]),
+    PlainProgram("readlink realpath", Names, Any, "efmnqs", &["relative-to canonicalize"]),
+    PlainProgram("grep egrep fgrep", Trees, Any, "EFGPivwxclLnoqsbHhABCmreaIy", &["ignore-case line-number recursive files-with-matches files-without-match count \
         only-matching no-filename with-filename max-count after-context before-context context extended-regexp fixed-strings perl-regexp word-regexp \
         invert-match quiet no-messages text regexp include exclude exclude-dir color"]),
-    Known("rg", Trees, Any, "eivwxFSsclnNHIgtTABCmoUPuq", &["ignore-case line-number no-line-number files files-with-matches files-without-match count \
+    PlainProgram("rg", Trees, Any, "eivwxFSsclnNHIgtTABCmoUPuq", &["ignore-case line-number no-line-number files files-with-matches files-without-match count \
         count-matches only-matching type type-not glob iglob hidden no-ignore max-depth max-count context after-context before-context fixed-strings \
         word-regexp smart-case heading no-heading json stats sort color no-filename with-filename multiline invert-match regexp"]),
-    Known("which whoami logname nproc arch groups users uptime true false : pwd id", Nothing, Any, "aunGgP", &[]),
-    Known("uname", Nothing, Zero, "asnrvmpio", &["all"]),
-    Known("hostname", Nothing, Zero, "s", &[]),
-    Known("date", Nothing, Plus, "uRI", &["utc iso-8601 rfc-3339"]),
-    Known("echo", Nothing, Any, "neE", &[]),
-    Known("basename dirname seq sleep", Nothing, Any, "asw", &[]),
-    Known("free", Nothing, Any, "bkmght", &[]),
-    Known("type", Nothing, Any, "at", &[]),
-    Known("cd", Names, One, "LP", &[]),
-    Known("exit return break continue", Nothing, Any, "", &[]),
+    PlainProgram("which whoami logname nproc arch groups users uptime true false : pwd id", Nothing, Any, "aunGgP", &[]),
+    PlainProgram("uname", Nothing, Zero, "asnrvmpio", &["all"]),
+    PlainProgram("hostname", Nothing, Zero, "s", &[]),
+    PlainProgram("date", Nothing, Plus, "uRI", &["utc iso-8601 rfc-3339"]),
+    PlainProgram("echo", Nothing, Any, "neE", &[]),
+    PlainProgram("basename dirname seq sleep", Nothing, Any, "asw", &[]),
+    PlainProgram("free", Nothing, Any, "bkmght", &[]),
+    PlainProgram("type", Nothing, Any, "at", &[]),
+    PlainProgram("cd", Names, One, "LP", &[]),
+    PlainProgram("exit return break continue", Nothing, Any, "", &[]),
 ];
 
 #[rustfmt::skip]
-const GIT: &[Known] = &[
-    Known("status", Names, Any, "sbuz", &["short branch porcelain untracked-files ignored show-stash long"]),
-    Known("log whatchanged", Names, Any, "n", &[LOG]),
-    Known("log show whatchanged", Trees, Any, "npuwbMCSGLU", &[LOG, DIFF]),
-    Known("diff", Trees, Any, "puwbMCSGURz", &[DIFF]),
-    Known("blame", Trees, Any, "wLesln", &["date porcelain line-porcelain since"]),
-    Known("grep", Trees, Any, "nilcEFGPwvhHeI", &["line-number ignore-case files-with-matches count extended-regexp fixed-strings word-regexp heading break max-depth"]),
-    Known("rev-parse", Names, Any, "q", &["show-toplevel abbrev-ref short verify git-dir is-inside-work-tree show-prefix show-cdup symbolic-full-name"]),
-    Known("ls-files", Names, Any, "cdmosz", &["cached others modified deleted exclude-standard stage full-name error-unmatch"]),
-    Known("ls-tree", Names, Any, "rdtlz", &["name-only full-tree long"]),
-    Known("cat-file", Trees, Any, "ptse", &[]),
-    Known("describe", Names, Any, "", &["tags always long abbrev exact-match all"]),
-    Known("shortlog", Names, Any, "sne", &["since until"]),
-    Known("rev-list", Names, Any, "n", &["count all max-count since until"]),
-    Known("merge-base", Names, Any, "", &["is-ancestor fork-point"]),
-    Known("branch", Names, Zero, "avr", &["all remotes verbose show-current no-color"]),
-    Known("tag", Names, Zero, "", &["no-color"]),
-    Known("remote", Names, Zero, "v", &["verbose"]),
-    Known("count-objects version", Names, Zero, "vH", &[]),
+const GIT: &[PlainProgram] = &[
+    PlainProgram("status", Names, Any, "sbuz", &["short branch porcelain untracked-files ignored show-stash long"]),
+    PlainProgram("log whatchanged", Names, Any, "n", &[LOG]),
+    PlainProgram("log show whatchanged", Trees, Any, "npuwbMCSGLU", &[LOG, DIFF]),
+    PlainProgram("diff", Trees, Any, "puwbMCSGURz", &[DIFF]),
+    PlainProgram("blame", Trees, Any, "wLesln", &["date porcelain line-porcelain since"]),
+    PlainProgram("grep", Trees, Any, "nilcEFGPwvhHeI", &["line-number ignore-case files-with-matches count extended-regexp fixed-strings word-regexp heading break max-depth"]),
+    PlainProgram("rev-parse", Names, Any, "q", &["show-toplevel abbrev-ref short verify git-dir is-inside-work-tree show-prefix show-cdup symbolic-full-name"]),
+    PlainProgram("ls-files", Names, Any, "cdmosz", &["cached others modified deleted exclude-standard stage full-name error-unmatch"]),
+    PlainProgram("ls-tree", Names, Any, "rdtlz", &["name-only full-tree long"]),
+    PlainProgram("cat-file", Trees, Any, "ptse", &[]),
+    PlainProgram("describe", Names, Any, "", &["tags always long abbrev exact-match all"]),
+    PlainProgram("shortlog", Names, Any, "sne", &["since until"]),
+    PlainProgram("rev-list", Names, Any, "n", &["count all max-count since until"]),
+    PlainProgram("merge-base", Names, Any, "", &["is-ancestor fork-point"]),
+    PlainProgram("branch", Names, Zero, "avr", &["all remotes verbose show-current no-color"]),
+    PlainProgram("tag", Names, Zero, "", &["no-color"]),
+    PlainProgram("remote", Names, Zero, "v", &["verbose"]),
+    PlainProgram("count-objects version", Names, Zero, "vH", &[]),
 ];
 
 /// Subcommands of git behind which this word says that they only list.
@@ -113,7 +113,7 @@ const TESTS: &str =
 const SIGNS: &str = ",:;|=+._%@#";
 
 /// What a command reads that surely only looks. None: it may do something else.
-pub(crate) fn reads(name: &str, arguments: &[Field], wrapped: &Wrapped) -> Option<Reads> {
+pub(crate) fn reads(name: &str, arguments: &[Field], wrapped: &WrappedCommand) -> Option<FilesRead> {
     let plain = |field: &Field| match field {
         Field::Plain(text) => Some(text.clone()),
         _ => None,
@@ -121,10 +121,10 @@ pub(crate) fn reads(name: &str, arguments: &[Field], wrapped: &Wrapped) -> Optio
     let words: Vec<String> = arguments.iter().map(plain).collect::<Option<_>>()?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match wrapped {
-        Wrapped::Runs { plainly, .. } => return plainly.then_some(Nothing),
-        Wrapped::Script(_) => return (words.len() == 2 && words[0] == "-c").then_some(Nothing),
-        Wrapped::No => {}
-        Wrapped::Perhaps { .. } | Wrapped::Something(_) => return None,
+        WrappedCommand::Runs { plainly, .. } => return plainly.then_some(Nothing),
+        WrappedCommand::Script(_) => return (words.len() == 2 && words[0] == "-c").then_some(Nothing),
+        WrappedCommand::No => {}
+        WrappedCommand::Perhaps { .. } | WrappedCommand::Something(_) => return None,
     }
     match (name, words.as_slice()) {
         ("printf", [format, ..]) => is_plain_format(format).then_some(Nothing),
@@ -148,9 +148,9 @@ pub(crate) fn reads(name: &str, arguments: &[Field], wrapped: &Wrapped) -> Optio
 }
 
 /// By the list: the first entry that knows all the options.
-fn listed(list: &[Known], name: &str, words: &[&str]) -> Option<Reads> {
-    let mut entries = list.iter().filter(|Known(names, ..)| names.split(' ').any(|known| known == name));
-    let known = entries.find(|Known(_, _, operands, letters, long)| {
+fn listed(list: &[PlainProgram], name: &str, words: &[&str]) -> Option<FilesRead> {
+    let mut entries = list.iter().filter(|PlainProgram(names, ..)| names.split(' ').any(|known| known == name));
+    let known = entries.find(|PlainProgram(_, _, operands, letters, long)| {
         let long = |option: &str| long.iter().flat_map(|names| names.split_whitespace()).any(|known| known == option);
         let others = || words.iter().filter(|word| !is_option(word));
         let fits = match operands {
@@ -180,7 +180,7 @@ fn is_listed(word: &str, letters: &str, long: impl Fn(&str) -> bool) -> bool {
 }
 
 /// `find`, with tests that look at names, kinds, sizes and dates.
-fn find(words: &[&str]) -> Option<Reads> {
+fn find(words: &[&str]) -> Option<FilesRead> {
     const KNOWN: &str = "-name -iname -path -ipath -wholename -type -maxdepth -mindepth -size -mtime -mmin -newer -empty -print -print0 \
         -prune -not -o -a -or -and -perm -user -depth -xdev";
     let sizes = |word: &str| word[1..].bytes().all(|byte| byte.is_ascii_digit());
@@ -189,7 +189,7 @@ fn find(words: &[&str]) -> Option<Reads> {
     words.iter().all(known).then_some(Names)
 }
 
-fn git(words: &[&str]) -> Option<Reads> {
+fn git(words: &[&str]) -> Option<FilesRead> {
     let rest = words.strip_prefix(&["--no-pager"]).unwrap_or(words);
     let rest = match rest {
         ["-C", directory, more @ ..] if !directory.starts_with('-') => more,

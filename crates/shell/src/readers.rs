@@ -5,7 +5,7 @@
 //! commands that would fail in there: a name that is not in the list, and what is known to change something, is asked about.
 
 use crate::field::Field;
-use crate::finding::{Finding, Reads};
+use crate::finding::{CommandFinding, FilesRead};
 
 /// Programs that look, whatever they are given.
 const READERS: &str = "cat tac head tail wc nl cut paste comm join fold fmt expand unexpand rev column pr tr strings od hexdump hd xxd \
@@ -135,8 +135,8 @@ pub(crate) fn is_version_asked(arguments: &[Field]) -> bool {
 }
 
 /// Looks at a command that runs no other, or whose other is looked at apart.
-pub(crate) fn judge(name: &str, arguments: &[Field]) -> Finding {
-    let looks = || Finding::confined(format!("{name} only looks"));
+pub(crate) fn judge(name: &str, arguments: &[Field]) -> CommandFinding {
+    let looks = || CommandFinding::confined(format!("{name} only looks"));
     let begins = |words: &str| {
         let words: Vec<&str> = words.split_whitespace().collect();
         arguments.iter().any(|field| words.iter().any(|word| field.beginning().starts_with(word)))
@@ -146,7 +146,7 @@ pub(crate) fn judge(name: &str, arguments: &[Field]) -> Finding {
     };
     let operands = arguments.iter().filter(|field| !field.is_option()).count();
     if is_version_asked(arguments) {
-        return Finding::confined(format!("{name} prints its version or its help"));
+        return CommandFinding::confined(format!("{name} prints its version or its help"));
     }
     if let Some((_, what)) = PRIVATE.iter().find(|(known, _)| *known == name) {
         return looks().showing(*what);
@@ -157,7 +157,7 @@ pub(crate) fn judge(name: &str, arguments: &[Field]) -> Finding {
                 .iter()
                 .any(|field| !field.is_option() && !field.beginning().starts_with('+') && !has("-d -r -f --date"));
         if begins(words) || sets {
-            return Finding::writes(format!("{name} writes or runs something with such an option"));
+            return CommandFinding::writes(format!("{name} writes or runs something with such an option"));
         }
         if name != "printf" {
             return looks();
@@ -173,13 +173,13 @@ pub(crate) fn judge(name: &str, arguments: &[Field]) -> Finding {
         "git" => git(arguments),
         "find" | "gfind" => find(arguments),
         "sed" | "gsed" if begins("--in-place") || arguments.iter().any(edits_in_place) => {
-            Finding::writes("sed -i edits files in place")
+            CommandFinding::writes("sed -i edits files in place")
         }
         "sed" | "gsed" => looks(),
-        "uniq" if operands > 1 && !begins("-f -s -w") => Finding::writes("uniq writes to its second operand"),
+        "uniq" if operands > 1 && !begins("-f -s -w") => CommandFinding::writes("uniq writes to its second operand"),
         "uniq" => looks(),
         "hostname" | "ifconfig" | "alias" if operands == 0 => looks(),
-        "hostname" => Finding::writes("hostname with an operand sets it"),
+        "hostname" => CommandFinding::writes("hostname with an operand sets it"),
         "python" | "python3" if has("json.tool") && arguments.first().and_then(Field::text) == Some("-m") => looks(),
         "node" | "npm" | "perl" | "php" | "ruby" | "nginx" if arguments.len() == 1 && has("-v") => looks(),
         "set" | "declare" | "typeset" | "export" | "readonly" if arguments.is_empty() || has("-p") => {
@@ -191,20 +191,22 @@ pub(crate) fn judge(name: &str, arguments: &[Field]) -> Finding {
         "jq" if ["env", "ENV"].iter().any(|word| arguments.iter().any(|field| field.beginning().contains(word))) => {
             looks().showing("what its program picks, perhaps the environment")
         }
-        _ if TEXT.split_whitespace().any(|known| known == name) => Finding { reads: Reads::Nothing, ..looks() },
+        _ if TEXT.split_whitespace().any(|known| known == name) => {
+            CommandFinding { reads: FilesRead::Nothing, ..looks() }
+        }
         _ if READERS.split_whitespace().any(|known| known == name) => looks(),
         _ => unlisted(name),
     }
 }
 
-fn unlisted(name: &str) -> Finding {
+fn unlisted(name: &str) -> CommandFinding {
     let reason = |list: &'static [(&str, &'static str)]| {
         list.iter().find(|(names, _)| names.split(' ').any(|known| known == name)).map(|(_, reason)| *reason)
     };
     match (reason(WRITERS), reason(OTHERS)) {
-        (Some(reason), _) => Finding::writes(format!("{name} {reason}")),
-        (None, Some(reason)) => Finding::unknown(format!("{name} {reason}")),
-        (None, None) => Finding::unknown(format!("{name} is not among the commands known to only look")),
+        (Some(reason), _) => CommandFinding::writes(format!("{name} {reason}")),
+        (None, Some(reason)) => CommandFinding::unknown(format!("{name} {reason}")),
+        (None, None) => CommandFinding::unknown(format!("{name} is not among the commands known to only look")),
     }
 }
 
@@ -214,12 +216,12 @@ fn edits_in_place(field: &Field) -> bool {
     letters.split(['e', 'f', 'l']).next().is_some_and(|letters| letters.contains('i'))
 }
 
-fn find(arguments: &[Field]) -> Finding {
+fn find(arguments: &[Field]) -> CommandFinding {
     const WRITES: [&str; 5] = ["-delete", "-fprint", "-fprint0", "-fprintf", "-fls"];
     match arguments.iter().find(|field| WRITES.contains(&field.beginning())) {
-        Some(field) if field.beginning() == "-delete" => Finding::writes("find -delete removes files"),
-        Some(field) => Finding::writes(format!("find {} writes to a file", field.beginning())),
-        None => Finding::confined("find only lists"),
+        Some(field) if field.beginning() == "-delete" => CommandFinding::writes("find -delete removes files"),
+        Some(field) => CommandFinding::writes(format!("find {} writes to a file", field.beginning())),
+        None => CommandFinding::confined("find only lists"),
     }
 }
 
@@ -241,18 +243,18 @@ pub(crate) fn find_runs(arguments: &[Field]) -> Vec<Vec<Field>> {
     found
 }
 
-fn git(arguments: &[Field]) -> Finding {
+fn git(arguments: &[Field]) -> CommandFinding {
     let mut rest = arguments;
     while let Some(field) = rest.first().filter(|field| field.is_option()) {
         let takes_word = matches!(field.text(), Some("-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace"));
         if field.text() == Some("-c") && rest.get(1).is_some_and(|field| field.beginning().starts_with("alias.")) {
-            return Finding::unknown("git -c defines a command");
+            return CommandFinding::unknown("git -c defines a command");
         }
         rest = rest.get(1 + usize::from(takes_word)..).unwrap_or_default();
     }
-    let Some(field) = rest.first() else { return Finding::confined("git prints its help") };
-    let Some(name) = field.text() else { return Finding::unknown("which git command it is, is not known") };
-    let looks = || Finding::confined(format!("git {name} only shows"));
+    let Some(field) = rest.first() else { return CommandFinding::confined("git prints its help") };
+    let Some(name) = field.text() else { return CommandFinding::unknown("which git command it is, is not known") };
+    let looks = || CommandFinding::confined(format!("git {name} only shows"));
     let arguments = &rest[1..];
     let has = |words: &str| {
         arguments.iter().any(|field| {
@@ -261,9 +263,9 @@ fn git(arguments: &[Field]) -> Finding {
         })
     };
     let first = arguments.iter().find(|field| !field.is_option()).map_or("", Field::beginning);
-    let changes = || Finding::writes(format!("git {name} with these words changes the repository, or may"));
+    let changes = || CommandFinding::writes(format!("git {name} with these words changes the repository, or may"));
     if has("--output -O --open-files-in-pager") {
-        return Finding::writes(format!("git {name} writes or runs something with such an option"));
+        return CommandFinding::writes(format!("git {name} writes or runs something with such an option"));
     }
     if GIT.split_whitespace().any(|known| known == name) {
         return looks();
@@ -290,7 +292,7 @@ fn git(arguments: &[Field]) -> Finding {
         rebase reset restore revert rm switch submodule update-index update-ref prune repack replace filter-branch \
         sparse-checkout maintenance hash-object write-tree commit-tree mktag pack-refs";
     match CHANGES.split_whitespace().any(|known| known == name) {
-        true => Finding::writes(format!("git {name} changes the repository")),
-        false => Finding::unknown(format!("git {name} may be an alias, or run something")),
+        true => CommandFinding::writes(format!("git {name} changes the repository")),
+        false => CommandFinding::unknown(format!("git {name} may be an alias, or run something")),
     }
 }

@@ -5,7 +5,7 @@
 
 use brush_parser::{ParserOptions, SourcePosition, SourceSpan, Token as Brush, ast};
 
-use crate::lexer::word::Refused;
+use crate::lexer::word::NotUnderstood;
 use crate::lexer::{self, Kind};
 
 /// Commands one after another.
@@ -18,14 +18,14 @@ pub(crate) struct Item {
     pub(crate) background: bool,
 }
 
-pub(crate) type Pipeline = Vec<Command>;
+pub(crate) type Pipeline = Vec<CommandNode>;
 
 #[derive(Debug, Clone)]
-pub(crate) enum Command {
+pub(crate) enum CommandNode {
     Simple(Simple),
     Compound(Compound, Vec<Redirect>),
     /// Not taken further apart, for this reason.
-    Other(Refused),
+    Other(NotUnderstood),
 }
 
 #[derive(Debug, Clone)]
@@ -70,7 +70,7 @@ pub(crate) struct Simple {
     pub(crate) words: Vec<String>,
     pub(crate) redirects: Vec<Redirect>,
     /// Something in it that is not taken apart.
-    pub(crate) odd: Option<Refused>,
+    pub(crate) odd: Option<NotUnderstood>,
 }
 
 #[derive(Debug, Clone)]
@@ -88,7 +88,7 @@ pub(crate) enum Redirect {
 }
 
 /// Takes a command apart.
-pub(crate) fn parse(text: &str, depth: usize) -> Result<List, Refused> {
+pub(crate) fn parse(text: &str, depth: usize) -> Result<List, NotUnderstood> {
     let tokens = lexer::tokens(text, depth)?;
     let tokens: Vec<Brush> = tokens
         .into_iter()
@@ -121,23 +121,23 @@ fn pipeline(pipeline: &ast::Pipeline) -> Pipeline {
     pipeline.seq.iter().map(command).collect()
 }
 
-fn command(command: &ast::Command) -> Command {
+fn command(command: &ast::Command) -> CommandNode {
     match command {
-        ast::Command::Simple(command) => Command::Simple(simple(command)),
+        ast::Command::Simple(command) => CommandNode::Simple(simple(command)),
         ast::Command::Compound(inner, outer) => match compound(inner) {
-            Ok(compound) => Command::Compound(compound, redirects(outer.as_ref())),
-            Err(why) => Command::Other(why),
+            Ok(compound) => CommandNode::Compound(compound, redirects(outer.as_ref())),
+            Err(why) => CommandNode::Other(why),
         },
-        ast::Command::Function(_) => Command::Other("a function is defined"),
+        ast::Command::Function(_) => CommandNode::Other("a function is defined"),
         ast::Command::ExtendedTest(test, outer) => {
             let mut words = Vec::new();
             test_words(&test.expr, &mut words);
-            Command::Compound(Compound::Test(words), redirects(outer.as_ref()))
+            CommandNode::Compound(Compound::Test(words), redirects(outer.as_ref()))
         }
     }
 }
 
-fn compound(inner: &ast::CompoundCommand) -> Result<Compound, Refused> {
+fn compound(inner: &ast::CompoundCommand) -> Result<Compound, NotUnderstood> {
     use ast::CompoundCommand as Inner;
     let here = |lists: Vec<List>| Compound::Group { shell: Shell::Same, list: lists.concat() };
     let texts = |words: &[ast::Word]| words.iter().map(|word| word.value.clone()).collect();

@@ -7,12 +7,12 @@
 use std::collections::HashMap;
 
 use crate::field::{self, Field};
-use crate::finding::{Finding, Reads, Verdict};
+use crate::finding::{CommandEffect, CommandFinding, FilesRead};
 use crate::lexer::DEEPEST;
 use crate::lexer::word::{self, Piece};
-use crate::tree::{self, Command, Compound, Item, List, Pipeline, Redirect, Shell, Simple, TestWord};
+use crate::tree::{self, CommandNode, Compound, Item, List, Pipeline, Redirect, Shell, Simple, TestWord};
 use crate::variables::{harmless_name, harmless_variable, ordinary_name, plain_variable};
-use crate::wrap::{Wrapped, unwrap};
+use crate::wrap::{WrappedCommand, unwrap};
 use crate::{plain, readers};
 
 /// How many pipelines are followed. More is unknown. A command of the longest length has fewer.
@@ -30,13 +30,13 @@ const CHANGES_SHELL: &str = "alias unalias source . exec trap export declare typ
 
 /// A simple command that was found, wherever it stands.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct SimpleCommand {
     /// Its words, the name first. A redirection is one whose name is its sign.
     pub words: Vec<Field>,
     /// The words as they were written, where they were: for rules that allow.
     pub text: Option<String>,
     /// What is known of it.
-    pub finding: Finding,
+    pub finding: CommandFinding,
     /// The directories it may run in, from where the whole started; none: not known.
     pub directories: Option<Vec<Field>>,
     /// Something before it, or in front of it, gives its words another meaning.
@@ -47,7 +47,7 @@ pub struct Found {
     pub guessed: bool,
 }
 
-impl Found {
+impl SimpleCommand {
     /// The name of the program, without where it lies.
     pub fn name(&self) -> Option<&str> {
         self.words.first().and_then(Field::text).and_then(bare_name)
@@ -65,13 +65,13 @@ struct State {
 
 /// What a walk has found.
 #[derive(Debug, Default)]
-pub(crate) struct Walk {
-    pub(crate) found: Vec<Found>,
+pub(crate) struct CommandWalk {
+    pub(crate) found: Vec<SimpleCommand>,
     depth: usize,
     steps: usize,
 }
 
-impl Walk {
+impl CommandWalk {
     /// Goes through a whole command.
     pub(crate) fn all(&mut self, text: &str) {
         let directories = Some(vec![Field::Plain(String::new())]);
@@ -81,7 +81,7 @@ impl Walk {
     /// Goes through a text that is a command by itself.
     fn script(&mut self, text: &str, state: &mut State) {
         if self.depth >= DEEPEST {
-            return self.note(state, Finding::opaque("too deeply nested"));
+            return self.note(state, CommandFinding::opaque("too deeply nested"));
         }
         match tree::parse(text, self.depth) {
             Ok(list) => {
@@ -89,26 +89,26 @@ impl Walk {
                 self.list(&list, state);
                 self.depth -= 1;
             }
-            Err(why) => self.note(state, Finding::opaque(format!("not understood: {why}"))),
+            Err(why) => self.note(state, CommandFinding::opaque(format!("not understood: {why}"))),
         }
     }
 
     /// Notes something that is no simple command.
-    fn note(&mut self, state: &State, finding: Finding) {
+    fn note(&mut self, state: &State, finding: CommandFinding) {
         self.push(Vec::new(), state, finding);
     }
 
-    fn push(&mut self, words: Vec<Field>, state: &State, finding: Finding) {
+    fn push(&mut self, words: Vec<Field>, state: &State, finding: CommandFinding) {
         let (directories, changed) = (state.directories.clone(), state.changed);
         let (text, preset, guessed) = (None, false, false);
-        self.found.push(Found { words, text, finding, directories, changed, preset, guessed });
+        self.found.push(SimpleCommand { words, text, finding, directories, changed, preset, guessed });
     }
 
     fn list(&mut self, list: &List, state: &mut State) {
         for Item { pipelines, background } in list {
             self.steps += 1;
             if self.steps > MOST_STEPS {
-                return self.note(state, Finding::opaque("too much to follow"));
+                return self.note(state, CommandFinding::opaque("too much to follow"));
             }
             let mut own = state.clone();
             let here = if *background { &mut own } else { &mut *state };
@@ -127,15 +127,15 @@ impl Walk {
         }
     }
 
-    fn command(&mut self, command: &Command, state: &mut State) {
+    fn command(&mut self, command: &CommandNode, state: &mut State) {
         match command {
-            Command::Simple(simple) => self.simple(simple, state),
-            Command::Compound(compound, redirects) => {
+            CommandNode::Simple(simple) => self.simple(simple, state),
+            CommandNode::Compound(compound, redirects) => {
                 self.redirects(redirects, state);
                 self.compound(compound, state);
             }
-            Command::Other(why) => {
-                self.note(state, Finding::unknown(*why));
+            CommandNode::Other(why) => {
+                self.note(state, CommandFinding::unknown(*why));
                 state.changed = true;
             }
         }
@@ -169,7 +169,7 @@ impl Walk {
                     let made = self.word(text, state);
                     fields.extend(made.into_iter().filter(|_| matches!(test, TestWord::File(_))));
                 }
-                self.push(fields, state, Finding::confined("a test only looks"));
+                self.push(fields, state, CommandFinding::confined("a test only looks"));
             }
         }
     }
@@ -182,7 +182,7 @@ impl Walk {
                 field::fields(&pieces, &|name| state.variables.get(name).cloned().flatten())
             }
             Err(why) => {
-                self.note(state, Finding::opaque(format!("not understood: {why}")));
+                self.note(state, CommandFinding::opaque(format!("not understood: {why}")));
                 vec![Field::unknown()]
             }
         }
@@ -197,7 +197,7 @@ impl Walk {
                 Piece::Arithmetic { pieces } => self.pieces(pieces, state),
                 Piece::Variable { name, words, assigns, .. } => {
                     if !state.variables.contains_key(name) && !ordinary_name(name) {
-                        let finding = Finding::confined(format!("{name} is looked up"));
+                        let finding = CommandFinding::confined(format!("{name} is looked up"));
                         self.note(state, finding.showing(format!("the variable {name} of the environment")));
                     }
                     for word in words {
@@ -229,13 +229,13 @@ impl Walk {
                     let connects =
                         |field: &Field| ["/dev/tcp", "/dev/udp"].iter().any(|name| field.beginning().starts_with(name));
                     let finding = match path.as_slice() {
-                        [field] if connects(field) => Finding::unknown("input from the network"),
-                        [Field::Plain(_)] => Finding {
-                            verdict: Verdict::ReadOnly,
-                            reads: Reads::Files,
-                            ..Finding::confined("input from a file")
+                        [field] if connects(field) => CommandFinding::unknown("input from the network"),
+                        [Field::Plain(_)] => CommandFinding {
+                            verdict: CommandEffect::ReadOnly,
+                            reads: FilesRead::Files,
+                            ..CommandFinding::confined("input from a file")
                         },
-                        _ => Finding::confined("input from a file"),
+                        _ => CommandFinding::confined("input from a file"),
                     };
                     self.push(std::iter::once(Field::Plain("<".into())).chain(path).collect(), state, finding);
                 }
@@ -254,7 +254,7 @@ impl Walk {
                     if path.len() == 1 && text.is_some_and(|text| nowhere.contains(&text)) {
                         continue;
                     }
-                    let finding = Finding::writes(match text {
+                    let finding = CommandFinding::writes(match text {
                         Some(path) => format!("output goes to the file {path}"),
                         None => "output goes to a file".to_owned(),
                     });
@@ -266,7 +266,7 @@ impl Walk {
 
     fn simple(&mut self, command: &Simple, state: &mut State) {
         if let Some(why) = command.odd {
-            self.note(state, Finding::unknown(why));
+            self.note(state, CommandFinding::unknown(why));
             state.changed = true;
         }
         let words: Vec<Field> = command.words.iter().flat_map(|text| self.word(text, state)).collect();
@@ -286,7 +286,7 @@ impl Walk {
     /// Assignments without a command.
     fn assign(&mut self, variables: Vec<(String, Field)>, state: &mut State) {
         for (name, value) in variables {
-            self.note(state, Finding::confined(format!("{name} is set")));
+            self.note(state, CommandFinding::confined(format!("{name} is set")));
             state.changed |= !harmless_name(&name);
             let text = value.text().map(str::to_owned);
             let known = state.variables.get(&name).is_none_or(|before| *before == text);
@@ -297,47 +297,57 @@ impl Walk {
     /// A command with its words, and the commands it runs in turn.
     fn run(&mut self, words: &[Field], text: Option<String>, variables: &[(String, Field)], state: &mut State) {
         if self.depth >= DEEPEST {
-            return self.note(state, Finding::opaque("too deeply nested"));
+            return self.note(state, CommandFinding::opaque("too deeply nested"));
         }
         let name = words[0].text().and_then(bare_name).map(str::to_owned);
         let arguments = &words[1..];
-        let wrapped = name.as_deref().map_or(Wrapped::No, |name| unwrap(name, arguments));
+        let wrapped = name.as_deref().map_or(WrappedCommand::No, |name| unwrap(name, arguments));
         let mut finding = match (&name, &wrapped) {
             (None, _) => match words[0].text() {
-                Some(name) => Finding::unknown(format!("{name} is a program of its own")),
-                None => Finding::opaque("which command it runs is not known"),
+                Some(name) => CommandFinding::unknown(format!("{name} is a program of its own")),
+                None => CommandFinding::opaque("which command it runs is not known"),
             },
-            (Some(name), Wrapped::No) => readers::judge(name, arguments),
-            (Some(name), Wrapped::Runs { .. }) => Finding::confined(format!("{name} runs what follows")),
-            (Some(name), Wrapped::Script(_)) => Finding::confined(format!("{name} runs a command that is looked at")),
-            (Some(name), Wrapped::Perhaps { why, .. }) => Finding::unknown(format!("{name}: {why}")),
-            (Some(name), Wrapped::Something(why)) => Finding::opaque(format!("{name}: {why}")),
+            (Some(name), WrappedCommand::No) => readers::judge(name, arguments),
+            (Some(name), WrappedCommand::Runs { .. }) => CommandFinding::confined(format!("{name} runs what follows")),
+            (Some(name), WrappedCommand::Script(_)) => {
+                CommandFinding::confined(format!("{name} runs a command that is looked at"))
+            }
+            (Some(name), WrappedCommand::Perhaps { why, .. }) => CommandFinding::unknown(format!("{name}: {why}")),
+            (Some(name), WrappedCommand::Something(why)) => CommandFinding::opaque(format!("{name}: {why}")),
         };
         let for_read = |variable: &str| variable == "IFS" && name.as_deref() == Some("read");
         let harmless = |(name, value): &(String, Field)| harmless_variable(name, value) || for_read(name);
         let changed = state.changed || !variables.iter().all(harmless);
         let preset = !variables.iter().all(|(name, value)| plain_variable(name, value));
-        if finding.verdict == Verdict::Confined
+        if finding.verdict == CommandEffect::Confined
             && !changed
             && !preset
             && let Some(reads) = plain::reads(name.as_deref().unwrap_or_default(), arguments, &wrapped)
         {
-            finding = Finding { verdict: Verdict::ReadOnly, reads, ..finding };
+            finding = CommandFinding { verdict: CommandEffect::ReadOnly, reads, ..finding };
         }
         let directories = state.directories.clone();
-        self.found.push(Found { words: words.to_vec(), text, finding, directories, changed, preset, guessed: false });
+        self.found.push(SimpleCommand {
+            words: words.to_vec(),
+            text,
+            finding,
+            directories,
+            changed,
+            preset,
+            guessed: false,
+        });
         self.depth += 1;
         match wrapped {
-            Wrapped::No | Wrapped::Something(_) => {}
-            Wrapped::Runs { command, variables, .. } => self.run(&command, None, &variables, state),
-            Wrapped::Script(script) if name.as_deref() == Some("eval") => self.script(&script, state),
-            Wrapped::Script(script) => {
+            WrappedCommand::No | WrappedCommand::Something(_) => {}
+            WrappedCommand::Runs { command, variables, .. } => self.run(&command, None, &variables, state),
+            WrappedCommand::Script(script) if name.as_deref() == Some("eval") => self.script(&script, state),
+            WrappedCommand::Script(script) => {
                 // Variables that are not exported do not reach another shell, and what it does stays there.
                 self.script(&script, &mut State { variables: HashMap::new(), ..state.clone() });
             }
-            Wrapped::Perhaps { commands, .. } => {
+            WrappedCommand::Perhaps { commands, .. } => {
                 for words in commands {
-                    self.push(words, state, Finding::unknown("may be run"));
+                    self.push(words, state, CommandFinding::unknown("may be run"));
                     self.found.last_mut().into_iter().for_each(|found| found.guessed = true);
                 }
             }

@@ -4,7 +4,7 @@ use crate::field::Field;
 use crate::readers::is_version_asked;
 
 /// What a command runs.
-pub(crate) enum Wrapped {
+pub(crate) enum WrappedCommand {
     /// It runs no other.
     No,
     /// It runs this, with these variables set. `plainly`: what stands before it is a few plain words.
@@ -46,33 +46,33 @@ fn runs_others(name: &str) -> bool {
 }
 
 /// Looks for the command that another runs.
-pub(crate) fn unwrap(name: &str, arguments: &[Field]) -> Wrapped {
+pub(crate) fn unwrap(name: &str, arguments: &[Field]) -> WrappedCommand {
     if is_version_asked(arguments) {
-        return Wrapped::No;
+        return WrappedCommand::No;
     }
     match name {
         "eval" => match arguments.iter().map(Field::text).collect::<Option<Vec<_>>>() {
-            Some(words) => Wrapped::Script(words.join(" ")),
-            None => Wrapped::Something("eval of what is not known"),
+            Some(words) => WrappedCommand::Script(words.join(" ")),
+            None => WrappedCommand::Something("eval of what is not known"),
         },
         "bash" | "sh" | "dash" | "zsh" | "ksh" => shell(name, arguments),
         name if runs_others(name) => perhaps("a wrapper", arguments),
         _ => match WRAPPERS.iter().find(|(known, ..)| *known == name) {
             Some((_, values, skipped)) => runs(name, arguments, values, *skipped),
-            None => Wrapped::No,
+            None => WrappedCommand::No,
         },
     }
 }
 
 /// Finds the command behind options and, for `env`, variables.
-fn runs(name: &str, arguments: &[Field], values: &str, skipped: usize) -> Wrapped {
+fn runs(name: &str, arguments: &[Field], values: &str, skipped: usize) -> WrappedCommand {
     let (mut rest, mut variables, mut plainly) = (arguments, Vec::new(), true);
     let mut skipped = skipped;
     let mut placeholder = None;
     while let Some((field, behind)) = rest.split_first() {
         let text = field.beginning();
         if name == "command" && matches!(text, "-v" | "-V") {
-            return Wrapped::No;
+            return WrappedCommand::No;
         }
         let takes_word = values.split_whitespace().any(|option| option == text);
         if name == "env" && (text.starts_with("-S") || text.starts_with("--split")) {
@@ -110,17 +110,17 @@ fn runs(name: &str, arguments: &[Field], values: &str, skipped: usize) -> Wrappe
             None => {}
         }
     }
-    if command.is_empty() { Wrapped::No } else { Wrapped::Runs { command, variables, plainly } }
+    if command.is_empty() { WrappedCommand::No } else { WrappedCommand::Runs { command, variables, plainly } }
 }
 
 /// The words in which the command may begin.
-fn perhaps(why: &'static str, arguments: &[Field]) -> Wrapped {
+fn perhaps(why: &'static str, arguments: &[Field]) -> WrappedCommand {
     let starts = (0..arguments.len().min(GUESSES)).filter(|at| !arguments[*at].is_option());
-    Wrapped::Perhaps { why, commands: starts.map(|at| arguments[at..].to_vec()).collect() }
+    WrappedCommand::Perhaps { why, commands: starts.map(|at| arguments[at..].to_vec()).collect() }
 }
 
 /// `bash -c '…'`: the script is looked at as any other.
-fn shell(name: &str, arguments: &[Field]) -> Wrapped {
+fn shell(name: &str, arguments: &[Field]) -> WrappedCommand {
     /// What other shells read in another way than bash.
     const DIFFERS: [&str; 9] = ["$'", "[[", "&>", "|&", "<<", "<(", ">(", "{", "time"];
     let mut rest = arguments;
@@ -137,13 +137,13 @@ fn shell(name: &str, arguments: &[Field]) -> Wrapped {
     };
     match (command, rest) {
         (true, [script]) => match script.text() {
-            Some(script) if same(script) => Wrapped::Script(script.to_owned()),
+            Some(script) if same(script) => WrappedCommand::Script(script.to_owned()),
             Some(script) => {
-                Wrapped::Perhaps { why: "another shell", commands: vec![vec![Field::Known(script.to_owned())]] }
+                WrappedCommand::Perhaps { why: "another shell", commands: vec![vec![Field::Known(script.to_owned())]] }
             }
-            None => Wrapped::Something("a shell that runs what is not known"),
+            None => WrappedCommand::Something("a shell that runs what is not known"),
         },
         (true, _) => perhaps("a shell with arguments", arguments),
-        (false, _) => Wrapped::Something("a shell that runs a file, or what it reads"),
+        (false, _) => WrappedCommand::Something("a shell that runs a file, or what it reads"),
     }
 }

@@ -47,14 +47,14 @@ impl Split {
 
 /// What a request reads and will write.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
+pub(crate) struct CachePlan {
     pub(crate) split: Split,
     used: Vec<Hash>,
     written: Vec<(Hash, Ttl)>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct CachedPrefix {
     ttl: Ttl,
     expires: u64,
 }
@@ -62,12 +62,12 @@ struct Entry {
 /// Every entry that the provider holds.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
-    entries: HashMap<Hash, Entry>,
+    entries: HashMap<Hash, CachedPrefix>,
 }
 
 impl Cache {
     /// Accounts a request that arrives at `now` (milliseconds); changes nothing.
-    pub(crate) fn plan(&self, prompt: &Prompt, least_cached: u64, now: u64) -> Plan {
+    pub(crate) fn plan(&self, prompt: &Prompt, least_cached: u64, now: u64) -> CachePlan {
         let ends: Vec<u64> = prompt
             .positions
             .iter()
@@ -99,7 +99,7 @@ impl Cache {
         let hour = end_of(Some(Ttl::OneHour));
         let used =
             breakpoints.iter().map(|&(index, _)| index).filter(|&index| Some(index) <= hit && lives(index)).chain(hit);
-        Plan {
+        CachePlan {
             split: Split { uncached: whole - cached, write_5m: cached - hour, write_1h: hour - read, read },
             used: used.map(|index| prompt.positions[index].chain).collect(),
             written: breakpoints
@@ -111,14 +111,14 @@ impl Cache {
     }
 
     /// The reply begins: what was read lives on, what was written can be read.
-    pub(crate) fn begin(&mut self, plan: &Plan, now: u64) {
+    pub(crate) fn begin(&mut self, plan: &CachePlan, now: u64) {
         for chain in &plan.used {
             if let Some(entry) = self.entries.get_mut(chain) {
                 entry.expires = now + entry.ttl.millis();
             }
         }
         for &(chain, ttl) in &plan.written {
-            self.entries.insert(chain, Entry { ttl, expires: now + ttl.millis() });
+            self.entries.insert(chain, CachedPrefix { ttl, expires: now + ttl.millis() });
         }
         if self.entries.len() > MOST_ENTRIES {
             self.sweep(now);

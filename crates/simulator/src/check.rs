@@ -54,7 +54,7 @@ impl Context<'_> {
     }
 }
 
-type Checked = Result<(), Refusal>;
+type CheckedBody = Result<(), Refusal>;
 
 /// Checks a body and brings it into its long form.
 pub(crate) fn request(body: Value, context: &Context<'_>) -> Result<Value, Refusal> {
@@ -88,7 +88,7 @@ pub(crate) fn model_name(body: &Value) -> Result<&str, Refusal> {
 }
 
 /// State held by the server is not simulated. The details tell a client to send its whole history.
-fn refuse_threads(body: &Value) -> Checked {
+fn refuse_threads(body: &Value) -> CheckedBody {
     if body["thread"].is_null() {
         return Ok(());
     }
@@ -118,7 +118,7 @@ fn invalid(path: &str, problem: impl std::fmt::Display) -> Refusal {
 }
 
 /// Refuses fields that are not in the list.
-fn no_other_fields(path: &str, value: &Value, known: &[&str]) -> Checked {
+fn no_other_fields(path: &str, value: &Value, known: &[&str]) -> CheckedBody {
     let fields = value.as_object().into_iter().flatten();
     match fields.map(|(key, _)| key).find(|key| !known.contains(&key.as_str())) {
         Some(key) if path.is_empty() => Err(invalid(key, "Extra inputs are not permitted")),

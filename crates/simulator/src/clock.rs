@@ -20,12 +20,12 @@ const END: u64 = u64::MAX / 4;
 
 /// A running clock, in milliseconds since its start.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct Stopwatch {
     started: Option<Instant>,
     moved: AtomicU64,
 }
 
-impl Watch {
+impl Stopwatch {
     pub(crate) fn new(clock: Clock) -> Self {
         let started = (clock == Clock::Real).then(Instant::now);
         Self { started, moved: AtomicU64::new(0) }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::Error;
 use crate::refusal::{self, Refusal};
-use crate::view::View;
+use crate::view::RequestView;
 use crate::when::{Conditions, When};
 
 /// One thing that goes wrong.
@@ -111,7 +111,7 @@ impl Faults {
     }
 
     /// The fault that strikes request `number`, used up by one.
-    pub(crate) fn strike(&mut self, number: u64, view: &View) -> Option<Fault> {
+    pub(crate) fn strike(&mut self, number: u64, view: &RequestView) -> Option<Fault> {
         let (_, fault, left) = self.waiting.iter_mut().find(|(conditions, fault, left)| {
             *left > 0 && fault.request.is_none_or(|only| only == number) && conditions.hold(view).is_some()
         })?;

@@ -50,13 +50,13 @@ impl Ttl {
 
 /// Where a position stands in the request body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PromptPlace {
     Tool(usize),
     System(usize),
     Message { message: usize, block: usize },
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PromptPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tool(index) => write!(f, "tools[{index}]"),
@@ -69,7 +69,7 @@ impl fmt::Display for Place {
 /// One block of the prompt.
 #[derive(Debug, Clone)]
 pub(crate) struct Position {
-    pub(crate) place: Place,
+    pub(crate) place: PromptPlace,
     /// Spoken by the model.
     pub(crate) assistant: bool,
     /// Hash of everything up to and including this block.
@@ -99,15 +99,15 @@ impl Prompt {
         let tail = message_parameters(body);
         let deleted = deleted_references(body);
 
-        let mut line = Line { chain: start(&whole), positions: Vec::new() };
+        let mut line = GrowingLine { chain: start(&whole), positions: Vec::new() };
         let mut is_first = true;
         for (index, tool) in items(&body["tools"]).enumerate().filter(|(_, tool)| !is_deferred(tool)) {
-            line.push(Place::Tool(index), "tool", tool, counter.tool(tool, is_first));
+            line.push(PromptPlace::Tool(index), "tool", tool, counter.tool(tool, is_first));
             is_first = false;
         }
         let mut waiting: Vec<&Value> = items(&body["tools"]).filter(|tool| is_deferred(tool)).collect();
         for (index, block) in items(&body["system"]).enumerate() {
-            line.push(Place::System(index), "system", block, counter.block(block, index == 0));
+            line.push(PromptPlace::System(index), "system", block, counter.block(block, index == 0));
         }
         line.chain = extend(line.chain, "messages", tail.as_bytes());
         let mut speaker = "";
@@ -116,7 +116,7 @@ impl Prompt {
             for (index, block) in items(&turn["content"]).enumerate() {
                 let is_deleted = block["tool_use_id"].as_str().is_some_and(|id| deleted.contains(id));
                 let tokens = if is_deleted { 0 } else { counter.block(block, speaker != role) };
-                line.push(Place::Message { message, block: index }, role, block, tokens);
+                line.push(PromptPlace::Message { message, block: index }, role, block, tokens);
                 let found: Vec<&str> = references(block).collect();
                 for at in (0..waiting.len()).rev().filter(|_| !is_deleted) {
                     if waiting[at]["name"].as_str().is_some_and(|name| found.contains(&name)) {
@@ -140,14 +140,14 @@ impl Prompt {
 }
 
 /// The line while it grows.
-struct Line {
+struct GrowingLine {
     chain: Hash,
     positions: Vec<Position>,
 }
 
-impl Line {
+impl GrowingLine {
     /// Adds a block of a section: tools, the system prompt, or what a role says.
-    fn push(&mut self, place: Place, section: &str, block: &Value, tokens: u64) {
+    fn push(&mut self, place: PromptPlace, section: &str, block: &Value, tokens: u64) {
         let identity = identity(block);
         self.chain = extend(self.chain, section, identity.as_bytes());
         self.positions.push(Position {
@@ -281,10 +281,10 @@ fn breakpoint(block: &Value) -> Option<Ttl> {
 
 /// Automatic placement: one breakpoint at the last block that may carry one.
 fn mark_last(positions: &mut [Position], body: &Value) {
-    let may_carry = |place: Place| match place {
-        Place::Message { message, block } => is_cacheable(&body["messages"][message]["content"][block]),
-        Place::System(index) => is_cacheable(&body["system"][index]),
-        Place::Tool(_) => true,
+    let may_carry = |place: PromptPlace| match place {
+        PromptPlace::Message { message, block } => is_cacheable(&body["messages"][message]["content"][block]),
+        PromptPlace::System(index) => is_cacheable(&body["system"][index]),
+        PromptPlace::Tool(_) => true,
     };
     if let Some(last) = positions.iter_mut().rev().find(|position| may_carry(position.place)) {
         last.breakpoint.get_or_insert(Ttl::of(&body["cache_control"]));

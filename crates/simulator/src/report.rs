@@ -12,14 +12,14 @@ const MOST_LINES: usize = 20_000;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Requests in the order of their arrival.
-    pub requests: Vec<Line>,
+    pub requests: Vec<RequestLine>,
     /// Sums over all of them.
     pub totals: Totals,
 }
 
 /// One request to `/v1/messages`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct RequestLine {
     /// Its number; the first is 1.
     pub index: u64,
     /// The model it named.
@@ -45,12 +45,12 @@ pub struct Line {
     /// The fault that struck.
     pub fault: Option<String>,
     /// Where it broke with an earlier request.
-    pub broke: Option<Break>,
+    pub broke: Option<PrefixBreak>,
 }
 
 /// The first block that differs from the request before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Break {
+pub struct PrefixBreak {
     /// `tools[i]`, `system[i]`, `messages[i].content[j]` or `parameters`.
     pub place: String,
     /// The beginning of what stood there before.
@@ -87,7 +87,7 @@ pub struct Totals {
 
 impl Report {
     /// Adds a line.
-    pub(crate) fn add(&mut self, line: Line) {
+    pub(crate) fn add(&mut self, line: RequestLine) {
         let totals = &mut self.totals;
         totals.requests += 1;
         totals.refused += u64::from(line.status != 200);

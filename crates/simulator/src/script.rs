@@ -40,7 +40,7 @@ pub struct Script {
     pub vars: BTreeMap<String, String>,
     /// Rules, tried in order.
     #[serde(rename = "rule")]
-    pub rules: Vec<Rule>,
+    pub rules: Vec<ScriptRule>,
     /// Faults, tried in order before any rule.
     #[serde(rename = "fault")]
     pub faults: Vec<Fault>,
@@ -56,7 +56,10 @@ impl Script {
 
     /// A script that always says the same.
     pub fn saying(text: impl Into<String>) -> Self {
-        Self { rules: vec![Rule { name: "say".into(), say: Some(text.into()), ..Rule::default() }], ..Self::default() }
+        Self {
+            rules: vec![ScriptRule { name: "say".into(), say: Some(text.into()), ..ScriptRule::default() }],
+            ..Self::default()
+        }
     }
 }
 
@@ -77,7 +80,7 @@ pub struct Defaults {
 /// One thing the model does.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Rule {
+pub struct ScriptRule {
     /// Named in reports and errors.
     pub name: String,
     /// Conditions.
@@ -89,7 +92,7 @@ pub struct Rule {
     /// Pads the text with filler to this many bytes.
     pub say_bytes: Option<usize>,
     /// Tool calls, in order.
-    pub call: Vec<Call>,
+    pub call: Vec<ScriptedCall>,
     /// The reply to a structured-output request; strings inside are templates. A string is a template of the JSON text.
     pub json: Option<Value>,
     /// The stop reason, instead of the one that follows from the content.
@@ -103,7 +106,7 @@ pub struct Rule {
 /// One tool call; strings inside `input` are templates.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Call {
+pub struct ScriptedCall {
     /// The tool's name.
     pub tool: String,
     /// Its input: a table.

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::Error;
 use crate::cache::Cache;
-use crate::clock::{Clock, Watch};
+use crate::clock::{Clock, Stopwatch};
 use crate::count::Counter;
 use crate::faults::{Fault, Faults};
 use crate::price::Price;
@@ -73,7 +73,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct Simulator {
     port: u16,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     closing: watch::Sender<bool>,
     serving: Option<JoinHandle<()>>,
 }
@@ -85,7 +85,7 @@ impl Simulator {
         let listener = TcpListener::bind(("127.0.0.1", options.port)).await.map_err(unable)?;
         let port = listener.local_addr().map_err(unable)?.port();
         let (closing, closed) = watch::channel(false);
-        let shared = Arc::new(Shared::new(&script, options, closed.clone())?);
+        let shared = Arc::new(ServerState::new(&script, options, closed.clone())?);
         let router = routes::router(shared.clone());
         let serving = tokio::spawn(async move {
             // Serving ends only by the signal; a failing accept is retried inside.
@@ -154,13 +154,13 @@ async fn until_closed(mut closed: watch::Receiver<bool>) {
 
 /// What all requests share.
 #[derive(Debug)]
-struct Shared {
+struct ServerState {
     options: Options,
     seed: u64,
     window: Option<u64>,
     counter: Counter,
     default_thinking: Option<String>,
-    watch: Watch,
+    watch: Stopwatch,
     closed: watch::Receiver<bool>,
     state: Mutex<State>,
 }
@@ -181,7 +181,7 @@ struct State {
     asked: u64,
 }
 
-impl Shared {
+impl ServerState {
     fn new(script: &Script, options: Options, closed: watch::Receiver<bool>) -> Result<Self, Error> {
         let mut faults = Faults::default();
         for fault in &script.faults {
@@ -203,7 +203,7 @@ impl Shared {
             window: options.window.or(script.model.window),
             counter: Counter::new(options.count_factor.or(script.model.count_factor).unwrap_or(1.0)),
             default_thinking: script.model.thinking.clone(),
-            watch: Watch::new(options.clock),
+            watch: Stopwatch::new(options.clock),
             closed,
             options,
             state: Mutex::new(state),

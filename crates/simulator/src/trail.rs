@@ -16,8 +16,8 @@ use std::collections::VecDeque;
 use blake3::Hash;
 use serde_json::{Value, json};
 
-use crate::prompt::{Place, Position, Prompt};
-use crate::report::Break;
+use crate::prompt::{Position, Prompt, PromptPlace};
+use crate::report::PrefixBreak;
 
 /// Ends of conversations remembered for comparison.
 const MOST_TRAILS: usize = 32;
@@ -55,8 +55,8 @@ impl Trails {
         };
         let kind = match (lost.place, new.get(common).map(|position| position.place)) {
             _ if before.prompt.model != prompt.model => "model_changed",
-            (Place::Tool(_), _) | (_, Some(Place::Tool(_))) => "tools_changed",
-            (Place::System(_), _) | (_, Some(Place::System(_))) => "system_changed",
+            (PromptPlace::Tool(_), _) | (_, Some(PromptPlace::Tool(_))) => "tools_changed",
+            (PromptPlace::System(_), _) | (_, Some(PromptPlace::System(_))) => "system_changed",
             _ if before.prompt.parameters != prompt.parameters => {
                 return json!({"cache_miss_reason": {"type": "unavailable"}});
             }
@@ -67,7 +67,7 @@ impl Trails {
     }
 
     /// Where `prompt` breaks with its lineage; remembers it.
-    pub(crate) fn follow(&mut self, prompt: Prompt, user: Option<&str>, id: &str) -> Option<Break> {
+    pub(crate) fn follow(&mut self, prompt: Prompt, user: Option<&str>, id: &str) -> Option<PrefixBreak> {
         let lineage = format!("{} {}", prompt.model, user.unwrap_or_default());
         let chains: Vec<Hash> = prompt.positions.iter().map(|position| position.chain).collect();
         let shared = |trail: &Trail| chains.iter().zip(&trail.chains).take_while(|(new, old)| new == old).count();
@@ -95,11 +95,11 @@ impl Trails {
     }
 }
 
-fn find_break(before: &Prompt, after: &Prompt, common: usize, lineage_is_known: bool) -> Option<Break> {
+fn find_break(before: &Prompt, after: &Prompt, common: usize, lineage_is_known: bool) -> Option<PrefixBreak> {
     let replied = |positions: &[Position]| positions.iter().any(|position| position.assistant);
     let (shared, rest) = after.positions.split_at(common);
     let (old, new) = (before.positions.get(common)?, rest.first()?);
-    let in_messages = |position: &Position| matches!(position.place, Place::Message { .. });
+    let in_messages = |position: &Position| matches!(position.place, PromptPlace::Message { .. });
     let is_fork = replied(shared) && !replied(rest);
     let is_compaction = lineage_is_known && in_messages(old) && in_messages(new);
     let is_new = !replied(&after.positions) && !is_compaction;
@@ -112,7 +112,7 @@ fn find_break(before: &Prompt, after: &Prompt, common: usize, lineage_is_known: 
     } else {
         (new.place.to_string(), where_they_differ(&old.text, &new.text))
     };
-    Some(Break { place, before, after, tokens })
+    Some(PrefixBreak { place, before, after, tokens })
 }
 
 /// Both texts from shortly before their first difference.

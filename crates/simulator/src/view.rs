@@ -13,7 +13,7 @@ const REMINDER_CLOSE: &str = "</system-reminder>";
 
 /// The readable side of a checked request.
 #[derive(Debug, Default)]
-pub(crate) struct View {
+pub(crate) struct RequestView {
     pub(crate) model: String,
     pub(crate) system: String,
     /// All text of all messages, calls and results included.
@@ -27,7 +27,7 @@ pub(crate) struct View {
     pub(crate) offered: Vec<String>,
 }
 
-impl View {
+impl RequestView {
     pub(crate) fn new(body: &Value) -> Self {
         let deleted = deleted_references(body);
         let mut view = Self {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_newest_typed_text_is_neither_a_result_nor_a_reminder() {
-        let view = View::new(&json!({"messages": [
+        let view = RequestView::new(&json!({"messages": [
             {"role": "user", "content": [{"type": "text", "text": "fix it"}]},
             {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "Bash", "input": {"command": "ls"}}]},
             {"role": "user", "content": [
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn results_are_new_only_in_the_last_turn() {
-        let view = View::new(&json!({"messages": [
+        let view = RequestView::new(&json!({"messages": [
             {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "Bash", "input": {}}]},
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "old"}]},
             {"role": "assistant", "content": [{"type": "text", "text": "done"}]},

@@ -6,7 +6,7 @@ use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Deserializer};
 
 use crate::Error;
-use crate::view::View;
+use crate::view::RequestView;
 
 /// Compiled expressions may take this much memory, so that a script cannot take all of it.
 const EXPRESSION_BYTES: usize = 4 * 1024 * 1024;
@@ -74,7 +74,7 @@ impl Conditions {
     }
 
     /// The named captures when every condition holds.
-    pub(crate) fn hold(&self, view: &View) -> Option<Names> {
+    pub(crate) fn hold(&self, view: &RequestView) -> Option<Names> {
         let mut names = Names::new();
         let answered = self.tool.as_ref().is_none_or(|tool| view.answered.contains(tool));
         let offered = self.offered.iter().all(|tool| view.offered.contains(tool));

@@ -5,10 +5,10 @@ use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-use crate::key::Key;
+use crate::key::EntryKey;
 
 /// Checksums by key.
-pub type Checksums = BTreeMap<Key, String>;
+pub type Checksums = BTreeMap<EntryKey, String>;
 
 /// The checksum of a text, as the protocol writes it.
 pub fn of(text: &str) -> String {
@@ -16,8 +16,8 @@ pub fn of(text: &str) -> String {
 }
 
 /// The checksum of a whole repository: of its keys and their checksums, in the order of the keys.
-pub fn of_all<'a>(entries: impl Iterator<Item = (&'a Key, &'a str)>) -> String {
-    let sorted: BTreeMap<&Key, &str> = entries.collect();
+pub fn of_all<'a>(entries: impl Iterator<Item = (&'a EntryKey, &'a str)>) -> String {
+    let sorted: BTreeMap<&EntryKey, &str> = entries.collect();
     let mut hash = Sha256::new();
     for (key, checksum) in sorted {
         for text in [key.as_str(), checksum] {
@@ -48,8 +48,8 @@ mod tests {
     /// TEAM-2: the checksum of the whole depends on names and texts, not on their order.
     #[test]
     fn the_whole_depends_on_names_and_texts_alone() {
-        let (a, b): (Key, Key) = ("a.md".parse().unwrap(), "b.md".parse().unwrap());
-        let all = |entries: &[(&Key, &str)]| of_all(entries.iter().copied());
+        let (a, b): (EntryKey, EntryKey) = ("a.md".parse().unwrap(), "b.md".parse().unwrap());
+        let all = |entries: &[(&EntryKey, &str)]| of_all(entries.iter().copied());
         assert_eq!(all(&[(&a, "1"), (&b, "2")]), all(&[(&b, "2"), (&a, "1")]));
         assert_ne!(all(&[(&a, "1"), (&b, "2")]), all(&[(&a, "2"), (&b, "1")]));
         assert_ne!(all(&[(&a, "12")]), all(&[(&a, "1")]));

@@ -10,13 +10,13 @@ use reqwest::{Method, Request, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
 use crate::checksum::Checksums;
-use crate::error::Trouble;
-use crate::key::Key;
+use crate::error::RequestTrouble;
+use crate::key::EntryKey;
 use crate::protocol::{
-    Failure, Hashes, HistoryAnswer, HistoryQuestion, KNOWN_PATH, PATH, TOO_MANY_ENTRIES, Write, Written,
+    EntryWrite, ErrorBody, Hashes, HistoryAnswer, HistoryQuestion, KNOWN_PATH, PATH, TOO_MANY_ENTRIES, WriteAnswer,
 };
 use crate::repository::Repository;
-use crate::run::{Read, Server};
+use crate::run::{ReadResult, Server};
 
 /// A request may take so long.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -37,12 +37,12 @@ const MOST_ENTRIES: usize = 5_000;
 const QUESTIONS: usize = 1_000;
 
 /// What brings a request to the server, and its answer back: the network, or what a test has in its place.
-pub trait Wire: Send + Sync {
+pub trait Transport: Send + Sync {
     /// Sends a request. An error says why no answer came.
     fn exchange(&self, request: Request) -> BoxFuture<'static, Result<Response, String>>;
 }
 
-impl Wire for reqwest::Client {
+impl Transport for reqwest::Client {
     fn exchange(&self, request: Request) -> BoxFuture<'static, Result<Response, String>> {
         let answer = self.execute(request);
         Box::pin(async { answer.await.map_err(without_address) })
@@ -59,7 +59,7 @@ pub fn http() -> reqwest::ClientBuilder {
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
-    wire: Arc<dyn Wire>,
+    wire: Arc<dyn Transport>,
     server: Url,
     token: String,
     repository: Repository,
@@ -73,9 +73,12 @@ impl std::fmt::Debug for Client {
 
 impl Client {
     /// A client for a server's address (`https://team.example.org`), a token and a repository.
-    pub fn new(server: &str, token: &str, repository: Repository) -> Result<Self, Trouble> {
-        let bad =
-            |message: &str| Trouble::Permanent { server: server.to_owned(), status: 0, message: message.to_owned() };
+    pub fn new(server: &str, token: &str, repository: Repository) -> Result<Self, RequestTrouble> {
+        let bad = |message: &str| RequestTrouble::Permanent {
+            server: server.to_owned(),
+            status: 0,
+            message: message.to_owned(),
+        };
         let address = Url::parse(server.trim()).map_err(|_| bad("that is no address"))?;
         let host = address.host_str().unwrap_or_default();
         let is_here = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
@@ -95,7 +98,7 @@ impl Client {
     }
 
     /// The same client over another wire.
-    pub fn over(mut self, wire: Arc<dyn Wire>) -> Self {
+    pub fn over(mut self, wire: Arc<dyn Transport>) -> Self {
         self.wire = wire;
         self
     }
@@ -106,14 +109,19 @@ impl Client {
     }
 
     /// The entries, if they are not what `known` names; those that changed after a version, where the server can tell.
-    pub async fn read(&self, known: Option<&str>, since: u64) -> Result<Read, Trouble> {
+    pub async fn read(&self, known: Option<&str>, since: u64) -> Result<ReadResult, RequestTrouble> {
         self.read_told(known, since, None).await
     }
 
     /// The same, in parts where the server has them: a repository may be larger than one answer.
-    async fn read_told(&self, known: Option<&str>, since: u64, told: Option<u64>) -> Result<Read, Trouble> {
+    async fn read_told(
+        &self,
+        known: Option<&str>,
+        since: u64,
+        told: Option<u64>,
+    ) -> Result<ReadResult, RequestTrouble> {
         let mut all = match self.read_part(known, since, told).await? {
-            Read::Changed(first) => first,
+            ReadResult::Changed(first) => first,
             other => return Ok(other),
         };
         let mut bytes = 0;
@@ -123,17 +131,22 @@ impl Client {
                 return Err(self.later(format!("it has more than {} MB of this repository", ALL_BYTES >> 20)));
             }
             // What changed meanwhile comes with a later part, which counts.
-            let Read::Changed(next) = self.read_part(None, until, told).await? else { break };
+            let ReadResult::Changed(next) = self.read_part(None, until, told).await? else { break };
             let before = std::mem::replace(&mut all, next).content;
             all.content.add_earlier(before);
         }
         if all.content.entries.len() > MOST_ENTRIES {
             return Err(self.later(format!("it has more than {MOST_ENTRIES} entries of this repository")));
         }
-        Ok(Read::Changed(all))
+        Ok(ReadResult::Changed(all))
     }
 
-    async fn read_part(&self, known: Option<&str>, since: u64, told: Option<u64>) -> Result<Read, Trouble> {
+    async fn read_part(
+        &self,
+        known: Option<&str>,
+        since: u64,
+        told: Option<u64>,
+    ) -> Result<ReadResult, RequestTrouble> {
         let mut query = vec![("part", PART_BYTES.to_string())];
         query.extend(Some(since).filter(|since| *since > 0).map(|since| ("since", since.to_string())));
         query.extend(told.map(|told| ("told", told.to_string())));
@@ -148,28 +161,28 @@ impl Client {
             })
             .await?;
         match response.status() {
-            StatusCode::NOT_MODIFIED => Ok(Read::Unchanged),
-            StatusCode::NOT_FOUND => Ok(Read::Empty),
-            _ => Ok(Read::Changed(Box::new(self.answer(response).await?))),
+            StatusCode::NOT_MODIFIED => Ok(ReadResult::Unchanged),
+            StatusCode::NOT_FOUND => Ok(ReadResult::Empty),
+            _ => Ok(ReadResult::Changed(Box::new(self.answer(response).await?))),
         }
     }
 
     /// Which texts the history knows; none where the server cannot say.
-    async fn ask_history(&self, texts: Vec<(Key, String)>) -> Result<Option<HistoryAnswer>, Trouble> {
+    async fn ask_history(&self, texts: Vec<(EntryKey, String)>) -> Result<Option<HistoryAnswer>, RequestTrouble> {
         let question = HistoryQuestion { entries: texts.into_iter().collect() };
         let response = match self.send(|| self.request(Method::POST, KNOWN_PATH, &[]).json(&question)).await {
             Ok(response) if response.status() == StatusCode::NOT_FOUND => return Ok(None),
             Ok(response) => response,
             // Other servers do not know the question.
-            Err(Trouble::Refused { .. }) => return Ok(None),
-            Err(Trouble::Permanent { status: 405 | 501, .. }) => return Ok(None),
+            Err(RequestTrouble::Refused { .. }) => return Ok(None),
+            Err(RequestTrouble::Permanent { status: 405 | 501, .. }) => return Ok(None),
             Err(trouble) => return Err(trouble),
         };
         self.answer(response).await.map(Some)
     }
 
     /// Checksums alone; none if there is nothing yet.
-    pub async fn hashes(&self) -> Result<Option<Hashes>, Trouble> {
+    pub async fn hashes(&self) -> Result<Option<Hashes>, RequestTrouble> {
         let response = self.send(|| self.request(Method::GET, PATH, &[("view", "hashes")])).await?;
         if response.status() == StatusCode::NOT_FOUND {
             return Ok(None);
@@ -178,13 +191,13 @@ impl Client {
     }
 
     /// Writes, if the repository still is what `known` names. Gives the name of the state it then has.
-    pub async fn write(&self, write: &Write, known: &str) -> Result<Written, Trouble> {
+    pub async fn write(&self, write: &EntryWrite, known: &str) -> Result<WriteAnswer, RequestTrouble> {
         let response = self
             .send(|| self.request(Method::PUT, PATH, &[]).header(IF_MATCH, format!("\"{known}\"")).json(write))
             .await?;
         let tag =
             response.headers().get(ETAG).and_then(|tag| tag.to_str().ok()).map(|tag| tag.trim_matches('"').to_owned());
-        let mut written: Written = self.answer(response).await?;
+        let mut written: WriteAnswer = self.answer(response).await?;
         written.checksum = tag.unwrap_or(written.checksum);
         Ok(written)
     }
@@ -197,7 +210,7 @@ impl Client {
     }
 
     /// Sends a request, again where the server itself failed.
-    async fn send(&self, request: impl Fn() -> RequestBuilder) -> Result<Response, Trouble> {
+    async fn send(&self, request: impl Fn() -> RequestBuilder) -> Result<Response, RequestTrouble> {
         let mut wait = WAIT;
         for retry in 0.. {
             let request = request().build().map_err(|error| self.later(without_address(error)))?;
@@ -217,37 +230,37 @@ impl Client {
     }
 
     /// An answer that can be used, or what is wrong.
-    async fn judged(&self, response: Response) -> Result<Response, Trouble> {
+    async fn judged(&self, response: Response) -> Result<Response, RequestTrouble> {
         let status = response.status();
         if status.is_success() || matches!(status, StatusCode::NOT_MODIFIED | StatusCode::NOT_FOUND) {
             return Ok(response);
         }
         if matches!(status, StatusCode::PRECONDITION_FAILED | StatusCode::CONFLICT) {
-            return Err(Trouble::Conflict);
+            return Err(RequestTrouble::Conflict);
         }
         let body = self.body(response).await.unwrap_or_default();
-        let failure: Option<Failure> = serde_json::from_slice(&body).ok();
+        let failure: Option<ErrorBody> = serde_json::from_slice(&body).ok();
         let details = failure.as_ref().and_then(|failure| failure.error.details.clone()).unwrap_or_default();
         if details.error_code == TOO_MANY_ENTRIES
             && let Some(most) = details.max_entries
         {
-            return Err(Trouble::TooMany { most });
+            return Err(RequestTrouble::TooMany { most });
         }
         let message = failure.map_or_else(|| status.to_string(), |failure| failure.error.message);
         if matches!(status.as_u16(), 400 | 413 | 422) {
             let (status, refused) = (status.as_u16(), details.refused);
-            return Err(Trouble::Refused { server: self.name(), status, message, refused });
+            return Err(RequestTrouble::Refused { server: self.name(), status, message, refused });
         }
-        Err(Trouble::Permanent { server: self.name(), status: status.as_u16(), message })
+        Err(RequestTrouble::Permanent { server: self.name(), status: status.as_u16(), message })
     }
 
-    async fn answer<T: DeserializeOwned>(&self, response: Response) -> Result<T, Trouble> {
+    async fn answer<T: DeserializeOwned>(&self, response: Response) -> Result<T, RequestTrouble> {
         let body = self.body(response).await?;
         serde_json::from_slice(&body).map_err(|error| self.later(format!("its answer is not of the protocol: {error}")))
     }
 
     /// A body, read as far as the limit.
-    async fn body(&self, response: Response) -> Result<Vec<u8>, Trouble> {
+    async fn body(&self, response: Response) -> Result<Vec<u8>, RequestTrouble> {
         let mut body = Vec::new();
         let mut parts = response.bytes_stream();
         while let Some(part) = parts.next().await {
@@ -260,8 +273,8 @@ impl Client {
         Ok(body)
     }
 
-    fn later(&self, message: String) -> Trouble {
-        Trouble::Later { server: self.name(), message }
+    fn later(&self, message: String) -> RequestTrouble {
+        RequestTrouble::Later { server: self.name(), message }
     }
 
     fn name(&self) -> String {
@@ -270,13 +283,13 @@ impl Client {
 }
 
 impl Server for Client {
-    async fn read(&self, known: Option<&str>, since: u64, told: Option<u64>) -> Result<Read, Trouble> {
+    async fn read(&self, known: Option<&str>, since: u64, told: Option<u64>) -> Result<ReadResult, RequestTrouble> {
         self.read_told(known, since, told).await
     }
 
-    async fn known(&self, texts: &Checksums) -> Result<Option<HistoryAnswer>, Trouble> {
+    async fn known(&self, texts: &Checksums) -> Result<Option<HistoryAnswer>, RequestTrouble> {
         let mut all = HistoryAnswer::default();
-        let texts: Vec<(Key, String)> = texts.iter().map(|(key, text)| (key.clone(), text.clone())).collect();
+        let texts: Vec<(EntryKey, String)> = texts.iter().map(|(key, text)| (key.clone(), text.clone())).collect();
         for some in texts.chunks(QUESTIONS) {
             let Some(mut answer) = self.ask_history(some.to_vec()).await? else { return Ok(None) };
             all.checksum = answer.checksum;
@@ -287,7 +300,7 @@ impl Server for Client {
         Ok(Some(all))
     }
 
-    async fn write(&self, write: &Write, known: &str) -> Result<Written, Trouble> {
+    async fn write(&self, write: &EntryWrite, known: &str) -> Result<WriteAnswer, RequestTrouble> {
         Client::write(self, write, known).await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::key::{BadKey, Key};
+use crate::key::{BadKey, EntryKey};
 use crate::repository::BadRepository;
 
 /// What can go wrong.
@@ -49,7 +49,7 @@ pub enum Error {
     Exists(String),
     /// Entries that cannot be kept; without them the others can.
     #[error("nothing was written: {}", told(.0))]
-    Refused(BTreeMap<Key, String>),
+    Refused(BTreeMap<EntryKey, String>),
     /// More entries than a repository may have.
     #[error("a repository holds at most {most} entries, and this would make {received}")]
     TooMany {
@@ -62,7 +62,7 @@ pub enum Error {
 
 /// Why a request came to nothing, by what can be done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum RequestTrouble {
     /// Somebody was first: read again, and decide again.
     #[error("somebody else wrote first")]
     Conflict,
@@ -104,7 +104,7 @@ pub enum Trouble {
     },
 }
 
-fn told(refused: &BTreeMap<Key, String>) -> String {
+fn told(refused: &BTreeMap<EntryKey, String>) -> String {
     let all: Vec<String> = refused.iter().map(|(key, why)| format!("{key}: {why}")).collect();
     all.join(", ")
 }

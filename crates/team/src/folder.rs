@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::checksum::{self, Checksums};
 use crate::error::Error;
-use crate::key::Key;
+use crate::key::EntryKey;
 use crate::protocol::ENTRY_BYTES;
 
 /// The mode of files that are written.
@@ -29,7 +29,7 @@ pub fn secret(text: &str) -> Option<&'static str> {
 }
 
 /// The name and checksum of a file that can be shared, or why it cannot.
-type Share = Result<(Key, String), String>;
+type Share = Result<(EntryKey, String), String>;
 
 /// A folder.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub struct Listing {
 
 impl Listing {
     /// Whether the file of this name, or a folder it would be in, is there and was left: nothing can be said of it.
-    pub fn hides(&self, key: &Key) -> bool {
+    pub fn hides(&self, key: &EntryKey) -> bool {
         let name = key.as_str();
         let folders = name.match_indices('/').map(|(at, _)| &name[..at]);
         !self.left.is_empty() && folders.chain([name]).any(|name| self.left.contains_key(name))
@@ -65,7 +65,7 @@ impl Folder {
         };
         let parent = Root::create(parent)?;
         let root = parent.create_sub(name)?;
-        let is_folder = |entry: &files::Entry| entry.name == name && entry.kind == EntryKind::Directory;
+        let is_folder = |entry: &files::DirectoryEntry| entry.name == name && entry.kind == EntryKind::Directory;
         if !parent.list()?.iter().any(is_folder) {
             return Err(Error::Invalid(format!("{} is a link, and what it leads to is not shared", path.display())));
         }
@@ -91,9 +91,9 @@ impl Folder {
     }
 
     /// Brings these files and their names to the disk.
-    pub(crate) fn flush(&self, keys: &BTreeSet<Key>) -> Result<(), Error> {
+    pub(crate) fn flush(&self, keys: &BTreeSet<EntryKey>) -> Result<(), Error> {
         keys.iter().try_for_each(|key| self.root.flush_file(key.as_str()))?;
-        let folder_of = |key: &'_ Key| key.as_str().rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+        let folder_of = |key: &'_ EntryKey| key.as_str().rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
         let folders: BTreeSet<String> = keys.iter().map(folder_of).collect();
         folders.into_iter().try_for_each(|folder| Ok(self.root.flush(folder)?))
     }
@@ -145,7 +145,7 @@ impl Folder {
         if *kind != EntryKind::File {
             return Err("it is no regular file".to_owned());
         }
-        let key: Key = name.parse().map_err(|error: crate::BadKey| error.why.to_owned())?;
+        let key: EntryKey = name.parse().map_err(|error: crate::BadKey| error.why.to_owned())?;
         let snapshot = self.root.read(name, ENTRY_BYTES as u64).map_err(|error| error.to_string())?;
         let text = String::from_utf8(snapshot.bytes).map_err(|_| "it is not text".to_owned())?;
         if text.contains('\0') {
@@ -158,12 +158,12 @@ impl Folder {
     }
 
     /// The text of a file, if it is the one of this checksum.
-    pub fn text(&self, key: &Key, checksum: &str) -> Option<String> {
+    pub fn text(&self, key: &EntryKey, checksum: &str) -> Option<String> {
         self.now(key).ok().flatten().map(|(text, _)| text).filter(|text| checksum::of(text) == checksum)
     }
 
     /// What a file says, and a stamp of it; none where there is no file.
-    fn now(&self, key: &Key) -> Result<Option<(String, Stamp)>, Error> {
+    fn now(&self, key: &EntryKey) -> Result<Option<(String, Stamp)>, Error> {
         match self.root.read(key.as_str(), ENTRY_BYTES as u64) {
             Ok(now) => Ok(String::from_utf8(now.bytes).ok().map(|text| (text, now.stamp))),
             Err(files::Error::NotFound { .. }) => Ok(None),
@@ -174,7 +174,7 @@ impl Folder {
     /// A glance at every file: another means that something was changed.
     pub fn glances(&self) -> Result<BTreeMap<PathBuf, Glance>, Error> {
         let regular = self.root.walk(is_visible)?.into_iter().filter(|one| one.kind == EntryKind::File);
-        let glance = |one: files::Found| Some((one.path.clone(), files::glance(self.root.path().join(&one.path))?));
+        let glance = |one: files::WalkEntry| Some((one.path.clone(), files::glance(self.root.path().join(&one.path))?));
         Ok(regular.filter_map(glance).collect())
     }
 
@@ -182,7 +182,7 @@ impl Folder {
     /// The file gets the time it was written at, where that is known: how old a memory is matters to who reads it.
     pub fn take(
         &self,
-        key: &Key,
+        key: &EntryKey,
         text: &str,
         written: Option<jiff::Timestamp>,
         expected: Option<&str>,
@@ -208,7 +208,7 @@ impl Folder {
     }
 
     /// Removes what somebody else deleted, unless the file is not what was `expected`. Says whether it did.
-    pub fn remove(&self, key: &Key, expected: &str) -> Result<bool, Error> {
+    pub fn remove(&self, key: &EntryKey, expected: &str) -> Result<bool, Error> {
         match self.now(key)? {
             Some((now, _)) if checksum::of(&now) == expected => {}
             _ => return Ok(false),

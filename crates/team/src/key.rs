@@ -23,7 +23,7 @@ const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "com", "lpt"];
 /// The name of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Key(String);
+pub struct EntryKey(String);
 
 /// Why a text is no key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,9 +35,9 @@ pub struct BadKey {
     pub why: &'static str,
 }
 
-checked_text!(Key or BadKey);
+checked_text!(EntryKey or BadKey);
 
-impl Key {
+impl EntryKey {
     /// What it is called where case and accents' encoding do not count. Two keys of one repository never share it, since
     /// they would be one file there.
     pub fn folded(&self) -> String {
@@ -95,9 +95,12 @@ mod tests {
         for key in
             ["MEMORY.md", "deploy.md", "api/auth (v2).md", "größe.md", "部署.md", "a/b/c/d.md", "c++.md", "x@1.md"]
         {
-            assert!(key.parse::<Key>().is_ok(), "{key}");
+            assert!(key.parse::<EntryKey>().is_ok(), "{key}");
         }
-        assert!("a".repeat(255).parse::<Key>().is_ok() && ("a/".to_owned() + &"b".repeat(254)).parse::<Key>().is_ok());
+        assert!(
+            "a".repeat(255).parse::<EntryKey>().is_ok()
+                && ("a/".to_owned() + &"b".repeat(254)).parse::<EntryKey>().is_ok()
+        );
     }
 
     /// TEAM-7: nothing that is absolute, climbs, hides, or could be decoded into that is a key.
@@ -154,14 +157,14 @@ mod tests {
             &long_in_bytes,
             &deep,
         ] {
-            assert!(key.parse::<Key>().is_err(), "{key:?}");
+            assert!(key.parse::<EntryKey>().is_err(), "{key:?}");
         }
     }
 
     /// TEAM-7: twins that differ in case or in how an accent is written are one name.
     #[test]
     fn twins_share_their_folded_form() {
-        let folded = |key: &str| key.parse::<Key>().unwrap().folded();
+        let folded = |key: &str| key.parse::<EntryKey>().unwrap().folded();
         assert_eq!(folded("Deploy.md"), folded("deploy.md"));
         assert_eq!(folded("GRÖSSE.md"), folded("grösse.md"));
         assert_ne!(folded("a.md"), folded("b.md"));
@@ -171,12 +174,12 @@ mod tests {
         /// TEAM-7: whatever is a key stays below the folder it is joined to, and comes back from JSON as it was.
         #[test]
         fn a_key_never_leaves_its_folder(text in "[\\PC/.%\\\\]{0,40}") {
-            if let Ok(key) = text.parse::<Key>() {
+            if let Ok(key) = text.parse::<EntryKey>() {
                 let parts: Vec<Component<'_>> = Path::new(key.as_str()).components().collect();
                 prop_assert!(parts.iter().all(|part| matches!(part, Component::Normal(_))));
                 prop_assert_eq!(parts.len(), key.as_str().split('/').count());
                 let json = serde_json::to_string(&key).unwrap();
-                prop_assert_eq!(serde_json::from_str::<Key>(&json).unwrap(), key);
+                prop_assert_eq!(serde_json::from_str::<EntryKey>(&json).unwrap(), key);
             }
         }
     }

@@ -28,6 +28,6 @@ pub mod store;
 pub mod sync;
 pub mod watch;
 
-pub use error::{Error, Trouble};
-pub use key::{BadKey, Key};
+pub use error::{Error, RequestTrouble};
+pub use key::{BadKey, EntryKey};
 pub use repository::Repository;

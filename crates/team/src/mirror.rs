@@ -9,11 +9,11 @@ use files::{Glance, LockFile, Root};
 use crate::client::Client;
 use crate::error::Error;
 use crate::folder::{Folder, Listing};
-use crate::key::Key;
-use crate::report::{Stopped, SyncReport};
+use crate::key::EntryKey;
+use crate::report::{EarlyEnd, SyncReport};
 use crate::run::{self, Disk};
 use crate::state::SyncState;
-use crate::sync::{self, Deletions, PastTexts, Plan};
+use crate::sync::{self, Deletions, PastTexts, SyncPlan};
 
 /// Who brings the folder in step: a file beside it that only one run at a time has locked. Its text is the process.
 const LOCK: &str = ".team-lock";
@@ -59,22 +59,22 @@ impl Mirror {
     }
 
     /// What would be done.
-    pub async fn plan(&mut self) -> Result<(Plan, Listing), Stopped> {
+    pub async fn plan(&mut self) -> Result<(SyncPlan, Listing), EarlyEnd> {
         run::plan(&mut self.disk, &self.client, self.deletions).await
     }
 
     /// What was done here since both sides were last compared, and the files that are not shared with why; no server is
     /// asked.
-    pub fn waiting(&self) -> Result<(Plan, BTreeMap<String, String>), Error> {
+    pub fn waiting(&self) -> Result<(SyncPlan, BTreeMap<String, String>), Error> {
         let listing = self.disk.list()?;
         let mut state = SyncState::read(&self.disk.state)?;
         state.settle(&listing);
         let plan = sync::plan(&state, &listing, &PastTexts::default(), self.deletions);
-        Ok((Plan { take: BTreeSet::new(), remove: BTreeSet::new(), ..plan }, listing.left))
+        Ok((SyncPlan { take: BTreeSet::new(), remove: BTreeSet::new(), ..plan }, listing.left))
     }
 
     /// The text of a file that was listed, unless it was changed since.
-    pub fn text(&self, key: &Key, listing: &Listing) -> Option<String> {
+    pub fn text(&self, key: &EntryKey, listing: &Listing) -> Option<String> {
         self.disk.folder.text(key, listing.files.get(key)?)
     }
 
@@ -84,17 +84,17 @@ impl Mirror {
     }
 
     /// Takes in what others did.
-    pub async fn pull(&mut self) -> Result<SyncReport, Stopped> {
+    pub async fn pull(&mut self) -> Result<SyncReport, EarlyEnd> {
         run::pull(&mut self.disk, &self.client, self.deletions).await
     }
 
     /// Takes in what others did, and sends what was done here.
-    pub async fn push(&mut self) -> Result<SyncReport, Stopped> {
+    pub async fn push(&mut self) -> Result<SyncReport, EarlyEnd> {
         run::push(&mut self.disk, &self.client, self.deletions).await
     }
 
     /// The same, and what is missing here is deleted for all, however much it is.
-    pub async fn push_all_deletions(&mut self) -> Result<SyncReport, Stopped> {
+    pub async fn push_all_deletions(&mut self) -> Result<SyncReport, EarlyEnd> {
         run::push(&mut self.disk, &self.client, Deletions::TravelAll).await
     }
 }
@@ -124,7 +124,7 @@ impl MirrorDisk {
 impl Disk for MirrorDisk {
     type Lock = LockFile;
 
-    async fn lock(&mut self) -> Result<LockFile, Stopped> {
+    async fn lock(&mut self) -> Result<LockFile, EarlyEnd> {
         let mut by = String::new();
         for _ in 0..=self.patience.as_millis() / AGAIN.as_millis() {
             match self.try_lock()? {
@@ -136,7 +136,7 @@ impl Disk for MirrorDisk {
             }
             tokio::time::sleep(AGAIN).await;
         }
-        Err(Stopped::Busy { by })
+        Err(EarlyEnd::Busy { by })
     }
 
     async fn remembered(&mut self) -> Result<SyncState, Error> {
@@ -161,17 +161,17 @@ impl Disk for MirrorDisk {
         self.list()
     }
 
-    async fn flush(&mut self, keys: &BTreeSet<Key>) -> Result<(), Error> {
+    async fn flush(&mut self, keys: &BTreeSet<EntryKey>) -> Result<(), Error> {
         self.folder.flush(keys)
     }
 
-    async fn text(&mut self, key: &Key, checksum: &str) -> Option<String> {
+    async fn text(&mut self, key: &EntryKey, checksum: &str) -> Option<String> {
         self.folder.text(key, checksum)
     }
 
     async fn take(
         &mut self,
-        key: &Key,
+        key: &EntryKey,
         text: &str,
         written: Option<jiff::Timestamp>,
         expected: Option<&str>,
@@ -179,7 +179,7 @@ impl Disk for MirrorDisk {
         self.folder.take(key, text, written, expected)
     }
 
-    async fn remove(&mut self, key: &Key, expected: &str) -> Result<bool, Error> {
+    async fn remove(&mut self, key: &EntryKey, expected: &str) -> Result<bool, Error> {
         self.folder.remove(key, expected)
     }
 }

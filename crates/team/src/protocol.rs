@@ -11,7 +11,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::Error;
-use crate::key::Key;
+use crate::key::EntryKey;
 use crate::repository::Repository;
 
 /// Milliseconds since 1970.
@@ -84,23 +84,23 @@ pub struct Snapshot {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<u64>,
     /// The entries.
-    pub content: Content,
+    pub content: RepositoryContent,
 }
 
 /// Entries with their checksums.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", from = "Received")]
-pub struct Content {
+#[serde(rename_all = "camelCase", from = "ReceivedContent")]
+pub struct RepositoryContent {
     /// Texts by key.
-    pub entries: BTreeMap<Key, String>,
+    pub entries: BTreeMap<EntryKey, String>,
     /// Checksums by key.
-    pub entry_checksums: BTreeMap<Key, String>,
+    pub entry_checksums: BTreeMap<EntryKey, String>,
     /// Keys that were deleted on purpose.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub deleted: BTreeSet<Key>,
+    pub deleted: BTreeSet<EntryKey>,
     /// Who wrote which, and when.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub authors: BTreeMap<Key, Author>,
+    pub authors: BTreeMap<EntryKey, Author>,
     /// Texts of the reader that somebody replaced without having seen them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overwritten: Vec<OverwrittenText>,
@@ -112,24 +112,24 @@ pub struct Content {
 /// Content as it comes, under whatever names. One bad name must not keep a member from all others.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Received {
+struct ReceivedContent {
     entries: BTreeMap<String, String>,
     #[serde(default, deserialize_with = "usable")]
-    entry_checksums: BTreeMap<Key, String>,
+    entry_checksums: BTreeMap<EntryKey, String>,
     #[serde(default, deserialize_with = "usable_names")]
-    deleted: BTreeSet<Key>,
+    deleted: BTreeSet<EntryKey>,
     #[serde(default, deserialize_with = "usable")]
-    authors: BTreeMap<Key, Author>,
+    authors: BTreeMap<EntryKey, Author>,
     #[serde(default)]
     overwritten: Vec<OverwrittenText>,
 }
 
-impl From<Received> for Content {
-    fn from(received: Received) -> Self {
-        let Received { entries, entry_checksums, deleted, authors, overwritten } = received;
+impl From<ReceivedContent> for RepositoryContent {
+    fn from(received: ReceivedContent) -> Self {
+        let ReceivedContent { entries, entry_checksums, deleted, authors, overwritten } = received;
         let mut content = Self { entry_checksums, deleted, authors, overwritten, ..Self::default() };
         for (name, text) in entries {
-            match name.parse::<Key>() {
+            match name.parse::<EntryKey>() {
                 Ok(key) => drop(content.entries.insert(key, text)),
                 Err(bad) => content.refuse(&name, bad.why),
             }
@@ -138,11 +138,11 @@ impl From<Received> for Content {
     }
 }
 
-impl Content {
+impl RepositoryContent {
     /// Adds what came before this, and was not changed since.
     pub(crate) fn add_earlier(&mut self, earlier: Self) {
-        let is_new = |key: &Key| self.entry_checksums.contains_key(key) || self.deleted.contains(key);
-        let old: BTreeSet<Key> =
+        let is_new = |key: &EntryKey| self.entry_checksums.contains_key(key) || self.deleted.contains(key);
+        let old: BTreeSet<EntryKey> =
             earlier.entries.keys().chain(&earlier.deleted).filter(|key| !is_new(key)).cloned().collect();
         let Self { entries, entry_checksums, deleted, authors, refused, .. } = earlier;
         self.entries.extend(entries.into_iter().filter(|(key, _)| old.contains(key)));
@@ -182,7 +182,7 @@ pub struct OverwrittenText {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryQuestion {
     /// By key.
-    pub entries: BTreeMap<Key, String>,
+    pub entries: BTreeMap<EntryKey, String>,
 }
 
 /// Which of the texts that were asked about the history knows.
@@ -193,13 +193,13 @@ pub struct HistoryAnswer {
     pub checksum: String,
     /// These texts were here once, or are.
     #[serde(deserialize_with = "usable_names")]
-    pub known: BTreeSet<Key>,
+    pub known: BTreeSet<EntryKey>,
     /// Of these, the ones that were only put back below a text whose writer had not seen them.
     #[serde(default, deserialize_with = "usable_names")]
-    pub put_back: BTreeSet<Key>,
+    pub put_back: BTreeSet<EntryKey>,
     /// The history of these no longer goes back to the beginning: one that it does not know may be older.
     #[serde(deserialize_with = "usable_names")]
-    pub trimmed: BTreeSet<Key>,
+    pub trimmed: BTreeSet<EntryKey>,
 }
 
 /// Checksums alone.
@@ -212,45 +212,45 @@ pub struct Hashes {
     pub checksum: String,
     /// By key.
     #[serde(deserialize_with = "usable")]
-    pub entry_checksums: BTreeMap<Key, String>,
+    pub entry_checksums: BTreeMap<EntryKey, String>,
     /// Keys that were deleted on purpose.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty", deserialize_with = "usable_names")]
-    pub deleted: BTreeSet<Key>,
+    pub deleted: BTreeSet<EntryKey>,
 }
 
 /// What a server says under names that are keys.
-fn usable<'de, D: Deserializer<'de>, V: Deserialize<'de>>(deserializer: D) -> Result<BTreeMap<Key, V>, D::Error> {
+fn usable<'de, D: Deserializer<'de>, V: Deserialize<'de>>(deserializer: D) -> Result<BTreeMap<EntryKey, V>, D::Error> {
     let all: BTreeMap<String, V> = Deserialize::deserialize(deserializer)?;
     Ok(all.into_iter().filter_map(|(name, value)| Some((name.parse().ok()?, value))).collect())
 }
 
-fn usable_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<Key>, D::Error> {
+fn usable_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<EntryKey>, D::Error> {
     let all: Vec<String> = Deserialize::deserialize(deserializer)?;
     Ok(all.into_iter().filter_map(|name| name.parse().ok()).collect())
 }
 
 /// What a client writes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Write {
+pub struct EntryWrite {
     /// Texts to put, by key; others stay.
     #[serde(default)]
-    pub entries: BTreeMap<Key, String>,
+    pub entries: BTreeMap<EntryKey, String>,
     /// Keys to delete.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub deletes: BTreeSet<Key>,
+    pub deletes: BTreeSet<EntryKey>,
     /// The checksum of the text that each entry was made from; empty where it was made from none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub bases: BTreeMap<Key, String>,
+    pub bases: BTreeMap<EntryKey, String>,
     /// The checksum of what each entry or deletion replaces, or a kept text goes below, as the writer saw it; empty where there was nothing. Where that
     /// still is so for all of them, it does not matter that others wrote other entries meanwhile.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub seen: BTreeMap<Key, String>,
+    pub seen: BTreeMap<EntryKey, String>,
     /// Texts that the history has lost: they are put back there, below what is there now.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub kept: BTreeMap<Key, String>,
+    pub kept: BTreeMap<EntryKey, String>,
 }
 
-impl Write {
+impl EntryWrite {
     /// Whether it says of everything it replaces what that was.
     #[cfg(feature = "server")]
     pub(crate) fn says_what_it_saw(&self) -> bool {
@@ -267,7 +267,7 @@ impl Write {
 /// What a server says of a write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Written {
+pub struct WriteAnswer {
     /// Counts up with every write.
     pub version: u64,
     /// Of all entries together, now.
@@ -276,14 +276,14 @@ pub struct Written {
 
 /// An error, as the provider's API writes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
+pub struct ErrorBody {
     /// What happened.
-    pub error: Problem,
+    pub error: ErrorDetail,
 }
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Problem {
+pub struct ErrorDetail {
     /// Its kind, in a word.
     #[serde(rename = "type")]
     pub kind: String,

@@ -2,46 +2,46 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::{Error, Trouble};
-use crate::key::Key;
+use crate::error::{Error, RequestTrouble};
+use crate::key::EntryKey;
 use crate::protocol::OverwrittenText;
 
 /// What a run did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SyncReport {
     /// Taken from the server.
-    pub taken: BTreeSet<Key>,
+    pub taken: BTreeSet<EntryKey>,
     /// Removed here.
-    pub removed: BTreeSet<Key>,
+    pub removed: BTreeSet<EntryKey>,
     /// Sent to the server.
-    pub sent: BTreeSet<Key>,
+    pub sent: BTreeSet<EntryKey>,
     /// Deleted there.
-    pub deleted: BTreeSet<Key>,
+    pub deleted: BTreeSet<EntryKey>,
     /// Changed on both sides.
-    pub conflicts: BTreeSet<Key>,
+    pub conflicts: BTreeSet<EntryKey>,
     /// Missing here, and neither deleted there nor brought back until somebody says so.
-    pub held: BTreeSet<Key>,
+    pub held: BTreeSet<EntryKey>,
     /// Texts of this member that others replaced without having seen them.
     pub overwritten: Vec<OverwrittenText>,
     /// Files that are not shared, and why.
     pub left: BTreeMap<String, String>,
     /// Files that the server does not take, and why.
-    pub not_sent: BTreeMap<Key, String>,
+    pub not_sent: BTreeMap<EntryKey, String>,
     /// What the server sent and was not taken, and why.
     pub refused: BTreeMap<String, String>,
     /// What could not be written or removed here, and why.
-    pub not_written: BTreeMap<Key, String>,
+    pub not_written: BTreeMap<EntryKey, String>,
     /// The most entries the server keeps, where that is why something was not sent.
     pub limit: Option<u64>,
     /// What was changed here by others.
-    pub changes: Vec<Change>,
+    pub changes: Vec<RemoteChange>,
 }
 
 /// What was changed here by somebody else.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct RemoteChange {
     /// The entry.
-    pub key: Key,
+    pub key: EntryKey,
     /// The text here before, if there was one.
     pub before: Option<String>,
     /// The text now, if there is one.
@@ -68,10 +68,10 @@ impl SyncReport {
 
 /// Why a run ended early. Nothing is lost by that: it can simply be run again.
 #[derive(Debug, thiserror::Error)]
-pub enum Stopped {
+pub enum EarlyEnd {
     /// The server.
     #[error(transparent)]
-    Server(#[from] Trouble),
+    Server(#[from] RequestTrouble),
     /// This machine.
     #[error(transparent)]
     Here(#[from] Error),

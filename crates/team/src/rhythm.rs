@@ -3,9 +3,9 @@
 //! A pull at the start and every five minutes; a push two seconds after the last change. What the server will not have
 //! whatever is tried silences pushes until something was deleted here, or the program starts again.
 
-use crate::error::Trouble;
+use crate::error::RequestTrouble;
 use crate::protocol::Time;
-use crate::report::{Stopped, SyncReport};
+use crate::report::{EarlyEnd, SyncReport};
 
 /// Between two pulls.
 const PULL: Time = 5 * 60 * 1000;
@@ -14,7 +14,7 @@ const QUIET: Time = 2 * 1000;
 
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum NextSync {
     /// Pull now.
     Pull,
     /// Pull and push now.
@@ -25,7 +25,7 @@ pub enum Next {
 
 /// How a run ended, as far as that says when the next one comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum SyncEnding {
     /// As it should.
     Well,
     /// The server will not have it, whatever is tried.
@@ -34,14 +34,14 @@ pub enum Ending {
     Later,
 }
 
-impl From<&Result<SyncReport, Stopped>> for Ending {
-    fn from(outcome: &Result<SyncReport, Stopped>) -> Self {
+impl From<&Result<SyncReport, EarlyEnd>> for SyncEnding {
+    fn from(outcome: &Result<SyncReport, EarlyEnd>) -> Self {
         match outcome {
             Ok(report) if report.limit.is_some() => Self::Never,
             Ok(_) => Self::Well,
-            Err(Stopped::Server(Trouble::Permanent { .. } | Trouble::Refused { .. } | Trouble::TooMany { .. })) => {
-                Self::Never
-            }
+            Err(EarlyEnd::Server(
+                RequestTrouble::Permanent { .. } | RequestTrouble::Refused { .. } | RequestTrouble::TooMany { .. },
+            )) => Self::Never,
             Err(_) => Self::Later,
         }
     }
@@ -68,26 +68,26 @@ impl Rhythm {
     }
 
     /// What to do now.
-    pub fn next(&self, now: Time) -> Next {
-        let Some(pulled) = self.pulled else { return Next::Pull };
+    pub fn next(&self, now: Time) -> NextSync {
+        let Some(pulled) = self.pulled else { return NextSync::Pull };
         let push = self.changed.filter(|_| !self.silent).map(|changed| changed + QUIET);
         // Nothing is ever further ahead than this, unless the clock was set back.
         let is_due = |time: Time| time <= now || time > now + PULL + QUIET;
         match push {
-            Some(push) if is_due(push) => Next::Push,
-            _ if is_due(pulled + PULL) => Next::Pull,
-            _ => Next::Wait(push.unwrap_or(Time::MAX).min(pulled + PULL)),
+            Some(push) if is_due(push) => NextSync::Push,
+            _ if is_due(pulled + PULL) => NextSync::Pull,
+            _ => NextSync::Wait(push.unwrap_or(Time::MAX).min(pulled + PULL)),
         }
     }
 
     /// A pull or push is over. `part`, from 0 to 1, keeps members from coming back together after a conflict.
-    pub fn done(&mut self, did: Next, ending: Ending, now: Time, part: f64) {
+    pub fn done(&mut self, did: NextSync, ending: SyncEnding, now: Time, part: f64) {
         self.pulled = Some(now);
         match ending {
-            Ending::Well if did == Next::Push => self.changed = None,
-            Ending::Never => self.silent = true,
-            Ending::Later if did == Next::Push => self.changed = Some(now + (part * PULL as f64) as Time),
-            Ending::Well | Ending::Later => {}
+            SyncEnding::Well if did == NextSync::Push => self.changed = None,
+            SyncEnding::Never => self.silent = true,
+            SyncEnding::Later if did == NextSync::Push => self.changed = Some(now + (part * PULL as f64) as Time),
+            SyncEnding::Well | SyncEnding::Later => {}
         }
     }
 
@@ -106,31 +106,31 @@ mod tests {
     fn a_push_follows_the_last_change() {
         let mut rhythm = Rhythm::default();
         rhythm.changed(0, false);
-        assert_eq!(rhythm.next(10_000), Next::Pull, "before anything else");
-        rhythm.done(Next::Pull, Ending::Well, 10_000, 0.0);
+        assert_eq!(rhythm.next(10_000), NextSync::Pull, "before anything else");
+        rhythm.done(NextSync::Pull, SyncEnding::Well, 10_000, 0.0);
         rhythm.changed(10_500, false);
         rhythm.changed(11_500, false);
-        assert_eq!(rhythm.next(12_600), Next::Wait(13_500));
-        assert_eq!(rhythm.next(13_500), Next::Push);
-        rhythm.done(Next::Push, Ending::Well, 13_600, 0.0);
-        assert_eq!(rhythm.next(13_600), Next::Wait(313_600));
-        assert_eq!(rhythm.next(313_600), Next::Pull);
+        assert_eq!(rhythm.next(12_600), NextSync::Wait(13_500));
+        assert_eq!(rhythm.next(13_500), NextSync::Push);
+        rhythm.done(NextSync::Push, SyncEnding::Well, 13_600, 0.0);
+        assert_eq!(rhythm.next(13_600), NextSync::Wait(313_600));
+        assert_eq!(rhythm.next(313_600), NextSync::Pull);
     }
 
     /// TEAM-4: what can never work silences pushes until a deletion; pulls go on.
     #[test]
     fn a_permanent_no_silences_pushes() {
-        let no = Trouble::Permanent { server: "s".to_owned(), status: 403, message: String::new() };
+        let no = RequestTrouble::Permanent { server: "s".to_owned(), status: 403, message: String::new() };
         let full = SyncReport { limit: Some(1), ..SyncReport::default() };
-        for outcome in [Err(no.into()), Err(Trouble::TooMany { most: 1 }.into()), Ok(full)] {
+        for outcome in [Err(no.into()), Err(RequestTrouble::TooMany { most: 1 }.into()), Ok(full)] {
             let mut rhythm = Rhythm::default();
-            rhythm.done(Next::Pull, Ending::Well, 0, 0.0);
+            rhythm.done(NextSync::Pull, SyncEnding::Well, 0, 0.0);
             rhythm.changed(0, false);
-            rhythm.done(Next::Push, Ending::from(&outcome), 2_000, 0.0);
+            rhythm.done(NextSync::Push, SyncEnding::from(&outcome), 2_000, 0.0);
             rhythm.changed(3_000, false);
-            assert_eq!((rhythm.next(10_000), rhythm.is_silent()), (Next::Wait(302_000), true));
+            assert_eq!((rhythm.next(10_000), rhythm.is_silent()), (NextSync::Wait(302_000), true));
             rhythm.changed(20_000, true);
-            assert_eq!(rhythm.next(22_000), Next::Push);
+            assert_eq!(rhythm.next(22_000), NextSync::Push);
         }
     }
 
@@ -139,16 +139,16 @@ mod tests {
     #[test]
     fn what_may_work_later_is_tried_again() {
         let full = files::Error::Full { path: "a.md".into() };
-        for error in [Stopped::from(Trouble::Conflict), crate::Error::from(full).into()] {
+        for error in [EarlyEnd::from(RequestTrouble::Conflict), crate::Error::from(full).into()] {
             let outcome = Err(error);
             let after = |part: f64| {
                 let mut rhythm = Rhythm::default();
-                rhythm.done(Next::Pull, Ending::Well, 0, 0.0);
+                rhythm.done(NextSync::Pull, SyncEnding::Well, 0, 0.0);
                 rhythm.changed(0, false);
-                rhythm.done(Next::Push, Ending::from(&outcome), 2_000, part);
+                rhythm.done(NextSync::Push, SyncEnding::from(&outcome), 2_000, part);
                 rhythm.next(2_000)
             };
-            assert_eq!((after(0.0), after(0.5)), (Next::Wait(4_000), Next::Wait(154_000)));
+            assert_eq!((after(0.0), after(0.5)), (NextSync::Wait(4_000), NextSync::Wait(154_000)));
         }
     }
 
@@ -157,11 +157,11 @@ mod tests {
     fn a_clock_set_back_stops_nothing() {
         let day = 24 * 3_600_000;
         let mut rhythm = Rhythm::default();
-        rhythm.done(Next::Pull, Ending::Well, day, 0.0);
-        assert_eq!(rhythm.next(0), Next::Pull);
+        rhythm.done(NextSync::Pull, SyncEnding::Well, day, 0.0);
+        assert_eq!(rhythm.next(0), NextSync::Pull);
         rhythm.changed(day, false);
-        assert_eq!(rhythm.next(0), Next::Push);
-        rhythm.done(Next::Push, Ending::Well, 0, 0.0);
-        assert_eq!(rhythm.next(0), Next::Wait(PULL));
+        assert_eq!(rhythm.next(0), NextSync::Push);
+        rhythm.done(NextSync::Push, SyncEnding::Well, 0, 0.0);
+        assert_eq!(rhythm.next(0), NextSync::Wait(PULL));
     }
 }

@@ -15,13 +15,13 @@ mod send;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::checksum::{self, Checksums};
-use crate::error::{Error, Trouble};
+use crate::error::{Error, RequestTrouble};
 use crate::folder::Listing;
-use crate::key::Key;
-use crate::protocol::{ENTRY_BYTES, HistoryAnswer, OverwrittenText, Snapshot, Write, Written};
-use crate::report::{Change, Stopped, SyncReport};
+use crate::key::EntryKey;
+use crate::protocol::{ENTRY_BYTES, EntryWrite, HistoryAnswer, OverwrittenText, Snapshot, WriteAnswer};
+use crate::report::{EarlyEnd, RemoteChange, SyncReport};
 use crate::state::SyncState;
-use crate::sync::{self, Deletions, PastTexts, Plan};
+use crate::sync::{self, Deletions, PastTexts, SyncPlan};
 
 /// Somebody was first: so often it is read and decided again.
 const CONFLICTS: u32 = 2;
@@ -32,7 +32,7 @@ pub trait Disk: Send {
     type Lock: Send;
 
     /// Waits until no other run is under way in the folder.
-    fn lock(&mut self) -> impl Future<Output = Result<Self::Lock, Stopped>> + Send;
+    fn lock(&mut self) -> impl Future<Output = Result<Self::Lock, EarlyEnd>> + Send;
     /// What was written down.
     fn remembered(&mut self) -> impl Future<Output = Result<SyncState, Error>> + Send;
     /// Writes it down, durably.
@@ -44,24 +44,24 @@ pub trait Disk: Send {
     /// Looks through the folder.
     fn look(&mut self) -> impl Future<Output = Result<Listing, Error>> + Send;
     /// Brings files and their names to the disk: whoever wrote them may have left that undone.
-    fn flush(&mut self, keys: &BTreeSet<Key>) -> impl Future<Output = Result<(), Error>> + Send;
+    fn flush(&mut self, keys: &BTreeSet<EntryKey>) -> impl Future<Output = Result<(), Error>> + Send;
     /// The text of a file, if it is the one of this checksum.
-    fn text(&mut self, key: &Key, checksum: &str) -> impl Future<Output = Option<String>> + Send;
+    fn text(&mut self, key: &EntryKey, checksum: &str) -> impl Future<Output = Option<String>> + Send;
     /// Writes a text, if the file still is what was expected, by checksum. Says whether it did.
     fn take(
         &mut self,
-        key: &Key,
+        key: &EntryKey,
         text: &str,
         written: Option<jiff::Timestamp>,
         expected: Option<&str>,
     ) -> impl Future<Output = Result<bool, Error>> + Send;
     /// Removes a file, if it still is what was expected. Says whether it did.
-    fn remove(&mut self, key: &Key, expected: &str) -> impl Future<Output = Result<bool, Error>> + Send;
+    fn remove(&mut self, key: &EntryKey, expected: &str) -> impl Future<Output = Result<bool, Error>> + Send;
 }
 
 /// What a read found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Read {
+pub enum ReadResult {
     /// What the reader has is what is there.
     Unchanged,
     /// There is nothing yet.
@@ -79,17 +79,21 @@ pub trait Server: Send + Sync {
         known: Option<&str>,
         since: u64,
         told: Option<u64>,
-    ) -> impl Future<Output = Result<Read, Trouble>> + Send;
+    ) -> impl Future<Output = Result<ReadResult, RequestTrouble>> + Send;
     /// Which texts the history knows; none where the server has no history to ask.
-    fn known(&self, texts: &Checksums) -> impl Future<Output = Result<Option<HistoryAnswer>, Trouble>> + Send;
+    fn known(&self, texts: &Checksums) -> impl Future<Output = Result<Option<HistoryAnswer>, RequestTrouble>> + Send;
     /// Writes, if everything still is what `known` names.
-    fn write(&self, write: &Write, known: &str) -> impl Future<Output = Result<Written, Trouble>> + Send;
+    fn write(
+        &self,
+        write: &EntryWrite,
+        known: &str,
+    ) -> impl Future<Output = Result<WriteAnswer, RequestTrouble>> + Send;
 }
 
 /// Takes in what others did.
-pub async fn pull<D: Disk, S: Server>(disk: &mut D, server: &S, deletions: Deletions) -> Result<SyncReport, Stopped> {
+pub async fn pull<D: Disk, S: Server>(disk: &mut D, server: &S, deletions: Deletions) -> Result<SyncReport, EarlyEnd> {
     let _lock = disk.lock().await?;
-    let mut run = Run::begin(disk, server, deletions).await?;
+    let mut run = SyncRun::begin(disk, server, deletions).await?;
     run.mark().await?;
     run.read().await?;
     run.take().await?;
@@ -97,15 +101,15 @@ pub async fn pull<D: Disk, S: Server>(disk: &mut D, server: &S, deletions: Delet
 }
 
 /// Takes in what others did, and sends what was done here.
-pub async fn push<D: Disk, S: Server>(disk: &mut D, server: &S, deletions: Deletions) -> Result<SyncReport, Stopped> {
+pub async fn push<D: Disk, S: Server>(disk: &mut D, server: &S, deletions: Deletions) -> Result<SyncReport, EarlyEnd> {
     let _lock = disk.lock().await?;
-    let mut run = Run::begin(disk, server, deletions).await?;
+    let mut run = SyncRun::begin(disk, server, deletions).await?;
     run.mark().await?;
     run.read().await?;
     run.take().await?;
     let mut conflicts = 0;
     let mut goes_on = run.send().await;
-    while let Err(Stopped::Server(Trouble::Conflict)) = goes_on
+    while let Err(EarlyEnd::Server(RequestTrouble::Conflict)) = goes_on
         && conflicts < CONFLICTS
     {
         conflicts += 1;
@@ -113,7 +117,7 @@ pub async fn push<D: Disk, S: Server>(disk: &mut D, server: &S, deletions: Delet
         run.read().await?;
         goes_on = run.send().await;
     }
-    if goes_on? == Sent::WithMoreToTake || conflicts > 0 {
+    if goes_on? == SendResult::WithMoreToTake || conflicts > 0 {
         run.take().await?;
     }
     run.end().await
@@ -124,8 +128,8 @@ pub async fn plan<D: Disk, S: Server>(
     disk: &mut D,
     server: &S,
     deletions: Deletions,
-) -> Result<(Plan, Listing), Stopped> {
-    let mut run = Run::begin(disk, server, deletions).await?;
+) -> Result<(SyncPlan, Listing), EarlyEnd> {
+    let mut run = SyncRun::begin(disk, server, deletions).await?;
     run.read().await?;
     let (listing, plan) = run.compare().await?;
     Ok((plan, listing))
@@ -133,12 +137,12 @@ pub async fn plan<D: Disk, S: Server>(
 
 /// Whether a text was put back into the history, after which the server's can be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sent {
+enum SendResult {
     All,
     WithMoreToTake,
 }
 
-struct Run<'r, D, S> {
+struct SyncRun<'r, D, S> {
     disk: &'r mut D,
     server: &'r S,
     deletions: Deletions,
@@ -148,17 +152,17 @@ struct Run<'r, D, S> {
     /// The name of what the server has, as it was last read: what a write is decided upon.
     tag: String,
     /// Texts that came from the server in this run.
-    texts: BTreeMap<Key, String>,
+    texts: BTreeMap<EntryKey, String>,
     /// Entries that are there and cannot be used: they are not missing there.
-    unusable: BTreeSet<Key>,
+    unusable: BTreeSet<EntryKey>,
     past: PastTexts,
     /// The version up to which overwritten texts were heard of.
     heard: Option<u64>,
     report: SyncReport,
 }
 
-impl<'r, D: Disk, S: Server> Run<'r, D, S> {
-    async fn begin(disk: &'r mut D, server: &'r S, deletions: Deletions) -> Result<Self, Stopped> {
+impl<'r, D: Disk, S: Server> SyncRun<'r, D, S> {
+    async fn begin(disk: &'r mut D, server: &'r S, deletions: Deletions) -> Result<Self, EarlyEnd> {
         let state = disk.remembered().await?;
         // What a run that was cut off has put into the folder is there only once it cannot vanish any more.
         disk.flush(&state.underway.keys().cloned().collect()).await?;
@@ -179,13 +183,13 @@ impl<'r, D: Disk, S: Server> Run<'r, D, S> {
 
     /// A file that is missing was deleted only in the folder where it was agreed on. In one that was removed and made again,
     /// or is an old copy, it never was, and is taken again.
-    async fn mark(&mut self) -> Result<(), Stopped> {
+    async fn mark(&mut self) -> Result<(), EarlyEnd> {
         let mark = self.disk.mark().await;
         if mark.is_some() && mark == self.state.mark {
             return Ok(());
         }
         let here = self.disk.look().await?;
-        let missing: Vec<Key> =
+        let missing: Vec<EntryKey> =
             self.state.entries.keys().filter(|key| !here.files.contains_key(*key)).cloned().collect();
         missing.iter().for_each(|key| self.state.agree(key, None));
         // Where that fails, or is not written down any more, the next run finds the same.
@@ -195,21 +199,21 @@ impl<'r, D: Disk, S: Server> Run<'r, D, S> {
 
     /// Reads what changed on the server since the last time. Where what was merged is not what the server says it has,
     /// everything is read again: it was restored, or is another.
-    async fn read(&mut self) -> Result<(), Stopped> {
+    async fn read(&mut self) -> Result<(), EarlyEnd> {
         let (known, since) = (self.state.checksum.clone(), self.state.version);
         // A run that was cut off has read what it could not tell any more: then it is asked for, though nothing changed.
         let is_told = self.state.told == Some(self.state.version);
         let unless = known.as_deref().filter(|_| is_told);
         let snapshot = match self.server.read(unless, since, self.state.told).await? {
-            Read::Unchanged => {
+            ReadResult::Unchanged => {
                 self.tag = known.unwrap_or_default();
                 return Ok(());
             }
-            Read::Empty => {
+            ReadResult::Empty => {
                 self.nothing_is_there();
                 return Ok(());
             }
-            Read::Changed(snapshot) => *snapshot,
+            ReadResult::Changed(snapshot) => *snapshot,
         };
         let entries = snapshot.content.entry_checksums.iter();
         let is_all =
@@ -223,10 +227,10 @@ impl<'r, D: Disk, S: Server> Run<'r, D, S> {
         self.read_all().await
     }
 
-    async fn read_all(&mut self) -> Result<(), Stopped> {
+    async fn read_all(&mut self) -> Result<(), EarlyEnd> {
         match self.server.read(None, 0, self.state.told).await? {
-            Read::Changed(snapshot) => self.accept(*snapshot, true),
-            Read::Empty | Read::Unchanged => self.nothing_is_there(),
+            ReadResult::Changed(snapshot) => self.accept(*snapshot, true),
+            ReadResult::Empty | ReadResult::Unchanged => self.nothing_is_there(),
         }
         Ok(())
     }
@@ -258,7 +262,7 @@ impl<'r, D: Disk, S: Server> Run<'r, D, S> {
     }
 
     /// Looks through the folder, and decides.
-    async fn compare(&mut self) -> Result<(Listing, Plan), Stopped> {
+    async fn compare(&mut self) -> Result<(Listing, SyncPlan), EarlyEnd> {
         let listing = self.disk.look().await?;
         self.report.left.clone_from(&listing.left);
         let mut seen = listing.clone();
@@ -278,7 +282,7 @@ impl<'r, D: Disk, S: Server> Run<'r, D, S> {
     }
 
     /// Puts into the folder what others did.
-    async fn take(&mut self) -> Result<(), Stopped> {
+    async fn take(&mut self) -> Result<(), EarlyEnd> {
         let (mut listing, mut plan) = self.compare().await?;
         if plan.take.iter().any(|key| self.text(key).is_none()) {
             // The server told only of what is new, and an older text is wanted again.
@@ -287,7 +291,7 @@ impl<'r, D: Disk, S: Server> Run<'r, D, S> {
         }
         let blocked = plan.not_taken.iter().map(|(key, why)| (key.to_string(), why.clone()));
         self.report.refused.extend(blocked);
-        let texts: BTreeMap<Key, String> =
+        let texts: BTreeMap<EntryKey, String> =
             plan.take.iter().filter_map(|key| Some((key.clone(), self.text(key)?.clone()))).collect();
         let changes_files = !texts.is_empty() || !plan.remove.is_empty();
         self.state.underway.extend(texts.iter().map(|(key, text)| (key.clone(), Some(checksum::of(text)))));
@@ -312,12 +316,12 @@ impl<'r, D: Disk, S: Server> Run<'r, D, S> {
     }
 
     /// The text of an entry as the server has it, if it came.
-    fn text(&self, key: &Key) -> Option<&String> {
+    fn text(&self, key: &EntryKey) -> Option<&String> {
         let wanted = self.state.server.get(key)?;
         self.texts.get(key).filter(|text| checksum::of(text) == *wanted)
     }
 
-    async fn take_one(&mut self, key: &Key, text: String, expected: Option<&String>) {
+    async fn take_one(&mut self, key: &EntryKey, text: String, expected: Option<&String>) {
         let before = match expected {
             Some(expected) => self.disk.text(key, expected).await,
             None => None,
@@ -327,7 +331,7 @@ impl<'r, D: Disk, S: Server> Run<'r, D, S> {
         match self.disk.take(key, &text, written, expected.map(String::as_str)).await {
             Ok(true) => {
                 let author = author.map(|author| author.name);
-                self.report.changes.push(Change { key: key.clone(), before, after: Some(text), author });
+                self.report.changes.push(RemoteChange { key: key.clone(), before, after: Some(text), author });
                 self.report.taken.insert(key.clone());
             }
             Ok(false) => {} // it was changed here since it was looked at
@@ -335,11 +339,11 @@ impl<'r, D: Disk, S: Server> Run<'r, D, S> {
         }
     }
 
-    async fn remove_one(&mut self, key: &Key, expected: &str) {
+    async fn remove_one(&mut self, key: &EntryKey, expected: &str) {
         let before = self.disk.text(key, expected).await;
         match self.disk.remove(key, expected).await {
             Ok(true) => {
-                self.report.changes.push(Change { key: key.clone(), before, after: None, author: None });
+                self.report.changes.push(RemoteChange { key: key.clone(), before, after: None, author: None });
                 self.report.removed.insert(key.clone());
             }
             Ok(false) => {}
@@ -348,7 +352,7 @@ impl<'r, D: Disk, S: Server> Run<'r, D, S> {
     }
 
     /// What was heard counts as told only with the report.
-    async fn end(mut self) -> Result<SyncReport, Stopped> {
+    async fn end(mut self) -> Result<SyncReport, EarlyEnd> {
         self.state.told = self.heard.or(self.state.told);
         let _ = self.save().await; // else it is told once more
         let told: BTreeSet<OverwrittenText> = self.report.overwritten.drain(..).collect();
@@ -356,10 +360,10 @@ impl<'r, D: Disk, S: Server> Run<'r, D, S> {
         Ok(self.report)
     }
 
-    async fn save(&mut self) -> Result<(), Stopped> {
+    async fn save(&mut self) -> Result<(), EarlyEnd> {
         if self.saved != self.state {
             // A file that is agreed on and vanishes with the power would be taken for a deleted one.
-            let is_new = |key: &Key, text: &String| self.saved.entries.get(key) != Some(text);
+            let is_new = |key: &EntryKey, text: &String| self.saved.entries.get(key) != Some(text);
             let agreed = self.state.entries.iter().filter(|(key, text)| is_new(key, text)).map(|(key, _)| key);
             let agreed = agreed.filter(|key| !self.report.taken.contains(*key)).cloned().collect();
             self.disk.flush(&agreed).await?;
@@ -372,7 +376,7 @@ impl<'r, D: Disk, S: Server> Run<'r, D, S> {
 
 /// Takes out the texts that are not what their checksum says, are longer than an entry may be, or have the name of another
 /// in other letters; gives their keys.
-fn take_out_unusable(snapshot: &mut Snapshot) -> BTreeSet<Key> {
+fn take_out_unusable(snapshot: &mut Snapshot) -> BTreeSet<EntryKey> {
     let content = &mut snapshot.content;
     let (mut names, mut unusable) = (BTreeSet::new(), BTreeSet::new());
     for (key, text) in std::mem::take(&mut content.entries) {

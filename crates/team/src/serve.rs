@@ -26,10 +26,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 
-pub use listen::{HEAD, Running, Tls, listen};
+pub use listen::{HEAD, RunningServer, Tls, listen};
 pub use oidc::Issuer;
 
-use crate::store::{Limits, Store, Time};
+use crate::store::{RepositoryLimits, Store, Time};
 use issuer::IssuerCache;
 use limit::Rates;
 use metrics::Metrics;
@@ -42,7 +42,7 @@ const STRANGERS: u32 = 10;
 #[derive(Clone)]
 pub struct Options {
     /// What a repository may hold.
-    pub limits: Limits,
+    pub limits: RepositoryLimits,
     /// The largest body of a request, in bytes.
     pub body_bytes: usize,
     /// A body has to be there within this time.

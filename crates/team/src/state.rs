@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::checksum::{self, Checksums};
 use crate::error::Error;
 use crate::folder::Listing;
-use crate::key::Key;
-use crate::protocol::{Author, Content, Snapshot};
+use crate::key::EntryKey;
+use crate::protocol::{Author, RepositoryContent, Snapshot};
 
 /// The largest file that is read: ten times what a repository at its limits needs.
 const STATE_BYTES: u64 = 10_000_000;
@@ -22,7 +22,7 @@ const STATE_BYTES: u64 = 10_000_000;
 const PAST: usize = 8;
 
 /// What is being put into a folder: a text by its checksum, or nothing where a file is being removed.
-pub type Underway = BTreeMap<Key, Option<String>>;
+pub type PendingText = BTreeMap<EntryKey, Option<String>>;
 
 /// What is remembered between two runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,23 +35,23 @@ pub struct SyncState {
     /// The text of the server that each file here was made from: what was last taken or sent.
     pub entries: Checksums,
     /// The texts that each entry had before that one, the newest last.
-    pub past: BTreeMap<Key, Vec<String>>,
+    pub past: BTreeMap<EntryKey, Vec<String>>,
     /// What is being put into the folder.
-    pub underway: Underway,
+    pub underway: PendingText,
     /// What is being sent: a run that is cut off before it hears the answer does not know whether it was.
     pub sending: Checksums,
     /// Missing here, and too many to be deleted for all without a question: nobody has answered it yet.
-    pub held: BTreeSet<Key>,
+    pub held: BTreeSet<EntryKey>,
     /// What the server had when it was last read.
     pub server: Checksums,
     /// What it had deleted by then, of what was ever here.
-    pub deleted: BTreeSet<Key>,
+    pub deleted: BTreeSet<EntryKey>,
     /// The version that was.
     pub version: u64,
     /// The name of that state; none where something is known to have changed since.
     pub checksum: Option<String>,
     /// Who wrote what, and when.
-    pub authors: BTreeMap<Key, Author>,
+    pub authors: BTreeMap<EntryKey, Author>,
     /// The version up to which this member was told whose texts were overwritten.
     pub told: Option<u64>,
     /// The most entries the server keeps, once it said so.
@@ -81,7 +81,7 @@ impl SyncState {
             self.deleted.clear();
             self.authors.clear();
         }
-        let Content { entry_checksums, deleted, authors, .. } = &snapshot.content;
+        let RepositoryContent { entry_checksums, deleted, authors, .. } = &snapshot.content;
         for key in deleted {
             self.server.remove(key);
             self.authors.remove(key);
@@ -105,7 +105,7 @@ impl SyncState {
     }
 
     /// The file here is this text of the server now, or there is none on either side.
-    pub(crate) fn agree(&mut self, key: &Key, text: Option<&String>) {
+    pub(crate) fn agree(&mut self, key: &EntryKey, text: Option<&String>) {
         self.sending.remove(key);
         let before = match text {
             Some(text) => self.entries.insert(key.clone(), text.clone()),
@@ -120,7 +120,7 @@ impl SyncState {
     }
 
     /// This text is about to be sent. What the server has is older from now on.
-    pub(crate) fn send(&mut self, key: &Key, text: String) {
+    pub(crate) fn send(&mut self, key: &EntryKey, text: String) {
         if let Some(seen) = self.server.get(key).filter(|seen| **seen != text) {
             self.had(key, seen.clone());
         }
@@ -128,7 +128,7 @@ impl SyncState {
     }
 
     /// The entry had this text before the one it has now, here or as far as is known.
-    fn had(&mut self, key: &Key, text: String) {
+    fn had(&mut self, key: &EntryKey, text: String) {
         let past = self.past.entry(key.clone()).or_default();
         past.retain(|one| *one != text);
         past.push(text);
@@ -160,8 +160,9 @@ impl SyncState {
         // Nobody knows whether they arrived. What came after them here is newer in any case.
         let replaced: Checksums = replaced;
         replaced.into_iter().for_each(|(key, text)| self.had(&key, text));
-        let gone = |key: &&Key| !here.files.contains_key(*key) && !self.server.contains_key(*key) && !here.hides(key);
-        let gone: Vec<Key> = self.entries.keys().filter(gone).cloned().collect();
+        let gone =
+            |key: &&EntryKey| !here.files.contains_key(*key) && !self.server.contains_key(*key) && !here.hides(key);
+        let gone: Vec<EntryKey> = self.entries.keys().filter(gone).cloned().collect();
         gone.iter().for_each(|key| self.agree(key, None));
         // Anybody can delete names that never were: only what was ever here matters.
         self.deleted.retain(|key| self.entries.contains_key(key) || here.files.contains_key(key));

@@ -18,13 +18,13 @@ mod tokens;
 mod visits;
 
 pub use audit::{Action, AuditLine, AuditLog};
-pub use entries::{Entries, Limits, State};
-pub use history::{History, Version};
+pub use entries::{Entries, RepositoryLimits, State};
+pub use history::{Version, VersionHistory};
 pub use invitations::{Invitation, Invitations, NewMember};
 pub use members::{Member, Members};
-pub use repositories::{Repositories, Right};
+pub use repositories::{Repositories, RepositoryRight};
 pub use tokens::{Secret, Token, Tokens};
-pub use visits::{Visit, Visits};
+pub use visits::{Visitor, Visits};
 
 use crate::error::Error;
 pub use crate::protocol::{Level, Time};
@@ -56,8 +56,8 @@ impl Store {
     }
 
     /// The versions that entries had.
-    pub fn history(&self) -> History<'_> {
-        History(&self.database)
+    pub fn history(&self) -> VersionHistory<'_> {
+        VersionHistory(&self.database)
     }
 
     /// The repositories, and the rights to them.

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::checksum::Checksums;
 use crate::folder::Listing;
-use crate::key::Key;
+use crate::key::EntryKey;
 use crate::protocol::{BATCH_BYTES, HistoryAnswer};
 use crate::state::SyncState;
 
@@ -34,28 +34,28 @@ pub enum Deletions {
 
 /// What to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct SyncPlan {
     /// Take these from the server.
-    pub take: BTreeSet<Key>,
+    pub take: BTreeSet<EntryKey>,
     /// Remove these here.
-    pub remove: BTreeSet<Key>,
+    pub remove: BTreeSet<EntryKey>,
     /// Send these to the server.
-    pub send: BTreeSet<Key>,
+    pub send: BTreeSet<EntryKey>,
     /// Delete these there.
-    pub delete: BTreeSet<Key>,
+    pub delete: BTreeSet<EntryKey>,
     /// Put the texts here back into the history, which lost them; then they are taken.
-    pub keep: BTreeSet<Key>,
+    pub keep: BTreeSet<EntryKey>,
     /// Both sides changed these; what was decided stands in the other sets.
-    pub conflicts: BTreeSet<Key>,
+    pub conflicts: BTreeSet<EntryKey>,
     /// Missing here, and too many to be deleted without a question.
-    pub held: BTreeSet<Key>,
+    pub held: BTreeSet<EntryKey>,
     /// Cannot be a file here, with why.
-    pub not_taken: BTreeMap<Key, String>,
+    pub not_taken: BTreeMap<EntryKey, String>,
     /// Cannot be an entry there, with why.
-    pub not_sent: BTreeMap<Key, String>,
+    pub not_sent: BTreeMap<EntryKey, String>,
 }
 
-impl Plan {
+impl SyncPlan {
     /// Whether both sides are alike.
     pub fn is_empty(&self) -> bool {
         let sets = [&self.take, &self.remove, &self.send, &self.delete, &self.keep, &self.held];
@@ -65,7 +65,7 @@ impl Plan {
 
 /// What the history says of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Past {
+enum TextHistory {
     Known,
     /// It was lost and put back, below what is there now: nobody knows by that which is newer.
     PutBack,
@@ -82,7 +82,7 @@ enum Past {
 /// What the history said of the texts it was asked about.
 #[derive(Debug, Clone, Default)]
 pub struct PastTexts {
-    told: BTreeMap<Key, (String, Past)>,
+    told: BTreeMap<EntryKey, (String, TextHistory)>,
 }
 
 impl PastTexts {
@@ -91,25 +91,25 @@ impl PastTexts {
         let is_of_that = answer.is_none_or(|answer| answer.checksum == tag);
         for (key, text) in asked {
             let past = match answer {
-                None => Past::Untold,
-                Some(answer) if answer.put_back.contains(key) => Past::PutBack,
-                Some(answer) if answer.known.contains(key) && !is_of_that => Past::KnownSince,
-                Some(answer) if answer.known.contains(key) => Past::Known,
-                Some(answer) if answer.trimmed.contains(key) => Past::Trimmed,
-                Some(_) => Past::Lost,
+                None => TextHistory::Untold,
+                Some(answer) if answer.put_back.contains(key) => TextHistory::PutBack,
+                Some(answer) if answer.known.contains(key) && !is_of_that => TextHistory::KnownSince,
+                Some(answer) if answer.known.contains(key) => TextHistory::Known,
+                Some(answer) if answer.trimmed.contains(key) => TextHistory::Trimmed,
+                Some(_) => TextHistory::Lost,
             };
             self.told.insert(key.clone(), (text.clone(), past));
         }
     }
 
-    fn of(&self, key: &Key, text: &str) -> Option<Past> {
+    fn of(&self, key: &EntryKey, text: &str) -> Option<TextHistory> {
         self.told.get(key).filter(|(asked, _)| asked == text).map(|(_, past)| *past)
     }
 }
 
 /// The texts here that the history has to be asked about before anything is decided.
 pub fn questions(state: &SyncState, here: &Listing, past: &PastTexts) -> Checksums {
-    let open = |key: &Key, text: &String| {
+    let open = |key: &EntryKey, text: &String| {
         let other = state.server.get(key);
         let is_alike = other == Some(text);
         !is_alike && !is_only_here(state, key, text) && !here.hides(key) && past.of(key, text).is_none()
@@ -118,14 +118,14 @@ pub fn questions(state: &SyncState, here: &Listing, past: &PastTexts) -> Checksu
 }
 
 /// Whether a text was surely changed here alone. One that a run began to send, and did not hear of, may have been there.
-fn is_only_here(state: &SyncState, key: &Key, text: &String) -> bool {
+fn is_only_here(state: &SyncState, key: &EntryKey, text: &String) -> bool {
     let (was, other) = (state.entries.get(key), state.server.get(key));
     was != Some(text) && was == other && (state.met || was.is_some()) && state.sending.get(key) != Some(text)
 }
 
 /// What becomes of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum EntryFate {
     Alike,
     Take,
     Keep,
@@ -135,8 +135,8 @@ enum Fate {
 }
 
 /// Compares what was agreed on with what is here and what is there.
-pub fn plan(state: &SyncState, here: &Listing, past: &PastTexts, deletions: Deletions) -> Plan {
-    let mut plan = Plan::default();
+pub fn plan(state: &SyncState, here: &Listing, past: &PastTexts, deletions: Deletions) -> SyncPlan {
+    let mut plan = SyncPlan::default();
     let mut missing = BTreeSet::new();
     let keys = state.entries.keys().chain(here.files.keys()).chain(state.server.keys());
     for key in keys.collect::<BTreeSet<_>>() {
@@ -149,12 +149,12 @@ pub fn plan(state: &SyncState, here: &Listing, past: &PastTexts, deletions: Dele
             plan.conflicts.insert(key.clone());
         }
         let set = match fate {
-            Fate::Alike => continue,
-            Fate::Take => &mut plan.take,
-            Fate::Keep => &mut plan.keep,
-            Fate::Remove => &mut plan.remove,
-            Fate::Send => &mut plan.send,
-            Fate::Missing => &mut missing,
+            EntryFate::Alike => continue,
+            EntryFate::Take => &mut plan.take,
+            EntryFate::Keep => &mut plan.keep,
+            EntryFate::Remove => &mut plan.remove,
+            EntryFate::Send => &mut plan.send,
+            EntryFate::Missing => &mut missing,
         };
         set.insert(key.clone());
     }
@@ -172,43 +172,43 @@ pub fn plan(state: &SyncState, here: &Listing, past: &PastTexts, deletions: Dele
     plan
 }
 
-fn fate(state: &SyncState, key: &Key, is: Option<&String>, past: &PastTexts) -> (Fate, bool) {
+fn fate(state: &SyncState, key: &EntryKey, is: Option<&String>, past: &PastTexts) -> (EntryFate, bool) {
     let (was, other) = (state.entries.get(key), state.server.get(key));
     if is == other {
-        return (Fate::Alike, false);
+        return (EntryFate::Alike, false);
     }
     let Some(text) = is else {
         return match (was, other) {
-            (Some(was), Some(other)) if was == other => (Fate::Missing, false),
-            (was, _) => (Fate::Take, was.is_some()),
+            (Some(was), Some(other)) if was == other => (EntryFate::Missing, false),
+            (was, _) => (EntryFate::Take, was.is_some()),
         };
     };
     let is_edited = was != Some(text);
     if is_only_here(state, key, text) {
-        return (Fate::Send, false);
+        return (EntryFate::Send, false);
     }
-    let gives_way = if other.is_some() { Fate::Take } else { Fate::Remove };
+    let gives_way = if other.is_some() { EntryFate::Take } else { EntryFate::Remove };
     // Gone there without a word: an older server, or one that lost it. That is no reason to lose it here.
     let vanished = other.is_none() && !state.deleted.contains(key);
     // What is there now was here before this text.
     let is_older = other.is_some_and(|other| state.past.get(key).is_some_and(|past| past.contains(other)));
-    match past.of(key, text).unwrap_or(Past::Untold) {
-        Past::KnownSince if other.is_none() => (Fate::Alike, false), // the next run reads again
-        Past::PutBack if is_older => (Fate::Send, false),
-        Past::Known | Past::KnownSince | Past::PutBack => (gives_way, false),
-        _ if is_edited => (Fate::Send, !vanished && was != other),
-        Past::Trimmed | Past::Untold if vanished => (Fate::Send, false),
-        Past::Trimmed | Past::Untold => (gives_way, false),
+    match past.of(key, text).unwrap_or(TextHistory::Untold) {
+        TextHistory::KnownSince if other.is_none() => (EntryFate::Alike, false), // the next run reads again
+        TextHistory::PutBack if is_older => (EntryFate::Send, false),
+        TextHistory::Known | TextHistory::KnownSince | TextHistory::PutBack => (gives_way, false),
+        _ if is_edited => (EntryFate::Send, !vanished && was != other),
+        TextHistory::Trimmed | TextHistory::Untold if vanished => (EntryFate::Send, false),
+        TextHistory::Trimmed | TextHistory::Untold => (gives_way, false),
         // The server had this text, and lost it. What it has now is older, or somebody wrote it since.
-        Past::Lost if other.is_some() && !is_older => (Fate::Keep, true),
-        Past::Lost => (Fate::Send, !vanished),
+        TextHistory::Lost if other.is_some() && !is_older => (EntryFate::Keep, true),
+        TextHistory::Lost => (EntryFate::Send, !vanished),
     }
 }
 
 /// What can be no file here or no entry there because of another name: one is a folder of the other, or they are one file
 /// on some systems.
-fn set_aside(state: &SyncState, here: &Listing, plan: &mut Plan) {
-    let stays = |keys: &BTreeSet<Key>| keys.clone();
+fn set_aside(state: &SyncState, here: &Listing, plan: &mut SyncPlan) {
+    let stays = |keys: &BTreeSet<EntryKey>| keys.clone();
     let (gone_here, gone_there) = (stays(&plan.remove), stays(&plan.delete));
     let files = Names::of(here.files.keys().filter(|key| !gone_here.contains(*key)));
     let entries = Names::of(state.server.keys().filter(|key| !gone_there.contains(*key)));
@@ -227,12 +227,12 @@ fn set_aside(state: &SyncState, here: &Listing, plan: &mut Plan) {
 
 /// Names that are in use, and the folders they are in, as systems see them that know no case.
 struct Names<'k> {
-    files: BTreeMap<String, &'k Key>,
-    folders: BTreeMap<String, &'k Key>,
+    files: BTreeMap<String, &'k EntryKey>,
+    folders: BTreeMap<String, &'k EntryKey>,
 }
 
 impl<'k> Names<'k> {
-    fn of(keys: impl Iterator<Item = &'k Key>) -> Self {
+    fn of(keys: impl Iterator<Item = &'k EntryKey>) -> Self {
         let mut names = Self { files: BTreeMap::new(), folders: BTreeMap::new() };
         for key in keys {
             let folded = key.folded();
@@ -244,7 +244,7 @@ impl<'k> Names<'k> {
         names
     }
 
-    fn obstacle(&self, key: &Key) -> Option<String> {
+    fn obstacle(&self, key: &EntryKey) -> Option<String> {
         let folded = key.folded();
         if let Some(other) = self.files.get(&folded).filter(|other| **other != key) {
             return Some(format!("{other} has this name in other letters"));
@@ -258,8 +258,8 @@ impl<'k> Names<'k> {
 }
 
 /// Texts in batches for one request each, in the order of their keys. A text that is larger than a batch travels alone.
-pub fn batches(texts: BTreeMap<Key, String>) -> Vec<BTreeMap<Key, String>> {
-    let mut batches: Vec<(usize, BTreeMap<Key, String>)> = Vec::new();
+pub fn batches(texts: BTreeMap<EntryKey, String>) -> Vec<BTreeMap<EntryKey, String>> {
+    let mut batches: Vec<(usize, BTreeMap<EntryKey, String>)> = Vec::new();
     for (key, text) in texts {
         let bytes = key.as_str().len() + text.len();
         match batches.last_mut() {

@@ -15,11 +15,11 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::key::Key;
+use crate::key::EntryKey;
 use crate::mirror::Mirror;
 use crate::protocol::Time;
-use crate::report::{Change, Stopped, SyncReport};
-use crate::rhythm::{Ending, Next, Rhythm};
+use crate::report::{EarlyEnd, RemoteChange, SyncReport};
+use crate::rhythm::{NextSync, Rhythm, SyncEnding};
 
 /// How often the folder is looked at for changes. Looking opens no file.
 const LOOK: Duration = Duration::from_millis(500);
@@ -31,11 +31,11 @@ const CHANGES: usize = 100;
 /// The time.
 pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
 /// Who hears what happened.
-pub type Tell = Arc<dyn Fn(News) + Send + Sync>;
+pub type WatchListener = Arc<dyn Fn(WatchNews) + Send + Sync>;
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
+pub enum WatchNews {
     /// Something was taken, sent, removed or deleted, or changed on both sides.
     Done(Box<SyncReport>),
     /// Files that are not shared, and why; each is told once.
@@ -43,14 +43,14 @@ pub enum News {
     /// Entries that cannot be brought in step, and why; each is told once.
     KeptBack(BTreeMap<String, String>),
     /// So many files are missing here that nobody deletes them for all without a question. It is told once.
-    Held(BTreeSet<Key>),
+    Held(BTreeSet<EntryKey>),
     /// Why nothing can be taken or sent now. It is told once.
     Trouble(String),
 }
 
 /// How it stands.
 #[derive(Debug, Clone, Default)]
-pub struct Standing {
+pub struct WatchStatus {
     /// When both sides were last compared.
     pub met: Option<Time>,
     /// Why they cannot be now.
@@ -58,37 +58,37 @@ pub struct Standing {
     /// Whether pushes are given up until something is deleted here or the program starts again.
     pub is_silent: bool,
     /// What waits to be sent or deleted there.
-    pub waiting: BTreeSet<Key>,
+    pub waiting: BTreeSet<EntryKey>,
     /// Files that are not shared, and why.
     pub left: BTreeMap<String, String>,
     /// Entries that cannot be brought in step, and why.
     pub kept_back: BTreeMap<String, String>,
     /// Files that are missing here, and too many to be deleted for all without a question.
-    pub held: BTreeSet<Key>,
+    pub held: BTreeSet<EntryKey>,
     /// Entries that both sides had changed.
-    pub conflicts: BTreeSet<Key>,
+    pub conflicts: BTreeSet<EntryKey>,
     /// What others changed here, the newest last.
-    pub changes: Vec<Change>,
+    pub changes: Vec<RemoteChange>,
 }
 
 /// A folder that is kept in step. Dropped, it is left as it is.
 #[derive(Debug)]
-pub struct Watching {
+pub struct WatchedFolder {
     stop: CancellationToken,
     abandoned: CancellationToken,
     wake: Arc<Notify>,
     delete_missing: Arc<AtomicBool>,
-    standing: Arc<Mutex<Standing>>,
+    standing: Arc<Mutex<WatchStatus>>,
     task: Option<JoinHandle<()>>,
 }
 
-impl Watching {
+impl WatchedFolder {
     /// Keeps a mirror in step from now on.
-    pub fn start(mirror: Mirror, clock: Clock, tell: Tell) -> Self {
+    pub fn start(mirror: Mirror, clock: Clock, tell: WatchListener) -> Self {
         let (stop, wake) = (CancellationToken::new(), Arc::new(Notify::new()));
-        let standing: Arc<Mutex<Standing>> = Arc::default();
+        let standing: Arc<Mutex<WatchStatus>> = Arc::default();
         let delete_missing: Arc<AtomicBool> = Arc::default();
-        let work = Work {
+        let work = WatchTask {
             mirror,
             clock,
             tell,
@@ -115,7 +115,7 @@ impl Watching {
     }
 
     /// How it stands.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> WatchStatus {
         self.standing.lock().clone()
     }
 
@@ -139,32 +139,32 @@ impl Watching {
     }
 }
 
-impl Drop for Watching {
+impl Drop for WatchedFolder {
     fn drop(&mut self) {
         self.abandoned.cancel();
     }
 }
 
-struct Work {
+struct WatchTask {
     mirror: Mirror,
     clock: Clock,
-    tell: Tell,
+    tell: WatchListener,
     stop: CancellationToken,
     wake: Arc<Notify>,
     delete_missing: Arc<AtomicBool>,
-    standing: Arc<Mutex<Standing>>,
+    standing: Arc<Mutex<WatchStatus>>,
     rhythm: Rhythm,
     seen: Option<BTreeMap<PathBuf, Glance>>,
 }
 
-impl Work {
+impl WatchTask {
     async fn run(mut self) {
         let stop = self.stop.clone();
         while !stop.is_cancelled() {
             let now = (self.clock)();
             self.look(now);
             let did = match self.rhythm.next(now) {
-                Next::Wait(until) => {
+                NextSync::Wait(until) => {
                     let pause = Duration::from_millis(until.saturating_sub(now).unsigned_abs()).min(LOOK);
                     tokio::select! {
                         () = stop.cancelled() => {}
@@ -180,7 +180,7 @@ impl Work {
                 () = stop.cancelled() => break,
                 outcome = step(&mut self.mirror, did, &self.delete_missing) => outcome,
             };
-            self.rhythm.done(did, Ending::from(&outcome), (self.clock)(), crate::client::part());
+            self.rhythm.done(did, SyncEnding::from(&outcome), (self.clock)(), crate::client::part());
             self.heard(outcome);
         }
         self.look((self.clock)());
@@ -210,11 +210,11 @@ impl Work {
         };
         let fresh = unknown(left, &known);
         if !fresh.is_empty() {
-            (self.tell)(News::Left(fresh));
+            (self.tell)(WatchNews::Left(fresh));
         }
     }
 
-    fn heard(&mut self, outcome: Result<SyncReport, Stopped>) {
+    fn heard(&mut self, outcome: Result<SyncReport, EarlyEnd>) {
         let (now, is_silent) = ((self.clock)(), self.rhythm.is_silent());
         let mut news = Vec::new();
         let mut standing = self.standing.lock();
@@ -233,14 +233,14 @@ impl Work {
                 let is_held_anew = !report.held.is_empty() && standing.held != report.held;
                 standing.held.clone_from(&report.held);
                 let held = report.held.clone();
-                news.extend((!report.is_empty()).then(|| News::Done(Box::new(report))));
-                news.extend((!fresh.is_empty()).then_some(News::KeptBack(fresh)));
-                news.extend(is_held_anew.then_some(News::Held(held)));
+                news.extend((!report.is_empty()).then(|| WatchNews::Done(Box::new(report))));
+                news.extend((!fresh.is_empty()).then_some(WatchNews::KeptBack(fresh)));
+                news.extend(is_held_anew.then_some(WatchNews::Held(held)));
             }
             Err(error) => {
                 let text = error.to_string();
                 let is_new = standing.trouble.replace(text.clone()).as_ref() != Some(&text);
-                news.extend(is_new.then_some(News::Trouble(text)));
+                news.extend(is_new.then_some(WatchNews::Trouble(text)));
             }
         }
         drop(standing);
@@ -253,15 +253,15 @@ fn unknown(all: BTreeMap<String, String>, known: &BTreeMap<String, String>) -> B
     all.into_iter().filter(|(name, why)| known.get(name) != Some(why)).collect()
 }
 
-async fn step(mirror: &mut Mirror, what: Next, delete_missing: &AtomicBool) -> Result<SyncReport, Stopped> {
+async fn step(mirror: &mut Mirror, what: NextSync, delete_missing: &AtomicBool) -> Result<SyncReport, EarlyEnd> {
     match what {
-        Next::Push if delete_missing.swap(false, Ordering::SeqCst) => mirror.push_all_deletions().await,
-        Next::Push => mirror.push().await,
+        NextSync::Push if delete_missing.swap(false, Ordering::SeqCst) => mirror.push_all_deletions().await,
+        NextSync::Push => mirror.push().await,
         _ => mirror.pull().await,
     }
 }
 
-impl Standing {
+impl WatchStatus {
     /// In a sentence, what keeps it from being in step; nothing if nothing does.
     pub fn trouble(&self) -> Option<String> {
         match (&self.trouble, self.is_silent) {

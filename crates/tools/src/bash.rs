@@ -27,16 +27,16 @@ use serde::Deserialize;
 use transcript::tool_names;
 
 use crate::capture::Capture;
-use crate::confinement::{Base, Confinement, Leaves, Strength};
+use crate::confinement::{Base, Confinement, SandboxExit, Strength};
 use crate::environment::Variables;
 use crate::jobs::NotStarted;
 use crate::permission::{Rights, Wall};
-use crate::process::{self, End, Ended, Ground, exit_code};
+use crate::process::{self, EndedShell, ShellContext, ShellEnd, exit_code};
 use crate::run::CANCELLED;
 use crate::sandbox;
 use crate::scope::Scope;
 use crate::subject::{Access, Subject};
-use crate::tool::{Limit, Output, Typed};
+use crate::tool::{Limit, Output, TypedTool};
 
 /// How long a command may run where the call does not say.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -85,7 +85,7 @@ pub struct BashInput {
 #[derive(Debug, Clone, Copy)]
 pub struct Bash;
 
-impl Typed for Bash {
+impl TypedTool for Bash {
     type Input = BashInput;
     const NAME: &'static str = tool_names::BASH;
     const ACCESS: Access = Access::Changes;
@@ -110,7 +110,7 @@ async fn in_the_foreground(input: &BashInput, scope: &Scope) -> Output {
     let mut notes = Vec::new();
     let directory = existing_directory(scope, &mut notes);
     let prepared = confinement(input, scope).and_then(|confinement| {
-        let report = Report::new(scope, confinement.as_ref()).map_err(|error| not_started(&error))?;
+        let report = DirectoryReport::new(scope, confinement.as_ref()).map_err(|error| not_started(&error))?;
         Ok((confinement, report))
     });
     let (confinement, report) = match prepared {
@@ -183,7 +183,7 @@ fn confinement(input: &BashInput, scope: &Scope) -> Result<Option<Confinement>, 
         made.map_err(|error| format!("The command could not be started: {}: {error}.", temporary.display()))?;
         return Ok(Some(scope.looking(looking, Some(temporary))));
     }
-    let leaves = if input.dangerously_disable_sandbox == Some(true) { Leaves::Yes } else { Leaves::No };
+    let leaves = if input.dangerously_disable_sandbox == Some(true) { SandboxExit::Yes } else { SandboxExit::No };
     let Some(sandbox) = scope.sandbox() else { return Ok(None) };
     let Some(confinement) = sandbox.confinement(&input.command, leaves)? else { return Ok(None) };
     let mut confinement = confinement.clone();
@@ -198,13 +198,13 @@ fn confinement(input: &BashInput, scope: &Scope) -> Result<Option<Confinement>, 
     Ok(Some(confinement))
 }
 
-fn ground<'a>(scope: &'a Scope, directory: &'a Path, confinement: Option<&'a Confinement>) -> Ground<'a> {
+fn ground<'a>(scope: &'a Scope, directory: &'a Path, confinement: Option<&'a Confinement>) -> ShellContext<'a> {
     let held = confinement.is_some_and(|confinement| confinement.base == Base::System);
     let variables = match scope.rights() {
         Rights::Full if !held => Variables::Inherited,
         Rights::Full | Rights::Looking(_) => Variables::Ordinary,
     };
-    Ground { directory, environment: scope.environment(), guard: scope.guard(), confinement, variables }
+    ShellContext { directory, environment: scope.environment(), guard: scope.guard(), confinement, variables }
 }
 
 /// How long the call lets the command run, if it says so.
@@ -225,14 +225,14 @@ fn existing_directory(scope: &Scope, notes: &mut Vec<String>) -> PathBuf {
 }
 
 /// The file in which a shell leaves its directory.
-struct Report {
+struct DirectoryReport {
     /// Where it is.
     file: PathBuf,
     /// Where it is to the shell.
     seen: PathBuf,
 }
 
-impl Report {
+impl DirectoryReport {
     fn new(scope: &Scope, confinement: Option<&Confinement>) -> Result<Self, files::Error> {
         files::create_directory(scope.temporary())?;
         scope.scratchpad().map_or(Ok(()), files::create_directory)?;
@@ -277,7 +277,7 @@ fn quoted(text: &str) -> String {
 pub const PRINTED_NOTHING: &str = "The command succeeded and printed nothing.";
 
 fn output(
-    ended: Ended,
+    ended: EndedShell,
     printed: &str,
     timeout: Duration,
     confinement: Option<&Confinement>,
@@ -286,16 +286,18 @@ fn output(
     let printed = printed.trim_end_matches('\n');
     // A shell that outlives its command for a moment tells of our own signal.
     let printed = match ended.end {
-        End::TimedOut | End::Cancelled => printed.strip_suffix("Terminated").unwrap_or(printed).trim_end_matches('\n'),
-        End::Exited(_) => printed,
+        ShellEnd::TimedOut | ShellEnd::Cancelled => {
+            printed.strip_suffix("Terminated").unwrap_or(printed).trim_end_matches('\n')
+        }
+        ShellEnd::Exited(_) => printed,
     };
     if ended.stopped_others {
         notes.push(OTHERS_STOPPED.to_owned());
     }
     let failure = match ended.end {
-        End::Exited(status) => failure(status),
-        End::TimedOut => Some(format!("Timed out after {} ms and was stopped", timeout.as_millis())),
-        End::Cancelled => Some(CANCELLED.to_owned()),
+        ShellEnd::Exited(status) => failure(status),
+        ShellEnd::TimedOut => Some(format!("Timed out after {} ms and was stopped", timeout.as_millis())),
+        ShellEnd::Cancelled => Some(CANCELLED.to_owned()),
     };
     if failure.is_some() {
         notes.extend(confinement.and_then(|confinement| sandbox::note(confinement, printed)));

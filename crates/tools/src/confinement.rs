@@ -135,7 +135,7 @@ impl Confinement {
 
 /// Whether a command asks to run outside of the sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Leaves {
+pub enum SandboxExit {
     /// It does not.
     #[default]
     No,

@@ -19,7 +19,7 @@ use crate::run::off_the_loop;
 use crate::scope::Scope;
 use crate::show;
 use crate::subject::{Access, Subject};
-use crate::tool::{Output, Typed};
+use crate::tool::{Output, TypedTool};
 use crate::write::refusal;
 
 /// How many lines are shown before and after the change.
@@ -56,7 +56,7 @@ pub struct EditInput {
 #[derive(Debug, Clone, Copy)]
 pub struct Edit;
 
-impl Typed for Edit {
+impl TypedTool for Edit {
     type Input = EditInput;
     const NAME: &'static str = tool_names::EDIT;
     const ACCESS: Access = Access::Changes;
@@ -107,7 +107,7 @@ fn edit(named: &Path, real: &Path, input: &EditInput, scope: &Scope) -> Result<O
     let Ok(text) = std::str::from_utf8(&snapshot.bytes) else {
         return Ok(Output::failed(format!("{shown} is not valid UTF-8. Change it with Bash.")));
     };
-    let change = match Change::find(text, input) {
+    let change = match TextReplacement::find(text, input) {
         Ok(change) => change,
         Err(why) => return Ok(Output::failed(format!("{why} ({shown})"))),
     };
@@ -124,17 +124,17 @@ pub fn edited(text: &str, input: &EditInput) -> Result<String, String> {
     if input.old_string.is_empty() || input.old_string == input.new_string {
         return Err("old_string has to name the text to replace, and new_string has to differ from it.".to_owned());
     }
-    Ok(Change::find(text, input)?.apply(text).0)
+    Ok(TextReplacement::find(text, input)?.apply(text).0)
 }
 
 /// What will be replaced, where, and by what: in the line endings of the file.
-struct Change {
+struct TextReplacement {
     old: String,
     new: String,
     places: Vec<usize>,
 }
 
-impl Change {
+impl TextReplacement {
     fn find(text: &str, input: &EditInput) -> Result<Self, String> {
         let in_the_files_endings =
             uses_crlf(text).then(|| (with_crlf(&input.old_string), with_crlf(&input.new_string)));

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::confinement::Confinement;
 use crate::environment::Environment;
 use crate::permission::{git_runs_programs, repository};
-use crate::program::{Ended, Program};
+use crate::program::{Program, ProgramEnd};
 
 /// What every call of git is told: no hooks, nobody who watches files.
 const QUIET: [&str; 5] = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
@@ -51,8 +51,8 @@ impl Git<'_> {
         if let Some(confinement) = self.confinement(directory).filter(|_| !approved) {
             match self.start(directory, arguments, Some(confinement)).await {
                 // There is no wall here, or no guard to build one.
-                Err(Failure::NotStarted) => {}
-                Err(Failure::Said(why)) => return Err(why),
+                Err(GitFailure::NotStarted) => {}
+                Err(GitFailure::Said(why)) => return Err(why),
                 Ok(printed) => return Ok(printed),
             }
         }
@@ -60,8 +60,8 @@ impl Git<'_> {
             return Err(why);
         }
         self.start(directory, arguments, None).await.map_err(|failure| match failure {
-            Failure::NotStarted => "git could not be started".to_owned(),
-            Failure::Said(why) => why,
+            GitFailure::NotStarted => "git could not be started".to_owned(),
+            GitFailure::Said(why) => why,
         })
     }
 
@@ -77,20 +77,20 @@ impl Git<'_> {
         directory: &Path,
         arguments: &[&str],
         confinement: Option<Confinement>,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, GitFailure> {
         let words = QUIET.iter().chain(arguments).map(|word| (*word).to_owned()).collect();
         let (environment, guard, limit) = (self.environment, self.guard, self.limit);
         let program = Program { words, input: String::new(), directory, environment, guard, confinement, limit };
-        let ran = program.run(&CancellationToken::new()).await.map_err(|_| Failure::NotStarted)?;
+        let ran = program.run(&CancellationToken::new()).await.map_err(|_| GitFailure::NotStarted)?;
         match ran.end {
-            Ended::Exited(0) => Ok(ran.out.trim_end().to_owned()),
-            _ => Err(Failure::Said(ran.err.trim().lines().last().unwrap_or("git failed").to_owned())),
+            ProgramEnd::Exited(0) => Ok(ran.out.trim_end().to_owned()),
+            _ => Err(GitFailure::Said(ran.err.trim().lines().last().unwrap_or("git failed").to_owned())),
         }
     }
 }
 
 /// Why git gave nothing.
-enum Failure {
+enum GitFailure {
     NotStarted,
     Said(String),
 }

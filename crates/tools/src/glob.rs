@@ -18,7 +18,7 @@ use crate::run::{CANCELLED, off_the_loop};
 use crate::scope::Scope;
 use crate::show;
 use crate::subject::{Access, Subject};
-use crate::tool::{Output, Typed};
+use crate::tool::{Output, TypedTool};
 
 /// How many files are listed.
 const LISTED: usize = 100;
@@ -40,7 +40,7 @@ pub struct GlobInput {
 #[derive(Debug, Clone, Copy)]
 pub struct Glob;
 
-impl Typed for Glob {
+impl TypedTool for Glob {
     type Input = GlobInput;
     const NAME: &'static str = tool_names::GLOB;
     const ACCESS: Access = Access::ReadOnly;

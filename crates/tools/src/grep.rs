@@ -19,11 +19,11 @@ use crate::run::{CANCELLED, off_the_loop};
 use crate::scope::Scope;
 use crate::show;
 use crate::subject::{Access, Subject};
-use crate::tool::{Limit, Output, Typed};
+use crate::tool::{Limit, Output, TypedTool};
 
 mod sink;
 
-use sink::{Collected, Counting, Printing};
+use sink::{CollectedLines, MatchCounter, MatchPrinter};
 use transcript::tool_names;
 
 /// How many lines or files are shown where the call does not say.
@@ -93,7 +93,7 @@ pub enum OutputMode {
 #[derive(Debug, Clone, Copy)]
 pub struct Grep;
 
-impl Typed for Grep {
+impl TypedTool for Grep {
     type Input = GrepInput;
     const NAME: &'static str = tool_names::GREP;
     const ACCESS: Access = Access::ReadOnly;
@@ -118,7 +118,7 @@ fn search(input: &GrepInput, scope: &Scope) -> Result<Output, String> {
         Some(0) => usize::MAX,
         Some(limit) => limit,
     };
-    let mut collected = Collected::new(skip, take);
+    let mut collected = CollectedLines::new(skip, take);
     let mut counts: Vec<(PathBuf, u64)> = Vec::new();
     let mut files: Vec<(Option<SystemTime>, PathBuf)> = Vec::new();
     let mut unreadable = 0;
@@ -134,11 +134,11 @@ fn search(input: &GrepInput, scope: &Scope) -> Result<Output, String> {
         let searched = match input.output_mode.unwrap_or_default() {
             OutputMode::Content => {
                 let numbers = input.numbers.unwrap_or(true);
-                let mut printing = Printing::new(scope.shown(&path), numbers, &mut collected, scope.cancel());
+                let mut printing = MatchPrinter::new(scope.shown(&path), numbers, &mut collected, scope.cancel());
                 searcher.search_file(&matcher, &file, &mut printing)
             }
             OutputMode::FilesWithMatches => {
-                let mut counting = Counting::up_to(1, scope.cancel());
+                let mut counting = MatchCounter::up_to(1, scope.cancel());
                 let searched = searcher.search_file(&matcher, &file, &mut counting);
                 if counting.matches > 0 {
                     files.push((modified, path));
@@ -146,7 +146,7 @@ fn search(input: &GrepInput, scope: &Scope) -> Result<Output, String> {
                 searched
             }
             OutputMode::Count => {
-                let mut counting = Counting::up_to(u64::MAX, scope.cancel());
+                let mut counting = MatchCounter::up_to(u64::MAX, scope.cancel());
                 let searched = searcher.search_file(&matcher, &file, &mut counting);
                 if counting.matches > 0 {
                     counts.push((path, counting.matches));

@@ -20,12 +20,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::confinement::MadePath;
 use crate::environment::{Environment, Variables};
-use crate::process::{self, End, Ended, Ground, Trouble, exit_code};
+use crate::process::{self, EndedShell, ShellContext, ShellEnd, ShellTrouble, exit_code};
 
 mod unread;
 
-use unread::Unread;
-pub(crate) use unread::{Leave, Printed};
+use unread::UnreadOutput;
+pub(crate) use unread::{IncompleteRest, NewOutput};
 
 /// How many jobs may run at the same time: more than a project has servers and watchers.
 const RUNNING: usize = 16;
@@ -36,7 +36,7 @@ const REMEMBERED: usize = 32;
 /// The commands that run in the background of a scope, and those that lately did.
 #[derive(Debug, Default)]
 pub struct Jobs {
-    known: Mutex<Known>,
+    known: Mutex<JobList>,
     /// Guarded paths that they made in a sandbox.
     made: Arc<Mutex<Vec<MadePath>>>,
 }
@@ -95,34 +95,34 @@ pub(crate) enum NotStarted {
     /// So many run already.
     TooMany { running: Vec<String> },
     /// There was no shell.
-    Trouble(Trouble),
+    Trouble(ShellTrouble),
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct JobList {
     started: u64,
-    entries: Vec<Entry>,
+    entries: Vec<JobEntry>,
 }
 
 #[derive(Debug)]
-struct Entry {
-    handle: Handle,
+struct JobEntry {
+    handle: JobHandle,
     _task: AbortOnDropHandle<()>,
 }
 
 /// What is needed to look at a job and to stop it.
 #[derive(Debug, Clone)]
-pub(crate) struct Handle {
+pub(crate) struct JobHandle {
     /// As it was when it started.
     started: Job,
-    unread: Arc<Mutex<Unread>>,
-    status: watch::Receiver<Status>,
+    unread: Arc<Mutex<UnreadOutput>>,
+    status: watch::Receiver<JobStatus>,
     stop: CancellationToken,
 }
 
 /// How it is with a job.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Status {
+pub(crate) struct JobStatus {
     /// Whether it runs.
     pub(crate) state: JobState,
     /// Whether its shell had left processes behind, which were stopped.
@@ -138,7 +138,7 @@ impl Job {
 impl Jobs {
     /// All that are known, oldest first.
     pub fn list(&self) -> Vec<Job> {
-        self.handles().iter().map(Handle::job).collect()
+        self.handles().iter().map(JobHandle::job).collect()
     }
 
     /// The last of what a job printed. The model is still to see it.
@@ -150,7 +150,8 @@ impl Jobs {
     /// still to see it will.
     pub fn printed_after(&self, id: &str, shown: u64) -> Result<(String, u64), NoSuchJob> {
         let job = self.find(id)?;
-        let leave = if job.status().state == JobState::Running { Leave::Line } else { Leave::Nothing };
+        let leave =
+            if job.status().state == JobState::Running { IncompleteRest::Line } else { IncompleteRest::Nothing };
         let unread = job.unread.lock();
         Ok(unread.lines_after(shown, leave))
     }
@@ -166,7 +167,7 @@ impl Jobs {
     /// Stops all jobs and waits until nothing of them is left.
     pub async fn stop_all(&self) {
         let handles = self.handles();
-        join_all(handles.iter().map(Handle::stop)).await;
+        join_all(handles.iter().map(JobHandle::stop)).await;
     }
 
     /// The guarded paths that jobs which have ended made in a sandbox, each once.
@@ -176,7 +177,7 @@ impl Jobs {
 
     /// Jobs of one who knows of these but does not share them. No id means one job here and another there.
     pub(crate) fn fork(&self) -> Self {
-        let known = Known { started: self.known.lock().started, entries: Vec::new() };
+        let known = JobList { started: self.known.lock().started, entries: Vec::new() };
         Self { known: Mutex::new(known), made: Arc::default() }
     }
 
@@ -185,11 +186,11 @@ impl Jobs {
         &self,
         command: &str,
         limit: Option<Duration>,
-        ground: Ground<'_>,
+        ground: ShellContext<'_>,
     ) -> Result<String, NotStarted> {
         let mut known = self.known.lock();
         known.forget();
-        let running: Vec<String> = known.entries.iter().filter(|entry| entry.runs()).map(Entry::id).collect();
+        let running: Vec<String> = known.entries.iter().filter(|entry| entry.runs()).map(JobEntry::id).collect();
         if running.len() >= RUNNING {
             return Err(NotStarted::TooMany { running });
         }
@@ -219,7 +220,7 @@ impl Jobs {
         }
         let environment = Environment::default();
         let (confinement, variables) = (None, Variables::Own);
-        let ground = Ground { directory, environment: &environment, guard, confinement, variables };
+        let ground = ShellContext { directory, environment: &environment, guard, confinement, variables };
         let process = process::start_own(words, input, ground).map_err(|trouble| trouble.why())?;
         let id = self.keep(&mut known, Job::new(name.to_owned(), about, JobKind::Teammate), None, process);
         drop(known);
@@ -231,13 +232,13 @@ impl Jobs {
     }
 
     /// Stays with a process.
-    fn keep(&self, known: &mut Known, started: Job, limit: Option<Duration>, process: process::Process) -> String {
+    fn keep(&self, known: &mut JobList, started: Job, limit: Option<Duration>, process: process::Process) -> String {
         let id = started.id.clone();
-        let unread = Arc::new(Mutex::new(Unread::default()));
+        let unread = Arc::new(Mutex::new(UnreadOutput::default()));
         let made = self.made.clone();
-        let (told, status) = watch::channel(Status { state: JobState::Running, stopped_others: false });
+        let (told, status) = watch::channel(JobStatus { state: JobState::Running, stopped_others: false });
         let stop = CancellationToken::new();
-        let handle = Handle { started, unread: unread.clone(), status, stop: stop.clone() };
+        let handle = JobHandle { started, unread: unread.clone(), status, stop: stop.clone() };
         let task = tokio::spawn(async move {
             let limit = limit.unwrap_or(Duration::MAX);
             let ended = process.watch(limit, &stop, |bytes| unread.lock().push(bytes)).await;
@@ -245,14 +246,14 @@ impl Jobs {
                 Ok(ended) => made.lock().extend(ended.made.iter().cloned()),
                 Err(trouble) => unread.lock().push(trouble.to_string().as_bytes()),
             }
-            told.send_replace(Status::of(ended));
+            told.send_replace(JobStatus::of(ended));
         });
-        known.entries.push(Entry { handle, _task: AbortOnDropHandle::new(task) });
+        known.entries.push(JobEntry { handle, _task: AbortOnDropHandle::new(task) });
         id
     }
 
     /// The job with this id.
-    pub(crate) fn find(&self, id: &str) -> Result<Handle, NoSuchJob> {
+    pub(crate) fn find(&self, id: &str) -> Result<JobHandle, NoSuchJob> {
         let handles = self.handles();
         let found = handles.iter().find(|handle| handle.started.id == id).cloned();
         found.ok_or_else(|| NoSuchJob {
@@ -261,12 +262,12 @@ impl Jobs {
         })
     }
 
-    fn handles(&self) -> Vec<Handle> {
+    fn handles(&self) -> Vec<JobHandle> {
         self.known.lock().entries.iter().map(|entry| entry.handle.clone()).collect()
     }
 }
 
-impl Known {
+impl JobList {
     /// Forgets the oldest of those that have ended, where there are too many.
     fn forget(&mut self) {
         let ended = self.entries.iter().filter(|entry| !entry.runs()).count();
@@ -279,7 +280,7 @@ impl Known {
     }
 }
 
-impl Entry {
+impl JobEntry {
     fn id(&self) -> String {
         self.handle.started.id.clone()
     }
@@ -289,8 +290,8 @@ impl Entry {
     }
 }
 
-impl Handle {
-    pub(crate) fn status(&self) -> Status {
+impl JobHandle {
+    pub(crate) fn status(&self) -> JobStatus {
         *self.status.borrow()
     }
 
@@ -301,7 +302,7 @@ impl Handle {
     }
 
     /// What it printed since this was last asked, without what is to be left for the next time.
-    pub(crate) fn take(&self, leave: Leave) -> Printed {
+    pub(crate) fn take(&self, leave: IncompleteRest) -> NewOutput {
         self.unread.lock().take(leave)
     }
 
@@ -315,12 +316,12 @@ impl Handle {
     }
 }
 
-impl Status {
-    fn of(ended: Result<Ended, Trouble>) -> Self {
+impl JobStatus {
+    fn of(ended: Result<EndedShell, ShellTrouble>) -> Self {
         let state = match &ended {
-            Ok(Ended { end: End::Exited(status), .. }) => JobState::Exited { code: exit_code(*status) },
-            Ok(Ended { end: End::TimedOut, .. }) => JobState::TimedOut,
-            Ok(Ended { end: End::Cancelled, .. }) => JobState::Stopped,
+            Ok(EndedShell { end: ShellEnd::Exited(status), .. }) => JobState::Exited { code: exit_code(*status) },
+            Ok(EndedShell { end: ShellEnd::TimedOut, .. }) => JobState::TimedOut,
+            Ok(EndedShell { end: ShellEnd::Cancelled, .. }) => JobState::Stopped,
             Err(_) => JobState::Exited { code: None },
         };
         Self { state, stopped_others: ended.is_ok_and(|ended| ended.stopped_others) }

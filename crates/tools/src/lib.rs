@@ -53,12 +53,12 @@ pub use glob::{Glob, GlobInput};
 pub use grep::{Grep, GrepInput, OutputMode};
 pub use jobs::{Job, JobKind, JobState, Jobs, NoSuchJob};
 pub use read::{Read, ReadInput, picture};
-pub use run::{Call, run_all};
+pub use run::{ToolCall, run_all};
 pub use scope::Scope;
 pub use subject::{Access, Subject};
 pub use task_output::{TaskOutput, TaskOutputInput};
 pub use task_stop::{TaskStop, TaskStopInput};
-pub use tool::{CONCURRENT, Limit, Output, Runs, Tool, Typed, limit_of};
+pub use tool::{CONCURRENT, Limit, Output, Runs, Tool, TypedTool, limit_of};
 pub use write::{Write, WriteInput};
 
 /// The tools that need nothing but a disk and a shell, in the order the model is told of them.

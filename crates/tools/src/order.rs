@@ -24,7 +24,7 @@ pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
 /// What a guard is to run, in its own directory and environment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct GuardOrder {
     /// The program and its arguments.
     pub(crate) command: Vec<String>,
     /// What comes on its standard input; nothing where this is none.
@@ -33,12 +33,12 @@ pub(crate) struct Order {
     /// How it is confined, if it is.
     pub(crate) confinement: Option<Confinement>,
     /// On which side of the confinement the guard is.
-    pub(crate) side: Side,
+    pub(crate) side: GuardSide,
 }
 
 /// A confined command has two guards: one outside that sees to its end, and one inside that confines itself first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Side {
+pub(crate) enum GuardSide {
     Outside,
     Inside {
         /// What was found in the working directories that is guarded.
@@ -49,7 +49,7 @@ pub(crate) enum Side {
 
 /// How it went.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Report {
+pub(crate) enum GuardReport {
     /// It was not to be.
     NotStarted {
         /// Why, in words.

@@ -20,16 +20,16 @@ mod shell;
 
 pub use always::{always, runs_others};
 pub use guard::{GUARDED, guarded, is_guarded_name};
-pub use mode::{Confined, Decision, Looking, Mode, Rights, Situation, Wall, decide};
+pub use mode::{ConfinementLevel, Decision, Mode, ReadOnlyView, Rights, Situation, Wall, decide};
 pub use repository::runs_programs as git_runs_programs;
 pub(crate) use repository::{repository, repository_elsewhere};
 pub use rule::{BadRule, Places, Rule, fits};
 
 use std::path::Path;
 
-use self::command::{Command, allowable};
+use self::command::{JudgedCommand, allowable};
 use crate::subject::Subject;
-use ::shell::Found;
+use ::shell::SimpleCommand;
 
 /// The rules that hold, from all settings.
 #[derive(Debug, Clone, Default)]
@@ -53,7 +53,7 @@ impl PartialEq for Rules {
 
 /// What the rules say of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RuleVerdict {
     /// It may run.
     Allow,
     /// Ask, because of this rule, with the file it stands in.
@@ -77,10 +77,10 @@ impl Rules {
     }
 
     /// What the rules say of a call of `tool` about `subject`: deny before ask before allow.
-    pub fn decide(&self, tool: &str, subject: &Subject) -> Verdict {
+    pub fn decide(&self, tool: &str, subject: &Subject) -> RuleVerdict {
         match subject {
             // By rules alone: what else could make a part harmless is not looked at.
-            Subject::Command(text) => self.decide_command(tool, &Command::new(text), &|_| false),
+            Subject::Command(text) => self.decide_command(tool, &JudgedCommand::new(text), &|_| false),
             Subject::Path { named, real } => {
                 let touches = |rule: &Rule| rule.touches_path(named, real);
                 let covering = |path: &Path| self.allow.iter().any(|rule| rule.covers(tool) && rule.matches_path(path));
@@ -98,22 +98,28 @@ impl Rules {
     }
 
     /// What the rules say of a command. A part is allowed by a rule, or because `harmless` says so.
-    fn decide_command(&self, tool: &str, command: &Command, harmless: &dyn Fn(&Found) -> bool) -> Verdict {
+    fn decide_command(
+        &self,
+        tool: &str,
+        command: &JudgedCommand,
+        harmless: &dyn Fn(&SimpleCommand) -> bool,
+    ) -> RuleVerdict {
         let allow: Vec<&Rule> = self.allow.iter().filter(|rule| rule.covers(tool)).collect();
-        let allowed = |part: &Found| {
+        let allowed = |part: &SimpleCommand| {
             harmless(part) || allowable(part).is_some_and(|text| allow.iter().any(|rule| rule.matches_part(&text)))
         };
         let all_allowed = || self.allow_all(tool) || (command.parts().next().is_some() && command.parts().all(allowed));
         let verdict = self.verdict(tool, |rule| rule.touches_command(command), all_allowed);
         match (verdict, command.opaque()) {
-            (verdict @ (Verdict::Deny(_) | Verdict::Ask(_)), _) | (verdict, None) => verdict,
+            (verdict @ (RuleVerdict::Deny(_) | RuleVerdict::Ask(_)), _) | (verdict, None) => verdict,
             // What cannot be named may be what a rule is about.
             (verdict, Some(why)) => {
                 let mut rules = self.deny.iter().chain(&self.ask).filter(|rule| rule.covers(tool));
                 match rules.next() {
-                    Some(rule) => {
-                        Verdict::Ask(format!("{}, since it cannot be told whether it is meant ({why}),", rule.cited()))
-                    }
+                    Some(rule) => RuleVerdict::Ask(format!(
+                        "{}, since it cannot be told whether it is meant ({why}),",
+                        rule.cited()
+                    )),
                     None => verdict,
                 }
             }
@@ -125,18 +131,18 @@ impl Rules {
         self.allow.iter().any(|rule| rule.covers(tool) && rule.is_about_every_call())
     }
 
-    fn verdict(&self, tool: &str, touches: impl Fn(&Rule) -> bool, allowed: impl FnOnce() -> bool) -> Verdict {
+    fn verdict(&self, tool: &str, touches: impl Fn(&Rule) -> bool, allowed: impl FnOnce() -> bool) -> RuleVerdict {
         let touching = |rules: &[Rule]| {
             let mut rules = rules.iter().filter(|rule| rule.covers(tool));
             rules.find(|rule| touches(rule)).map(Rule::cited)
         };
         if let Some(rule) = touching(&self.deny) {
-            return Verdict::Deny(rule);
+            return RuleVerdict::Deny(rule);
         }
         if let Some(rule) = touching(&self.ask) {
-            return Verdict::Ask(rule);
+            return RuleVerdict::Ask(rule);
         }
-        if allowed() { Verdict::Allow } else { Verdict::NoRule }
+        if allowed() { RuleVerdict::Allow } else { RuleVerdict::NoRule }
     }
 
     /// Whether a guarded path is allowed by name, as it is named and where it leads.

@@ -22,13 +22,13 @@ use tokio_util::sync::CancellationToken;
 use crate::confinement::{Base, Confinement, MadePath};
 use crate::environment::{Environment, Variables};
 use crate::guard;
-use crate::order::{Order, Side};
+use crate::order::{GuardOrder, GuardSide};
 
 mod group;
 mod guarded;
 
 use group::Group;
-use guarded::Guarded;
+use guarded::GuardProcess;
 
 /// How long the rest of the output is waited for once all are dead; one who left the group may hold the pipe forever.
 const LAST_WORDS: Duration = Duration::from_millis(100);
@@ -38,7 +38,7 @@ const GUARD_NAME: &str = "cairn-guard";
 
 /// A shell that was started.
 pub(crate) struct Process {
-    hold: Hold,
+    hold: ShellHold,
     out: Receiver,
     /// Its standard error, where that is not the same.
     err: Option<Receiver>,
@@ -53,7 +53,7 @@ pub(crate) enum Stream {
 
 /// What is to be started.
 #[derive(Debug)]
-struct Start {
+struct ShellStart {
     words: Vec<String>,
     /// What comes on its standard input.
     input: Option<String>,
@@ -69,14 +69,14 @@ enum Streams {
 }
 
 /// By what a shell is held.
-enum Hold {
-    Guard(Box<Guarded>),
+enum ShellHold {
+    Guard(Box<GuardProcess>),
     Group(Box<dyn ChildWrapper>, Group),
 }
 
 /// What may go wrong with a shell.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum ShellTrouble {
     /// It never ran.
     #[error("The command could not be started: {0}.")]
     NotStarted(io::Error),
@@ -85,7 +85,7 @@ pub(crate) enum Trouble {
     Lost(#[from] io::Error),
 }
 
-impl Trouble {
+impl ShellTrouble {
     /// What it was, without what it was for.
     pub(crate) fn why(&self) -> String {
         let (Self::NotStarted(error) | Self::Lost(error)) = self;
@@ -95,9 +95,9 @@ impl Trouble {
 
 /// A shell that has ended, and all it started with it.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct EndedShell {
     /// How.
-    pub(crate) end: End,
+    pub(crate) end: ShellEnd,
     /// Whether it had left processes in the background, which were stopped.
     pub(crate) stopped_others: bool,
     /// Guarded paths that it made, where it was confined.
@@ -106,7 +106,7 @@ pub(crate) struct Ended {
 
 /// How a shell ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum End {
+pub(crate) enum ShellEnd {
     /// By itself.
     Exited(ExitStatus),
     /// It took too long.
@@ -122,7 +122,7 @@ pub(crate) fn exit_code(status: ExitStatus) -> Option<i32> {
 
 /// Where and how a shell is started.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ground<'a> {
+pub(crate) struct ShellContext<'a> {
     /// In this directory.
     pub(crate) directory: &'a Path,
     /// With these variables.
@@ -136,49 +136,52 @@ pub(crate) struct Ground<'a> {
 }
 
 /// Starts a script.
-pub(crate) fn start(script: &str, ground: Ground<'_>) -> Result<Process, Trouble> {
+pub(crate) fn start(script: &str, ground: ShellContext<'_>) -> Result<Process, ShellTrouble> {
     let words = vec!["bash".to_owned(), "-c".to_owned(), script.to_owned()];
-    begin(Start { words, input: None, streams: Streams::Joined }, ground)
+    begin(ShellStart { words, input: None, streams: Streams::Joined }, ground)
 }
 
 /// Starts a program of ours, which needs the keys that commands are not given.
-pub(crate) fn start_own(words: Vec<String>, input: String, ground: Ground<'_>) -> Result<Process, Trouble> {
-    begin(Start { words, input: Some(input), streams: Streams::Joined }, ground)
+pub(crate) fn start_own(words: Vec<String>, input: String, ground: ShellContext<'_>) -> Result<Process, ShellTrouble> {
+    begin(ShellStart { words, input: Some(input), streams: Streams::Joined }, ground)
 }
 
 /// Starts a program that reads an input, with its two streams told apart.
-pub(crate) fn start_with(words: Vec<String>, input: String, ground: Ground<'_>) -> Result<Process, Trouble> {
-    begin(Start { words, input: Some(input), streams: Streams::Apart }, ground)
+pub(crate) fn start_with(words: Vec<String>, input: String, ground: ShellContext<'_>) -> Result<Process, ShellTrouble> {
+    begin(ShellStart { words, input: Some(input), streams: Streams::Apart }, ground)
 }
 
-fn begin(start: Start, ground: Ground<'_>) -> Result<Process, Trouble> {
+fn begin(start: ShellStart, ground: ShellContext<'_>) -> Result<Process, ShellTrouble> {
     if start.words.iter().any(|word| word.contains('\0')) {
         // A guard would find this out too, but a job is started before it could say so.
-        return Err(Trouble::NotStarted(io::Error::new(io::ErrorKind::InvalidInput, "it has a NUL character in it")));
+        return Err(ShellTrouble::NotStarted(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it has a NUL character in it",
+        )));
     }
     let started = match ground.guard.filter(|_| cfg!(target_os = "linux")) {
         Some(guard) => start_guarded(start, ground, guard),
         None if ground.confinement.is_some() => Err(io::Error::other("there is no guard to confine it")),
         None => start_alone(start, ground),
     };
-    started.map_err(Trouble::NotStarted)
+    started.map_err(ShellTrouble::NotStarted)
 }
 
-fn start_guarded(start: Start, ground: Ground<'_>, guard: &Path) -> io::Result<Process> {
+fn start_guarded(start: ShellStart, ground: ShellContext<'_>, guard: &Path) -> io::Result<Process> {
     let (its, ours) = guarded::socket()?;
     let mut command = Command::new(guard);
     command.arg0(GUARD_NAME).arg(guard::ARGUMENT).stdin(its);
     let (child, out, err) = spawn(command, &start, ground)?;
-    let order = Order {
+    let order = GuardOrder {
         command: start.words,
         input: start.input,
         confinement: ground.confinement.map(Confinement::here),
-        side: Side::Outside,
+        side: GuardSide::Outside,
     };
-    Ok(Process { hold: Hold::Guard(Box::new(Guarded::new(child, ours, order))), out, err })
+    Ok(Process { hold: ShellHold::Guard(Box::new(GuardProcess::new(child, ours, order))), out, err })
 }
 
-fn start_alone(start: Start, ground: Ground<'_>) -> io::Result<Process> {
+fn start_alone(start: ShellStart, ground: ShellContext<'_>) -> io::Result<Process> {
     let [program, arguments @ ..] = start.words.as_slice() else {
         return Err(io::Error::other("there is no command"));
     };
@@ -190,14 +193,14 @@ fn start_alone(start: Start, ground: Ground<'_>) -> io::Result<Process> {
         // Beside the rest: one that does not read its input holds up nobody, and one that ends without is no failure.
         tokio::spawn(async move { drop(pipe.write_all(input.as_bytes()).await) });
     }
-    Ok(Process { hold: Hold::Group(child, group), out, err })
+    Ok(Process { hold: ShellHold::Group(child, group), out, err })
 }
 
 /// Starts a program that leads a session of its own, without terminal and secrets, and the pipes it prints to.
 fn spawn(
     mut command: Command,
-    start: &Start,
-    ground: Ground<'_>,
+    start: &ShellStart,
+    ground: ShellContext<'_>,
 ) -> io::Result<(Box<dyn ChildWrapper>, Receiver, Option<Receiver>)> {
     let (reader, writer) = io::pipe()?;
     let mut errors = None;
@@ -228,7 +231,7 @@ impl Process {
         limit: Duration,
         cancel: &CancellationToken,
         mut print: impl FnMut(&[u8]),
-    ) -> Result<Ended, Trouble> {
+    ) -> Result<EndedShell, ShellTrouble> {
         self.watch_both(limit, cancel, |_, bytes| print(bytes)).await
     }
 
@@ -238,11 +241,11 @@ impl Process {
         limit: Duration,
         cancel: &CancellationToken,
         print: impl FnMut(Stream, &[u8]),
-    ) -> Result<Ended, Trouble> {
+    ) -> Result<EndedShell, ShellTrouble> {
         let output = Pipe { out: Some(self.out), err: self.err, print };
         match self.hold {
-            Hold::Guard(guarded) => guarded.watch(output, limit, cancel).await,
-            Hold::Group(child, group) => Ok(group::watch(child, group, output, limit, cancel).await?),
+            ShellHold::Guard(guarded) => guarded.watch(output, limit, cancel).await,
+            ShellHold::Group(child, group) => Ok(group::watch(child, group, output, limit, cancel).await?),
         }
     }
 }

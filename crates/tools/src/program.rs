@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::capture::Capture;
 use crate::confinement::Confinement;
 use crate::environment::{Environment, Variables};
-use crate::process::{self, End, Ground, Stream, exit_code};
+use crate::process::{self, ShellContext, ShellEnd, Stream, exit_code};
 
 /// A program to run.
 #[derive(Debug, Clone)]
@@ -34,9 +34,9 @@ pub struct Program<'a> {
 
 /// A program that has ended, and all it started with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ran {
+pub struct EndedProgram {
     /// How.
-    pub end: Ended,
+    pub end: ProgramEnd,
     /// What it printed.
     pub out: String,
     /// What it printed to standard error.
@@ -45,7 +45,7 @@ pub struct Ran {
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ProgramEnd {
     /// By itself, with this code: 128 and the signal where there was one.
     Exited(i32),
     /// It took too long.
@@ -61,11 +61,11 @@ impl<'a> Program<'a> {
     }
 
     /// Runs it until it has ended: by itself, after its time, or when `cancel` says so. The error says why it did not run.
-    pub async fn run(self, cancel: &CancellationToken) -> Result<Ran, String> {
+    pub async fn run(self, cancel: &CancellationToken) -> Result<EndedProgram, String> {
         let confinement = self.confinement.as_ref();
         let variables = if confinement.is_some() { Variables::Ordinary } else { Variables::Inherited };
         let (directory, environment, guard) = (self.directory, self.environment, self.guard);
-        let ground = Ground { directory, environment, guard, confinement, variables };
+        let ground = ShellContext { directory, environment, guard, confinement, variables };
         let process = process::start_with(self.words, self.input, ground).map_err(|trouble| trouble.why())?;
         let (mut out, mut err) = (Capture::default(), Capture::default());
         let print = |stream, bytes: &[u8]| match stream {
@@ -74,10 +74,10 @@ impl<'a> Program<'a> {
         };
         let ended = process.watch_both(self.limit, cancel, print).await.map_err(|trouble| trouble.why())?;
         let end = match ended.end {
-            End::Exited(status) => Ended::Exited(exit_code(status).unwrap_or(-1)),
-            End::TimedOut => Ended::TimedOut,
-            End::Cancelled => Ended::Cancelled,
+            ShellEnd::Exited(status) => ProgramEnd::Exited(exit_code(status).unwrap_or(-1)),
+            ShellEnd::TimedOut => ProgramEnd::TimedOut,
+            ShellEnd::Cancelled => ProgramEnd::Cancelled,
         };
-        Ok(Ran { end, out: out.text(), err: err.text() })
+        Ok(EndedProgram { end, out: out.text(), err: err.text() })
     }
 }

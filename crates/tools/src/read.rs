@@ -20,7 +20,7 @@ use crate::run::{CANCELLED, off_the_loop};
 use crate::scope::Scope;
 use crate::show;
 use crate::subject::{Access, Subject};
-use crate::tool::{Limit, Output, Typed};
+use crate::tool::{Limit, Output, TypedTool};
 
 /// How many lines are shown where the call does not say.
 const LINES: u64 = 2_000;
@@ -65,7 +65,7 @@ pub struct ReadInput {
 #[derive(Debug, Clone, Copy)]
 pub struct Read;
 
-impl Typed for Read {
+impl TypedTool for Read {
     type Input = ReadInput;
     const NAME: &'static str = tool_names::READ;
     const ACCESS: Access = Access::ReadOnly;
@@ -111,13 +111,13 @@ fn read(path: &Path, real: &Path, input: &ReadInput, scope: &Scope) -> Result<Ou
                     page.add(line, line.len() as u64);
                 }
             }
-            Ok(page.finish(path, Rest::Counted))
+            Ok(page.finish(path, RemainingLines::Counted))
         }
         Err(Error::TooLarge { .. }) => {
             let mut lines = Lines::open_exact(real)?.with_cap(STREAMED_LINE);
             while let Some(line) = lines.next()? {
                 if page.is_full() {
-                    return Ok(page.finish(path, Rest::Unknown));
+                    return Ok(page.finish(path, RemainingLines::Unknown));
                 }
                 if page.lines.is_multiple_of(10_000) && scope.cancel().is_cancelled() {
                     return Ok(Output::failed(CANCELLED));
@@ -127,7 +127,7 @@ fn read(path: &Path, real: &Path, input: &ReadInput, scope: &Scope) -> Result<Ou
                     Text::Oversized { head, len } => page.add(head, len),
                 }
             }
-            Ok(page.finish(path, Rest::Counted))
+            Ok(page.finish(path, RemainingLines::Counted))
         }
         Err(error) => Err(error),
     }
@@ -135,7 +135,7 @@ fn read(path: &Path, real: &Path, input: &ReadInput, scope: &Scope) -> Result<Ou
 
 /// Whether the number of lines after the page is known.
 #[derive(Clone, Copy)]
-enum Rest {
+enum RemainingLines {
     Counted,
     Unknown,
 }
@@ -191,7 +191,7 @@ impl Page {
         self.shown += 1;
     }
 
-    fn finish(mut self, path: &Path, rest: Rest) -> Output {
+    fn finish(mut self, path: &Path, rest: RemainingLines) -> Output {
         let path = path.display();
         let (first, last) = (self.first, self.first + self.shown.saturating_sub(1));
         if self.over {
@@ -212,11 +212,13 @@ impl Page {
         }
         let mut notes = Vec::new();
         match rest {
-            Rest::Counted if self.lines > last => {
+            RemainingLines::Counted if self.lines > last => {
                 notes.push(format!("lines {first}–{last} of {}; go on with offset {}", self.lines, last + 1));
             }
-            Rest::Unknown => notes.push(format!("lines {first}–{last}; more follow: go on with offset {}", last + 1)),
-            Rest::Counted => {}
+            RemainingLines::Unknown => {
+                notes.push(format!("lines {first}–{last}; more follow: go on with offset {}", last + 1))
+            }
+            RemainingLines::Counted => {}
         }
         if self.lossy {
             notes.push("some bytes are not valid UTF-8 and are shown as \u{fffd}".to_owned());

@@ -27,7 +27,7 @@ const CLEAN_UP: Duration = Duration::from_secs(5);
 
 /// One call of a tool.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct ToolCall {
     /// The tool.
     pub name: String,
     /// What it is called with.
@@ -40,7 +40,7 @@ pub struct Call {
     pub id: Option<String>,
 }
 
-impl Call {
+impl ToolCall {
     /// A call that nobody judged: it may do all that the user may.
     pub fn new(name: impl Into<String>, input: Value) -> Self {
         Self { name: name.into(), input, subject: None, rights: Rights::Full, id: None }
@@ -49,16 +49,20 @@ impl Call {
 
 /// Runs the calls and returns their outputs in the same order. `on_done` hears of each as it ends.
 pub async fn run_all(
-    calls: Vec<Call>,
+    calls: Vec<ToolCall>,
     tools: &[Arc<dyn Tool>],
     scope: &Scope,
     mut on_done: impl FnMut(usize, &Output),
 ) -> Vec<Output> {
     let mut outputs: Vec<Option<Output>> = calls.iter().map(|_| None).collect();
-    let found: Vec<Found> = calls
+    let found: Vec<ResolvedCall> = calls
         .into_iter()
         .enumerate()
-        .map(|(index, call)| Found { index, tool: tools.iter().find(|tool| tool.name() == call.name).cloned(), call })
+        .map(|(index, call)| ResolvedCall {
+            index,
+            tool: tools.iter().find(|tool| tool.name() == call.name).cloned(),
+            call,
+        })
         .collect();
     for group in found.chunk_by(|one, next| one.runs() == Runs::Beside && next.runs() == Runs::Beside) {
         let most = group.iter().filter_map(|found| found.tool.as_ref()).map(|tool| tool.most_beside()).max();
@@ -74,13 +78,13 @@ pub async fn run_all(
 }
 
 /// A call, and the tool it names.
-struct Found {
+struct ResolvedCall {
     index: usize,
     tool: Option<Arc<dyn Tool>>,
-    call: Call,
+    call: ToolCall,
 }
 
-impl Found {
+impl ResolvedCall {
     async fn run(&self, tools: &[Arc<dyn Tool>], scope: &Scope) -> (usize, Output) {
         let output = match &self.tool {
             Some(tool) => run_one(&**tool, self.call.clone(), scope).await,
@@ -95,7 +99,7 @@ impl Found {
     }
 }
 
-async fn run_one(tool: &dyn Tool, call: Call, scope: &Scope) -> Output {
+async fn run_one(tool: &dyn Tool, call: ToolCall, scope: &Scope) -> Output {
     if scope.cancel().is_cancelled() {
         return Output::failed(CANCELLED);
     }

@@ -13,58 +13,58 @@ use std::path::{Path, PathBuf};
 
 use transcript::tool_names;
 
-use crate::permission::{Confined, Rule, Rules, Verdict, repository_elsewhere};
+use crate::permission::{ConfinementLevel, Rule, RuleVerdict, Rules, repository_elsewhere};
 use crate::subject::Subject;
 
 mod notes;
 mod standing;
 
-pub use crate::confinement::{Base, Confinement, Leaves, MadePath, Network, Sockets, Strength, tool_folders};
+pub use crate::confinement::{Base, Confinement, MadePath, Network, SandboxExit, Sockets, Strength, tool_folders};
 pub(crate) use notes::note;
-pub use standing::Standing;
+pub use standing::SandboxStatus;
 pub(crate) use standing::trial;
 
 /// The sandbox of a session: which commands run in it, and how well it holds.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     confinement: Confinement,
-    standing: Standing,
+    standing: SandboxStatus,
     outside: Rules,
     /// Why commands in it are asked about though it holds.
     asked: Vec<String>,
-    leaving: Leaving,
-    missing: Missing,
+    leaving: SandboxExits,
+    missing: WithoutSandbox,
 }
 
 /// Whether a command may run outside because it asks to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Leaving {
+enum SandboxExits {
     Asked,
     Never,
 }
 
 /// What becomes of commands where there is no sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Missing {
+enum WithoutSandbox {
     RunWithout,
     Refused,
 }
 
 impl Sandbox {
     /// Commands run in it as the system allows.
-    pub fn new(mut confinement: Confinement, standing: Standing) -> Self {
+    pub fn new(mut confinement: Confinement, standing: SandboxStatus) -> Self {
         confinement.strength = standing.strength();
         // Links count as they are now. One that is made later, in a directory that a command may write to, does not.
         for path in confinement.writable.iter_mut().chain(&mut confinement.read_only) {
             *path = files::real(&*path).unwrap_or_else(|_| path.clone());
         }
-        let (leaving, missing) = (Leaving::Asked, Missing::RunWithout);
+        let (leaving, missing) = (SandboxExits::Asked, WithoutSandbox::RunWithout);
         Self { confinement, standing, outside: Rules::default(), asked: Vec::new(), leaving, missing }
     }
 
     /// For an agent that may read and write what it was given, and nothing else: there is no way out of it, and where there
     /// is none no command runs.
-    pub fn restricted(readable: Vec<PathBuf>, writable: Vec<PathBuf>, standing: Standing) -> Self {
+    pub fn restricted(readable: Vec<PathBuf>, writable: Vec<PathBuf>, standing: SandboxStatus) -> Self {
         Self::new(Confinement::restricted(readable, writable), standing).closed().required()
     }
 
@@ -104,44 +104,44 @@ impl Sandbox {
     /// No command runs outside because it asks to.
     #[must_use]
     pub fn closed(mut self) -> Self {
-        self.leaving = Leaving::Never;
+        self.leaving = SandboxExits::Never;
         self
     }
 
     /// Where there is none, no command runs.
     #[must_use]
     pub fn required(mut self) -> Self {
-        self.missing = Missing::Refused;
+        self.missing = WithoutSandbox::Refused;
         self
     }
 
     /// How well it holds.
-    pub fn standing(&self) -> &Standing {
+    pub fn standing(&self) -> &SandboxStatus {
         &self.standing
     }
 
     /// How a command is confined, `leaves` being its own wish to run outside; an error is why it may not run at all.
-    pub(crate) fn confinement(&self, command: &str, leaves: Leaves) -> Result<Option<&Confinement>, String> {
+    pub(crate) fn confinement(&self, command: &str, leaves: SandboxExit) -> Result<Option<&Confinement>, String> {
         let subject = Subject::Command(command.to_owned());
-        let leaves = leaves == Leaves::Yes && self.leaving == Leaving::Asked;
-        if leaves || self.outside.decide(tool_names::BASH, &subject) == Verdict::Allow {
+        let leaves = leaves == SandboxExit::Yes && self.leaving == SandboxExits::Asked;
+        if leaves || self.outside.decide(tool_names::BASH, &subject) == RuleVerdict::Allow {
             return Ok(None);
         }
         match &self.standing {
-            Standing::No { why } if self.missing == Missing::Refused => {
+            SandboxStatus::No { why } if self.missing == WithoutSandbox::Refused => {
                 Err(format!("Commands run in a sandbox or not at all, and there is none: {why}."))
             }
-            Standing::No { .. } => Ok(None),
-            Standing::Wholly | Standing::Partly { .. } => Ok(Some(&self.confinement)),
+            SandboxStatus::No { .. } => Ok(None),
+            SandboxStatus::Wholly | SandboxStatus::Partly { .. } => Ok(Some(&self.confinement)),
         }
     }
 
     /// How far a command is kept from doing harm, as permissions are decided by it.
-    pub fn confined(&self, command: &str, leaves: Leaves) -> Confined {
+    pub fn confined(&self, command: &str, leaves: SandboxExit) -> ConfinementLevel {
         match self.confinement(command, leaves) {
-            Ok(Some(_)) if self.weaknesses().next().is_some() => Confined::Partly,
+            Ok(Some(_)) if self.weaknesses().next().is_some() => ConfinementLevel::Partly,
             Ok(Some(_)) => self.standing.confined(),
-            Ok(None) | Err(_) => Confined::No,
+            Ok(None) | Err(_) => ConfinementLevel::No,
         }
     }
 

@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 use crate::confinement::Confinement;
 use crate::environment::{Environment, Variables};
 use crate::jobs::Jobs;
-use crate::permission::{Looking, Rights, Wall};
-use crate::process::Ground;
+use crate::permission::{ReadOnlyView, Rights, Wall};
+use crate::process::ShellContext;
 use crate::sandbox::{self, Sandbox};
 use crate::subject::Subject;
 
@@ -29,7 +29,7 @@ type Readable = dyn Fn(&Path, &Path) -> bool + Send + Sync;
 #[derive(Clone)]
 pub struct Scope {
     places: Arc<Bounds>,
-    memory: Arc<Mutex<Memory>>,
+    memory: Arc<Mutex<ScopeState>>,
     jobs: Arc<Jobs>,
     cancel: CancellationToken,
     judged: Option<Arc<(PathBuf, PathBuf)>>,
@@ -52,7 +52,7 @@ struct Bounds {
 }
 
 #[derive(Clone)]
-struct Memory {
+struct ScopeState {
     directory: PathBuf,
     seen: HashMap<PathBuf, Stamp>,
     sandbox: Option<Arc<Sandbox>>,
@@ -63,7 +63,7 @@ impl Scope {
     /// A scope in `project`, with a directory for temporary files of this session. Both paths are absolute.
     pub fn new(project: impl AsRef<Path>, temporary: impl AsRef<Path>) -> Self {
         let project = real(project.as_ref());
-        let memory = Memory { directory: project.clone(), seen: HashMap::new(), sandbox: None, wall: None };
+        let memory = ScopeState { directory: project.clone(), seen: HashMap::new(), sandbox: None, wall: None };
         let temporary = temporary.as_ref().to_owned();
         Self {
             places: Arc::new(Bounds { project, temporary, ..Bounds::default() }),
@@ -231,14 +231,15 @@ impl Scope {
         let Some(guard) = self.guard().filter(|_| cfg!(target_os = "linux")) else {
             return Err("there is no guard program to make it".to_owned());
         };
-        let (directory, confinement) = (self.project(), self.looking(&Looking::default(), None));
+        let (directory, confinement) = (self.project(), self.looking(&ReadOnlyView::default(), None));
         let (environment, variables) = (self.environment(), Variables::Ordinary);
-        let ground = Ground { directory, environment, guard: Some(guard), confinement: Some(&confinement), variables };
+        let ground =
+            ShellContext { directory, environment, guard: Some(guard), confinement: Some(&confinement), variables };
         sandbox::trial(ground).await
     }
 
     /// What a command sees that only looks. `temporary` is its own, and is `/tmp` to it; without one that is memory.
-    pub(crate) fn looking(&self, looking: &Looking, temporary: Option<PathBuf>) -> Confinement {
+    pub(crate) fn looking(&self, looking: &ReadOnlyView, temporary: Option<PathBuf>) -> Confinement {
         let mut readable = self.directories();
         readable.extend(looking.readable.iter().cloned());
         readable.extend(std::iter::once(self.temporary()).chain(self.scratchpad()).map(Path::to_owned));

@@ -12,11 +12,11 @@ use serde::Deserialize;
 use transcript::tool_names;
 
 use crate::bash::OTHERS_STOPPED;
-use crate::jobs::{JobState, Leave, Printed};
+use crate::jobs::{IncompleteRest, JobState, NewOutput};
 use crate::scope::Scope;
 use crate::show;
 use crate::subject::Access;
-use crate::tool::{Limit, Output, Typed};
+use crate::tool::{Limit, Output, TypedTool};
 
 /// How long is waited for the end where the call does not say, in milliseconds.
 const WAIT: u64 = 30_000;
@@ -43,7 +43,7 @@ pub struct TaskOutputInput {
 #[derive(Debug, Clone, Copy)]
 pub struct TaskOutput;
 
-impl Typed for TaskOutput {
+impl TypedTool for TaskOutput {
     type Input = TaskOutputInput;
     const NAME: &'static str = tool_names::TASK_OUTPUT;
     const ACCESS: Access = Access::ReadOnly;
@@ -70,11 +70,11 @@ async fn look(input: &TaskOutputInput, scope: &Scope) -> Result<Output, String> 
     // First how it is, then what it printed: one who has ended prints nothing more.
     let status = job.status();
     let leave = match (status.state, &filter) {
-        (JobState::Running, Some(_)) => Leave::Line,
-        (JobState::Running, None) => Leave::Character,
-        _ => Leave::Nothing,
+        (JobState::Running, Some(_)) => IncompleteRest::Line,
+        (JobState::Running, None) => IncompleteRest::Character,
+        _ => IncompleteRest::Nothing,
     };
-    let Printed { dropped, text: printed } = job.take(leave);
+    let NewOutput { dropped, text: printed } = job.take(leave);
     let shown = match &filter {
         Some(filter) => matching(&printed, filter),
         None if printed.trim().is_empty() => "Nothing new was printed.".to_owned(),

@@ -8,7 +8,7 @@ use transcript::tool_names;
 use crate::jobs::JobState;
 use crate::scope::Scope;
 use crate::subject::Access;
-use crate::tool::{Output, Typed};
+use crate::tool::{Output, TypedTool};
 
 /// Stops a command or an agent in the background and everything it started. TaskOutput still shows what it printed.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -23,7 +23,7 @@ pub struct TaskStopInput {
 #[derive(Debug, Clone, Copy)]
 pub struct TaskStop;
 
-impl Typed for TaskStop {
+impl TypedTool for TaskStop {
     type Input = TaskStopInput;
     const NAME: &'static str = tool_names::TASK_STOP;
     const ACCESS: Access = Access::Session;

@@ -59,7 +59,7 @@ pub trait Tool: Send + Sync {
 }
 
 /// A tool whose input has a type. The doc comment of the type is the tool's description.
-pub trait Typed: Send + Sync + 'static {
+pub trait TypedTool: Send + Sync + 'static {
     /// What it is called with.
     type Input: DeserializeOwned + JsonSchema;
 
@@ -99,7 +99,7 @@ pub trait Typed: Send + Sync + 'static {
     fn run(&self, input: Self::Input, scope: Scope) -> BoxFuture<'static, Output>;
 }
 
-impl<T: Typed> Tool for T {
+impl<T: TypedTool> Tool for T {
     fn name(&self) -> &str {
         T::NAME
     }
@@ -110,15 +110,15 @@ impl<T: Typed> Tool for T {
 
     fn access(&self, input: &Value) -> Access {
         // A call that cannot be understood will fail; until then nothing is taken for granted.
-        input::parse(input.clone()).map_or(Access::Changes, |input| Typed::access(self, &input))
+        input::parse(input.clone()).map_or(Access::Changes, |input| TypedTool::access(self, &input))
     }
 
     fn subject(&self, input: &Value, scope: &Scope) -> Subject {
-        input::parse(input.clone()).map_or(Subject::Whole, |input| Typed::subject(self, &input, scope))
+        input::parse(input.clone()).map_or(Subject::Whole, |input| TypedTool::subject(self, &input, scope))
     }
 
     fn runs(&self, input: &Value) -> Runs {
-        input::parse(input.clone()).map_or(Runs::Alone, |input| Typed::runs(self, &input))
+        input::parse(input.clone()).map_or(Runs::Alone, |input| TypedTool::runs(self, &input))
     }
 
     fn most_beside(&self) -> usize {
@@ -126,7 +126,7 @@ impl<T: Typed> Tool for T {
     }
 
     fn changes(&self, input: &Value, scope: &Scope) -> Option<PathBuf> {
-        input::parse(input.clone()).ok().and_then(|input| Typed::changes(self, &input, scope))
+        input::parse(input.clone()).ok().and_then(|input| TypedTool::changes(self, &input, scope))
     }
 
     fn limit(&self) -> Limit {
@@ -135,7 +135,7 @@ impl<T: Typed> Tool for T {
 
     fn run(&self, input: Value, scope: Scope) -> BoxFuture<'static, Output> {
         match input::parse(input) {
-            Ok(input) => Typed::run(self, input, scope),
+            Ok(input) => TypedTool::run(self, input, scope),
             Err(why) => Box::pin(ready(Output::failed(format!("{} was called with bad input: {why}", T::NAME)))),
         }
     }

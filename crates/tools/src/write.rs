@@ -16,7 +16,7 @@ use crate::run::off_the_loop;
 use crate::scope::Scope;
 use crate::show;
 use crate::subject::{Access, Subject};
-use crate::tool::{Output, Typed};
+use crate::tool::{Output, TypedTool};
 
 /// Writes a whole file, making its directories where they are missing.
 ///
@@ -34,7 +34,7 @@ pub struct WriteInput {
 #[derive(Debug, Clone, Copy)]
 pub struct Write;
 
-impl Typed for Write {
+impl TypedTool for Write {
     type Input = WriteInput;
     const NAME: &'static str = tool_names::WRITE;
     const ACCESS: Access = Access::Changes;

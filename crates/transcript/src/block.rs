@@ -21,7 +21,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::size::Size;
-use crate::text::{Broken, Cursor, decoded_len};
+use crate::text::{Cursor, TextFault, decoded_len};
 use canonical::{decode, is_compaction, literal};
 
 /// One content block, frozen.
@@ -210,17 +210,17 @@ pub fn blocks_of(content: &RawValue) -> Vec<Block> {
 }
 
 /// Reads the blocks of a message's `content` where it stands.
-pub(crate) fn read_blocks(cursor: &mut Cursor<'_>) -> Result<Vec<Block>, Broken> {
+pub(crate) fn read_blocks(cursor: &mut Cursor<'_>) -> Result<Vec<Block>, TextFault> {
     let mut blocks = Vec::new();
     match cursor.peek() {
         Some(b'[') => cursor.elements(|cursor| Block::read(cursor).map(|block| blocks.push(block)))?,
         Some(b'"') => {
             let text = cursor.value()?;
-            decoded_len(text).ok_or(Broken::Shape)?;
+            decoded_len(text).ok_or(TextFault::Shape)?;
             blocks.push(Block::text(decode(text)));
         }
         Some(b'n') if cursor.value()? == "null" => {}
-        Some(b'n') => return Err(Broken::Shape),
+        Some(b'n') => return Err(TextFault::Shape),
         _ => blocks.push(Block::read(cursor)?),
     }
     Ok(blocks)

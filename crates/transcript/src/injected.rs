@@ -71,7 +71,7 @@ purposes! {
 
 /// Where a text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum InjectedPlace {
     /// Beside what the user says.
     Beside,
     /// As a message of its own.
@@ -83,8 +83,8 @@ pub enum Place {
 impl Purpose {
     /// Where it stands, the tag of its frame, and how long it may be, in bytes. What others wrote is cut before, with a word
     /// on where the rest is; this is the last resort.
-    const fn shape(self) -> (Place, Option<&'static str>, usize) {
-        use Place::{Alone, Beside, InResult};
+    const fn shape(self) -> (InjectedPlace, Option<&'static str>, usize) {
+        use InjectedPlace::{Alone, Beside, InResult};
         match self {
             Self::Instructions => (Beside, Some(REMINDER), 2_000_000),
             Self::Memory | Self::Standing => (Beside, Some(REMINDER), 50_000),
@@ -101,7 +101,7 @@ impl Purpose {
     }
 
     /// Where it stands.
-    pub const fn place(self) -> Place {
+    pub const fn place(self) -> InjectedPlace {
         self.shape().0
     }
 

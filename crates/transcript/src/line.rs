@@ -21,7 +21,7 @@ use serde_json::value::RawValue;
 use crate::block::Block;
 use crate::commit::Commit;
 use crate::id::Id;
-use crate::injected::{Injected, Place, Purpose};
+use crate::injected::{Injected, InjectedPlace, Purpose};
 use crate::message::{Prologue, StopReason, Usage};
 
 pub use pi::Translator;
@@ -50,14 +50,14 @@ pub struct Line {
     /// What stands under our own key, for those who put it there.
     pub extra: Option<Box<RawValue>>,
     /// What a compaction of ours keeps, for other programs. Written, never read: our own extent says it too.
-    pub kept: Option<Box<Kept>>,
+    pub kept: Option<Box<KeptMessages>>,
     /// What a tool gave, as Claude Code shows it. Written, never read: what the model sees is in the message.
     pub result: Option<Box<RawValue>>,
 }
 
 /// The messages that stand after a compaction's summary, though they were written before it.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub struct KeptMessages {
     /// The line of the summary, which follows the boundary.
     pub anchor: Id,
     /// Their lines, in order.
@@ -81,7 +81,7 @@ pub enum Body {
         /// The content.
         blocks: Vec<Block>,
         /// Where it came from.
-        source: Source,
+        source: TextSource,
     },
     /// Said by the model; several lines may share one reply's id.
     Assistant {
@@ -113,7 +113,7 @@ pub enum Body {
 
 /// Where user-side text came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum TextSource {
     /// The user, or a tool.
     Said,
     /// Put in by a program; not to be taken for the user's words.
@@ -124,7 +124,7 @@ pub enum Source {
 
 /// Why a line could not be read. It is skipped; the file stays as it is.
 #[derive(Debug, thiserror::Error)]
-pub enum Malformed {
+pub enum MalformedLine {
     /// Not JSON, or cut off.
     #[error("not a JSON object: {0}")]
     Json(#[from] serde_json::Error),
@@ -150,8 +150,8 @@ impl From<&Injected> for Body {
     fn from(text: &Injected) -> Self {
         let blocks = vec![text.block()];
         match text.purpose().place() {
-            Place::Beside => Self::Attachment { blocks },
-            Place::Alone | Place::InResult => Self::User { blocks, source: Source::Injected },
+            InjectedPlace::Beside => Self::Attachment { blocks },
+            InjectedPlace::Alone | InjectedPlace::InResult => Self::User { blocks, source: TextSource::Injected },
         }
     }
 }
@@ -160,15 +160,15 @@ impl Line {
     /// What the text on it is for, where this program put it in. Lines of before do not say.
     pub fn injected(&self) -> Option<Purpose> {
         #[derive(serde::Deserialize)]
-        struct Beside {
+        struct LineExtras {
             injected: Option<Purpose>,
         }
-        serde_json::from_str::<Beside>(self.extra.as_ref()?.get()).ok()?.injected
+        serde_json::from_str::<LineExtras>(self.extra.as_ref()?.get()).ok()?.injected
     }
 
     /// What somebody typed on it. Another program does not mark all that it puts in for the model, but frames it by a tag.
     pub fn typed(&self) -> Vec<String> {
-        let Body::User { blocks, source: Source::Said } = &self.body else { return Vec::new() };
+        let Body::User { blocks, source: TextSource::Said } = &self.body else { return Vec::new() };
         let is_typed = |text: &String| self.writer == Writer::Cairn || !text.trim_start().starts_with('<');
         blocks.iter().filter_map(Block::as_text).filter(is_typed).collect()
     }

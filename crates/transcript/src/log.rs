@@ -12,9 +12,9 @@ use std::collections::{HashMap, HashSet};
 use crate::block::{Block, Kind};
 use crate::commit::{Act, Extent};
 use crate::id::Id;
-use crate::line::{Body, Line, Source, Writer};
+use crate::line::{Body, Line, TextSource, Writer};
 use crate::tokens::Estimator;
-use crate::view::{Change, View};
+use crate::view::{View, ViewChange};
 
 /// A session's lines and the view they project to.
 #[derive(Debug, Clone, Default)]
@@ -52,17 +52,17 @@ impl Log {
     }
 
     /// Takes one more line and says where the view changed.
-    pub fn append(&mut self, line: Line) -> Change {
+    pub fn append(&mut self, line: Line) -> ViewChange {
         if line.sidechain {
             self.lines.push(line);
-            return Change::Grew;
+            return ViewChange::Grew;
         }
         if line.in_chain() && line.parent != self.tip {
             // A branch: what is live has to be found anew.
             let mut lines = std::mem::take(&mut self.lines);
             lines.push(line);
             *self = Self::load(lines);
-            return Change::From(0);
+            return ViewChange::From(0);
         }
         let change = self.view.push(&line);
         let goes_back = matches!(&line.body, Body::Commit(commit) if commit.moves_tip());
@@ -84,7 +84,7 @@ impl Log {
         let stands = |id: &&Id| self.view.has(id) && !self.view.is_hidden(id);
         let counts = |line: &&Line| {
             let boundary = match &line.body {
-                Body::User { source: Source::Summary, .. } => line.parent.as_ref(),
+                Body::User { source: TextSource::Summary, .. } => line.parent.as_ref(),
                 _ => line.id.as_ref(),
             };
             boundary.is_some_and(|boundary| self.view.counts(boundary))
@@ -123,7 +123,9 @@ impl Log {
         let Some(covered) = covered else { return Vec::new() };
         let stands = |line: &Line| match &line.body {
             // An earlier summary, before what is covered now.
-            Body::User { source: Source::Summary, .. } => line.parent.as_ref().is_some_and(|id| self.view.counts(id)),
+            Body::User { source: TextSource::Summary, .. } => {
+                line.parent.as_ref().is_some_and(|id| self.view.counts(id))
+            }
             Body::User { .. } | Body::Assistant { .. } | Body::Attachment { .. } => {
                 line.id.as_ref().is_some_and(|id| self.view.has(id) && !self.view.is_hidden(id))
             }

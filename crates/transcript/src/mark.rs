@@ -40,7 +40,7 @@ impl Ttl {
 
 /// A block of a request's messages, by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct BlockPlace {
     /// Which message.
     pub message: usize,
     /// Which block of it.
@@ -53,20 +53,20 @@ pub struct Marks {
     /// Indices of system blocks that end with a breakpoint.
     pub system: Vec<usize>,
     /// Blocks of messages that end with one.
-    pub messages: Vec<Place>,
+    pub messages: Vec<BlockPlace>,
     /// For how long.
     pub ttl: Ttl,
     /// The reply before, whose cache should be found; for a provider that says why it is not.
     pub after: Option<Id>,
     /// What the provider drops from its cache, in the order of the messages; for one that can.
-    pub edits: Vec<Edit>,
+    pub edits: Vec<ProviderCacheEdit>,
 }
 
 /// An edit of the provider's cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edit {
+pub struct ProviderCacheEdit {
     /// The block it stands behind.
-    pub behind: Place,
+    pub behind: BlockPlace,
     /// The calls whose results go.
     pub results: Vec<String>,
 }
@@ -99,9 +99,9 @@ pub fn mark(prologue: &Prologue, messages: &[Message], seams: &Seams, ttl: Ttl) 
     let markable = |block: &Block| block.is_sendable() && *block.kind() != Kind::Thinking;
     let mut places = Vec::new();
     for (message, said) in messages.iter().enumerate() {
-        places.extend((0..said.blocks.len()).map(|block| Place { message, block }));
+        places.extend((0..said.blocks.len()).map(|block| BlockPlace { message, block }));
     }
-    let block_at = |place: &Place| &messages[place.message].blocks[place.block];
+    let block_at = |place: &BlockPlace| &messages[place.message].blocks[place.block];
     let last_markable =
         |end: usize| places[..end.min(places.len())].iter().rposition(|place| markable(block_at(place)));
 
@@ -115,8 +115,9 @@ pub fn mark(prologue: &Prologue, messages: &[Message], seams: &Seams, ttl: Ttl) 
     let mut marked: Vec<usize> = ends.into_iter().filter_map(last_markable).collect();
     marked.dedup();
     let behind = |count: usize| count.checked_sub(1).and_then(|at| places.get(at)).copied();
-    let edit =
-        |(count, results): &(usize, Vec<String>)| Some(Edit { behind: behind(*count)?, results: results.clone() });
+    let edit = |(count, results): &(usize, Vec<String>)| {
+        Some(ProviderCacheEdit { behind: behind(*count)?, results: results.clone() })
+    };
     let edits = seams.edits.iter().filter_map(edit).collect();
     Marks { system, messages: marked.into_iter().map(|at| places[at]).collect(), ttl, after: None, edits }
 }
@@ -177,9 +178,9 @@ mod tests {
     fn breakpoints_stand_where_the_cache_will_be_read_next() {
         let first = mark(&prologue(3, 1), &messages(&[2]), &Seams::answered(0), Ttl::FiveMinutes);
         assert_eq!(first.system, [0, 2]);
-        assert_eq!(first.messages, [Place { message: 0, block: 1 }]);
+        assert_eq!(first.messages, [BlockPlace { message: 0, block: 1 }]);
         let second = mark(&prologue(3, 1), &messages(&[2, 25, 25]), &Seams::answered(2), Ttl::OneHour);
-        assert_eq!(second.messages, [Place { message: 0, block: 1 }, Place { message: 2, block: 24 }]);
+        assert_eq!(second.messages, [BlockPlace { message: 0, block: 1 }, BlockPlace { message: 2, block: 24 }]);
         assert_eq!(second.system.len() + second.messages.len(), 4);
     }
 
@@ -218,6 +219,6 @@ mod tests {
         let thinking = Block::parse(r#"{"type":"thinking","thinking":"t","signature":"s"}"#);
         let said = Message { role: Role::Assistant, blocks: vec![Block::text("x"), thinking] };
         let marks = mark(&prologue(0, 0), &[said], &Seams::answered(0), Ttl::FiveMinutes);
-        assert_eq!(marks.messages, [Place { message: 0, block: 0 }]);
+        assert_eq!(marks.messages, [BlockPlace { message: 0, block: 0 }]);
     }
 }

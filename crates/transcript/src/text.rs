@@ -57,14 +57,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
 
 /// Why a text could not be read.
 #[derive(Debug)]
-pub(crate) enum Broken {
+pub(crate) enum TextFault {
     /// It is cut off or no JSON; reading all of it strictly says where.
     Shape,
     /// A part of it is not what it should be.
     Part(serde_json::Error),
 }
 
-impl From<serde_json::Error> for Broken {
+impl From<serde_json::Error> for TextFault {
     fn from(error: serde_json::Error) -> Self {
         Self::Part(error)
     }
@@ -98,22 +98,22 @@ impl<'a> Cursor<'a> {
     }
 
     /// Nothing may follow but white space.
-    pub(crate) fn end(&mut self) -> Result<(), Broken> {
-        if self.peek().is_none() { Ok(()) } else { Err(Broken::Shape) }
+    pub(crate) fn end(&mut self) -> Result<(), TextFault> {
+        if self.peek().is_none() { Ok(()) } else { Err(TextFault::Shape) }
     }
 
     /// Passes over a value.
-    pub(crate) fn value(&mut self) -> Result<&'a str, Broken> {
+    pub(crate) fn value(&mut self) -> Result<&'a str, TextFault> {
         let bytes = self.json.as_bytes();
         let end = match self.peek() {
-            Some(b'"') => end_of_string(bytes, self.at).ok_or(Broken::Shape)?,
-            Some(b'{' | b'[') => end_of_nested(bytes, self.at).ok_or(Broken::Shape)?,
+            Some(b'"') => end_of_string(bytes, self.at).ok_or(TextFault::Shape)?,
+            Some(b'{' | b'[') => end_of_nested(bytes, self.at).ok_or(TextFault::Shape)?,
             _ => {
                 let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b':' | b' ' | b'\n' | b'\t' | b'\r');
                 bytes[self.at..].iter().position(is_end).map_or(bytes.len(), |len| self.at + len)
             }
         };
-        let value = self.json.get(self.at..end).filter(|value| !value.is_empty()).ok_or(Broken::Shape)?;
+        let value = self.json.get(self.at..end).filter(|value| !value.is_empty()).ok_or(TextFault::Shape)?;
         self.at = end;
         Ok(value)
     }
@@ -121,19 +121,19 @@ impl<'a> Cursor<'a> {
     /// Walks through an object: `each` is given a key and passes over its value.
     pub(crate) fn members(
         &mut self,
-        mut each: impl FnMut(Cow<'a, str>, &mut Self) -> Result<(), Broken>,
-    ) -> Result<(), Broken> {
+        mut each: impl FnMut(Cow<'a, str>, &mut Self) -> Result<(), TextFault>,
+    ) -> Result<(), TextFault> {
         self.parts(b'{', b'}', |cursor| {
             let key = cursor.value()?;
             if !key.starts_with('"') || !cursor.take(b':') {
-                return Err(Broken::Shape);
+                return Err(TextFault::Shape);
             }
             each(Text::read(key)?.0, cursor)
         })
     }
 
     /// Walks through an array: `each` passes over an element.
-    pub(crate) fn elements(&mut self, each: impl FnMut(&mut Self) -> Result<(), Broken>) -> Result<(), Broken> {
+    pub(crate) fn elements(&mut self, each: impl FnMut(&mut Self) -> Result<(), TextFault>) -> Result<(), TextFault> {
         self.parts(b'[', b']', each)
     }
 
@@ -141,10 +141,10 @@ impl<'a> Cursor<'a> {
         &mut self,
         open: u8,
         close: u8,
-        mut each: impl FnMut(&mut Self) -> Result<(), Broken>,
-    ) -> Result<(), Broken> {
+        mut each: impl FnMut(&mut Self) -> Result<(), TextFault>,
+    ) -> Result<(), TextFault> {
         if !self.take(open) {
-            return Err(Broken::Shape);
+            return Err(TextFault::Shape);
         }
         if self.take(close) {
             return Ok(());
@@ -152,7 +152,7 @@ impl<'a> Cursor<'a> {
         loop {
             each(self)?;
             if !self.take(b',') {
-                return if self.take(close) { Ok(()) } else { Err(Broken::Shape) };
+                return if self.take(close) { Ok(()) } else { Err(TextFault::Shape) };
             }
         }
     }

@@ -28,14 +28,14 @@ use std::sync::{Arc, LazyLock};
 use crate::block::{Block, Kind};
 use crate::commit::{Act, CallName, Commit};
 use crate::id::Id;
-use crate::line::{Body, Line, Source};
+use crate::line::{Body, Line, TextSource};
 use crate::message::{Prologue, Usage};
 use crate::size::Size;
 use crate::tokens::{Estimator, Tally};
 
 use cover::CommitState;
 pub use cover::Cover;
-pub use entry::{Answered, Entry, Stands};
+pub use entry::{AnsweredCall, ItemState, ViewEntry};
 
 /// What the model sees, kept up to date line by line.
 #[derive(Debug, Clone, Default)]
@@ -63,7 +63,7 @@ pub struct View {
 struct Item {
     /// The line that began it.
     line: Id,
-    content: Content,
+    content: ItemContent,
     /// The newest commit that covers it and counts.
     owner: Option<usize>,
     /// What it adds to the view right now.
@@ -71,14 +71,14 @@ struct Item {
 }
 
 #[derive(Debug, Clone)]
-enum Content {
-    Prompt { blocks: Vec<Block>, origin: Origin },
-    Reply { blocks: Vec<Block>, calls: Vec<Call> },
+enum ItemContent {
+    Prompt { blocks: Vec<Block>, origin: TextOrigin },
+    Reply { blocks: Vec<Block>, calls: Vec<ViewCall> },
 }
 
 /// Where what stands on the user's side came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
+enum TextOrigin {
     /// The user.
     Said,
     /// A program.
@@ -88,7 +88,7 @@ enum Origin {
 }
 
 #[derive(Debug, Clone)]
-struct Call {
+struct ViewCall {
     id: Arc<str>,
     /// What the tool returned.
     result: Option<Block>,
@@ -117,7 +117,7 @@ struct Rewrite {
 
 /// Where the view changed, as seen by one who remembers it from before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Change {
+pub enum ViewChange {
     /// The prologue, and so everything.
     Prologue,
     /// From this item on.
@@ -132,23 +132,23 @@ static INTERRUPTED: LazyLock<Block> =
 
 impl View {
     /// Takes the next live line and says where the view changed.
-    pub(crate) fn push(&mut self, line: &Line) -> Change {
+    pub(crate) fn push(&mut self, line: &Line) -> ViewChange {
         let Some(id) = &line.id else {
             // A line without a name can still rewrite results, which have names of their own.
             return match &line.body {
                 Body::Commit(commit) if !matches!(commit.act, Act::Restore { .. }) => self.push_commit(None, commit),
-                _ => Change::Grew,
+                _ => ViewChange::Grew,
             };
         };
         self.tally.written_by(line.writer);
         match &line.body {
-            Body::User { blocks, source: Source::Summary } => self.push_summary(id, line.parent.as_ref(), blocks),
+            Body::User { blocks, source: TextSource::Summary } => self.push_summary(id, line.parent.as_ref(), blocks),
             Body::User { blocks, source } => self.push_user(id, blocks, *source),
-            Body::Attachment { blocks } => self.push_prompt(id, blocks.clone(), Origin::Beside),
+            Body::Attachment { blocks } => self.push_prompt(id, blocks.clone(), TextOrigin::Beside),
             Body::Assistant { id: reply, blocks, usage, .. } => self.push_assistant(id, reply, blocks, *usage),
             Body::Commit(commit) => self.push_commit(Some(id), commit),
             Body::Prologue(prologue) => self.push_prologue(prologue),
-            Body::Meta(_) | Body::Other => Change::Grew,
+            Body::Meta(_) | Body::Other => ViewChange::Grew,
         }
     }
 
@@ -215,20 +215,20 @@ impl View {
         self.items[item].owner.is_some() && covers.any(|cover| cover.counts() && cover.covers(item))
     }
 
-    fn push_prologue(&mut self, prologue: &Prologue) -> Change {
+    fn push_prologue(&mut self, prologue: &Prologue) -> ViewChange {
         let changed = self.prologue.as_deref().is_some_and(|old| old != prologue);
         if self.prologue.as_deref().is_some_and(|old| old.model != prologue.model) {
             self.tally.forget(); // another model counts otherwise
         }
         self.tally.prologue(prologue);
         self.prologue = Some(Arc::new(prologue.clone()));
-        if changed { Change::Prologue } else { Change::Grew }
+        if changed { ViewChange::Prologue } else { ViewChange::Grew }
     }
 
     /// Results go to the reply that called for them; the rest is a prompt of its own.
-    fn push_user(&mut self, line: &Id, blocks: &[Block], source: Source) -> Change {
+    fn push_user(&mut self, line: &Id, blocks: &[Block], source: TextSource) -> ViewChange {
         let mut rest = Vec::new();
-        let mut change = Change::Grew;
+        let mut change = ViewChange::Grew;
         for block in blocks {
             match block.kind() {
                 Kind::ToolResult { id, .. } => change = change.min(self.push_result(line, id, block)),
@@ -238,60 +238,60 @@ impl View {
         if rest.is_empty() {
             return change;
         }
-        let origin = if source == Source::Said { Origin::Said } else { Origin::Beside };
+        let origin = if source == TextSource::Said { TextOrigin::Said } else { TextOrigin::Beside };
         change.min(self.push_prompt(line, rest, origin))
     }
 
     /// A result belongs to the newest call of its id. One that comes after the next reply began changes what was sent.
-    fn push_result(&mut self, line: &Id, call: &Arc<str>, block: &Block) -> Change {
+    fn push_result(&mut self, line: &Id, call: &Arc<str>, block: &Block) -> ViewChange {
         let Some(place) = self.items_of_call.get(call).and_then(|items| self.place_in(*items.last()?, call)) else {
-            return Change::Grew;
+            return ViewChange::Grew;
         };
-        let Some(open) = self.call_mut(place).filter(|open| open.result.is_none()) else { return Change::Grew };
+        let Some(open) = self.call_mut(place).filter(|open| open.result.is_none()) else { return ViewChange::Grew };
         open.result = Some(block.clone());
         self.item_of_line.entry(line.clone()).or_insert(place.item);
         self.show_result(place);
         if self.last_reply == Some(place.item) {
-            return Change::Grew;
+            return ViewChange::Grew;
         }
         self.tally.disturb();
-        Change::From(place.item)
+        ViewChange::From(place.item)
     }
 
-    fn push_prompt(&mut self, line: &Id, blocks: Vec<Block>, origin: Origin) -> Change {
+    fn push_prompt(&mut self, line: &Id, blocks: Vec<Block>, origin: TextOrigin) -> ViewChange {
         let blocks: Vec<Block> = blocks.into_iter().filter(Block::is_sendable).collect();
-        if origin == Origin::Said {
+        if origin == TextOrigin::Said {
             self.said.push(self.items.len());
         }
-        let item = self.push_item(line, Content::Prompt { blocks, origin });
+        let item = self.push_item(line, ItemContent::Prompt { blocks, origin });
         self.item_of_line.insert(line.clone(), item);
-        Change::Grew
+        ViewChange::Grew
     }
 
-    fn push_assistant(&mut self, line: &Id, reply: &Id, blocks: &[Block], usage: Option<Usage>) -> Change {
+    fn push_assistant(&mut self, line: &Id, reply: &Id, blocks: &[Block], usage: Option<Usage>) -> ViewChange {
         let (item, change) = match self.item_of_reply.get(reply) {
-            Some(&item) if self.last_reply == Some(item) => (item, Change::Grew),
-            Some(&item) => (item, Change::From(item)),
+            Some(&item) if self.last_reply == Some(item) => (item, ViewChange::Grew),
+            Some(&item) => (item, ViewChange::From(item)),
             None => {
-                let item = self.push_item(line, Content::Reply { blocks: Vec::new(), calls: Vec::new() });
+                let item = self.push_item(line, ItemContent::Reply { blocks: Vec::new(), calls: Vec::new() });
                 self.item_of_reply.insert(reply.clone(), item);
                 self.last_reply = Some(item);
                 self.rewritten = None;
                 self.tally.replied();
-                (item, Change::Grew)
+                (item, ViewChange::Grew)
             }
         };
         self.item_of_line.insert(line.clone(), item);
         let mut added = Size::default();
         let mut opened = Vec::new();
-        if let Content::Reply { blocks: all, calls } = &mut self.items[item].content {
+        if let ItemContent::Reply { blocks: all, calls } = &mut self.items[item].content {
             for block in blocks.iter().filter(|block| block.is_sendable()) {
                 if let Kind::ToolUse { id, .. } = block.kind() {
                     if calls.iter().any(|call| call.id == *id) {
                         continue;
                     }
                     let shown = Block::tool_result(id, std::slice::from_ref(&INTERRUPTED), crate::Outcome::Failed);
-                    calls.push(Call { id: id.clone(), result: None, shown, rewrites: Vec::new(), dropped: false });
+                    calls.push(ViewCall { id: id.clone(), result: None, shown, rewrites: Vec::new(), dropped: false });
                     opened.push(id.clone());
                 }
                 added += block.size();
@@ -311,7 +311,7 @@ impl View {
     /// What stands for the results of a reply that are not there yet.
     fn unanswered(&self, item: usize) -> Size {
         match &self.items[item].content {
-            Content::Reply { calls, .. } if self.items[item].owner.is_none() => {
+            ItemContent::Reply { calls, .. } if self.items[item].owner.is_none() => {
                 calls.iter().filter(|call| call.result.is_none()).map(|call| call.shown.size()).sum()
             }
             _ => Size::default(),
@@ -328,28 +328,28 @@ impl View {
     }
 
     fn place_in(&self, item: usize, id: &str) -> Option<CallPlace> {
-        let Content::Reply { calls, .. } = &self.items[item].content else { return None };
+        let ItemContent::Reply { calls, .. } = &self.items[item].content else { return None };
         let call = calls.iter().position(|call| &*call.id == id)?;
         Some(CallPlace { item, call })
     }
 
-    fn call_mut(&mut self, place: CallPlace) -> Option<&mut Call> {
+    fn call_mut(&mut self, place: CallPlace) -> Option<&mut ViewCall> {
         match &mut self.items[place.item].content {
-            Content::Reply { calls, .. } => calls.get_mut(place.call),
-            Content::Prompt { .. } => None,
+            ItemContent::Reply { calls, .. } => calls.get_mut(place.call),
+            ItemContent::Prompt { .. } => None,
         }
     }
 
     /// A summary belongs to the boundary it follows; one without a boundary is a prompt like any other.
-    fn push_summary(&mut self, line: &Id, boundary: Option<&Id>, blocks: &[Block]) -> Change {
+    fn push_summary(&mut self, line: &Id, boundary: Option<&Id>, blocks: &[Block]) -> ViewChange {
         let boundary = boundary.and_then(|boundary| self.commit_of_line.get(boundary)).copied();
         match boundary.filter(|&commit| self.commits[commit].awaits_text()) {
             Some(commit) => self.complete(commit, blocks.to_vec()),
-            None => self.push_prompt(line, blocks.to_vec(), Origin::Beside),
+            None => self.push_prompt(line, blocks.to_vec(), TextOrigin::Beside),
         }
     }
 
-    fn push_commit(&mut self, line: Option<&Id>, commit: &Commit) -> Change {
+    fn push_commit(&mut self, line: Option<&Id>, commit: &Commit) -> ViewChange {
         let index = self.commits.len();
         let state = CommitState::new(commit, self.extent_of(&commit.act));
         self.commits.push(state);
@@ -382,7 +382,10 @@ impl View {
             // Commits name what was said, never what another commit brought in: its line is not looked up.
             Act::Restore { blocks } => {
                 if let Some(line) = line {
-                    self.push_item(line, Content::Prompt { blocks: blocks.clone(), origin: Origin::Commit(index) });
+                    self.push_item(
+                        line,
+                        ItemContent::Prompt { blocks: blocks.clone(), origin: TextOrigin::Commit(index) },
+                    );
                 }
             }
             _ => {}
@@ -399,7 +402,7 @@ impl View {
         }
     }
 
-    fn push_item(&mut self, line: &Id, content: Content) -> usize {
+    fn push_item(&mut self, line: &Id, content: ItemContent) -> usize {
         let index = self.items.len();
         self.items.push(Item { line: line.clone(), content, owner: None, size: Size::default() });
         self.refresh(index);

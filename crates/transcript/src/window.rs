@@ -75,7 +75,7 @@ pub enum AutoCompact {
 
 /// How full the window is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Fill {
+pub struct WindowFill {
     /// Tokens in use.
     pub used: u64,
     /// Where compaction is due.
@@ -125,11 +125,11 @@ impl Window {
     }
 
     /// How full it is with so many tokens in use.
-    pub fn fill(&self, used: u64, auto: AutoCompact) -> Fill {
+    pub fn fill(&self, used: u64, auto: AutoCompact) -> WindowFill {
         let threshold = self.threshold(auto);
         let left = threshold.saturating_sub(used);
         let warning = self.warning(auto);
-        Fill {
+        WindowFill {
             used,
             threshold,
             percent_left: if threshold == 0 { 0 } else { (left * 200 + threshold) / (threshold * 2) },

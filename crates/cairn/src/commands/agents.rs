@@ -5,14 +5,14 @@ mod start;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use settings::Weight;
-use settings::agents::{Definition, Isolation, Listed, Offered, Registry, Runs, Standing};
+use settings::agents::{Definition, DefinitionStatus, Isolation, ListedAgent, OfferedTools, Registry, Runs};
 use tools::permission::Rules;
 
 use crate::agents;
 use crate::exit::Code;
-use crate::judgement::{self, OneRun};
+use crate::judgement::{self, RunTrust};
 use crate::out::{data, talk};
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::span::{bold, cyan, dim};
 
 /// See, make and check the agents that a session can send out.
@@ -66,8 +66,8 @@ enum AgentsCommand {
 
 /// Lists, shows, makes or checks.
 pub(crate) async fn run(args: &AgentsArgs) -> anyhow::Result<Code> {
-    let place = Place::from_env()?;
-    let judged = judgement::judge(&place, None, OneRun::No)?;
+    let place = ProgramPaths::from_env()?;
+    let judged = judgement::judge(&place, None, RunTrust::No)?;
     let registry = agents::registry(&place, &judged.settings, &judged.trust, None)?;
     match &args.command {
         AgentsCommand::List { json } => list(&registry, &judged.settings.rules, *json),
@@ -83,7 +83,7 @@ fn list(registry: &Registry, rules: &Rules, as_json: bool) -> anyhow::Result<Cod
         data!("{}", registry.all().iter().map(|listed| object(listed, rules)).collect::<Value>())?;
         return Ok(Code::Success);
     }
-    for Listed { agent, replaced_by } in registry.all() {
+    for ListedAgent { agent, replaced_by } in registry.all() {
         let source = agents::whose(agent, *replaced_by, agent.is_denied(rules));
         data!([bold(&agent.name), "  ", dim(&source)])?;
         data!(["  ", agent.description.as_str()])?;
@@ -91,20 +91,20 @@ fn list(registry: &Registry, rules: &Rules, as_json: bool) -> anyhow::Result<Cod
     Ok(Code::Success)
 }
 
-fn object(listed: &Listed, rules: &Rules) -> Value {
-    let Listed { agent, replaced_by } = listed;
+fn object(listed: &ListedAgent, rules: &Rules) -> Value {
+    let ListedAgent { agent, replaced_by } = listed;
     json!({
         "name": agent.name, "description": agent.description, "source": agent.source.name(), "file": agent.file,
         "model": agent.model, "effort": agent.effort, "maxTurns": agent.max_turns, "budget": agent.budget, "tools": tools(agent), "disallowedTools": agent.without,
-        "replacedBy": replaced_by.map(|source| source.name()), "trusted": agent.standing == Standing::Whole,
+        "replacedBy": replaced_by.map(|source| source.name()), "trusted": agent.standing == DefinitionStatus::Whole,
         "denied": agent.is_denied(rules),
     })
 }
 
 fn tools(agent: &Definition) -> Option<&[String]> {
     match &agent.tools {
-        Offered::All => None,
-        Offered::Only(names) => Some(names),
+        OfferedTools::All => None,
+        OfferedTools::Only(names) => Some(names),
     }
 }
 
@@ -149,7 +149,7 @@ fn show(registry: &Registry, name: &str) -> anyhow::Result<Code> {
     Ok(Code::Success)
 }
 
-fn new(place: &Place, name: &str, user: bool) -> anyhow::Result<Code> {
+fn new(place: &ProgramPaths, name: &str, user: bool) -> anyhow::Result<Code> {
     let folder = match user {
         true => place.home.path().join("agents"),
         false => place.directory.join(".claude/agents"),

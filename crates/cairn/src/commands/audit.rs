@@ -9,7 +9,7 @@ use session::price::{Audit, AuditCost, Recording, SessionAudit, SessionFiles, pr
 
 use crate::exit::Code;
 use crate::out::{data, talk};
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::pricing::{Pricing, left_out_rows, with_progress};
 use crate::span::{bold, cyan};
 use crate::told::count;
@@ -43,7 +43,7 @@ pub(crate) struct AuditArgs {
 
 /// Audits and prints.
 pub(crate) fn run(args: &AuditArgs) -> anyhow::Result<Code> {
-    let place = Place::from_env()?;
+    let place = ProgramPaths::from_env()?;
     let pricing = Pricing::new(&place, None, args.window)?;
     let days = args.days.min(MOST_DAYS);
     let since = World::real().now() - SignedDuration::from_hours(24 * i64::from(days));

@@ -4,13 +4,13 @@ mod change;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use settings::keys::Part;
-use settings::{Finding, Loaded, Set, Settings, Standing, Weight};
+use settings::keys::ValuePart;
+use settings::{LoadedSettings, SetValue, Settings, SettingsFinding, ValueStatus, Weight};
 
 use crate::exit::Code;
-use crate::judgement::{self, OneRun};
+use crate::judgement::{self, RunTrust};
 use crate::out::{data, talk};
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::span::{Span, cyan, dim, red};
 
 /// Show, check and change settings.
@@ -80,7 +80,7 @@ struct WhichFile {
 
 /// Shows, checks or changes.
 pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<Code> {
-    let place = Place::from_env()?;
+    let place = ProgramPaths::from_env()?;
     match &args.command {
         ConfigCommand::Show { origin, json } => show(&place, *origin, *json),
         ConfigCommand::Check { json } => check(&place, *json),
@@ -89,11 +89,11 @@ pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<Code> {
     }
 }
 
-fn show(place: &Place, origin: bool, as_json: bool) -> anyhow::Result<Code> {
-    let settings = judgement::judge(place, None, OneRun::No)?.settings;
-    let shown = settings.sets.iter().filter(|set| origin || set.standing == Standing::Counts);
-    let mut shown: Vec<&Set> = shown.collect();
-    let order = |set: &Set| settings::keys::KEYS.iter().position(|key| key.name == set.key.name);
+fn show(place: &ProgramPaths, origin: bool, as_json: bool) -> anyhow::Result<Code> {
+    let settings = judgement::judge(place, None, RunTrust::No)?.settings;
+    let shown = settings.sets.iter().filter(|set| origin || set.standing == ValueStatus::Counts);
+    let mut shown: Vec<&SetValue> = shown.collect();
+    let order = |set: &SetValue| settings::keys::KEYS.iter().position(|key| key.name == set.key.name);
     shown.sort_by_key(|set| order(set));
     if as_json {
         data!("{}", shown.into_iter().map(|set| value_json(set, origin)).collect::<Value>())?;
@@ -114,32 +114,32 @@ fn show(place: &Place, origin: bool, as_json: bool) -> anyhow::Result<Code> {
 }
 
 /// Why a value does not count.
-fn standing(standing: Standing) -> Option<String> {
+fn standing(standing: ValueStatus) -> Option<String> {
     match standing {
-        Standing::Counts => None,
-        Standing::Overridden => Some("overridden".to_owned()),
-        Standing::Untrusted => Some("not trusted".to_owned()),
-        Standing::Never(why) => Some(format!("never from there: {why}")),
+        ValueStatus::Counts => None,
+        ValueStatus::Overridden => Some("overridden".to_owned()),
+        ValueStatus::Untrusted => Some("not trusted".to_owned()),
+        ValueStatus::Never(why) => Some(format!("never from there: {why}")),
     }
 }
 
-fn value_json(set: &Set, origin: bool) -> Value {
+fn value_json(set: &SetValue, origin: bool) -> Value {
     let mut shown = json!({"key": set.key.name, "value": set.value});
-    if let Part::Entry(name) = &set.part {
+    if let ValuePart::Entry(name) = &set.part {
         shown["entry"] = name.as_str().into();
     }
     if origin {
         let at = &set.origin;
         shown["origin"] = json!({"source": at.source.name(), "file": at.file, "line": at.line, "column": at.column});
-        shown["counts"] = (set.standing == Standing::Counts).into();
+        shown["counts"] = (set.standing == ValueStatus::Counts).into();
         shown["why"] = standing(set.standing).into();
     }
     shown
 }
 
-fn check(place: &Place, as_json: bool) -> anyhow::Result<Code> {
+fn check(place: &ProgramPaths, as_json: bool) -> anyhow::Result<Code> {
     // As if all were trusted: a rule that cannot be understood is one in any directory.
-    let loaded = Loaded::read(&place.settings_files(None)?);
+    let loaded = LoadedSettings::read(&place.settings_files(None)?);
     let settings = Settings::of(&loaded, &place.ground(), &|_| true);
     let mut findings = settings.findings;
     findings.sort_by(|one, other| (&one.file, one.line, one.column).cmp(&(&other.file, other.line, other.column)));
@@ -161,7 +161,7 @@ fn check(place: &Place, as_json: bool) -> anyhow::Result<Code> {
     Ok(if is_broken { Code::Failure } else { Code::Success })
 }
 
-fn finding_json(finding: &Finding) -> Value {
+fn finding_json(finding: &SettingsFinding) -> Value {
     let weight = match finding.weight {
         Weight::Error => "error",
         Weight::Warning => "warning",

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use engine::agent::Parts;
 use engine::context::{Layers, Reach, list};
 use engine::event::Listener;
-use engine::run::{End, Ending};
+use engine::run::{RunEnd, TurnEnd};
 use engine::{Agent, Event};
 use learning::knowledge::Knowledge;
 use memory::instructions::Sources;
@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use provider::anthropic::{Anthropic, Auth, Config};
 use session::{Fork, Home, Session, World};
 use settings::permission::Policy;
-use settings::{Ground, Learning};
+use settings::{BasePaths, Learning};
 use simulator::{Clock, Fault, Options, Report, Script, Simulator, When};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -72,7 +72,7 @@ pub(crate) struct DemoArgs {
 pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     let folder = tempfile::Builder::new().prefix("cairn-demo-").tempdir()?;
     let root = files::real(folder.path())?;
-    let stage = Stage::set(&root, args).await?;
+    let stage = DemoStage::set(&root, args).await?;
     show!([bold("A coding session, played against a simulated model. Everything else is real.")]);
     show!([dim(&format!("project {}", stage.project.display()))]);
     show!();
@@ -121,7 +121,7 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     print_figures(&report);
     print_savings(&savings, &list::off(agent.layers()), largest.unwrap_or_default());
     stage.simulator.shutdown().await;
-    let recalled = recalled && agreed && learnt && searched && found && matches!(compacted.end, End::Ended(_));
+    let recalled = recalled && agreed && learnt && searched && found && matches!(compacted.end, TurnEnd::Ended(_));
     if args.keep {
         let kept = folder.keep();
         show!("\nkept in {}; look at the session with\n  cairn session show {}", kept.display(), file.display());
@@ -145,14 +145,14 @@ fn print_learnt(memories: &Path) -> bool {
 }
 
 /// A project with a failing test, a config home and a model.
-struct Stage {
+struct DemoStage {
     project: std::path::PathBuf,
     home: Home,
     memories: std::path::PathBuf,
     simulator: Simulator,
 }
 
-impl Stage {
+impl DemoStage {
     async fn set(root: &Path, args: &DemoArgs) -> anyhow::Result<Self> {
         let project = root.join("project");
         for (name, text) in PROJECT {
@@ -197,7 +197,7 @@ impl Stage {
             Some(id) => Session::resume(&self.home, &self.project, id, Fork::No, World::real())?.0,
             None => Session::create(&self.home, &self.project, None, World::real())?,
         };
-        let ground = Ground { directory: &self.project, home: None };
+        let ground = BasePaths { directory: &self.project, home: None };
         let allow = [
             "Bash(bash test.sh)".to_owned(),
             "Bash(cat logs/*)".to_owned(),
@@ -245,7 +245,7 @@ impl Timeline {
         self.line("you", said);
         let turn = agent.say(said).await;
         self.quiet();
-        matches!(turn.end, End::Ended(Ending::Answered))
+        matches!(turn.end, TurnEnd::Ended(RunEnd::Answered))
     }
 
     fn listener(&self) -> Listener {

@@ -12,11 +12,11 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use transcript::price::Price;
 
-use crate::closing::{Closed, Closing};
+use crate::closing::{ShutdownCause, ShutdownSignals};
 use crate::dreaming::past::{self, why_not};
 use crate::exit::Code;
 use crate::out::{data, talk, talk_row, warn};
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::span::{bold, dim, first_line};
 use crate::{dreaming, judgement, knowledge, model, told};
 
@@ -78,7 +78,7 @@ enum DreamCommand {
 
 /// Runs it.
 pub(crate) async fn run(args: &DreamArgs) -> anyhow::Result<Code> {
-    let mut place = Place::from_env()?;
+    let mut place = ProgramPaths::from_env()?;
     if let Some(project) = &args.project {
         let project = files::real(place.directory.join(project))?;
         anyhow::ensure!(project.is_dir(), "--project {}: no such directory", project.display());
@@ -96,7 +96,7 @@ pub(crate) async fn run(args: &DreamArgs) -> anyhow::Result<Code> {
     }
     let mut code = Code::Success;
     for directory in projects {
-        let place = Place { directory, ..place.clone() };
+        let place = ProgramPaths { directory, ..place.clone() };
         talk_row(&[bold(&place.directory.display().to_string())]);
         match one(args, &place).await {
             Ok(Code::Success) => {}
@@ -113,7 +113,7 @@ pub(crate) async fn run(args: &DreamArgs) -> anyhow::Result<Code> {
 }
 
 /// Runs one of the commands about the past.
-fn of_the_past(command: &DreamCommand, place: &Place, as_json: bool) -> anyhow::Result<Code> {
+fn of_the_past(command: &DreamCommand, place: &ProgramPaths, as_json: bool) -> anyhow::Result<Code> {
     let settings = judgement::settings(place, None)?;
     let (site, rhythm) = (dreaming::site(place, &settings)?, dreaming::rhythm(&settings));
     let mut code = Code::Success;
@@ -122,7 +122,7 @@ fn of_the_past(command: &DreamCommand, place: &Place, as_json: bool) -> anyhow::
         DreamCommand::Diff { id } => (past::diff(&site, id.as_deref())?, past::diff_object(&site, id.as_deref())?),
         DreamCommand::Status => (past::status(&site, &rhythm)?, past::status_object(&site, &rhythm)?),
         DreamCommand::Apply => {
-            let over = past::apply(&site, knowledge::Plan::new(place, &settings).indexing)?;
+            let over = past::apply(&site, knowledge::MemorySetup::new(place, &settings).indexing)?;
             (past::applied(&over), object(&over, place, None))
         }
         DreamCommand::Undo { id } => {
@@ -147,7 +147,7 @@ fn of_the_past(command: &DreamCommand, place: &Place, as_json: bool) -> anyhow::
 }
 
 /// One project.
-async fn one(args: &DreamArgs, place: &Place) -> anyhow::Result<Code> {
+async fn one(args: &DreamArgs, place: &ProgramPaths) -> anyhow::Result<Code> {
     let settings = judgement::settings(place, None)?;
     let site = dreaming::site(place, &settings)?;
     if args.if_due {
@@ -172,7 +172,7 @@ async fn one(args: &DreamArgs, place: &Place) -> anyhow::Result<Code> {
     let ledger = Arc::new(place.ledger(&settings, ""));
     let dream = dreaming::dream(site, place, &settings, &chosen, ledger, told(), cancel.clone())?;
     let price = settings.prices.of(&dream.name);
-    let mut closing = Closing::watch_all()?;
+    let mut closing = ShutdownSignals::watch_all()?;
     if args.dry_run {
         let ended = closing.or_done(&cancel, dream.rehearse()).await;
         return finish(ended, |(over, net)| {
@@ -206,7 +206,7 @@ async fn one(args: &DreamArgs, place: &Place) -> anyhow::Result<Code> {
 }
 
 fn finish<T>(
-    ended: Result<(Result<T, NotDreamt>, Option<Closed>), Closed>,
+    ended: Result<(Result<T, NotDreamt>, Option<ShutdownCause>), ShutdownCause>,
     show: impl FnOnce(T) -> anyhow::Result<Code>,
 ) -> anyhow::Result<Code> {
     let (outcome, closed) = match ended {
@@ -221,7 +221,7 @@ fn finish<T>(
         }
         Err(error) => return Err(error.into()),
     };
-    Ok(closed.map_or(code, Closed::code))
+    Ok(closed.map_or(code, ShutdownCause::code))
 }
 
 fn code(over: &Over) -> Code {
@@ -241,7 +241,7 @@ fn say(over: &Over) {
     }
 }
 
-fn object(over: &Over, place: &Place, price: Option<Price>) -> serde_json::Value {
+fn object(over: &Over, place: &ProgramPaths, price: Option<Price>) -> serde_json::Value {
     let mut object = serde_json::to_value(over).unwrap_or_default();
     object["project"] = place.directory.display().to_string().into();
     object["costUsd"] = price.map(|price| price.cost(&over.usage)).into();

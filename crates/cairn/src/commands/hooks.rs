@@ -1,15 +1,15 @@
 //! `cairn hooks`: the hooks that run here, and a way to try them.
 
 use clap::{Args, Subcommand};
-use engine::hooks::{Common, Ground, Happening, Hooks, Said, Verdict};
+use engine::hooks::{CommonInput, HookContext, HookInput, HookOutput, HookVerdict, Hooks};
 use serde_json::{Map, Value, json};
-use settings::hooks::{Moment, Times, Waiting};
-use settings::{Settings, Standing};
+use settings::hooks::{HookEvent, HookRepetition, HookWait};
+use settings::{Settings, ValueStatus};
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::Code;
 use crate::out::{data, talk};
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::span::{bold, dim};
 use crate::{env, judgement, told};
 
@@ -53,13 +53,13 @@ enum HooksCommand {
 
 /// Lists or tries.
 pub(crate) async fn run(args: &HooksArgs) -> anyhow::Result<Code> {
-    let place = Place::from_env()?;
+    let place = ProgramPaths::from_env()?;
     let settings = judgement::settings(&place, None)?;
     match &args.command {
         HooksCommand::List { json } => list(&settings, *json),
         HooksCommand::Test { event, about, input } => {
-            let moment = Moment::named(event).ok_or_else(|| {
-                let names: Vec<&str> = Moment::ALL.iter().map(|moment| moment.name()).collect();
+            let moment = HookEvent::named(event).ok_or_else(|| {
+                let names: Vec<&str> = HookEvent::ALL.iter().map(|moment| moment.name()).collect();
                 anyhow::anyhow!("there is no event {event}; there are {}", names.join(", "))
             })?;
             let fields: Map<String, Value> = match input {
@@ -67,7 +67,7 @@ pub(crate) async fn run(args: &HooksArgs) -> anyhow::Result<Code> {
                     .map_err(|error| anyhow::anyhow!("--input is no JSON object: {error}"))?,
                 None => Map::new(),
             };
-            let happening = Happening::sample(moment, about.as_deref()).with(fields.into());
+            let happening = HookInput::sample(moment, about.as_deref()).with(fields.into());
             test(&place, &settings, &happening).await
         }
     }
@@ -75,7 +75,7 @@ pub(crate) async fn run(args: &HooksArgs) -> anyhow::Result<Code> {
 
 fn list(settings: &Settings, as_json: bool) -> anyhow::Result<Code> {
     let hooks = &settings.hooks.list;
-    let is_left_out = |standing: Standing| matches!(standing, Standing::Untrusted | Standing::Never(_));
+    let is_left_out = |standing: ValueStatus| matches!(standing, ValueStatus::Untrusted | ValueStatus::Never(_));
     let left_out =
         settings.sets.iter().filter(|set| set.key.name.starts_with("hooks.") && is_left_out(set.standing)).count();
     if as_json {
@@ -84,8 +84,8 @@ fn list(settings: &Settings, as_json: bool) -> anyhow::Result<Code> {
             .map(|hook| {
                 json!({
                     "event": hook.moment.name(), "matcher": hook.matcher_text, "runs": hook.shown(),
-                    "if": hook.condition.as_ref().map(ToString::to_string), "once": hook.times == Times::Once,
-                    "async": hook.waiting == Waiting::No, "timeout": hook.limit().as_secs_f64(),
+                    "if": hook.condition.as_ref().map(ToString::to_string), "once": hook.times == HookRepetition::Once,
+                    "async": hook.waiting == HookWait::No, "timeout": hook.limit().as_secs_f64(),
                     "source": hook.origin.source.name(), "file": hook.origin.file, "line": hook.origin.line,
                 })
             })
@@ -108,9 +108,9 @@ fn list(settings: &Settings, as_json: bool) -> anyhow::Result<Code> {
     Ok(Code::Success)
 }
 
-async fn test(place: &Place, settings: &Settings, happening: &Happening) -> anyhow::Result<Code> {
-    let ground = Ground {
-        common: Common {
+async fn test(place: &ProgramPaths, settings: &Settings, happening: &HookInput) -> anyhow::Result<Code> {
+    let ground = HookContext {
+        common: CommonInput {
             session: "00000000-0000-0000-0000-000000000000".to_owned(),
             transcript: place.home.path().join("projects/none.jsonl"),
             directory: place.directory.clone(),
@@ -138,14 +138,14 @@ async fn test(place: &Place, settings: &Settings, happening: &Happening) -> anyh
 }
 
 /// What a hook said, in words.
-fn words(said: &Said) -> String {
+fn words(said: &HookOutput) -> String {
     let mut words = Vec::new();
     words.extend(said.failed.as_ref().map(|why| format!("failed: {why}")));
     words.extend(said.verdict.map(|verdict| {
         match verdict {
-            Verdict::Allow => "allows it",
-            Verdict::Ask => "has somebody asked",
-            Verdict::Deny => "denies it",
+            HookVerdict::Allow => "allows it",
+            HookVerdict::Ask => "has somebody asked",
+            HookVerdict::Deny => "denies it",
         }
         .to_owned()
     }));

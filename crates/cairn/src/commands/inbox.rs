@@ -9,7 +9,7 @@ use super::send::teams;
 use crate::exit::Code;
 use crate::listening::INBOX;
 use crate::out::{data, talk};
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::span::{bold, cyan, dim, one_line};
 
 /// See the messages between agents: those that wait, and the last that were heard.
@@ -26,7 +26,7 @@ pub(crate) struct InboxArgs {
 }
 
 /// A message, and for whom it is.
-struct Row {
+struct InboxRow {
     to: String,
     team: Option<String>,
     message: Message,
@@ -35,7 +35,7 @@ struct Row {
 
 /// Prints them.
 pub(crate) fn run(args: &InboxArgs) -> anyhow::Result<Code> {
-    let place = Place::from_env()?;
+    let place = ProgramPaths::from_env()?;
     let mut rows = Vec::new();
     for team in teams(&place) {
         for name in names(&team.inboxes())? {
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &InboxArgs) -> anyhow::Result<Code> {
     if rows.is_empty() {
         talk!("No messages.");
     }
-    for Row { to, team, message, delivered } in &rows {
+    for InboxRow { to, team, message, delivered } in &rows {
         let state = if *delivered { dim("heard") } else { cyan("waits") };
         let team = team.as_ref().map(|team| format!("@{team}")).unwrap_or_default();
         let (from, time) = (name_of(&message.from), one_line(&message.timestamp, 40));
@@ -69,9 +69,9 @@ pub(crate) fn run(args: &InboxArgs) -> anyhow::Result<Code> {
     Ok(Code::Success)
 }
 
-fn add(rows: &mut Vec<Row>, mailbox: Result<Mailbox, mail::mailbox::MailError>, to: &str, team: Option<&str>) {
+fn add(rows: &mut Vec<InboxRow>, mailbox: Result<Mailbox, mail::mailbox::MailError>, to: &str, team: Option<&str>) {
     match mailbox.and_then(|mailbox| mailbox.all()) {
-        Ok(all) => rows.extend(all.into_iter().map(|(message, delivered)| Row {
+        Ok(all) => rows.extend(all.into_iter().map(|(message, delivered)| InboxRow {
             to: to.to_owned(),
             team: team.map(str::to_owned),
             message,
@@ -81,7 +81,7 @@ fn add(rows: &mut Vec<Row>, mailbox: Result<Mailbox, mail::mailbox::MailError>, 
     }
 }
 
-fn object(row: &Row) -> Value {
+fn object(row: &InboxRow) -> Value {
     let Message { id, from, text, summary, timestamp } = &row.message;
     json!({
         "id": id, "to": row.to, "team": row.team, "from": from, "text": text, "summary": summary,

@@ -8,10 +8,10 @@ use serde_json::json;
 use transcript::tokens::rough;
 
 use crate::exit::Code;
-use crate::judgement::{self, OneRun};
-use crate::knowledge::Plan;
+use crate::judgement::{self, RunTrust};
+use crate::knowledge::MemorySetup;
 use crate::out::{data, talk};
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::span::{cyan, dim};
 
 /// Instruction files: what is loaded, from where, why, how many tokens.
@@ -37,9 +37,9 @@ enum InstructionsCommand {
 /// Shows them.
 pub(crate) fn run(args: &InstructionsArgs) -> anyhow::Result<Code> {
     let InstructionsCommand::Show { touch, json: as_json } = &args.command;
-    let place = Place::from_env()?;
-    let judged = judgement::judge(&place, None, OneRun::No)?;
-    let plan = Plan::new(&place, &judged.settings);
+    let place = ProgramPaths::from_env()?;
+    let judged = judgement::judge(&place, None, RunTrust::No)?;
+    let plan = MemorySetup::new(&place, &judged.settings);
     let mut loaded = Instructions::load(plan.sources, Reason::SessionStart);
     outside::settle(&mut loaded, &judged.trust);
     for file in touch {

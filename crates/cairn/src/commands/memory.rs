@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use crate::exit::Code;
 use crate::out::{data, talk};
-use crate::place::Place;
-use shelves::Shelves;
+use crate::place::ProgramPaths;
+use shelves::CommandShelves;
 
 /// Memory files: of this project, and of yours across projects.
 #[derive(Debug, clap::Args)]
@@ -171,8 +171,8 @@ enum MemoryCommand {
 
 /// Runs a memory command.
 pub(crate) fn run(args: &MemoryArgs) -> anyhow::Result<Code> {
-    let place = Place::from_env()?;
-    let shelves = Shelves::of(&place, args.dir.as_deref(), args.user)?;
+    let place = ProgramPaths::from_env()?;
+    let shelves = CommandShelves::of(&place, args.dir.as_deref(), args.user)?;
     let reads = matches!(
         args.command,
         MemoryCommand::List { .. } | MemoryCommand::Search { .. } | MemoryCommand::Doctor { fix: false, .. }
@@ -187,7 +187,7 @@ pub(crate) fn run(args: &MemoryArgs) -> anyhow::Result<Code> {
         MemoryCommand::Show { name, open } => showing::show(&shelves, name, *open)?,
         MemoryCommand::Search { words, json } => showing::search(&shelves, &words.join(" "), *json)?,
         MemoryCommand::Add { name, description, asked, kind, applies_to, body, file } => {
-            let given = saving::Given {
+            let given = saving::MemoryDraft {
                 name,
                 description: description.as_deref(),
                 asked: asked.as_deref(),

@@ -5,7 +5,7 @@
 use std::io::{BufRead, BufReader};
 
 use serde_json::json;
-use shell::{Verdict, judge};
+use shell::{CommandEffect, judge};
 
 use crate::exit::Code;
 use crate::out::data;
@@ -67,10 +67,10 @@ fn print(command: &str, as_json: bool) -> anyhow::Result<()> {
         return Ok(());
     }
     let verdict = match judgement.verdict {
-        Verdict::ReadOnly => "read only",
-        Verdict::Confined => "confined",
-        Verdict::Writes => "writes",
-        Verdict::Unknown => "unknown",
+        CommandEffect::ReadOnly => "read only",
+        CommandEffect::Confined => "confined",
+        CommandEffect::Writes => "writes",
+        CommandEffect::Unknown => "unknown",
     };
     data!("{verdict:<9}  {command}  ({})", judgement.reason)?;
     Ok(())

@@ -13,29 +13,29 @@ use std::sync::Arc;
 
 use engine::Agent;
 use engine::event::Listener;
-use engine::run::{End, Ending};
+use engine::run::{RunEnd, TurnEnd};
 use engine::teammates::Teammates;
-use settings::Bypass;
-use settings::permission::{Approver, Nobody};
+use settings::BypassPermission;
+use settings::permission::{Approver, NoApprover};
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use transcript::Block;
 
 use crate::args::{InputFormat, OutputFormat, RunArgs};
-use crate::closing::{Closed, Closing};
+use crate::closing::{ShutdownCause, ShutdownSignals};
 use crate::exit::Code;
-use crate::output::{Facts, Output};
-use crate::place::Place;
-use crate::setup::{self, Ready};
-use crate::sharing::Sharing;
+use crate::output::{Output, TurnFacts};
+use crate::place::ProgramPaths;
+use crate::setup::{self, PreparedSession};
+use crate::sharing::TeamMemory;
 use crate::{out, said};
-use driving::Driving;
-use hearing::Hears;
+use driving::SdkHost;
+use hearing::InputListener;
 
 /// Runs the turns and prints what they say.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let args = &RunArgs { print: true, ..args.clone() }; // a pipe alone means it too
-    let place = Place::from_env();
+    let place = ProgramPaths::from_env();
     let directory = place.as_ref().map_or(Path::new(""), |place| &place.directory);
     let output = Arc::new(Output::new(args, directory));
     let ran = match (place, args.input_format) {
@@ -54,22 +54,22 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
 }
 
 /// A session that nobody watches.
-struct Headless {
-    ready: Ready,
-    sharing: Option<Sharing>,
+struct HeadlessSession {
+    ready: PreparedSession,
+    sharing: Option<TeamMemory>,
     output: Arc<Output>,
-    closing: Closing,
+    closing: ShutdownSignals,
 }
 
-impl Headless {
+impl HeadlessSession {
     /// The code instead, where the program is to end before it has begun.
     async fn open(
         args: &RunArgs,
-        place: &Place,
+        place: &ProgramPaths,
         output: Arc<Output>,
         approver: Arc<dyn Approver>,
     ) -> anyhow::Result<Result<Self, Code>> {
-        let mut closing = Closing::watch_all()?;
+        let mut closing = ShutdownSignals::watch_all()?;
         let listener: Listener = {
             let output = output.clone();
             Arc::new(move |event| output.event(&event))
@@ -87,15 +87,15 @@ impl Headless {
         if let Some(children) = ready.agent.agents() {
             output.knows(&children.registry());
         }
-        let sharing = Sharing::start(place, &ready, listener);
+        let sharing = TeamMemory::start(place, &ready, listener);
         Ok(Ok(Self { ready, sharing, output, closing }))
     }
 }
 
 /// One turn for the prompt and what comes from a pipe.
-async fn once(args: &RunArgs, place: &Place, output: Arc<Output>) -> anyhow::Result<Code> {
+async fn once(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) -> anyhow::Result<Code> {
     let said = prompt(args, place).await?;
-    let mut session = match Headless::open(args, place, output, Arc::new(Nobody)).await? {
+    let mut session = match HeadlessSession::open(args, place, output, Arc::new(NoApprover)).await? {
         Ok(session) => session,
         Err(code) => return Ok(code),
     };
@@ -106,7 +106,7 @@ async fn once(args: &RunArgs, place: &Place, output: Arc<Output>) -> anyhow::Res
     let work = async {
         let mut turn = agent.turn(said, &cancel).await;
         // Teammates end with their lead: those who still work are waited for, and heard.
-        while matches!(turn.end, End::Ended(Ending::Answered)) && !agent.mail().busy().is_empty() {
+        while matches!(turn.end, TurnEnd::Ended(RunEnd::Answered)) && !agent.mail().busy().is_empty() {
             tokio::select! {
                 () = agent.mail().rings() => {}
                 () = cancel.cancelled() => break,
@@ -125,8 +125,8 @@ async fn once(args: &RunArgs, place: &Place, output: Arc<Output>) -> anyhow::Res
                 () = cancel.cancelled() => {}
             }
         }
-        if cancel.is_cancelled() && matches!(turn.end, End::Ended(Ending::Answered)) {
-            turn.end = End::Cancelled; // it had an answer, and waited for more
+        if cancel.is_cancelled() && matches!(turn.end, TurnEnd::Ended(RunEnd::Answered)) {
+            turn.end = TurnEnd::Cancelled; // it had an answer, and waited for more
         }
         if agent.has_to_learn() {
             return (turn, Some(agent));
@@ -137,7 +137,7 @@ async fn once(args: &RunArgs, place: &Place, output: Arc<Output>) -> anyhow::Res
     Ok(match session.closing.or_done(&cancel, work).await {
         Ok(((turn, left), closed)) => {
             let teammates = teammates.as_ref().map(Teammates::spent).unwrap_or_default();
-            let facts = Facts { prices: &prices, took: started.elapsed(), closed, used: ledger.spent(), teammates };
+            let facts = TurnFacts { prices: &prices, took: started.elapsed(), closed, used: ledger.spent(), teammates };
             let code = session.output.result(&turn, &facts);
             if let Some(agent) = left {
                 learn(agent, &mut session.closing, closed).await;
@@ -150,7 +150,7 @@ async fn once(args: &RunArgs, place: &Place, output: Arc<Output>) -> anyhow::Res
 }
 
 /// Sends what waits for others, after the answer: nobody waits for it who does not want to.
-async fn part(sharing: Option<Sharing>, closing: &mut Closing) {
+async fn part(sharing: Option<TeamMemory>, closing: &mut ShutdownSignals) {
     if let Some(sharing) = sharing {
         tokio::select! {
             () = sharing.close() => {}
@@ -160,7 +160,7 @@ async fn part(sharing: Option<Sharing>, closing: &mut Closing) {
 }
 
 /// Writes down what was learnt, after the answer; what ends the program ends this too.
-async fn learn(mut agent: Agent, closing: &mut Closing, closed: Option<Closed>) {
+async fn learn(mut agent: Agent, closing: &mut ShutdownSignals, closed: Option<ShutdownCause>) {
     let stop = CancellationToken::new();
     if closed.is_some() {
         stop.cancel();
@@ -178,7 +178,7 @@ async fn learn(mut agent: Agent, closing: &mut Closing, closed: Option<Closed>) 
 
 /// The prompt, with what comes from a pipe before it. Only pictures that the prompt names are sent along: a pipe's text
 /// may be anybody's.
-async fn prompt(args: &RunArgs, place: &Place) -> anyhow::Result<Vec<Block>> {
+async fn prompt(args: &RunArgs, place: &ProgramPaths) -> anyhow::Result<Vec<Block>> {
     let prompt = args.prompt.as_deref().map(str::trim).filter(|prompt| !prompt.is_empty());
     let piped = input::piped(prompt.is_some()).await?;
     let texts: Vec<&str> =
@@ -191,18 +191,18 @@ async fn prompt(args: &RunArgs, place: &Place) -> anyhow::Result<Vec<Block>> {
 
 /// A turn for each message that comes on stdin, one after the other. The end of the input ends no turn: what has come is
 /// done first. A line that cannot be read is the end as well, and is told of when that is done.
-async fn each_line(args: &RunArgs, place: &Place, output: Arc<Output>) -> anyhow::Result<Code> {
+async fn each_line(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) -> anyhow::Result<Code> {
     anyhow::ensure!(
         args.output_format == OutputFormat::StreamJson,
         "--input-format stream-json needs --output-format stream-json"
     );
-    let driving = Arc::new(Driving::new(output.clone()));
+    let driving = Arc::new(SdkHost::new(output.clone()));
     let approver: Arc<dyn Approver> = match &args.permission_prompt_tool {
         Some(_) => driving.clone(),
-        None => Arc::new(Nobody),
+        None => Arc::new(NoApprover),
     };
-    let opened = Headless::open(args, place, output, approver).await?;
-    let Headless { ready, sharing, output, mut closing } = match opened {
+    let opened = HeadlessSession::open(args, place, output, approver).await?;
+    let HeadlessSession { ready, sharing, output, mut closing } = match opened {
         Ok(session) => session,
         Err(code) => return Ok(code),
     };
@@ -211,13 +211,21 @@ async fn each_line(args: &RunArgs, place: &Place, output: Arc<Output>) -> anyhow
     let mut lines = input::lines();
     let children = agent.agents().cloned();
     let skips = args.allow_dangerously_skip_permissions || mode.get() == Mode::BypassPermissions;
-    let may_skip = skips && ready.bypass != Bypass::Disabled;
+    let may_skip = skips && ready.bypass != BypassPermission::Disabled;
     let jobs = agent.scope().jobs().clone();
     let teammates = ready.mailing.teammates.as_ref();
     let agents = children.as_ref();
     let lets_hooks = agent.hooks().let_a_programs_run();
-    let hears =
-        Hears { mode: &mode, may_skip, output: &output, driving: &driving, agents, teammates, jobs, lets_hooks };
+    let hears = InputListener {
+        mode: &mode,
+        may_skip,
+        output: &output,
+        driving: &driving,
+        agents,
+        teammates,
+        jobs,
+        lets_hooks,
+    };
     let mut queue = VecDeque::from_iter(args.prompt.iter().map(|prompt| vec![Block::text(prompt)]));
     let (mut turns, mut code, mut gone, mut open, mut unread) = (0, Code::Success, None, true, None);
     loop {
@@ -254,7 +262,7 @@ async fn each_line(args: &RunArgs, place: &Place, output: Arc<Output>) -> anyhow
         }
         turns += 1;
         let (cancel, started) = (CancellationToken::new(), tokio::time::Instant::now());
-        let mut closed: Option<Closed> = None;
+        let mut closed: Option<ShutdownCause> = None;
         let turn = {
             let work = agent.turn(said, &cancel);
             tokio::pin!(work);
@@ -278,9 +286,9 @@ async fn each_line(args: &RunArgs, place: &Place, output: Arc<Output>) -> anyhow
         };
         let teammates = teammates.map(Teammates::spent).unwrap_or_default();
         let (prices, took, used) = (&ready.prices, started.elapsed(), agent.ledger().spent());
-        code = output.result(&turn, &Facts { prices, took, closed, used, teammates });
+        code = output.result(&turn, &TurnFacts { prices, took, closed, used, teammates });
         if closed.is_some() || code == Code::Unread {
-            gone = closed.or(Some(Closed::Unread));
+            gone = closed.or(Some(ShutdownCause::Unread));
             break;
         }
     }

@@ -15,7 +15,7 @@ use transcript::{Injected, Purpose};
 use crate::exit::Code;
 use crate::knowledge;
 use crate::out::{data, talk};
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::span::{Span, bold, dim, green};
 
 /// How many ranked names are shown.
@@ -48,7 +48,7 @@ pub(crate) struct RecallArgs {
 
 /// Ranks and prints.
 pub(crate) fn run(args: &RecallArgs) -> anyhow::Result<Code> {
-    let place = Place::from_env()?;
+    let place = ProgramPaths::from_env()?;
     let shelves = Shelves::open(&args.dir, &place)?;
     if args.stdin {
         for line in std::io::stdin().lock().lines() {
@@ -94,7 +94,7 @@ struct Shelves {
 }
 
 impl Shelves {
-    fn open(directories: &[PathBuf], place: &Place) -> anyhow::Result<Self> {
+    fn open(directories: &[PathBuf], place: &ProgramPaths) -> anyhow::Result<Self> {
         let directories: Vec<(PathBuf, Scope)> = match directories {
             // A project without memories yet has no folder of them either.
             [] => {
@@ -140,7 +140,7 @@ impl Shelves {
         Ok(all)
     }
 
-    fn surface(&self, hit: &Hit, place: &Place) -> anyhow::Result<String> {
+    fn surface(&self, hit: &Hit, place: &ProgramPaths) -> anyhow::Result<String> {
         let below =
             |shelf: &Shelf| hit.path.strip_prefix(&format!("{}/", shelf.root().path().display())).map(str::to_owned);
         let found = self.all.iter().find_map(|shelf| Some((shelf, below(shelf)?)));

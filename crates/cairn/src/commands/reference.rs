@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValue;
 use clap::{Arg, Command, CommandFactory};
-use settings::keys::{Entry, Field, KEYS, Key, Kind, schema};
+use settings::keys::{EntryForm, Field, KEYS, Kind, SettingKey, schema};
 
 use crate::commands::Args;
 use crate::env;
@@ -48,7 +48,7 @@ fn cli() -> String {
     let mut page = format!("# Commands\n\n{MADE}\n");
     section(&mut page, &command, 2);
     page.push_str("## In a session\n\n| command | what it does |\n|---|---|\n");
-    for slash::Command { name, argument, about } in slash::COMMANDS {
+    for slash::SlashCommand { name, argument, about } in slash::COMMANDS {
         row(&mut page, format!("/{name} {argument}").trim(), about);
     }
     page.push_str("\n| key | what it does |\n|---|---|\n");
@@ -133,7 +133,7 @@ fn about_argument(argument: &Arg) -> String {
 fn settings() -> String {
     let mut page = format!("# Settings\n\n{MADE}\n{}\n", include_str!("reference/settings.md"));
     page.push_str("## Keys\n\n| key | value | what it does | whose files |\n|---|---|---|---|\n");
-    for Key { name, older, kind, reach, about } in KEYS {
+    for SettingKey { name, older, kind, reach, about } in KEYS {
         let older = older.map(|older| format!(", before `{older}`")).unwrap_or_default();
         let (value, about) = (cell(&value(kind)), cell(about));
         let _ = writeln!(page, "| `{name}`{older} | {value} | {about} | {} |", reach.words());
@@ -144,14 +144,16 @@ fn settings() -> String {
             fields(&mut page, &entry);
         }
     }
-    if let Some(Key { kind: Kind::Hooks(entry), .. }) = KEYS.iter().find(|key| matches!(key.kind, Kind::Hooks(_))) {
+    if let Some(SettingKey { kind: Kind::Hooks(entry), .. }) =
+        KEYS.iter().find(|key| matches!(key.kind, Kind::Hooks(_)))
+    {
         page.push_str("\n### A hook\n\n");
         fields(&mut page, entry);
     }
     page
 }
 
-fn fields(page: &mut String, Entry { keys, required }: &Entry) {
+fn fields(page: &mut String, EntryForm { keys, required }: &EntryForm) {
     page.push_str("| key | value | what it does |\n|---|---|---|\n");
     for Field { name, kind, about } in *keys {
         let _ = writeln!(page, "| `{name}` | {} | {} |", cell(&value(kind)), cell(about));

@@ -14,7 +14,7 @@ use files::{EntryKind, Root};
 use memory::secrets::{Finding, Remarks, scan};
 use serde_json::json;
 
-use crate::error::NotRead;
+use crate::error::Unreadable;
 use crate::exit::Code;
 use crate::out::{data, talk};
 use crate::span::first_line;
@@ -62,7 +62,7 @@ Examples:
 }
 
 /// What was found where.
-struct Found {
+struct SecretHit {
     file: String,
     finding: Finding,
 }
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &SecretsArgs) -> anyhow::Result<Code> {
         let rows: Vec<_> = found.iter().map(as_json).collect();
         data!("{}", json!(rows))?;
     } else {
-        for Found { file, finding } in &found {
+        for SecretHit { file, finding } in &found {
             let line = if finding.line == 0 { String::new() } else { format!(":{}", finding.line) };
             data!("{file}{line}: {}: {}", finding.rule, finding.description)?;
         }
@@ -100,13 +100,13 @@ pub(crate) fn run(args: &SecretsArgs) -> anyhow::Result<Code> {
     Ok(Code::Failure)
 }
 
-fn as_json(Found { file, finding }: &Found) -> serde_json::Value {
+fn as_json(SecretHit { file, finding }: &SecretHit) -> serde_json::Value {
     json!({ "rule": finding.rule, "description": finding.description, "file": file, "line": finding.line })
 }
 
 /// Looks at a file, or at all files below a folder, without following links and without git's own. Says how many files
 /// could not be read.
-fn below(path: &Path, found: &mut Vec<Found>) -> anyhow::Result<usize> {
+fn below(path: &Path, found: &mut Vec<SecretHit>) -> anyhow::Result<usize> {
     if !path.is_dir() {
         let name = path.display().to_string();
         look(files::open(path)?, &name, &name, found).context(name.clone())?;
@@ -132,7 +132,7 @@ fn below(path: &Path, found: &mut Vec<Found>) -> anyhow::Result<usize> {
 }
 
 /// Looks at a text, piece by piece.
-fn look(mut text: impl Read, path: &str, shown: &str, found: &mut Vec<Found>) -> std::io::Result<()> {
+fn look(mut text: impl Read, path: &str, shown: &str, found: &mut Vec<SecretHit>) -> std::io::Result<()> {
     let mut piece = Vec::new();
     let mut lines_before = 0;
     let mut told: HashSet<(&'static str, usize)> = HashSet::new();
@@ -148,7 +148,7 @@ fn look(mut text: impl Read, path: &str, shown: &str, found: &mut Vec<Found>) ->
             .filter(|finding| !told.contains(&(finding.rule, finding.line)))
             .collect();
         told.extend(findings.iter().map(|finding| (finding.rule, finding.line)));
-        found.extend(findings.into_iter().map(|finding| Found { file: shown.to_owned(), finding }));
+        found.extend(findings.into_iter().map(|finding| SecretHit { file: shown.to_owned(), finding }));
         if read < room || encoding == Encoding::None {
             return Ok(());
         }
@@ -196,7 +196,7 @@ impl Encoding {
 }
 
 /// Looks at what would be committed now. All of it comes from one process of git's.
-fn look_at_staged(found: &mut Vec<Found>) -> anyhow::Result<()> {
+fn look_at_staged(found: &mut Vec<SecretHit>) -> anyhow::Result<()> {
     let staged = staged_blobs()?;
     let mut child = git_command()
         .args(["cat-file", "--batch"])
@@ -252,10 +252,10 @@ fn staged_blobs() -> anyhow::Result<Vec<(String, String)>> {
 /// What git prints.
 fn git(args: &[&str]) -> anyhow::Result<Vec<u8>> {
     let started = git_command().args(args).stdin(Stdio::null()).output();
-    let out = started.map_err(|error| NotRead(format!("git cannot be started: {error}")))?;
+    let out = started.map_err(|error| Unreadable(format!("git cannot be started: {error}")))?;
     if !out.status.success() {
         let said = String::from_utf8_lossy(&out.stderr);
-        bail!(NotRead(format!("git {}: {}", args.first().unwrap_or(&""), first_line(&said, 300))));
+        bail!(Unreadable(format!("git {}: {}", args.first().unwrap_or(&""), first_line(&said, 300))));
     }
     Ok(out.stdout)
 }

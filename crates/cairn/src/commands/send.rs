@@ -10,7 +10,7 @@ use session::World;
 use crate::exit::Code;
 use crate::listening;
 use crate::out::{data, talk};
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::span::{bold, dim};
 
 /// Send a message to an agent at work: a teammate by its name, a session by its id.
@@ -68,7 +68,7 @@ impl Recipient {
 
 /// Sends it.
 pub(crate) async fn run(args: &SendArgs) -> anyhow::Result<Code> {
-    let place = Place::from_env()?;
+    let place = ProgramPaths::from_env()?;
     let all = recipients(&place);
     let (Some(to), Some(text)) = (&args.to, &args.text) else {
         for one in &all {
@@ -104,7 +104,7 @@ pub(crate) async fn run(args: &SendArgs) -> anyhow::Result<Code> {
     Ok(Code::Success)
 }
 
-fn recipients(place: &Place) -> Vec<Recipient> {
+fn recipients(place: &ProgramPaths) -> Vec<Recipient> {
     let teams = teams(place).into_iter().filter(Team::is_led);
     let mates = teams.flat_map(|team| {
         team.others().into_iter().map(move |name| Recipient::Mate(team.clone(), name)).collect::<Vec<_>>()
@@ -114,7 +114,7 @@ fn recipients(place: &Place) -> Vec<Recipient> {
 }
 
 /// The teams there are, as their lead sees them.
-pub(super) fn teams(place: &Place) -> Vec<Team> {
+pub(super) fn teams(place: &ProgramPaths) -> Vec<Team> {
     let folders = files::list(place.home.path().join("teams")).unwrap_or_default();
     let names = folders.iter().filter_map(|entry| entry.name.to_str());
     names.filter_map(|name| Team::of(place.home.path(), name, mail::mailbox::LEAD).ok()).collect()

@@ -24,7 +24,7 @@ use transcript::{Log, Prediction, Prologue, Request, predictions};
 
 use crate::exit::Code;
 use crate::out::{self, data, talk};
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::session_markdown::markdown;
 use crate::span::{cyan, dim};
 use crate::{env, judgement, told, whose};
@@ -137,7 +137,7 @@ enum SessionCommand {
 
 /// Runs a session command.
 pub(crate) fn run(args: &SessionArgs) -> anyhow::Result<Code> {
-    let place = Place::from_env()?;
+    let place = ProgramPaths::from_env()?;
     match &args.command {
         SessionCommand::List { json } => list(&place, *json)?,
         SessionCommand::Show { file, json, at, agent } => {
@@ -170,7 +170,7 @@ pub(crate) fn run(args: &SessionArgs) -> anyhow::Result<Code> {
 }
 
 /// A file, or a session of this project by id.
-pub(crate) fn find(place: &Place, name: &str) -> anyhow::Result<PathBuf> {
+pub(crate) fn find(place: &ProgramPaths, name: &str) -> anyhow::Result<PathBuf> {
     let path = place.directory.join(name);
     if path.is_file() || name.contains('/') || name.ends_with(".jsonl") {
         return Ok(path);
@@ -178,7 +178,7 @@ pub(crate) fn find(place: &Place, name: &str) -> anyhow::Result<PathBuf> {
     Ok(place.home.find(&place.directory, name)?.path)
 }
 
-fn read(place: &Place, name: &str) -> anyhow::Result<Record> {
+fn read(place: &ProgramPaths, name: &str) -> anyhow::Result<Record> {
     read_file(&find(place, name)?)
 }
 
@@ -190,7 +190,7 @@ fn read_file(path: &Path) -> anyhow::Result<Record> {
     Ok(record)
 }
 
-fn list(place: &Place, as_json: bool) -> anyhow::Result<()> {
+fn list(place: &ProgramPaths, as_json: bool) -> anyhow::Result<()> {
     let sessions = place.home.sessions(&place.directory)?;
     if as_json {
         let row = |session: &SessionFile| {
@@ -239,7 +239,7 @@ fn at_round(path: &Path, round: usize) -> anyhow::Result<Log> {
     Ok(Log::load(lines))
 }
 
-fn export(place: &Place, name: &str, jsonl: bool) -> anyhow::Result<()> {
+fn export(place: &ProgramPaths, name: &str, jsonl: bool) -> anyhow::Result<()> {
     if !jsonl {
         data!("{}", markdown(&read(place, name)?.log).trim_end())?;
         return Ok(());
@@ -253,7 +253,7 @@ fn export(place: &Place, name: &str, jsonl: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn fork(place: &Place, name: &str, as_json: bool) -> anyhow::Result<()> {
+fn fork(place: &ProgramPaths, name: &str, as_json: bool) -> anyhow::Result<()> {
     let path = files::real(find(place, name)?)?;
     let (session, _) = Session::resume_file(&place.home, &place.directory, &path, Fork::Yes, World::real())?;
     let (id, file) = (session.id(), session.path().display());
@@ -265,7 +265,7 @@ fn fork(place: &Place, name: &str, as_json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn undo(place: &Place, name: &str, commit: Option<&str>, as_json: bool) -> anyhow::Result<()> {
+fn undo(place: &ProgramPaths, name: &str, commit: Option<&str>, as_json: bool) -> anyhow::Result<()> {
     let path = files::real(find(place, name)?)?;
     let (mut session, _) = Session::resume_file(&place.home, &place.directory, &path, Fork::No, World::real())?;
     let commit = commit.map(transcript::Id::from).or_else(|| session.newest_commit());
@@ -359,7 +359,7 @@ fn models(log: &Log) -> impl DoubleEndedIterator<Item = String> {
     })
 }
 
-fn stats(place: &Place, record: &Record, as_json: bool) -> anyhow::Result<()> {
+fn stats(place: &ProgramPaths, record: &Record, as_json: bool) -> anyhow::Result<()> {
     let log = &record.log;
     let stats = Stats::of(log, &judgement::settings(place, None)?.prices);
     let window = window(log, &stats.model)?;

@@ -13,7 +13,7 @@ use transcript::Log;
 
 use crate::exit::Code;
 use crate::out::{data, talk};
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::span::bold;
 use crate::{judgement, told};
 
@@ -43,7 +43,7 @@ pub(crate) struct StatsArgs {
 
 /// Counts and prints.
 pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Code> {
-    let place = Place::from_env()?;
+    let place = ProgramPaths::from_env()?;
     let settings = judgement::settings(&place, None)?;
     let ledger = place.ledger(&settings, "");
     if let Some(most) = args.days {
@@ -93,7 +93,7 @@ fn told_today(today: &Day, budget: &Budget) -> serde_json::Value {
     json!({"spent": today, "usd": today.total().usd, "budgetUsd": budget.usd, "budgetTokens": budget.tokens})
 }
 
-fn all(home: &Home, place: &Place) -> anyhow::Result<Vec<(Log, PathBuf)>> {
+fn all(home: &Home, place: &ProgramPaths) -> anyhow::Result<Vec<(Log, PathBuf)>> {
     let mut logs = Vec::new();
     for session in home.sessions(&place.directory)? {
         if session.len > MOST_BYTES {
@@ -105,7 +105,7 @@ fn all(home: &Home, place: &Place) -> anyhow::Result<Vec<(Log, PathBuf)>> {
     Ok(logs)
 }
 
-fn print(figures: &[Stats], layers: &[Saving], place: &Place) -> anyhow::Result<()> {
+fn print(figures: &[Stats], layers: &[Saving], place: &ProgramPaths) -> anyhow::Result<()> {
     if figures.is_empty() {
         talk!("No sessions in {} yet.", place.directory.display());
         return Ok(());

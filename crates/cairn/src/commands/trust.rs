@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 use serde_json::json;
-use settings::trust::{self, Site};
+use settings::trust::{self, TrustSite};
 
 use crate::exit::Code;
 use crate::out::{data, talk};
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::span::{bold, dim};
 
 /// See and take back what the files of directories may do.
@@ -48,13 +48,13 @@ enum TrustCommand {
 
 /// Lists or forgets.
 pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<Code> {
-    let place = Place::from_env()?;
+    let place = ProgramPaths::from_env()?;
     match &args.command {
         TrustCommand::List { json } => list(&place, *json),
         TrustCommand::Revoke { dir } => {
             let named = dir.as_ref().map_or_else(|| place.directory.clone(), |dir| place.directory.join(dir));
             // One that is gone is found by the name it was kept under.
-            let root = Site::of(&named, place.user_home.as_deref()).root.unwrap_or_else(|| named.clone());
+            let root = TrustSite::of(&named, place.user_home.as_deref()).root.unwrap_or_else(|| named.clone());
             if trust::revoke(place.home.path(), &root)? {
                 talk!("{} is no longer trusted.", root.display());
                 return Ok(Code::Success);
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<Code> {
     }
 }
 
-fn list(place: &Place, as_json: bool) -> anyhow::Result<Code> {
+fn list(place: &ProgramPaths, as_json: bool) -> anyhow::Result<Code> {
     let trusted = trust::list(place.home.path())?;
     if as_json {
         let entries =

@@ -1,9 +1,9 @@
 use serde_json::{Value, json};
 use session::Home;
-use settings::keys::{KEYS, Key, Kind};
+use settings::keys::{KEYS, Kind, SettingKey};
 
 use super::*;
-use crate::judgement::{OneRun, judge};
+use crate::judgement::{RunTrust, judge};
 use crate::model;
 
 #[path = "../../../../tests/setting_examples.rs"]
@@ -22,7 +22,7 @@ const ELSEWHERE: [(&str, &str); 7] = [
     ("outputStyle", "there is no style of that name"),
 ];
 
-fn with(base: &Value, key: &Key, value: &Value) -> Value {
+fn with(base: &Value, key: &SettingKey, value: &Value) -> Value {
     let mut settings = base.clone();
     let place = key.name.split('.').fold(&mut settings, |place, part| {
         if !place.is_object() {
@@ -36,7 +36,7 @@ fn with(base: &Value, key: &Key, value: &Value) -> Value {
 
 struct Stage {
     _root: tempfile::TempDir,
-    place: Place,
+    place: ProgramPaths,
 }
 
 impl Stage {
@@ -44,13 +44,13 @@ impl Stage {
         let root = tempfile::tempdir().unwrap();
         let directory = root.path().join("project");
         std::fs::create_dir(&directory).unwrap();
-        let place = Place { home: Home::at(root.path().join("home")), directory, user_home: None };
+        let place = ProgramPaths { home: Home::at(root.path().join("home")), directory, user_home: None };
         Self { _root: root, place }
     }
 
     async fn configuration(&self, args: &RunArgs, settings: &Value) -> Configuration {
-        let judged = judge(&self.place, Some(&settings.to_string()), OneRun::No).unwrap();
-        let of_model = judge(&self.place, Some(&base().to_string()), OneRun::No).unwrap();
+        let judged = judge(&self.place, Some(&settings.to_string()), RunTrust::No).unwrap();
+        let of_model = judge(&self.place, Some(&base().to_string()), RunTrust::No).unwrap();
         let chosen = model::choose(None, None, &of_model.settings).await.unwrap();
         configure(&Inputs::read(args, &self.place, &judged, &chosen, None).unwrap()).unwrap().0
     }

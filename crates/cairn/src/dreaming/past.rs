@@ -132,7 +132,7 @@ pub(crate) fn diff_object(site: &Site, id: Option<&str>) -> anyhow::Result<Value
 }
 
 /// A dream that was taken back.
-pub(crate) struct Back {
+pub(crate) struct UndoneDream {
     id: String,
     undone: Vec<Undone>,
     /// The memories that were changed since, and stay.
@@ -140,7 +140,7 @@ pub(crate) struct Back {
 }
 
 /// Takes back what a dream did.
-pub(crate) fn undo(site: &Site, id: Option<&str>) -> anyhow::Result<Back> {
+pub(crate) fn undo(site: &Site, id: Option<&str>) -> anyhow::Result<UndoneDream> {
     if let Some(pid) = site.holder()? {
         anyhow::bail!("a dream runs in process {pid}; stop it before you take one back");
     }
@@ -153,10 +153,10 @@ pub(crate) fn undo(site: &Site, id: Option<&str>) -> anyhow::Result<Back> {
     });
     let (id, kept) = (dreamt.began.id, kept.collect::<Vec<_>>());
     site.book().undone(&TakenBack { id: id.clone(), at: World::real().now(), kept: kept.clone() })?;
-    Ok(Back { id, undone, kept })
+    Ok(UndoneDream { id, undone, kept })
 }
 
-impl Back {
+impl UndoneDream {
     /// Whether memories that were changed since stay.
     pub(crate) fn kept_some(&self) -> bool {
         !self.kept.is_empty()

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use engine::Event;
-use engine::errand::{Errand, Phase};
-use engine::event::{MateNews, News};
-use mail::mailbox::Rest;
+use engine::errand::{Subagent, SubagentPhase};
+use engine::event::{MateNews, SubagentNews};
+use mail::mailbox::IdleReason;
 use serde_json::{Value, json};
 use session::stats::Used;
 use tools::JobState;
@@ -89,7 +89,7 @@ fn of_teammate(name: &str, session: &str, news: &MateNews, used: &Used) -> Value
     let (subtype, status) = match news {
         MateNews::Started => ("task_started", "running"),
         MateNews::Labelled(_) => ("task_progress", "running"),
-        MateNews::Rests(Rest::Interrupted) => ("task_progress", "interrupted"),
+        MateNews::Rests(IdleReason::Interrupted) => ("task_progress", "interrupted"),
         MateNews::Rests(_) => ("task_progress", "idle"),
         MateNews::Ended(JobState::Exited { code: Some(0) }) => ("task_notification", "completed"),
         MateNews::Ended(JobState::Stopped) => ("task_notification", "stopped"),
@@ -104,14 +104,14 @@ fn of_teammate(name: &str, session: &str, news: &MateNews, used: &Used) -> Value
 }
 
 /// What is printed of what happens to an agent that was sent out, as Claude Code prints it.
-fn of_agent(errand: &Errand, news: &News, directory: &Path) -> Option<Value> {
+fn of_agent(errand: &Subagent, news: &SubagentNews, directory: &Path) -> Option<Value> {
     let progress = errand.progress();
     let took = progress.took.as_millis();
     let usage = json!({"total_tokens": progress.tokens, "tool_uses": progress.calls, "duration_ms": took});
     let task =
         |subtype: &str| json!({"type": "system", "subtype": subtype, "task_id": errand.id, "tool_use_id": errand.call});
     Some(match news {
-        News::Started => {
+        SubagentNews::Started => {
             let mut line = task("task_started");
             line["description"] = json!(errand.description);
             line["task_type"] = json!("local_agent");
@@ -120,7 +120,7 @@ fn of_agent(errand: &Errand, news: &News, directory: &Path) -> Option<Value> {
             line
         }
         // What it says and does itself carries the call that sent it out; the rest is of no use outside.
-        News::Does(event) => match &**event {
+        SubagentNews::Does(event) => match &**event {
             Event::Replied { .. } | Event::ToolEnded { .. } => {
                 let mut line = of(event, directory, false)?;
                 line["parent_tool_use_id"] = json!(errand.call);
@@ -135,21 +135,21 @@ fn of_agent(errand: &Errand, news: &News, directory: &Path) -> Option<Value> {
             }
             _ => return None,
         },
-        News::Labelled => {
+        SubagentNews::Labelled => {
             let mut line = task("task_progress");
             line["description"] = json!(progress.label.as_ref().unwrap_or(&errand.description));
             line["usage"] = usage;
             line["last_tool_name"] = json!(progress.tool);
             line
         }
-        News::Backgrounded => {
+        SubagentNews::Backgrounded => {
             let mut line = task("task_updated");
             line["patch"] = json!({"status": "running", "is_backgrounded": true});
             line
         }
-        News::Asks => return None,
-        News::Ended => {
-            let Phase::Ended(ended) = errand.phase() else { return None };
+        SubagentNews::Asks => return None,
+        SubagentNews::Ended => {
+            let SubagentPhase::Ended(ended) = errand.phase() else { return None };
             let mut line = task("task_notification");
             line["status"] = json!(ended.how.status());
             line["output_file"] = json!(errand.file);

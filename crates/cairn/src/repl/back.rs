@@ -3,16 +3,16 @@
 use engine::context::Reach as Covered;
 use session::rewind::{GoesBack, Rewound};
 use transcript::block::Kind;
-use transcript::line::{Body, Source};
+use transcript::line::{Body, TextSource};
 use transcript::{Id, Role};
 
 use super::conversation::Conversation;
-use super::learnt::Learnt;
+use super::learnt::LearntMemory;
 use super::memories::MemoryFile;
-use super::page::Part;
-use super::picker::Entry;
+use super::page::PagePart;
+use super::picker::PickerEntry;
 use super::view::about;
-use crate::span::{Colour, Look, Span, first_line};
+use crate::span::{Colour, Span, TextStyle, first_line};
 use crate::told::{self, count};
 
 /// How many messages are shown again when a session is resumed.
@@ -26,14 +26,14 @@ const SCOPES: [(&str, GoesBack, &str); 3] = [
 ];
 
 /// What a list that is open is for.
-pub(super) enum Choosing {
+pub(super) enum ListPurpose {
     Resume(Vec<String>),
     Rewind(Vec<Id>),
     RewindScope(Id),
     MemoryFile(Vec<MemoryFile>),
     MemoryFileWhat(MemoryFile),
-    Learnt(Vec<Learnt>),
-    LearntWhat(Learnt),
+    Learnt(Vec<LearntMemory>),
+    LearntWhat(LearntMemory),
     CompactFrom(Vec<Id>, Option<String>),
     CompactUpTo(Vec<Id>, Option<String>),
     Snip(Vec<Id>),
@@ -56,14 +56,14 @@ impl Conversation {
             let label = whose.mark().map_or(said.clone(), |mark| format!("[{mark}] {said}"));
             let id = &session.id[..session.id.len().min(8)];
             let about = format!("{}  {id}", told::when(&session));
-            choices.push(Entry { label, about });
+            choices.push(PickerEntry { label, about });
             ids.push(session.id);
         }
         if choices.is_empty() {
             self.view.hint = Some("there is no other session in this project".into());
             return Ok(());
         }
-        self.requests.choose("Go on with which session?", choices, Choosing::Resume(ids));
+        self.requests.choose("Go on with which session?", choices, ListPurpose::Resume(ids));
         Ok(())
     }
 
@@ -101,42 +101,42 @@ impl Conversation {
         }
         let choices = points
             .iter()
-            .map(|point| Entry {
+            .map(|point| PickerEntry {
                 label: first_line(&point.text, 60),
                 about: format!("{} changed since", count(point.files, "file", "files")),
             })
             .collect();
         let lines = points.into_iter().map(|point| point.line).collect();
-        self.requests.choose("Go back to before which message?", choices, Choosing::Rewind(lines));
+        self.requests.choose("Go back to before which message?", choices, ListPurpose::Rewind(lines));
         Ok(())
     }
 
     fn choose_scope(&mut self, line: Id) {
         let choice = |(name, _, about): &(&str, GoesBack, &str)| {
             let label = if *name == "both" { "conversation and files" } else { name };
-            Entry { label: label.into(), about: (*about).into() }
+            PickerEntry { label: label.into(), about: (*about).into() }
         };
-        self.requests.choose("What goes back?", SCOPES.iter().map(choice).collect(), Choosing::RewindScope(line));
+        self.requests.choose("What goes back?", SCOPES.iter().map(choice).collect(), ListPurpose::RewindScope(line));
     }
 
     /// A choice was made in an open list.
     pub(super) async fn chosen(&mut self, at: usize) -> anyhow::Result<()> {
         let Some(choices) = self.requests.choices.take() else { return Ok(()) };
         match choices.what {
-            Choosing::Resume(mut ids) => return self.resume_session(ids.swap_remove(at)).await,
-            Choosing::Rewind(mut lines) => self.choose_scope(lines.swap_remove(at)),
-            Choosing::RewindScope(line) => return self.rewind_to(&line, SCOPES[at].1),
-            Choosing::CompactFrom(mut lines, wish) => {
+            ListPurpose::Resume(mut ids) => return self.resume_session(ids.swap_remove(at)).await,
+            ListPurpose::Rewind(mut lines) => self.choose_scope(lines.swap_remove(at)),
+            ListPurpose::RewindScope(line) => return self.rewind_to(&line, SCOPES[at].1),
+            ListPurpose::CompactFrom(mut lines, wish) => {
                 self.requests.compacting = Some((wish, Covered::From(lines.swap_remove(at))));
             }
-            Choosing::CompactUpTo(mut lines, wish) => {
+            ListPurpose::CompactUpTo(mut lines, wish) => {
                 self.requests.compacting = Some((wish, Covered::UpTo(lines.swap_remove(at))));
             }
-            Choosing::Snip(mut lines) => return self.session.snip_before(&lines.swap_remove(at), &mut self.view),
-            Choosing::Learnt(mut learnt) => self.choose_about(learnt.swap_remove(at)),
-            Choosing::LearntWhat(one) => self.do_with(&one, at),
-            Choosing::MemoryFile(mut files) => self.choose_what_with(files.swap_remove(at)),
-            Choosing::MemoryFileWhat(file) => self.do_with_file(file, at),
+            ListPurpose::Snip(mut lines) => return self.session.snip_before(&lines.swap_remove(at), &mut self.view),
+            ListPurpose::Learnt(mut learnt) => self.choose_about(learnt.swap_remove(at)),
+            ListPurpose::LearntWhat(one) => self.do_with(&one, at),
+            ListPurpose::MemoryFile(mut files) => self.choose_what_with(files.swap_remove(at)),
+            ListPurpose::MemoryFileWhat(file) => self.do_with_file(file, at),
         }
         Ok(())
     }
@@ -180,7 +180,7 @@ impl Conversation {
                 return Ok(());
             }
             Err(error @ session::Error::WouldNotFit { .. }) => {
-                self.view.page.note(&error.to_string(), Look::of(Colour::Red));
+                self.view.page.note(&error.to_string(), TextStyle::of(Colour::Red));
                 return Ok(());
             }
             Err(error) => return Err(error.into()),
@@ -199,7 +199,7 @@ impl Conversation {
     }
 
     fn say_moved(&mut self, text: &str, rewound: &Rewound) {
-        self.view.page.note(text, Look::PLAIN);
+        self.view.page.note(text, TextStyle::PLAIN);
         for (path, why) in &rewound.failed {
             self.view.page.warning(&format!("{} stays as it is: {why}", self.place.short(path)));
         }
@@ -212,7 +212,7 @@ impl Conversation {
         let injected: Vec<&Id> = log
             .lines()
             .iter()
-            .filter(|line| !matches!(line.body, Body::User { source: Source::Said, .. } | Body::Assistant { .. }))
+            .filter(|line| !matches!(line.body, Body::User { source: TextSource::Said, .. } | Body::Assistant { .. }))
             .filter_map(|line| line.id.as_ref())
             .collect();
         let view = log.view();
@@ -234,8 +234,8 @@ impl Conversation {
                 }
                 (_, Kind::ToolUse { name, .. }) => {
                     let what = about(&block.input().unwrap_or_default(), &self.place);
-                    self.view.page.begin(Part::Calls);
-                    self.view.page.cut(&[Span::new(&format!("· {name} {what}"), Look::DIM)]);
+                    self.view.page.begin(PagePart::Calls);
+                    self.view.page.cut(&[Span::new(&format!("· {name} {what}"), TextStyle::DIM)]);
                 }
                 _ => {}
             }

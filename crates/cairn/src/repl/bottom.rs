@@ -5,9 +5,9 @@ use transcript::Block;
 use super::Repl;
 use super::editor::window;
 use super::screen::Area;
-use super::status::Work;
+use super::status::BackgroundWork;
 use super::width::wrap;
-use crate::span::{Colour, Look, Span, first_line};
+use crate::span::{Colour, Span, TextStyle, first_line};
 
 /// What turns while something is under way.
 const SPINNER: [&str; 6] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠇"];
@@ -35,7 +35,7 @@ impl Repl {
         rows.extend(self.talk.session.background.task_rows());
         for said in self.talk.session.inbox.peek() {
             let text = said.iter().find_map(Block::as_text).unwrap_or_default();
-            rows.push(vec![Span::new(&format!("queued: {}", first_line(&text, QUEUED)), Look::DIM)]);
+            rows.push(vec![Span::new(&format!("queued: {}", first_line(&text, QUEUED)), TextStyle::DIM)]);
         }
         let escape = if self.working.is_some() { "stops the turn" } else { "says no" };
         if let Some(asking) = self.asking.front().filter(|asking| asking.is_left()) {
@@ -46,7 +46,7 @@ impl Repl {
         } else if let Some(picker) = &self.picker {
             picker.rows(columns)
         } else {
-            let (lines, cursor) = self.editor.rows(&Span::new("› ", Look::of(Colour::Cyan)), columns);
+            let (lines, cursor) = self.editor.rows(&Span::new("› ", TextStyle::of(Colour::Cyan)), columns);
             window(lines, cursor, half)
         };
         let cursor = (rows.len() + cursor.0, cursor.1);
@@ -58,7 +58,7 @@ impl Repl {
         let out: Vec<_> = errands.iter().filter(|errand| errand.is_background()).collect();
         let (mates, mut asking) = (beside.teammates(), beside.teammates_asking());
         let teammates = mates.len();
-        let work = Work {
+        let work = BackgroundWork {
             background: self.running_jobs() - teammates,
             teammates,
             busy: beside.mail.busy().len().min(teammates),
@@ -73,7 +73,7 @@ impl Repl {
             mates_label: mates.iter().rev().find_map(|name| beside.teammate_label(name)),
         };
         rows.push(match &self.talk.view.hint {
-            Some(hint) => vec![Span::new(hint, Look::of(Colour::Yellow))],
+            Some(hint) => vec![Span::new(hint, TextStyle::of(Colour::Yellow))],
             None => self.talk.session.status.row(&work, columns),
         });
         Area { rows, cursor }
@@ -93,11 +93,11 @@ impl Repl {
         }
         let spin = SPINNER[self.ticks % SPINNER.len()];
         rows.push(vec![
-            Span::new(&format!("{spin} {}", working.doing), Look::of(Colour::Cyan)),
-            Span::new("  (Esc stops)", Look::DIM),
+            Span::new(&format!("{spin} {}", working.doing), TextStyle::of(Colour::Cyan)),
+            Span::new("  (Esc stops)", TextStyle::DIM),
         ]);
         if !working.thought.is_empty() {
-            let italic = Look { italic: true, ..Look::DIM };
+            let italic = TextStyle { italic: true, ..TextStyle::DIM };
             let wrapped = wrap(&[Span::plain("  "), Span::new(&working.thought, italic)], self.screen.columns(), 2);
             rows.extend(wrapped.into_iter().next_back());
         }
@@ -106,11 +106,11 @@ impl Repl {
     fn add_menu(&self, rows: &mut Vec<Vec<Span>>) {
         let widest = self.menu.1.iter().map(|candidate| super::width::width(&candidate.text)).max().unwrap_or_default();
         for (at, candidate) in self.menu.1.iter().enumerate() {
-            let look = if at == self.menu_at { Look::of(Colour::Cyan) } else { Look::PLAIN };
+            let look = if at == self.menu_at { TextStyle::of(Colour::Cyan) } else { TextStyle::PLAIN };
             let pad = " ".repeat(widest - super::width::width(&candidate.text) + 2);
             let mut row = vec![Span::new(&format!("  {}", candidate.text), look)];
             if widest + LEAST_ABOUT < self.screen.columns() {
-                row.push(Span::new(&format!("{pad}{}", candidate.about), Look::DIM));
+                row.push(Span::new(&format!("{pad}{}", candidate.about), TextStyle::DIM));
             }
             rows.push(row);
         }

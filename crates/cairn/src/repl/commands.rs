@@ -4,21 +4,21 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::agent::Alone;
-use engine::errand::Errand;
+use engine::agent::NoSubagents;
+use engine::errand::Subagent;
 use session::stats::{Stats, causes, saved_text};
-use settings::Bypass;
+use settings::BypassPermission;
 use tools::permission::Mode;
 
 use super::conversation::Conversation;
 use super::modes;
-use super::page::Part;
+use super::page::PagePart;
 use super::session_state::SessionState;
 use super::slash::{self, COMMANDS, KEYS};
-use super::view::Face;
+use super::view::Display;
 use crate::args::RunArgs;
 use crate::session_markdown::markdown;
-use crate::span::{Colour, Look, Span};
+use crate::span::{Colour, Span, TextStyle};
 use crate::told;
 
 /// What `/help` says of a session of plain lines.
@@ -43,9 +43,9 @@ impl Conversation {
             self.view.hint = Some(format!("/{name} has to wait for the end of the turn"));
             return Ok(());
         }
-        if self.view.face != Face::Lines {
-            self.view.page.begin(Part::Said);
-            self.view.page.line(&[Span::new(&format!("› /{line}"), Look::DIM)], 2);
+        if self.view.face != Display::Lines {
+            self.view.page.begin(PagePart::Said);
+            self.view.page.line(&[Span::new(&format!("› /{line}"), TextStyle::DIM)], 2);
         }
         match command.name {
             "help" => self.help(),
@@ -97,13 +97,13 @@ impl Conversation {
                 (format!("/{} {}", command.name, command.argument).trim_end().to_owned(), command.about.into())
             })
             .collect();
-        self.view.table(&commands, Look::of(Colour::Cyan));
-        if self.view.face == Face::Lines {
-            self.view.page.note(LINES_HELP, Look::PLAIN);
+        self.view.table(&commands, TextStyle::of(Colour::Cyan));
+        if self.view.face == Display::Lines {
+            self.view.page.note(LINES_HELP, TextStyle::PLAIN);
             return;
         }
         let keys: Vec<(String, String)> = KEYS.iter().map(|(key, about)| ((*key).into(), (*about).into())).collect();
-        self.view.table(&keys, Look::BOLD);
+        self.view.table(&keys, TextStyle::BOLD);
     }
 
     /// The next mode.
@@ -122,16 +122,16 @@ impl Conversation {
     pub(super) fn mode(&mut self, name: &str) {
         if name.is_empty() {
             let now = self.session.status.mode();
-            self.view.page.note(&format!("the mode is {}: {}", now.name(), modes::about(now)), Look::PLAIN);
+            self.view.page.note(&format!("the mode is {}: {}", now.name(), modes::about(now)), TextStyle::PLAIN);
             return;
         }
         match Mode::ALL.into_iter().find(|mode| mode.name().eq_ignore_ascii_case(name)) {
-            Some(Mode::BypassPermissions) if self.session.bypass == Bypass::Disabled => {
+            Some(Mode::BypassPermissions) if self.session.bypass == BypassPermission::Disabled => {
                 self.view.hint = Some("bypassPermissions is disabled by the settings".into());
             }
             Some(chosen) => {
                 self.set_mode(chosen);
-                self.view.page.note(&format!("the mode is {}", chosen.name()), Look::PLAIN);
+                self.view.page.note(&format!("the mode is {}", chosen.name()), TextStyle::PLAIN);
             }
             None => self.view.hint = Some("modes: default, acceptEdits, plan, bypassPermissions".into()),
         }
@@ -154,7 +154,7 @@ impl Conversation {
             let names = std::iter::once(name).chain(std::iter::repeat(""));
             entries.extend(names.zip(texts).map(|(name, text)| (name.to_owned(), text)));
         }
-        self.view.table(&entries, Look::DIM);
+        self.view.table(&entries, TextStyle::DIM);
     }
 
     /// What is opened later begins in it too.
@@ -168,36 +168,39 @@ impl Conversation {
         let Some(agent) = &self.session.agent else { return };
         let entries: Vec<(String, String)> = agent.hooks().list().iter().map(|hook| told::hook(hook)).collect();
         if entries.is_empty() {
-            return self.view.page.note("there are no hooks; `cairn hooks list` tells of those left out", Look::PLAIN);
+            return self
+                .view
+                .page
+                .note("there are no hooks; `cairn hooks list` tells of those left out", TextStyle::PLAIN);
         }
-        self.view.table(&entries, Look::DIM);
+        self.view.table(&entries, TextStyle::DIM);
     }
 
     fn show_agents(&mut self, name: &str) {
         let Some(agents) = &self.session.background.agents else {
-            return self.view.page.note(&alone(self.session.background.alone), Look::PLAIN);
+            return self.view.page.note(&alone(self.session.background.alone), TextStyle::PLAIN);
         };
         let registry = agents.registry();
         if let Some(agent) = registry.find(name) {
             let mut rows = vec![(agent.name.clone(), agent.listing())];
             rows.push(("whose".to_owned(), crate::agents::whose(agent, None, agents.denies(agent))));
             rows.push(("prompt".to_owned(), agent.prompt.clone()));
-            self.view.page.begin(Part::Note);
-            return self.view.page.table(&rows, Look::BOLD);
+            self.view.page.begin(PagePart::Note);
+            return self.view.page.table(&rows, TextStyle::BOLD);
         }
         let row = |agent: &settings::agents::Definition| {
             let whose = crate::agents::whose(agent, None, agents.denies(agent));
             (agent.name.clone(), format!("{} ({whose})", agent.description))
         };
         let rows: Vec<(String, String)> = registry.agents().map(row).collect();
-        self.view.table(&rows, Look::BOLD);
-        self.view.page.note("`@agent-NAME` in a message sends one out; `cairn agents new` makes one", Look::DIM);
+        self.view.table(&rows, TextStyle::BOLD);
+        self.view.page.note("`@agent-NAME` in a message sends one out; `cairn agents new` makes one", TextStyle::DIM);
     }
 
     /// Lets an agent set up a status line of the user's own.
     fn set_up_line(&mut self, wish: &str) {
         if self.session.background.agents.is_none() {
-            return self.view.page.note(&alone(self.session.background.alone), Look::PLAIN);
+            return self.view.page.note(&alone(self.session.background.alone), TextStyle::PLAIN);
         }
         let wish = if wish.is_empty() { "Take it from my shell's prompt." } else { wish };
         self.requests.saying = Some(format!("Let @agent-statusline-setup set up my status line. {wish}"));
@@ -208,7 +211,7 @@ impl Conversation {
             (args.resume, args.continue_, args.session_id, args.cleared) = (None, false, None, true);
         })
         .await?;
-        self.view.page.note("a new session; the one before is in /resume", Look::DIM);
+        self.view.page.note("a new session; the one before is in /resume", TextStyle::DIM);
         Ok(())
     }
 
@@ -216,7 +219,7 @@ impl Conversation {
         if name.is_empty() {
             self.view
                 .page
-                .note(&format!("the model is {}; /model NAME changes it", self.session.status.model), Look::PLAIN);
+                .note(&format!("the model is {}; /model NAME changes it", self.session.status.model), TextStyle::PLAIN);
             return Ok(());
         }
         let (name, session) = (name.to_owned(), self.session.status.session.clone());
@@ -225,7 +228,7 @@ impl Conversation {
             (args.resume, args.continue_, args.session_id) = (Some(session), false, None);
         };
         if self.reopen(change).await? {
-            self.view.page.note(&format!("the model is {}", self.session.status.model), Look::PLAIN);
+            self.view.page.note(&format!("the model is {}", self.session.status.model), TextStyle::PLAIN);
         }
         Ok(())
     }
@@ -241,7 +244,7 @@ impl Conversation {
     }
 
     /// Agents whose cost the session has not written down yet.
-    fn at_work(&self) -> impl Iterator<Item = Arc<Errand>> {
+    fn at_work(&self) -> impl Iterator<Item = Arc<Subagent>> {
         self.session.background.errands().into_iter().filter(|errand| errand.is_out())
     }
 
@@ -266,7 +269,7 @@ impl Conversation {
         if !stats.beside.is_empty() {
             entries.push(("beside", told::beside(&stats.beside)));
         }
-        let so_far = |errand: Arc<Errand>| format!("{} ${:.4} so far", errand.kind, errand.progress().cost_usd);
+        let so_far = |errand: Arc<Subagent>| format!("{} ${:.4} so far", errand.kind, errand.progress().cost_usd);
         entries.extend(self.at_work().map(|errand| ("at work", so_far(errand))));
         entries.extend(stats.teammates.iter().map(|mate| ("teammate", told::teammate(mate))));
         if let Some(agent) = &self.session.agent {
@@ -274,7 +277,7 @@ impl Conversation {
             entries.extend([("today", told::spent(&today)), ("budget", told::budget(&today, &budget))]);
         }
         let entries: Vec<_> = entries.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
-        self.view.table(&entries, Look::DIM);
+        self.view.table(&entries, TextStyle::DIM);
     }
 
     fn show_status(&mut self) {
@@ -288,7 +291,7 @@ impl Conversation {
             ("mode", self.session.status.mode().name().to_owned()),
             ("replies", format!("{}, {} tool calls, {cost}", stats.replies, stats.tool_calls)),
         ];
-        self.view.table(&entries.map(|(name, text)| (name.to_owned(), text)), Look::DIM);
+        self.view.table(&entries.map(|(name, text)| (name.to_owned(), text)), TextStyle::DIM);
     }
 
     fn export(&mut self, file: &str) {
@@ -297,22 +300,24 @@ impl Conversation {
         let path: PathBuf = self.place.directory.join(name);
         let text = markdown(agent.session().log());
         match files::create_new(&path, text.as_bytes()) {
-            Ok(_) => self.view.page.note(&format!("written to {}", self.place.short(&path)), Look::PLAIN),
-            Err(error) => self.view.page.note(&format!("not written: {error}"), Look::of(Colour::Red)),
+            Ok(_) => self.view.page.note(&format!("written to {}", self.place.short(&path)), TextStyle::PLAIN),
+            Err(error) => self.view.page.note(&format!("not written: {error}"), TextStyle::of(Colour::Red)),
         }
     }
 }
 
 /// Why no agents can be sent out.
-fn alone(why: Option<Alone>) -> String {
+fn alone(why: Option<NoSubagents>) -> String {
     match why {
-        Some(Alone::BeganWithout(cache)) => format!(
+        Some(NoSubagents::BeganWithout(cache)) => format!(
             "this session began without agents, and to add them now would cost all of its cache. It has them when it is \
              resumed {} minutes after its last reply; a new one (/clear) has them at once",
             cache.as_mins()
         ),
-        Some(Alone::Forbidden) => "a rule denies the tool Agent, so no agents can be sent out; /permissions".to_owned(),
-        Some(Alone::NotGiven) | None => {
+        Some(NoSubagents::Forbidden) => {
+            "a rule denies the tool Agent, so no agents can be sent out; /permissions".to_owned()
+        }
+        Some(NoSubagents::NotGiven) | None => {
             "no agents can be sent out here: the session was started bare, or with --tools without Agent".to_owned()
         }
     }

@@ -17,7 +17,7 @@ const LOOKED_AT: usize = 5_000;
 
 /// A way to complete the word before the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Candidate {
+pub(crate) struct Completion {
     /// What replaces the word.
     pub(crate) text: String,
     /// What it is.
@@ -25,20 +25,22 @@ pub(crate) struct Candidate {
 }
 
 /// The word before the cursor that can be completed, and what it can become.
-pub(crate) fn complete(before: &str, directory: &Path, agents: Option<&Registry>) -> (usize, Vec<Candidate>) {
+pub(crate) fn complete(before: &str, directory: &Path, agents: Option<&Registry>) -> (usize, Vec<Completion>) {
     if before.starts_with('/') && !before.contains([' ', '\n']) {
         let typed = &before[1..];
         let mut fits: Vec<_> = slash::COMMANDS.iter().filter(|command| command.name.starts_with(typed)).collect();
         fits.sort_by_key(|command| command.name != typed); // what is spelled out is meant
-        let candidate =
-            |command: &slash::Command| Candidate { text: format!("/{}", command.name), about: command.about.into() };
+        let candidate = |command: &slash::SlashCommand| Completion {
+            text: format!("/{}", command.name),
+            about: command.about.into(),
+        };
         return (before.len(), fits.into_iter().map(candidate).take(OFFERED).collect());
     }
     if let Some((command, argument)) = before.strip_prefix('/').and_then(|rest| rest.split_once(' '))
         && !argument.contains(' ')
     {
         let values = slash::arguments(command).iter().filter(|value| value.starts_with(argument));
-        let candidates = values.map(|value| Candidate { text: (*value).to_owned(), about: String::new() });
+        let candidates = values.map(|value| Completion { text: (*value).to_owned(), about: String::new() });
         return (argument.len(), candidates.take(OFFERED).collect());
     }
     let start = before.rfind([' ', '\n']).map_or(0, |at| at + 1);
@@ -55,22 +57,22 @@ pub(crate) fn complete(before: &str, directory: &Path, agents: Option<&Registry>
 }
 
 /// The agents that can be meant, once it is clear that one is.
-fn agents_like(name: &str, agents: &Registry) -> Vec<Candidate> {
+fn agents_like(name: &str, agents: &Registry) -> Vec<Completion> {
     if name.is_empty() || !(AGENT.starts_with(name) || name.starts_with(AGENT)) {
         return Vec::new();
     }
     let wanted = name.strip_prefix(AGENT).unwrap_or_default().to_lowercase();
     let fits = agents.agents().filter(|agent| agent.name.to_lowercase().starts_with(&wanted));
     let about = |text: &str| crate::span::one_line(text, ABOUT);
-    fits.map(|agent| Candidate { text: format!("@{AGENT}{}", agent.name), about: about(&agent.description) }).collect()
+    fits.map(|agent| Completion { text: format!("@{AGENT}{}", agent.name), about: about(&agent.description) }).collect()
 }
 
-fn files_like(path: &str, directory: &Path) -> Vec<Candidate> {
+fn files_like(path: &str, directory: &Path) -> Vec<Completion> {
     let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
     let prefix = if folder.is_empty() && !path.starts_with('/') { String::new() } else { format!("{folder}/") };
     let Ok(mut entries) = files::list(directory.join(&prefix)) else { return Vec::new() };
     entries.truncate(LOOKED_AT);
-    let mut found: Vec<Candidate> = entries
+    let mut found: Vec<Completion> = entries
         .into_iter()
         .filter_map(|entry| {
             let file = entry.name.to_str()?;
@@ -78,7 +80,7 @@ fn files_like(path: &str, directory: &Path) -> Vec<Candidate> {
             let fits = file.to_lowercase().starts_with(&name.to_lowercase());
             (fits && !hidden).then(|| {
                 let slash = if entry.kind == files::EntryKind::Directory { "/" } else { "" };
-                Candidate { text: format!("@{prefix}{file}{slash}"), about: String::new() }
+                Completion { text: format!("@{prefix}{file}{slash}"), about: String::new() }
             })
         })
         .collect();
@@ -92,7 +94,7 @@ mod tests {
     use super::*;
 
     fn texts(before: &str, directory: &Path) -> Vec<String> {
-        let agents = Registry::load(&settings::agents::Sources::default());
+        let agents = Registry::load(&settings::agents::DefinitionSources::default());
         complete(before, directory, Some(&agents)).1.into_iter().map(|candidate| candidate.text).collect()
     }
 

@@ -7,33 +7,33 @@ use std::sync::Arc;
 
 use engine::Event;
 use engine::event::Listener;
-use engine::hooks::Leaving;
+use engine::hooks::ExitReason;
 use futures_util::future::BoxFuture;
 use learning::dream::progress::Progress;
-use settings::permission::{Answer, Approver, Question};
+use settings::permission::{Approver, PermissionAnswer, Question};
 use tokio::sync::{mpsc, oneshot};
 use tools::permission::Mode;
 
 use super::put_away;
-use super::requests::{PendingQuestion, Requests};
+use super::requests::{PendingQuestion, PendingRequests};
 use super::session_state::SessionState;
-use super::view::{Face, View};
+use super::view::{ConversationView, Display};
 use crate::args::RunArgs;
-use crate::place::Place;
-use crate::setup::{self, Ready};
-use crate::sharing::Sharing;
-use crate::span::{Colour, Look};
+use crate::place::ProgramPaths;
+use crate::setup::{self, PreparedSession};
+use crate::sharing::TeamMemory;
+use crate::span::{Colour, TextStyle};
 
 /// Where the agent's events and questions go.
 #[derive(Clone)]
-pub(super) struct Wires {
+pub(super) struct AgentChannels {
     pub(super) events: mpsc::UnboundedSender<Event>,
     pub(super) questions: mpsc::UnboundedSender<PendingQuestion>,
 }
 
-impl Wires {
+impl AgentChannels {
     /// An agent that is heard through these.
-    pub(super) async fn agent(&self, args: &RunArgs, place: &Place) -> anyhow::Result<Ready> {
+    pub(super) async fn agent(&self, args: &RunArgs, place: &ProgramPaths) -> anyhow::Result<PreparedSession> {
         let mut ready = setup::agent(args, place, Arc::new(self.clone()), self.listener()).await?;
         if let Some(dreaming) = ready.dreaming.take() {
             ready.agent = ready.agent.with_dreams(dreaming);
@@ -48,10 +48,10 @@ impl Wires {
     }
 }
 
-impl Approver for Wires {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+impl Approver for AgentChannels {
+    fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer> {
         let (reply, answer) = oneshot::channel();
-        let gone = Answer::Unanswered { why: "The user has left.".to_owned() };
+        let gone = PermissionAnswer::Unanswered { why: "The user has left.".to_owned() };
         if self.questions.send((question, reply)).is_err() {
             return Box::pin(std::future::ready(gone));
         }
@@ -62,30 +62,36 @@ impl Approver for Wires {
 /// An agent, and what one can do with it.
 pub(super) struct Conversation {
     pub(super) args: RunArgs,
-    pub(super) place: Place,
-    wires: Wires,
+    pub(super) place: ProgramPaths,
+    wires: AgentChannels,
     pub(super) session: SessionState,
-    pub(super) requests: Requests,
-    pub(super) view: View,
+    pub(super) requests: PendingRequests,
+    pub(super) view: ConversationView,
     /// Whether the model thought before it answered when the program began.
     pub(super) thinks: bool,
     /// Whether Shift-Tab leads to the mode that asks nothing: for those who started in it, or with leave to.
     pub(super) bypass_offered: bool,
     /// The memory that is shared with others, kept in step until the program ends.
-    pub(super) sharing: Option<Sharing>,
+    pub(super) sharing: Option<TeamMemory>,
 }
 
 impl Conversation {
     /// With an agent that was just made.
-    pub(super) fn new(args: RunArgs, place: Place, wires: Wires, ready: Ready, face: Face) -> Self {
+    pub(super) fn new(
+        args: RunArgs,
+        place: ProgramPaths,
+        wires: AgentChannels,
+        ready: PreparedSession,
+        face: Display,
+    ) -> Self {
         Self {
             thinks: ready.agent.thinks(),
             bypass_offered: args.allow_dangerously_skip_permissions
                 || ready.agent.mode().get() == Mode::BypassPermissions,
-            sharing: Sharing::start(&place, &ready, wires.listener()),
+            sharing: TeamMemory::start(&place, &ready, wires.listener()),
             session: SessionState::of(ready),
-            requests: Requests::default(),
-            view: View::new(face),
+            requests: PendingRequests::default(),
+            view: ConversationView::new(face),
             args,
             place,
             wires,
@@ -102,7 +108,7 @@ impl Conversation {
         // The session is held by its agent: it has to go before the file can be opened again.
         if let Some(agent) = self.session.agent.take() {
             let fresh = self.args.resume.is_none() && !self.args.continue_;
-            put_away(agent, if fresh { Leaving::Clear } else { Leaving::Resume }).await;
+            put_away(agent, if fresh { ExitReason::Clear } else { ExitReason::Resume }).await;
             self.session.background.mailing.close();
         }
         if unused && self.args.resume.as_ref() == Some(&session) {
@@ -111,7 +117,7 @@ impl Conversation {
         let (mut ready, done) = match self.wires.agent(&self.args, &self.place).await {
             Ok(ready) => (ready, true),
             Err(error) => {
-                self.view.page.note(&format!("{error:#}"), Look::of(Colour::Red));
+                self.view.page.note(&format!("{error:#}"), TextStyle::of(Colour::Red));
                 self.args = before;
                 let resume = (!unused).then_some(session);
                 (self.args.resume, self.args.continue_, self.args.session_id) = (resume, false, None);

@@ -2,21 +2,21 @@
 
 use learning::dream::Site;
 
-use super::page::Part;
+use super::page::PagePart;
 use super::session_state::SessionState;
-use super::view::View;
+use super::view::ConversationView;
 use crate::dreaming::{self, past};
 use crate::judgement;
-use crate::place::Place;
-use crate::span::{Look, first_line};
+use crate::place::ProgramPaths;
+use crate::span::{TextStyle, first_line};
 
 impl SessionState {
     /// Begins one, stops it, or shows and takes back what the last one did.
     pub(super) async fn dream(
         &mut self,
         argument: &str,
-        view: &mut View,
-        place: &Place,
+        view: &mut ConversationView,
+        place: &ProgramPaths,
         flag: Option<&str>,
     ) -> anyhow::Result<()> {
         let (word, id) = argument.split_once(' ').unwrap_or((argument, ""));
@@ -29,7 +29,7 @@ impl SessionState {
             return Ok(());
         };
         match word {
-            "" if dreams.start() => view.page.note("dreaming in the background; /dream stop ends it", Look::DIM),
+            "" if dreams.start() => view.page.note("dreaming in the background; /dream stop ends it", TextStyle::DIM),
             "" => view.hint = Some("a dream is under way; /dream stop ends it".to_owned()),
             "stop" if dreams.is_running() => {
                 dreams.stop();
@@ -48,7 +48,7 @@ impl SessionState {
                 match shown {
                     Ok(lines) if lines.is_empty() => view.hint = Some(past::NONE.to_owned()),
                     Ok(lines) => {
-                        view.page.begin(Part::Note);
+                        view.page.begin(PagePart::Note);
                         view.show_lines(&lines.iter().flat_map(|line| line.lines()).collect::<Vec<_>>());
                     }
                     Err(error) => view.hint = Some(format!("{error:#}")),
@@ -69,7 +69,7 @@ impl SessionState {
         [now].into_iter().chain(said).collect()
     }
 
-    fn dream_status(&self, site: &Site, place: &Place, flag: Option<&str>) -> anyhow::Result<Vec<String>> {
+    fn dream_status(&self, site: &Site, place: &ProgramPaths, flag: Option<&str>) -> anyhow::Result<Vec<String>> {
         let rhythm = dreaming::rhythm(&judgement::settings(place, flag)?);
         Ok(past::status(site, &rhythm)?.into_iter().chain(self.live()).collect())
     }

@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::width::width;
-use crate::span::{Look, Span, clean};
+use crate::span::{Span, TextStyle, clean};
 
 /// The text and the cursor, a byte position at a character's border.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) struct Editor {
 
 /// What a key did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Done {
+pub(crate) enum EditorStep {
     /// The text or the cursor changed.
     Edited,
     /// The text is to be sent.
@@ -69,7 +69,7 @@ impl Editor {
     }
 
     /// Does what a key means.
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Done {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> EditorStep {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         match key.code {
@@ -77,7 +77,7 @@ impl Editor {
             KeyCode::Enter if self.before().ends_with('\\') && self.cursor == self.text.len() => {
                 self.replace_before(1, "\n");
             }
-            KeyCode::Enter => return Done::Submit,
+            KeyCode::Enter => return EditorStep::Submit,
             KeyCode::Char('j') if control => self.insert("\n"),
             KeyCode::Char('a') if control => self.cursor = self.line_start(),
             KeyCode::Char('e') if control => self.cursor = self.line_end(),
@@ -94,7 +94,7 @@ impl Editor {
             KeyCode::Char('y') if control => self.insert(&self.killed.clone()),
             KeyCode::Char('p') if control => return self.up(),
             KeyCode::Char('n') if control => return self.down(),
-            KeyCode::Char(_) if control => return Done::Nothing,
+            KeyCode::Char(_) if control => return EditorStep::Nothing,
             KeyCode::Char(c) if !alt => self.insert(c.encode_utf8(&mut [0; 4])),
             KeyCode::Backspace if alt || control => self.kill(self.word_left(), self.cursor),
             KeyCode::Backspace => self.remove(self.left(), self.cursor),
@@ -107,9 +107,9 @@ impl Editor {
             KeyCode::End => self.cursor = self.line_end(),
             KeyCode::Up => return self.up(),
             KeyCode::Down => return self.down(),
-            _ => return Done::Nothing,
+            _ => return EditorStep::Nothing,
         }
-        Done::Edited
+        EditorStep::Edited
     }
 
     fn left(&self) -> usize {
@@ -138,23 +138,23 @@ impl Editor {
         self.text[self.cursor..].find('\n').map_or(self.text.len(), |at| self.cursor + at)
     }
 
-    fn up(&mut self) -> Done {
+    fn up(&mut self) -> EditorStep {
         let start = self.line_start();
-        let Some(above) = start.checked_sub(1) else { return Done::Older };
+        let Some(above) = start.checked_sub(1) else { return EditorStep::Older };
         let above_start = self.text[..above].rfind('\n').map_or(0, |at| at + 1);
         self.cursor = self.at_column(above_start, above, width(&self.text[start..self.cursor]));
-        Done::Edited
+        EditorStep::Edited
     }
 
-    fn down(&mut self) -> Done {
+    fn down(&mut self) -> EditorStep {
         let end = self.line_end();
         if end == self.text.len() {
-            return Done::Newer;
+            return EditorStep::Newer;
         }
         let column = width(&self.text[self.line_start()..self.cursor]);
         let below_end = self.text[end + 1..].find('\n').map_or(self.text.len(), |at| end + 1 + at);
         self.cursor = self.at_column(end + 1, below_end, column);
-        Done::Edited
+        EditorStep::Edited
     }
 
     fn at_column(&self, start: usize, end: usize, column: usize) -> usize {
@@ -234,7 +234,7 @@ pub(crate) fn window(
     let inside = room - 2;
     let first = cursor.0.saturating_sub(inside - 1).min(rows.len() - inside);
     let after = rows.len() - inside - first;
-    let more = |count: usize, way: &str| vec![Span::new(&format!("  {way} {count} more rows"), Look::DIM)];
+    let more = |count: usize, way: &str| vec![Span::new(&format!("  {way} {count} more rows"), TextStyle::DIM)];
     let mut shown: Vec<Vec<Span>> = rows.drain(first..first + inside).collect();
     let mut at = cursor.0 - first;
     if first > 0 {
@@ -274,7 +274,7 @@ mod tests {
         );
     }
 
-    fn press(editor: &mut Editor, code: KeyCode, modifiers: KeyModifiers) -> Done {
+    fn press(editor: &mut Editor, code: KeyCode, modifiers: KeyModifiers) -> EditorStep {
         editor.key(KeyEvent::new(code, modifiers))
     }
 
@@ -306,14 +306,14 @@ mod tests {
     #[test]
     fn enter_sends_unless_a_line_goes_on() {
         let mut editor = typed("one\\");
-        assert_eq!(press(&mut editor, KeyCode::Enter, KeyModifiers::NONE), Done::Edited);
+        assert_eq!(press(&mut editor, KeyCode::Enter, KeyModifiers::NONE), EditorStep::Edited);
         press(&mut editor, KeyCode::Char('2'), KeyModifiers::NONE);
         press(&mut editor, KeyCode::Enter, KeyModifiers::ALT);
         assert_eq!(editor.text(), "one\n2\n");
-        assert_eq!(press(&mut editor, KeyCode::Enter, KeyModifiers::NONE), Done::Submit);
-        assert_eq!(press(&mut editor, KeyCode::Up, KeyModifiers::NONE), Done::Edited);
-        assert_eq!(press(&mut editor, KeyCode::Up, KeyModifiers::NONE), Done::Edited);
-        assert_eq!(press(&mut editor, KeyCode::Up, KeyModifiers::NONE), Done::Older);
+        assert_eq!(press(&mut editor, KeyCode::Enter, KeyModifiers::NONE), EditorStep::Submit);
+        assert_eq!(press(&mut editor, KeyCode::Up, KeyModifiers::NONE), EditorStep::Edited);
+        assert_eq!(press(&mut editor, KeyCode::Up, KeyModifiers::NONE), EditorStep::Edited);
+        assert_eq!(press(&mut editor, KeyCode::Up, KeyModifiers::NONE), EditorStep::Older);
     }
 
     #[test]

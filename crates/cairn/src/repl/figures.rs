@@ -18,7 +18,7 @@ use super::session_state::SessionState;
 const LONG: u64 = 200_000;
 
 /// What has been counted since the session was opened.
-pub(super) struct Figures {
+pub(super) struct SessionFigures {
     opened: Instant,
     /// When the request went out that is under way, and how long the model was waited for in all.
     asked: Option<Instant>,
@@ -30,7 +30,7 @@ pub(super) struct Figures {
     changed: (usize, usize),
 }
 
-impl Figures {
+impl SessionFigures {
     /// From now on.
     pub(super) fn new() -> Self {
         let (opened, waited) = (Instant::now(), Duration::ZERO);

@@ -11,7 +11,7 @@ const TAIL: u64 = 1_000_000;
 
 /// Entries of this project, oldest first, and where one is in them.
 #[derive(Debug)]
-pub(crate) struct History {
+pub(crate) struct PromptHistory {
     file: PathBuf,
     project: PathBuf,
     entries: Vec<String>,
@@ -21,7 +21,7 @@ pub(crate) struct History {
     searched: Option<(String, String)>,
 }
 
-impl History {
+impl PromptHistory {
     /// Reads the end of `<config>/history.jsonl`. A file that cannot be read is an empty history.
     pub(crate) fn load(config: &Path, project: &Path) -> Self {
         let file = config.join("history.jsonl");
@@ -111,12 +111,12 @@ mod tests {
     fn what_was_typed_comes_back_also_in_another_session() {
         let config = tempfile::tempdir().unwrap();
         let project = Path::new("/project");
-        let mut history = History::load(config.path(), project);
+        let mut history = PromptHistory::load(config.path(), project);
         for text in ["cargo test", "hello", "hello", "cargo doc"] {
             history.add(text, "s", jiff::Timestamp::UNIX_EPOCH);
         }
-        History::load(config.path(), Path::new("/other")).add("elsewhere", "s", jiff::Timestamp::UNIX_EPOCH);
-        let mut history = History::load(config.path(), project);
+        PromptHistory::load(config.path(), Path::new("/other")).add("elsewhere", "s", jiff::Timestamp::UNIX_EPOCH);
+        let mut history = PromptHistory::load(config.path(), project);
         let older = [history.older("draft"), history.older(""), history.older(""), history.older("")];
         assert_eq!(older.map(Option::unwrap_or_default), ["cargo doc", "hello", "cargo test", ""]);
         let newer = [history.newer(), history.newer(), history.newer(), history.newer()];
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_search_goes_further_back_each_time() {
         let config = tempfile::tempdir().unwrap();
-        let mut history = History::load(config.path(), Path::new("/project"));
+        let mut history = PromptHistory::load(config.path(), Path::new("/project"));
         for text in ["cargo test", "hello", "cargo doc"] {
             history.add(text, "s", jiff::Timestamp::UNIX_EPOCH);
         }

@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use engine::plan::ask::{self, Inquiry};
-use settings::permission::{Answer, CallQuestion};
+use settings::permission::{CallQuestion, PermissionAnswer};
 
-use super::editor::{Done, Editor};
+use super::editor::{Editor, EditorStep};
 use super::width::wrap;
-use crate::span::{Colour, Look, Span};
+use crate::span::{Colour, Span, TextStyle};
 
 /// The answer that is none of those offered.
 const OTHER: &str = "something else, in your words";
 
 /// The questions of one call, one after the other.
 #[derive(Debug)]
-pub(super) struct Inquiring {
+pub(super) struct ChoicePrompt {
     questions: Vec<Inquiry>,
     /// What was said to those before this one.
     said: Vec<String>,
@@ -29,7 +29,7 @@ pub(super) struct Inquiring {
 
 /// What a key did.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ChoiceStep {
     /// Nothing is decided.
     Not,
     /// The key means nothing here.
@@ -38,7 +38,7 @@ pub(super) enum Step {
     Done(BTreeMap<String, String>),
 }
 
-impl Inquiring {
+impl ChoicePrompt {
     /// The questions that a question is about, if it is about such.
     pub(super) fn of(question: &CallQuestion) -> Option<Self> {
         let questions = (question.tool == ask::NAME).then(|| ask::inquiries(&question.input)).flatten()?;
@@ -60,11 +60,11 @@ impl Inquiring {
     }
 
     /// Does what a key means.
-    pub(super) fn key(&mut self, key: KeyEvent) -> Step {
+    pub(super) fn key(&mut self, key: KeyEvent) -> ChoiceStep {
         if let Some(editor) = &mut self.other {
             match key.code {
                 KeyCode::Esc => self.other = None,
-                _ if editor.key(key) == Done::Submit => {
+                _ if editor.key(key) == EditorStep::Submit => {
                     let words = editor.take();
                     self.other = None;
                     if !words.trim().is_empty() {
@@ -73,7 +73,7 @@ impl Inquiring {
                 }
                 _ => {}
             }
-            return Step::Not;
+            return ChoiceStep::Not;
         }
         let (options, several) = (self.current().options.len(), self.current().takes_several());
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -87,7 +87,7 @@ impl Inquiring {
             KeyCode::Char(digit @ '1'..='9') if !control => {
                 let at = digit as usize - '1' as usize;
                 if at > options {
-                    return Step::Not;
+                    return ChoiceStep::Not;
                 }
                 self.at = at;
                 match (at == options, several) {
@@ -96,10 +96,10 @@ impl Inquiring {
                     (false, false) => return self.say(None),
                 }
             }
-            KeyCode::Char(_) => return Step::NotMeant,
+            KeyCode::Char(_) => return ChoiceStep::NotMeant,
             _ => {}
         }
-        Step::Not
+        ChoiceStep::Not
     }
 
     fn tick(&mut self, at: usize) {
@@ -116,7 +116,7 @@ impl Inquiring {
     }
 
     /// Takes what is ticked, or under the cursor, and the user's own words as the answer.
-    fn say(&mut self, words: Option<&str>) -> Step {
+    fn say(&mut self, words: Option<&str>) -> ChoiceStep {
         let mut chosen: Vec<usize> = self.ticked.iter().copied().collect();
         if chosen.is_empty() && words.is_none() {
             chosen.push(self.at);
@@ -126,10 +126,10 @@ impl Inquiring {
         self.said.push(said.join(", "));
         (self.at, self.ticked) = (0, BTreeSet::new());
         if self.said.len() < self.questions.len() {
-            return Step::Not;
+            return ChoiceStep::Not;
         }
         let questions = self.questions.iter().map(|asked| asked.question.clone());
-        Step::Done(questions.zip(self.said.clone()).collect())
+        ChoiceStep::Done(questions.zip(self.said.clone()).collect())
     }
 
     /// The rows to draw, and where the cursor stands; `keys` says how it is answered.
@@ -139,12 +139,13 @@ impl Inquiring {
             1 => String::new(),
             all => format!("{} of {all} · ", self.said.len() + 1),
         };
-        let mut rows = wrap(&[Span::new(&place, Look::DIM), Span::new(&asked.question, Look::BOLD)], columns, 2);
+        let mut rows =
+            wrap(&[Span::new(&place, TextStyle::DIM), Span::new(&asked.question, TextStyle::BOLD)], columns, 2);
         if let Some(editor) = &self.other {
-            let (lines, cursor) = editor.rows(&Span::new("your words: ", Look::of(Colour::Yellow)), columns);
+            let (lines, cursor) = editor.rows(&Span::new("your words: ", TextStyle::of(Colour::Yellow)), columns);
             let cursor = (rows.len() + cursor.0, cursor.1);
             rows.extend(lines);
-            rows.push(vec![Span::new("Enter answers, Esc goes back", Look::DIM)]);
+            rows.push(vec![Span::new("Enter answers, Esc goes back", TextStyle::DIM)]);
             return (rows, cursor);
         }
         let mut cursor = (0, 0);
@@ -152,7 +153,7 @@ impl Inquiring {
             asked.options.iter().map(|one| (one.label.as_str(), one.description.as_deref().unwrap_or_default()));
         for (at, (label, about)) in labels.chain([(OTHER, "")]).enumerate() {
             let here = at == self.at && focused;
-            let (mark, look) = if here { ("› ", Look::of(Colour::Cyan)) } else { ("  ", Look::PLAIN) };
+            let (mark, look) = if here { ("› ", TextStyle::of(Colour::Cyan)) } else { ("  ", TextStyle::PLAIN) };
             let tick = match (asked.takes_several() && at < asked.options.len(), self.ticked.contains(&at)) {
                 (false, _) => "",
                 (true, true) => "[x] ",
@@ -162,7 +163,7 @@ impl Inquiring {
                 cursor = (rows.len(), 0);
             }
             let about = if about.trim().is_empty() { String::new() } else { format!(" — {about}") };
-            let row = [Span::new(&format!("{mark}{} {tick}{label}", at + 1), look), Span::new(&about, Look::DIM)];
+            let row = [Span::new(&format!("{mark}{} {tick}{label}", at + 1), look), Span::new(&about, TextStyle::DIM)];
             rows.extend(wrap(&row, columns, 4));
         }
         rows.push(vec![keys]);
@@ -193,8 +194,8 @@ pub(super) fn said(asked: &Inquiry, line: &str) -> Option<String> {
 }
 
 /// What follows from answers.
-pub(super) fn answer(question: &CallQuestion, answers: &BTreeMap<String, String>) -> Answer {
-    Answer::With { input: Some(ask::answered(&question.input, answers)), permissions: Vec::new() }
+pub(super) fn answer(question: &CallQuestion, answers: &BTreeMap<String, String>) -> PermissionAnswer {
+    PermissionAnswer::With { input: Some(ask::answered(&question.input, answers)), permissions: Vec::new() }
 }
 
 #[cfg(test)]
@@ -202,18 +203,18 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn inquiring(several: bool) -> Inquiring {
+    fn inquiring(several: bool) -> ChoicePrompt {
         let one = |text: &str| {
             json!({"question": text, "header": "h", "multiSelect": several,
                    "options": [{"label": "red", "description": "warm"}, {"label": "blue", "description": "cold"}]})
         };
         let input = json!({"questions": [one("Which?"), one("And then?")]});
         let questions = ask::inquiries(&input).unwrap();
-        Inquiring { questions, said: Vec::new(), at: 0, ticked: BTreeSet::new(), other: None }
+        ChoicePrompt { questions, said: Vec::new(), at: 0, ticked: BTreeSet::new(), other: None }
     }
 
-    fn press(asked: &mut Inquiring, keys: &str) -> Step {
-        let mut step = Step::Not;
+    fn press(asked: &mut ChoicePrompt, keys: &str) -> ChoiceStep {
+        let mut step = ChoiceStep::Not;
         for key in keys.chars() {
             let code = match key {
                 '⏎' => KeyCode::Enter,
@@ -227,9 +228,9 @@ mod tests {
         step
     }
 
-    fn done(first: &str, second: &str) -> Step {
+    fn done(first: &str, second: &str) -> ChoiceStep {
         let pair = |question: &str, said: &str| (question.to_owned(), said.to_owned());
-        Step::Done(BTreeMap::from([pair("Which?", first), pair("And then?", second)]))
+        ChoiceStep::Done(BTreeMap::from([pair("Which?", first), pair("And then?", second)]))
     }
 
     /// PLAN-1: arrows and numbers choose, one can go back, and say something else.
@@ -238,9 +239,9 @@ mod tests {
         assert_eq!(press(&mut inquiring(false), "↓⏎1"), done("blue", "red"));
         assert_eq!(press(&mut inquiring(false), "1←22"), done("blue", "blue"));
         assert_eq!(press(&mut inquiring(false), "3green⏎↓↓⏎none 1⏎"), done("green", "none 1"));
-        assert_eq!(press(&mut inquiring(false), "3gre⎋↓1"), Step::Not, "words that were given up are none");
-        assert_eq!(press(&mut inquiring(false), "x"), Step::NotMeant);
-        assert_eq!(press(&mut inquiring(false), "9"), Step::Not);
+        assert_eq!(press(&mut inquiring(false), "3gre⎋↓1"), ChoiceStep::Not, "words that were given up are none");
+        assert_eq!(press(&mut inquiring(false), "x"), ChoiceStep::NotMeant);
+        assert_eq!(press(&mut inquiring(false), "9"), ChoiceStep::Not);
     }
 
     /// PLAN-1: several answers to one question, with words of one's own.

@@ -4,27 +4,27 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::Agent;
-use engine::agent::Alone;
-use engine::agents::Children;
-use engine::errand::{Errand, Phase};
+use engine::agent::NoSubagents;
+use engine::agents::Subagents;
+use engine::errand::{Subagent, SubagentPhase};
 use learning::dream::progress::Progress;
 use mail::Mail;
 use settings::permission::Question;
 use tools::{JobKind, JobState};
 use transcript::price::Prices;
 
-use super::page::Part;
+use super::page::PagePart;
 use super::requests::PendingQuestion;
-use super::view::{View, about};
-use crate::mailing::Mailing;
-use crate::place::Place;
-use crate::span::{Look, first_line};
+use super::view::{ConversationView, about};
+use crate::mailing::SessionMail;
+use crate::place::ProgramPaths;
+use crate::span::{TextStyle, first_line};
 
 /// How many of the last lines of a job are shown.
 const SHOWN: usize = 40;
 
 /// What was brought to the front: what it does or prints is shown as it goes on.
-pub(super) enum Front {
+pub(super) enum ForegroundJob {
     /// An agent, by its id.
     Agent(String),
     /// A command.
@@ -40,13 +40,13 @@ pub(super) enum Front {
 pub(super) struct Background {
     pub(super) jobs: Arc<tools::Jobs>,
     /// The agents that can be sent out, and those that are.
-    pub(super) agents: Option<Arc<Children>>,
+    pub(super) agents: Option<Arc<Subagents>>,
     /// Why none can be, where none can.
-    pub(super) alone: Option<Alone>,
+    pub(super) alone: Option<NoSubagents>,
     /// What is looked at as it goes on.
-    pub(super) front: Option<Front>,
+    pub(super) front: Option<ForegroundJob>,
     pub(super) mail: Mail,
-    pub(super) mailing: Mailing,
+    pub(super) mailing: SessionMail,
     /// The dream that is under way beside the session.
     pub(super) dreaming: Option<Progress>,
     /// The folder beside the session, and the tasks in it.
@@ -56,7 +56,7 @@ pub(super) struct Background {
 
 impl Background {
     /// Of a session that was just opened.
-    pub(super) fn of(agent: &Agent, mailing: Mailing) -> Self {
+    pub(super) fn of(agent: &Agent, mailing: SessionMail) -> Self {
         let folder = agent.scope().temporary().to_owned();
         Self {
             jobs: agent.scope().jobs().clone(),
@@ -77,8 +77,8 @@ impl Background {
         &mut self,
         argument: &str,
         prices: &Prices,
-        view: &mut View,
-        place: &Place,
+        view: &mut ConversationView,
+        place: &ProgramPaths,
     ) -> Option<PendingQuestion> {
         match argument.split_once(' ').unwrap_or((argument, "")) {
             ("", _) => self.list_background(view),
@@ -99,15 +99,15 @@ impl Background {
     }
 
     /// The agents that are out, and those that lately were.
-    pub(super) fn errands(&self) -> Vec<Arc<Errand>> {
+    pub(super) fn errands(&self) -> Vec<Arc<Subagent>> {
         self.agents.as_ref().map(|agents| agents.list()).unwrap_or_default()
     }
 
-    fn errand(&self, id: &str) -> Option<Arc<Errand>> {
+    fn errand(&self, id: &str) -> Option<Arc<Subagent>> {
         self.agents.as_ref().and_then(|agents| agents.find(id))
     }
 
-    fn list_background(&mut self, view: &mut View) {
+    fn list_background(&mut self, view: &mut ConversationView) {
         let jobs = self.jobs.list();
         let (busy, asking) = (self.mail.busy(), self.teammates_asking());
         let job = |job: &tools::Job| {
@@ -122,7 +122,7 @@ impl Background {
             let doing = doing.map(|label| format!(" ({label})")).unwrap_or_default();
             (job.id.clone(), format!("{state:<12} {what}{}{doing}", first_line(&job.command, 200)))
         };
-        let agent = |errand: &Arc<Errand>| {
+        let agent = |errand: &Arc<Subagent>| {
             let about = format!("{}: {}", errand.kind, first_line(&errand.description, 100));
             let doing = errand.progress().label.map(|label| format!(" ({label})")).unwrap_or_default();
             (errand.id.clone(), format!("{:<12} {about}{doing}", phase(errand)))
@@ -139,17 +139,17 @@ impl Background {
             return;
         }
         if !rows.is_empty() {
-            view.table(&rows, Look::BOLD);
+            view.table(&rows, TextStyle::BOLD);
         }
         self.show_tasks(view);
     }
 
-    fn show_printed(&self, id: &str, view: &mut View) {
+    fn show_printed(&self, id: &str, view: &mut ConversationView) {
         match self.jobs.recent(id) {
             Ok(text) if text.trim().is_empty() => view.hint = Some(format!("{id} has printed nothing yet")),
             Ok(text) => {
                 let lines: Vec<&str> = text.lines().collect();
-                view.page.begin(Part::Note);
+                view.page.begin(PagePart::Note);
                 view.show_lines(&lines[lines.len().saturating_sub(SHOWN)..]);
             }
             Err(error) => view.hint = Some(error.to_string()),
@@ -157,7 +157,12 @@ impl Background {
     }
 
     /// From now on what it does is shown, and what it asks is asked at once.
-    fn bring_to_front(&mut self, id: &str, view: &mut View, place: &Place) -> Option<PendingQuestion> {
+    fn bring_to_front(
+        &mut self,
+        id: &str,
+        view: &mut ConversationView,
+        place: &ProgramPaths,
+    ) -> Option<PendingQuestion> {
         let Some(errand) = self.errand(id) else {
             self.bring_command_to_front(id, view);
             return None;
@@ -165,29 +170,29 @@ impl Background {
         errand.bring_to_front();
         let taken = look_at(&errand, view, place);
         if errand.is_out() {
-            self.front = Some(Front::Agent(errand.id.clone()));
-            view.page.note("what it does is shown as it goes on", Look::DIM);
+            self.front = Some(ForegroundJob::Agent(errand.id.clone()));
+            view.page.note("what it does is shown as it goes on", TextStyle::DIM);
         }
         taken
     }
 
-    fn bring_command_to_front(&mut self, id: &str, view: &mut View) {
+    fn bring_command_to_front(&mut self, id: &str, view: &mut ConversationView) {
         if !self.jobs.list().iter().any(|job| job.id == id && job.state == JobState::Running) {
             return self.show_printed(id, view);
         }
-        view.page.note(&format!("what {id} prints is shown as it goes on"), Look::DIM);
-        self.front = Some(Front::Command { id: id.to_owned(), shown: 0 });
+        view.page.note(&format!("what {id} prints is shown as it goes on"), TextStyle::DIM);
+        self.front = Some(ForegroundJob::Command { id: id.to_owned(), shown: 0 });
         self.follow(view);
     }
 
     /// Whether what an agent does is shown as it goes on.
-    pub(super) fn is_in_front(&self, errand: &Errand) -> bool {
-        matches!(&self.front, Some(Front::Agent(id)) if *id == errand.id)
+    pub(super) fn is_in_front(&self, errand: &Subagent) -> bool {
+        matches!(&self.front, Some(ForegroundJob::Agent(id)) if *id == errand.id)
     }
 
     /// Shows what the command in front has printed since it was last looked at; it leaves the front with its end.
-    pub(super) fn follow(&mut self, view: &mut View) {
-        let Some(Front::Command { id, shown }) = &self.front else { return };
+    pub(super) fn follow(&mut self, view: &mut ConversationView) {
+        let Some(ForegroundJob::Command { id, shown }) = &self.front else { return };
         let (id, job) = (id.clone(), self.jobs.list().into_iter().find(|job| job.id == *id));
         let Some((job, (text, now))) = job.zip(self.jobs.printed_after(&id, *shown).ok()) else {
             self.front = None;
@@ -195,20 +200,20 @@ impl Background {
         };
         if !text.is_empty() {
             let lines: Vec<&str> = text.lines().collect();
-            view.page.begin(Part::Note);
+            view.page.begin(PagePart::Note);
             view.show_lines(&lines[lines.len().saturating_sub(SHOWN)..]);
         }
-        self.front = Some(Front::Command { id: id.clone(), shown: now });
+        self.front = Some(ForegroundJob::Command { id: id.clone(), shown: now });
         if job.state != JobState::Running {
-            view.page.note(&format!("{id}: {}", state(job.state)), Look::DIM);
+            view.page.note(&format!("{id}: {}", state(job.state)), TextStyle::DIM);
             self.front = None;
         }
     }
 
-    fn stop_one(&self, id: &str, view: &mut View) {
+    fn stop_one(&self, id: &str, view: &mut ConversationView) {
         if let Some(errand) = self.errand(id).filter(|errand| errand.is_out()) {
             errand.stop();
-            view.page.note(&format!("stopping {id}"), Look::PLAIN);
+            view.page.note(&format!("stopping {id}"), TextStyle::PLAIN);
             return;
         }
         let runs = |job: &tools::Job| job.id == id && job.state == JobState::Running;
@@ -216,7 +221,7 @@ impl Background {
             view.hint = Some(format!("nothing called {id:?} runs in the background; /tasks shows what does"));
             return;
         }
-        view.page.note(&format!("stopping {id}"), Look::PLAIN);
+        view.page.note(&format!("stopping {id}"), TextStyle::PLAIN);
         let (all, id) = (self.jobs.clone(), id.to_owned());
         // It is given time to end by itself, which nobody has to wait for.
         tokio::spawn(async move { all.stop(&id).await.is_ok() });
@@ -224,7 +229,7 @@ impl Background {
 }
 
 /// What an agent does, or what came of it. A question it waits with is asked now.
-fn look_at(errand: &Errand, view: &mut View, place: &Place) -> Option<PendingQuestion> {
+fn look_at(errand: &Subagent, view: &mut ConversationView, place: &ProgramPaths) -> Option<PendingQuestion> {
     let progress = errand.progress();
     let (calls, requests, tokens) = (progress.calls, progress.requests, progress.tokens);
     let used = format!("{calls} calls, {requests} requests, {tokens} tokens, ${:.4}", progress.cost_usd);
@@ -234,8 +239,8 @@ fn look_at(errand: &Errand, view: &mut View, place: &Place) -> Option<PendingQue
         ("used".to_owned(), used),
         ("transcript".to_owned(), place.short(&errand.file)),
     ];
-    view.table(&rows, Look::BOLD);
-    if let Phase::Ended(ended) = errand.phase() {
+    view.table(&rows, TextStyle::BOLD);
+    if let SubagentPhase::Ended(ended) = errand.phase() {
         let lines: Vec<&str> = ended.report.lines().collect();
         view.show_lines(&lines[..lines.len().min(SHOWN)]);
     }
@@ -243,14 +248,14 @@ fn look_at(errand: &Errand, view: &mut View, place: &Place) -> Option<PendingQue
 }
 
 /// What an agent does, in a line.
-pub(super) fn done_by(errand: &Errand, tool: &str, input: &serde_json::Value, place: &Place) -> String {
+pub(super) fn done_by(errand: &Subagent, tool: &str, input: &serde_json::Value, place: &ProgramPaths) -> String {
     format!("{}: {tool} {}", errand.kind, about(input, place))
 }
 
 /// How it is with an agent, in a word or two.
-fn phase(errand: &Errand) -> &'static str {
+fn phase(errand: &Subagent) -> &'static str {
     match errand.phase() {
-        Phase::Ended(ended) => match ended.how.status() {
+        SubagentPhase::Ended(ended) => match ended.how.status() {
             "completed" => "done",
             other => other,
         },

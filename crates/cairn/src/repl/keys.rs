@@ -7,10 +7,10 @@ use transcript::Block;
 
 use super::Repl;
 use super::complete::complete;
-use super::editor::Done;
-use super::outside::Outside;
-use super::picker::{Picked, Picker};
-use super::question::Answered;
+use super::editor::EditorStep;
+use super::outside::TerminalOwner;
+use super::picker::{Picker, PickerStep};
+use super::question::QuestionStep;
 use crate::said::said;
 
 impl Repl {
@@ -50,15 +50,15 @@ impl Repl {
                 return Ok(());
             }
             KeyCode::Char('z') if control => {
-                self.outside = Some(Outside::Shell);
+                self.outside = Some(TerminalOwner::Shell);
                 return Ok(());
             }
             _ => {}
         }
         if let Some(asking) = self.asking.front_mut() {
             match asking.key(key) {
-                Answered::Not => return Ok(()),
-                Answered::NotMeant => {} // it is for the message that is being typed
+                QuestionStep::Not => return Ok(()),
+                QuestionStep::NotMeant => {} // it is for the message that is being typed
                 answered => {
                     self.answered(&answered);
                     return Ok(());
@@ -67,9 +67,9 @@ impl Repl {
         }
         if let Some(picker) = &mut self.picker {
             match picker.key(key) {
-                Picked::Open => {}
-                Picked::Closed => (self.picker, self.talk.requests.choices) = (None, None),
-                Picked::Chosen(at) => {
+                PickerStep::Open => {}
+                PickerStep::Closed => (self.picker, self.talk.requests.choices) = (None, None),
+                PickerStep::Chosen(at) => {
                     self.talk.chosen(at).await?;
                     self.follow();
                 }
@@ -89,7 +89,7 @@ impl Repl {
                 self.talk.learnt();
                 self.follow();
             }
-            KeyCode::Char('g') if control => self.outside = Some(Outside::Prompt),
+            KeyCode::Char('g') if control => self.outside = Some(TerminalOwner::Prompt),
             KeyCode::Char('r') if control => {
                 let part = self.editor.text().to_owned();
                 match self.history.search(&part) {
@@ -111,23 +111,23 @@ impl Repl {
     async fn edit(&mut self, key: KeyEvent) -> anyhow::Result<()> {
         self.typed();
         match self.editor.key(key) {
-            Done::Submit => {
+            EditorStep::Submit => {
                 let text = self.editor.take();
                 self.menu.1.clear();
                 return self.submit(&text).await;
             }
-            Done::Older if self.editor.text().is_empty() && self.take_back() => {}
-            Done::Older => {
+            EditorStep::Older if self.editor.text().is_empty() && self.take_back() => {}
+            EditorStep::Older => {
                 if let Some(entry) = self.history.older(self.editor.text()) {
                     self.editor.set(&entry);
                 }
             }
-            Done::Newer => {
+            EditorStep::Newer => {
                 if let Some(entry) = self.history.newer() {
                     self.editor.set(&entry);
                 }
             }
-            Done::Edited | Done::Nothing => self.look_for_menu(),
+            EditorStep::Edited | EditorStep::Nothing => self.look_for_menu(),
         }
         Ok(())
     }
@@ -206,7 +206,7 @@ impl Repl {
             self.editor.set(&text);
         }
         if let Some(path) = self.talk.requests.editing.take() {
-            self.outside = Some(Outside::File(path));
+            self.outside = Some(TerminalOwner::File(path));
         }
         self.start_compaction();
         if let Some(words) = self.talk.requests.saying.take() {

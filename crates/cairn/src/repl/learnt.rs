@@ -7,18 +7,18 @@ use memory::changes::Undone;
 use memory::store::{Indexing, Store};
 use session::Home;
 
-use super::back::Choosing;
+use super::back::ListPurpose;
 use super::conversation::Conversation;
 use super::memories::MemoryFile;
-use super::picker::Entry;
-use crate::span::{Colour, Look};
+use super::picker::PickerEntry;
+use crate::span::{Colour, TextStyle};
 
 /// So many are named when a session begins.
 const TOLD: usize = 5;
 
 /// A memory that was saved or removed in the background.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Learnt {
+pub(super) struct LearntMemory {
     /// The run under which its change is kept.
     pub(super) run: String,
     /// Its path below the memory directory.
@@ -26,12 +26,12 @@ pub(super) struct Learnt {
 }
 
 /// What was learnt in a session by what its log says, the newest first.
-pub(super) fn of(session: &session::Session) -> Vec<Learnt> {
-    learning::extract::saved(session).into_iter().map(|(run, path)| Learnt { run, path }).collect()
+pub(super) fn of(session: &session::Session) -> Vec<LearntMemory> {
+    learning::extract::saved(session).into_iter().map(|(run, path)| LearntMemory { run, path }).collect()
 }
 
 /// What agents saved since the last session was opened here, the newest first.
-pub(super) fn since_last(home: &Home, memory: &Path, session: &str) -> Vec<Learnt> {
+pub(super) fn since_last(home: &Home, memory: &Path, session: &str) -> Vec<LearntMemory> {
     let user = memory::place::user_directory(home.path());
     let mut found = Vec::new();
     for (directory, is_user) in [(memory, false), (user.as_path(), true)] {
@@ -41,7 +41,7 @@ pub(super) fn since_last(home: &Home, memory: &Path, session: &str) -> Vec<Learn
                 continue;
             }
             let path = |path: &str| if is_user { user.join(path).display().to_string() } else { path.to_owned() };
-            found.extend(run.net().iter().map(|change| Learnt { run: run.id.clone(), path: path(&change.path) }));
+            found.extend(run.net().iter().map(|change| LearntMemory { run: run.id.clone(), path: path(&change.path) }));
         }
     }
     found
@@ -59,7 +59,7 @@ impl Conversation {
     pub(super) fn was_learnt(&mut self, outcome: &learning::extract::Outcome) {
         if let Some(run) = &outcome.run {
             let of = outcome.tally.saved.iter().chain(&outcome.tally.removed);
-            self.session.learnt.splice(..0, of.map(|path| Learnt { run: run.clone(), path: path.clone() }));
+            self.session.learnt.splice(..0, of.map(|path| LearntMemory { run: run.clone(), path: path.clone() }));
         }
         // How far learning came is written down as soon as somebody can.
         if let Some(agent) = &mut self.session.agent
@@ -84,7 +84,7 @@ impl Conversation {
             new.len(),
             names.join(", ")
         );
-        self.view.page.note(&text, Look::PLAIN);
+        self.view.page.note(&text, TextStyle::PLAIN);
         self.session.learnt.splice(..0, new);
     }
 
@@ -96,23 +96,25 @@ impl Conversation {
             self.view.hint = Some(format!("nothing was learnt in this session yet{when}; /memory shows all memories"));
             return;
         }
-        let about = |one: &Learnt| {
+        let about = |one: &LearntMemory| {
             let removed = !self.session.memory.as_ref().is_some_and(|directory| directory.join(&one.path).exists());
             if removed { "not there any more".to_owned() } else { String::new() }
         };
-        let list = self.session.learnt.iter().map(|one| Entry { label: one.path.clone(), about: about(one) }).collect();
-        self.requests.choose("What was learnt:", list, Choosing::Learnt(self.session.learnt.clone()));
+        let list =
+            self.session.learnt.iter().map(|one| PickerEntry { label: one.path.clone(), about: about(one) }).collect();
+        self.requests.choose("What was learnt:", list, ListPurpose::Learnt(self.session.learnt.clone()));
     }
 
     /// Asks what is to become of one.
-    pub(super) fn choose_about(&mut self, one: Learnt) {
-        let entry = |(label, about): &(&str, &str)| Entry { label: (*label).to_owned(), about: (*about).to_owned() };
+    pub(super) fn choose_about(&mut self, one: LearntMemory) {
+        let entry =
+            |(label, about): &(&str, &str)| PickerEntry { label: (*label).to_owned(), about: (*about).to_owned() };
         let title = format!("{}:", one.path);
-        self.requests.choose(&title, WHAT.iter().map(entry).collect(), Choosing::LearntWhat(one));
+        self.requests.choose(&title, WHAT.iter().map(entry).collect(), ListPurpose::LearntWhat(one));
     }
 
     /// Does it.
-    pub(super) fn do_with(&mut self, one: &Learnt, what: usize) {
+    pub(super) fn do_with(&mut self, one: &LearntMemory, what: usize) {
         match what {
             0 => self.show_file(&MemoryFile::Memory(one.path.clone())),
             1 => self.requests.prompt = Some(format!("Change the memory {}: ", one.path)),
@@ -120,7 +122,7 @@ impl Conversation {
         }
     }
 
-    fn take_back_learnt(&mut self, one: &Learnt) {
+    fn take_back_learnt(&mut self, one: &LearntMemory) {
         let Some(directory) = &self.session.memory else { return };
         // What is about the user lies in a place of its own, and is named by its whole path.
         let user = memory::place::user_directory(self.place.home.path());
@@ -139,7 +141,7 @@ impl Conversation {
             Ok(_) => "there is nothing to take back".to_owned(),
             Err(error) => format!("not taken back: {error}"),
         };
-        self.view.page.note(&said, Look::of(Colour::Green));
+        self.view.page.note(&said, TextStyle::of(Colour::Green));
         self.session.learnt.retain(|other| other != one);
     }
 
@@ -158,7 +160,7 @@ impl Conversation {
         if on != learning::extract::private(agent.session())
             && let Err(error) = learning::extract::set_private(agent.session_mut(), on)
         {
-            self.view.page.note(&error.to_string(), Look::of(Colour::Red));
+            self.view.page.note(&error.to_string(), TextStyle::of(Colour::Red));
             return;
         }
         self.session.status.private = on;
@@ -167,6 +169,6 @@ impl Conversation {
         } else {
             "no longer private: what is said from here on may be learnt from"
         };
-        self.view.page.note(said, Look::PLAIN);
+        self.view.page.note(said, TextStyle::PLAIN);
     }
 }

@@ -7,7 +7,7 @@
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::width::{spans_width, wrap};
-use crate::span::{Colour, Look, Span};
+use crate::span::{Colour, Span, TextStyle};
 
 /// A line without an end is flushed when it is as long as this, so that memory and work stay bounded.
 const LONGEST_LINE: usize = 8_192;
@@ -99,7 +99,7 @@ impl Markdown {
         if ticks.len() >= 3 {
             self.fence = Some(ticks.clone());
             let language = trimmed[ticks.len()..].trim();
-            let label = [Span::new(language, Look::DIM)];
+            let label = [Span::new(language, TextStyle::DIM)];
             self.emit(rows, if language.is_empty() { &[] } else { &label }, 0);
             return;
         }
@@ -116,31 +116,31 @@ impl Markdown {
         let trimmed = line.trim();
         let hashes = trimmed.bytes().take_while(|&byte| byte == b'#').count();
         if (1..=6).contains(&hashes) && trimmed[hashes..].starts_with(' ') {
-            let spans = inline(trimmed[hashes..].trim(), Look { bold: true, ..Look::of(Colour::Cyan) });
+            let spans = inline(trimmed[hashes..].trim(), TextStyle { bold: true, ..TextStyle::of(Colour::Cyan) });
             return self.emit(rows, &spans, 0);
         }
         if trimmed.len() >= 3 && trimmed.chars().all(|c| c == '-' || c == '*' || c == '_') {
-            return self.emit(rows, &[Span::new(&"─".repeat(self.columns.min(40)), Look::DIM)], 0);
+            return self.emit(rows, &[Span::new(&"─".repeat(self.columns.min(40)), TextStyle::DIM)], 0);
         }
         if let Some(quoted) = trimmed.strip_prefix('>') {
-            let mut spans = vec![Span::new("│ ", Look::DIM)];
-            spans.extend(inline(quoted.trim(), Look { italic: true, ..Look::PLAIN }));
+            let mut spans = vec![Span::new("│ ", TextStyle::DIM)];
+            spans.extend(inline(quoted.trim(), TextStyle { italic: true, ..TextStyle::PLAIN }));
             return self.emit(rows, &spans, 2);
         }
         if let Some((marker, rest)) = list_item(trimmed) {
             let lead = format!("{}{marker} ", " ".repeat(indent));
             let hang = super::width::width(&lead);
-            let mut spans = vec![Span::new(&lead, Look::of(Colour::Cyan))];
-            spans.extend(inline(rest, Look::PLAIN));
+            let mut spans = vec![Span::new(&lead, TextStyle::of(Colour::Cyan))];
+            spans.extend(inline(rest, TextStyle::PLAIN));
             return self.emit(rows, &spans, hang);
         }
         let mut spans = vec![Span::plain(&" ".repeat(indent))];
-        spans.extend(inline(trimmed, Look::PLAIN));
+        spans.extend(inline(trimmed, TextStyle::PLAIN));
         self.emit(rows, &spans, indent);
     }
 
     fn code(&mut self, line: &str, rows: &mut Rows) {
-        self.emit(rows, &[Span::new("  ", Look::PLAIN), Span::new(line, Look::of(Colour::Yellow))], 2);
+        self.emit(rows, &[Span::new("  ", TextStyle::PLAIN), Span::new(line, TextStyle::of(Colour::Yellow))], 2);
     }
 
     fn emit(&mut self, rows: &mut Rows, spans: &[Span], hang: usize) {
@@ -164,7 +164,7 @@ impl Markdown {
             .filter(|line| !is_rule(line))
             .enumerate()
             .map(|(at, line)| {
-                let look = if at == 0 { Look::BOLD } else { Look::PLAIN };
+                let look = if at == 0 { TextStyle::BOLD } else { TextStyle::PLAIN };
                 line.trim_matches('|').split('|').map(|cell| inline(cell.trim(), look)).collect()
             })
             .collect();
@@ -178,7 +178,7 @@ impl Markdown {
             }
             if at == 0 && cells.len() > 1 {
                 let rules: Vec<String> = widths.iter().map(|&wide| "─".repeat(wide)).collect();
-                self.emit(rows, &[Span::new(&rules.join(&" ".repeat(BETWEEN)), Look::DIM)], 0);
+                self.emit(rows, &[Span::new(&rules.join(&" ".repeat(BETWEEN)), TextStyle::DIM)], 0);
             }
         }
     }
@@ -230,29 +230,29 @@ fn list_item(line: &str) -> Option<(String, &str)> {
 }
 
 /// Emphasis, code and links inside a line.
-fn inline(text: &str, base: Look) -> Vec<Span> {
+fn inline(text: &str, base: TextStyle) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     let mut looks = vec![base];
     let mut link = None;
     for event in Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH) {
         let look = looks.last().copied().unwrap_or(base);
         match event {
-            Event::Start(Tag::Strong) => looks.push(Look { bold: true, ..look }),
-            Event::Start(Tag::Emphasis) => looks.push(Look { italic: true, ..look }),
-            Event::Start(Tag::Strikethrough) => looks.push(Look { struck: true, ..look }),
+            Event::Start(Tag::Strong) => looks.push(TextStyle { bold: true, ..look }),
+            Event::Start(Tag::Emphasis) => looks.push(TextStyle { italic: true, ..look }),
+            Event::Start(Tag::Strikethrough) => looks.push(TextStyle { struck: true, ..look }),
             Event::Start(Tag::Link { dest_url, .. }) => {
                 link = Some(dest_url.to_string());
-                looks.push(Look { colour: Some(Colour::Cyan), ..look });
+                looks.push(TextStyle { colour: Some(Colour::Cyan), ..look });
             }
             Event::End(TagEnd::Link) => {
                 looks.pop();
                 if let Some(url) = link.take().filter(|url| spans.last().is_none_or(|shown| shown.text() != url)) {
-                    spans.push(Span::new(&format!(" ({url})"), Look::DIM));
+                    spans.push(Span::new(&format!(" ({url})"), TextStyle::DIM));
                 }
             }
             Event::End(TagEnd::Strong | TagEnd::Emphasis | TagEnd::Strikethrough) => drop(looks.pop()),
             Event::Text(text) | Event::InlineHtml(text) | Event::Html(text) => spans.push(Span::new(&text, look)),
-            Event::Code(code) => spans.push(Span::new(&code, Look { colour: Some(Colour::Yellow), ..look })),
+            Event::Code(code) => spans.push(Span::new(&code, TextStyle { colour: Some(Colour::Yellow), ..look })),
             Event::SoftBreak | Event::HardBreak => spans.push(Span::plain(" ")),
             _ => {}
         }

@@ -6,13 +6,13 @@ use files::Root;
 use memory::instructions::{Loaded, Owner};
 use memory::{Kind, Memory, age, lookup};
 
-use super::back::Choosing;
+use super::back::ListPurpose;
 use super::conversation::Conversation;
 use super::outside;
-use super::page::Part;
-use super::picker::Entry;
-use super::view::Face;
-use crate::span::{Look, Span, first_line};
+use super::page::PagePart;
+use super::picker::PickerEntry;
+use super::view::Display;
+use crate::span::{Span, TextStyle, first_line};
 
 /// How much of a description stands in the list.
 const DESCRIPTION: usize = 100;
@@ -45,14 +45,14 @@ impl Conversation {
             };
         if name.is_empty() {
             let memories = all.iter().map(|memory| (choice(memory), MemoryFile::Memory(memory.path.clone())));
-            let (list, files): (Vec<Entry>, Vec<MemoryFile>) = memories.chain(self.instruction_files()).unzip();
+            let (list, files): (Vec<PickerEntry>, Vec<MemoryFile>) = memories.chain(self.instruction_files()).unzip();
             match (&self.session.memory, list.is_empty()) {
                 (None, true) => self.view.hint = Some("memory is off".into()),
                 (Some(directory), true) => {
                     self.view.hint = Some(format!("there are no memories in {} yet", self.place.short(directory)));
                 }
                 (_, false) => {
-                    self.requests.choose("Which memory or instruction file?", list, Choosing::MemoryFile(files));
+                    self.requests.choose("Which memory or instruction file?", list, ListPurpose::MemoryFile(files));
                 }
             }
             return;
@@ -66,17 +66,17 @@ impl Conversation {
             several => {
                 let file = |&at: &usize| (choice(&all[at]), MemoryFile::Memory(all[at].path.clone()));
                 let (list, files) = several.iter().map(file).unzip();
-                self.requests.choose("Which memory?", list, Choosing::MemoryFile(files));
+                self.requests.choose("Which memory?", list, ListPurpose::MemoryFile(files));
             }
         }
     }
 
     /// The instruction files that are loaded, and with an editor those that could be made. While the agent works it alone knows
     /// them.
-    fn instruction_files(&self) -> Vec<(Entry, MemoryFile)> {
+    fn instruction_files(&self) -> Vec<(PickerEntry, MemoryFile)> {
         let Some(knowledge) = self.session.agent.as_ref().and_then(engine::Agent::knowledge) else { return Vec::new() };
         let entry = |path: &Path, about: String| {
-            (Entry { label: self.place.short(path), about }, MemoryFile::Instructions(path.to_owned()))
+            (PickerEntry { label: self.place.short(path), about }, MemoryFile::Instructions(path.to_owned()))
         };
         let is_instruction = |file: &&Loaded| !matches!(file.owner, Owner::AutoMem | Owner::TeamMem);
         let loaded: Vec<&Loaded> = knowledge.instructions().files.iter().filter(is_instruction).collect();
@@ -96,7 +96,7 @@ impl Conversation {
 
     /// An editor needs the terminal to itself: lines that come from elsewhere leave it none.
     fn can_edit(&self) -> bool {
-        self.view.face != Face::Lines && outside::editor().is_some()
+        self.view.face != Display::Lines && outside::editor().is_some()
     }
 
     /// Shows a file, or asks whether to edit it, where that can be done.
@@ -104,8 +104,8 @@ impl Conversation {
         if !self.can_edit() {
             return self.show_file(&file);
         }
-        let entry = |(label, about): &(&str, &str)| Entry { label: (*label).into(), about: (*about).into() };
-        self.requests.choose("What with it?", DEEDS.iter().map(entry).collect(), Choosing::MemoryFileWhat(file));
+        let entry = |(label, about): &(&str, &str)| PickerEntry { label: (*label).into(), about: (*about).into() };
+        self.requests.choose("What with it?", DEEDS.iter().map(entry).collect(), ListPurpose::MemoryFileWhat(file));
     }
 
     /// Shows a file, or has it opened in the user's editor.
@@ -120,7 +120,7 @@ impl Conversation {
 
     /// The user has changed a file: the agent hears of it, now or when it is back.
     pub(super) fn was_edited(&mut self, path: PathBuf) {
-        self.view.page.note(&format!("{} was changed", self.place.short(&path)), Look::DIM);
+        self.view.page.note(&format!("{} was changed", self.place.short(&path)), TextStyle::DIM);
         self.requests.edited.push(path);
         self.take_in_edited();
     }
@@ -148,8 +148,8 @@ impl Conversation {
         };
         match read {
             Ok((path, file)) => {
-                self.view.page.begin(Part::Note);
-                self.view.page.line(&[Span::new(&self.place.short(path), Look::BOLD)], 2);
+                self.view.page.begin(PagePart::Note);
+                self.view.page.line(&[Span::new(&self.place.short(path), TextStyle::BOLD)], 2);
                 self.view.show_markdown(String::from_utf8_lossy(&file.bytes).trim());
             }
             Err(error) => self.view.hint = Some(error.to_string()),
@@ -158,10 +158,10 @@ impl Conversation {
 
     fn show_memory(&mut self, memory: &Memory) {
         let directory = self.session.memory.clone().unwrap_or_default();
-        self.view.page.begin(Part::Note);
+        self.view.page.begin(PagePart::Note);
         let about = format!("  {}", facts(memory));
-        self.view.page.line(&[Span::new(&memory.name, Look::BOLD), Span::new(&about, Look::DIM)], 2);
-        self.view.page.line(&[Span::new(&self.place.short(&directory.join(&memory.path)), Look::DIM)], 2);
+        self.view.page.line(&[Span::new(&memory.name, TextStyle::BOLD), Span::new(&about, TextStyle::DIM)], 2);
+        self.view.page.line(&[Span::new(&self.place.short(&directory.join(&memory.path)), TextStyle::DIM)], 2);
         if let Some(description) = &memory.description {
             self.view.page.line(&[Span::plain(description)], 2);
         }
@@ -169,10 +169,10 @@ impl Conversation {
     }
 }
 
-fn choice(memory: &Memory) -> Entry {
+fn choice(memory: &Memory) -> PickerEntry {
     let description = first_line(memory.description.as_deref().unwrap_or_default(), DESCRIPTION);
     let about = format!("{}  {description}", facts(memory));
-    Entry { label: first_line(&memory.name, 60), about: about.trim_end().to_owned() }
+    PickerEntry { label: first_line(&memory.name, 60), about: about.trim_end().to_owned() }
 }
 
 /// Type and age.

@@ -14,7 +14,7 @@ use tokio::process::Command;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{Repl, terminal};
-use crate::closing::{Closed, Closing};
+use crate::closing::{ShutdownCause, ShutdownSignals};
 use crate::env;
 
 /// The largest prompt that is read back from an editor.
@@ -27,7 +27,7 @@ const STOPS_WITHIN: Duration = Duration::from_millis(100);
 
 /// Who gets the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outside {
+pub(super) enum TerminalOwner {
     /// The shell we were started from.
     Shell,
     /// An editor for the prompt.
@@ -40,30 +40,30 @@ impl Repl {
     /// Leaves the terminal to somebody until they give it back. What ends the program meanwhile is returned.
     pub(super) async fn go_outside(
         &mut self,
-        who: Outside,
+        who: TerminalOwner,
         keys: &mut Option<EventStream>,
-        raw: &mut Option<terminal::Raw>,
-        closing: &mut Closing,
+        raw: &mut Option<terminal::RawMode>,
+        closing: &mut ShutdownSignals,
         continued: &mut Signal,
-    ) -> anyhow::Result<Option<Closed>> {
+    ) -> anyhow::Result<Option<ShutdownCause>> {
         // Who reads keys, draws or keeps raw mode would be in the way.
         drop(keys.take());
         self.screen.clear()?;
         drop(raw.take());
         let closed = match who {
-            Outside::Shell => {
+            TerminalOwner::Shell => {
                 stop(continued).await?;
                 None
             }
-            Outside::Prompt => self.edit_prompt(closing).await,
-            Outside::File(path) => self.edit_file(path, closing).await,
+            TerminalOwner::Prompt => self.edit_prompt(closing).await,
+            TerminalOwner::File(path) => self.edit_file(path, closing).await,
         };
-        *raw = Some(terminal::Raw::enter()?);
+        *raw = Some(terminal::RawMode::enter()?);
         *keys = Some(EventStream::new());
         Ok(closed)
     }
 
-    async fn edit_prompt(&mut self, closing: &mut Closing) -> Option<Closed> {
+    async fn edit_prompt(&mut self, closing: &mut ShutdownSignals) -> Option<ShutdownCause> {
         let text = self.editor.text().to_owned();
         match unless_closed(edited_prompt(&text), closing).await {
             Err(closed) => return Some(closed),
@@ -73,7 +73,7 @@ impl Repl {
         None
     }
 
-    async fn edit_file(&mut self, path: PathBuf, closing: &mut Closing) -> Option<Closed> {
+    async fn edit_file(&mut self, path: PathBuf, closing: &mut ShutdownSignals) -> Option<ShutdownCause> {
         let text = |path: &Path| files::read(path, FILE_LIMIT).ok().map(|file| file.bytes);
         let before = text(&path);
         match unless_closed(edit(&path), closing).await {
@@ -87,13 +87,13 @@ impl Repl {
 }
 
 /// Waits for an editor, unless something ends the program meanwhile.
-async fn unless_closed<T>(edited: impl Future<Output = T>, closing: &mut Closing) -> Result<T, Closed> {
+async fn unless_closed<T>(edited: impl Future<Output = T>, closing: &mut ShutdownSignals) -> Result<T, ShutdownCause> {
     tokio::pin!(edited);
     loop {
         tokio::select! {
             edited = &mut edited => return Ok(edited),
             closed = closing.wanted() => match closed {
-                Closed::Interrupted => {} // the editor's own business
+                ShutdownCause::Interrupted => {} // the editor's own business
                 closed => return Err(closed),
             },
         }

@@ -12,9 +12,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tools::Environment;
-use tools::program::{Ended, Program};
+use tools::program::{Program, ProgramEnd};
 
-use crate::span::{Colour, Look, Span};
+use crate::span::{Colour, Span, TextStyle};
 
 /// What comes in quick succession is shown together.
 const A_MOMENT: Duration = Duration::from_millis(300);
@@ -25,7 +25,7 @@ const SHOWN: usize = 3;
 
 /// The user's own line.
 #[derive(Default)]
-pub(super) struct OwnLine {
+pub(super) struct CustomStatusLine {
     line: Option<StatusLine>,
     rows: Vec<Vec<Span>>,
     running: Option<AbortOnDropHandle<Result<String, String>>>,
@@ -35,7 +35,7 @@ pub(super) struct OwnLine {
 }
 
 /// What happened to it.
-pub(super) enum Step {
+pub(super) enum StatusLineStep {
     /// It is time to run it.
     Due,
     /// It has run.
@@ -43,13 +43,13 @@ pub(super) enum Step {
 }
 
 /// Where it runs.
-pub(super) struct Ground {
+pub(super) struct StatusLineContext {
     pub(super) directory: PathBuf,
     pub(super) environment: Environment,
     pub(super) guard: Option<PathBuf>,
 }
 
-impl OwnLine {
+impl CustomStatusLine {
     /// As the settings have it now.
     pub(super) fn set(&mut self, line: Option<StatusLine>) {
         if self.line != line {
@@ -66,24 +66,24 @@ impl OwnLine {
     }
 
     /// Waits until there is something to do.
-    pub(super) async fn next(&mut self) -> Step {
+    pub(super) async fn next(&mut self) -> StatusLineStep {
         match (&mut self.running, self.due) {
             (Some(running), _) => {
                 let ran = running.await.unwrap_or_else(|error| Err(error.to_string()));
                 self.running = None;
-                Step::Ran(ran)
+                StatusLineStep::Ran(ran)
             }
             (None, Some(due)) => {
                 tokio::time::sleep_until(due).await;
                 self.due = None;
-                Step::Due
+                StatusLineStep::Due
             }
             (None, None) => std::future::pending().await,
         }
     }
 
     /// Runs it with what there is to show.
-    pub(super) fn run(&mut self, input: String, ground: Ground) {
+    pub(super) fn run(&mut self, input: String, ground: StatusLineContext) {
         let Some(line) = &self.line else { return };
         let words = Program::shell(&line.command);
         self.running = Some(AbortOnDropHandle::new(tokio::spawn(async move {
@@ -98,12 +98,14 @@ impl OwnLine {
             };
             let ran = program.run(&CancellationToken::new()).await?;
             match ran.end {
-                Ended::Exited(0) => Ok(ran.out),
-                Ended::Exited(code) => {
+                ProgramEnd::Exited(0) => Ok(ran.out),
+                ProgramEnd::Exited(code) => {
                     let why = ran.err.lines().next().map(|line| format!(": {line}")).unwrap_or_default();
                     Err(format!("exit code {code}{why}"))
                 }
-                Ended::TimedOut | Ended::Cancelled => Err(format!("it took longer than {} s", LIMIT.as_secs())),
+                ProgramEnd::TimedOut | ProgramEnd::Cancelled => {
+                    Err(format!("it took longer than {} s", LIMIT.as_secs()))
+                }
             }
         })));
     }
@@ -138,7 +140,7 @@ impl OwnLine {
 
 /// A row in its colours; every other escape is left out.
 fn coloured(row: &str) -> Vec<Span> {
-    let (mut spans, mut look, mut rest) = (Vec::new(), Look::PLAIN, row);
+    let (mut spans, mut look, mut rest) = (Vec::new(), TextStyle::PLAIN, row);
     while let Some(at) = rest.find('\x1b') {
         spans.push(Span::new(&rest[..at], look));
         rest = &rest[at + 1..];
@@ -159,15 +161,15 @@ fn coloured(row: &str) -> Vec<Span> {
     spans
 }
 
-fn with_code(look: Look, code: &str) -> Look {
-    let colour = |colour| Look { colour, ..look };
+fn with_code(look: TextStyle, code: &str) -> TextStyle {
+    let colour = |colour| TextStyle { colour, ..look };
     match code {
-        "" | "0" => Look::PLAIN,
-        "1" => Look { bold: true, ..look },
-        "2" => Look { dim: true, ..look },
-        "3" => Look { italic: true, ..look },
-        "9" => Look { struck: true, ..look },
-        "22" => Look { bold: false, dim: false, ..look },
+        "" | "0" => TextStyle::PLAIN,
+        "1" => TextStyle { bold: true, ..look },
+        "2" => TextStyle { dim: true, ..look },
+        "3" => TextStyle { italic: true, ..look },
+        "9" => TextStyle { struck: true, ..look },
+        "22" => TextStyle { bold: false, dim: false, ..look },
         "31" | "91" | "35" | "95" => colour(Some(Colour::Red)),
         "32" | "92" => colour(Some(Colour::Green)),
         "33" | "93" => colour(Some(Colour::Yellow)),
@@ -188,8 +190,8 @@ mod tests {
         let spans = coloured(row);
         let text: String = spans.iter().map(Span::text).collect();
         assert_eq!(text, "red link end");
-        let red = Look { bold: true, ..Look::of(Colour::Red) };
+        let red = TextStyle { bold: true, ..TextStyle::of(Colour::Red) };
         assert!(spans.iter().any(|span| span.text() == "red" && span.look() == red), "{spans:?}");
-        assert!(spans.iter().all(|span| span.text() == "red" || span.look() == Look::PLAIN), "{spans:?}");
+        assert!(spans.iter().all(|span| span.text() == "red" || span.look() == TextStyle::PLAIN), "{spans:?}");
     }
 }

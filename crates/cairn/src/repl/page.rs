@@ -4,11 +4,11 @@
 //! about spacing, and rows are wrapped in one place.
 
 use super::width::{fit, spans_width, wrap};
-use crate::span::{Colour, Look, Span};
+use crate::span::{Colour, Span, TextStyle};
 
 /// A kind of thing that is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum PagePart {
     /// Nothing yet.
     Nothing,
     /// What the user typed.
@@ -25,14 +25,14 @@ pub(crate) enum Part {
 #[derive(Debug)]
 pub(crate) struct Page {
     waiting: Vec<Vec<Span>>,
-    part: Part,
+    part: PagePart,
     columns: usize,
 }
 
 impl Page {
     /// For a screen of so many columns.
     pub(crate) fn new(columns: usize) -> Self {
-        Self { waiting: Vec::new(), part: Part::Nothing, columns }
+        Self { waiting: Vec::new(), part: PagePart::Nothing, columns }
     }
 
     /// The screen has another width from now on.
@@ -47,7 +47,7 @@ impl Page {
 
     /// Whether nothing was ever printed.
     pub(crate) fn is_blank(&self) -> bool {
-        self.part == Part::Nothing
+        self.part == PagePart::Nothing
     }
 
     /// The rows that wait.
@@ -56,9 +56,9 @@ impl Page {
     }
 
     /// Something of this kind comes. What the user typed and what this program says always stands alone.
-    pub(crate) fn begin(&mut self, part: Part) {
-        let alone = matches!(part, Part::Said | Part::Note);
-        if self.part != Part::Nothing && (alone || self.part != part) {
+    pub(crate) fn begin(&mut self, part: PagePart) {
+        let alone = matches!(part, PagePart::Said | PagePart::Note);
+        if self.part != PagePart::Nothing && (alone || self.part != part) {
             self.waiting.push(Vec::new());
         }
         self.part = part;
@@ -76,9 +76,9 @@ impl Page {
 
     /// A call in one line: what it is about is cut before what came of it.
     pub(crate) fn call(&mut self, mark: Span, tool: &str, what: &str, end: &str) {
-        self.begin(Part::Calls);
-        let mut row = vec![mark, Span::new(&format!("{tool} "), Look::BOLD)];
-        let end = fit(&[Span::new(&format!(" — {end}"), Look::DIM)], self.columns / 2);
+        self.begin(PagePart::Calls);
+        let mut row = vec![mark, Span::new(&format!("{tool} "), TextStyle::BOLD)];
+        let end = fit(&[Span::new(&format!(" — {end}"), TextStyle::DIM)], self.columns / 2);
         let room = self.columns.saturating_sub(spans_width(&row) + spans_width(&end));
         row.extend(fit(&[Span::plain(what)], room));
         row.extend(end);
@@ -91,8 +91,8 @@ impl Page {
     }
 
     /// Something this program has to say, of one or more lines.
-    pub(crate) fn note(&mut self, text: &str, look: Look) {
-        self.begin(Part::Note);
+    pub(crate) fn note(&mut self, text: &str, look: TextStyle) {
+        self.begin(PagePart::Note);
         for line in text.lines() {
             self.line(&[Span::new(line, look)], 2);
         }
@@ -100,12 +100,12 @@ impl Page {
 
     /// A warning.
     pub(crate) fn warning(&mut self, text: &str) {
-        self.begin(Part::Note);
-        self.line(&[Span::new("warning: ", Look::of(Colour::Yellow)), Span::plain(text)], 2);
+        self.begin(PagePart::Note);
+        self.line(&[Span::new("warning: ", TextStyle::of(Colour::Yellow)), Span::plain(text)], 2);
     }
 
     /// Names and what they mean, in two columns; where there is no room for two, below one another.
-    pub(crate) fn table(&mut self, entries: &[(String, String)], look: Look) {
+    pub(crate) fn table(&mut self, entries: &[(String, String)], look: TextStyle) {
         const GAP: usize = 2;
         let widest = entries.iter().map(|(name, _)| super::width::width(name)).max().unwrap_or_default();
         for (name, about) in entries {
@@ -132,12 +132,14 @@ mod tests {
     #[test]
     fn different_things_stand_apart() {
         let mut page = Page::new(40);
-        for (part, text) in [(Part::Said, "hi"), (Part::Calls, "a"), (Part::Calls, "b"), (Part::Reply, "yes")] {
+        for (part, text) in
+            [(PagePart::Said, "hi"), (PagePart::Calls, "a"), (PagePart::Calls, "b"), (PagePart::Reply, "yes")]
+        {
             page.begin(part);
             page.line(&[Span::plain(text)], 0);
         }
-        page.note("one\ntwo", Look::PLAIN);
-        page.note("three", Look::PLAIN);
+        page.note("one\ntwo", TextStyle::PLAIN);
+        page.note("three", TextStyle::PLAIN);
         assert_eq!(shown(&mut page), ["hi", "", "a", "b", "", "yes", "", "one", "two", "", "three"]);
     }
 
@@ -145,10 +147,10 @@ mod tests {
     fn a_table_has_two_columns_where_there_is_room() {
         let entries = [("/help".to_owned(), "what there is to know".to_owned()), ("/x".to_owned(), "x".to_owned())];
         let mut page = Page::new(24);
-        page.table(&entries, Look::PLAIN);
+        page.table(&entries, TextStyle::PLAIN);
         assert_eq!(shown(&mut page), ["/help  what there is to", "       know", "/x     x"]);
         page.set_columns(20);
-        page.table(&entries, Look::PLAIN);
+        page.table(&entries, TextStyle::PLAIN);
         assert_eq!(shown(&mut page), ["/help", "  what there is to", "  know", "/x", "  x"]);
     }
 }

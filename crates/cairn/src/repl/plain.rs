@@ -8,58 +8,58 @@ use std::collections::BTreeMap;
 use engine::Event;
 use engine::agent::Turn;
 use engine::context::Reach as Covered;
-use engine::event::News;
-use engine::hooks::Leaving;
+use engine::event::SubagentNews;
+use engine::hooks::ExitReason;
 use engine::plan::ask::Inquiry;
-use engine::run::End;
+use engine::run::TurnEnd;
 use futures_util::FutureExt;
-use settings::permission::{Answer, CallQuestion, Question};
+use settings::permission::{CallQuestion, PermissionAnswer, Question};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use transcript::{Block, Outcome};
 
-use super::conversation::{Conversation, Wires};
+use super::conversation::{AgentChannels, Conversation};
 use super::expand::{is_own, recalled};
-use super::inquiring::{self, Inquiring};
+use super::inquiring::{self, ChoicePrompt};
 use super::jobs::done_by;
-use super::view::{Face, about};
+use super::view::{Display, about};
 use crate::args::RunArgs;
-use crate::closing::{Closed, Closing};
+use crate::closing::{ShutdownCause, ShutdownSignals};
 use crate::exit::Code;
 use crate::out::{show, show_part, talk};
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::said::said;
 use crate::span::{Colours, first_line, paint};
 use crate::{asking, question_lines, told};
 
 /// Runs the session until the input ends or the user leaves.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
-    let place = Place::from_env()?;
-    if asking::ask(args, &place)? == asking::Answer::Quit {
+    let place = ProgramPaths::from_env()?;
+    if asking::ask(args, &place)? == asking::TrustAnswer::Quit {
         return Ok(Code::Success);
     }
     let (events_in, events) = mpsc::unbounded_channel();
     let (questions_in, questions) = mpsc::unbounded_channel();
-    let wires = Wires { events: events_in, questions: questions_in };
+    let wires = AgentChannels { events: events_in, questions: questions_in };
     let ready = wires.agent(args, &place).await?;
     for warning in &ready.warnings {
         talk!("warning: {warning}");
     }
-    let mut talk = Conversation::new(args.clone(), place, wires, ready, Face::Lines);
+    let mut talk = Conversation::new(args.clone(), place, wires, ready, Display::Lines);
     talk.tell_news();
     let interrupt = signal(SignalKind::interrupt())?;
-    let closing = Closing::watch()?;
-    let mut plain = Plain { talk, input: lines(), interrupt, closing, closed: None, events, questions };
+    let closing = ShutdownSignals::watch()?;
+    let mut plain = PlainSession { talk, input: lines(), interrupt, closing, closed: None, events, questions };
     let mut next = args.prompt.clone();
     while !plain.talk.requests.leaving {
         let line = match next.take() {
             Some(line) => line,
             None => match plain.typed("> ").await {
-                Some(Typed::Line(line)) => line,
-                Some(Typed::Mail) => {
+                Some(PlainInput::Line(line)) => line,
+                Some(PlainInput::Mail) => {
                     show!();
-                    let turn = plain.turn(Work::Mail).await;
+                    let turn = plain.turn(AgentTask::Mail).await;
                     plain.tell(turn);
                     continue;
                 }
@@ -70,10 +70,10 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     }
     plain.finish_learning().await;
     if let Some(agent) = plain.talk.session.agent.take() {
-        super::put_away(agent, Leaving::PromptInputExit).await;
+        super::put_away(agent, ExitReason::PromptInputExit).await;
     }
     plain.talk.part_from_team().await;
-    Ok(plain.closed.map_or(Code::Success, Closed::code))
+    Ok(plain.closed.map_or(Code::Success, ShutdownCause::code))
 }
 
 /// Lines as they are typed. They are read by a thread of its own, which nobody has to wait for in the end.
@@ -91,7 +91,7 @@ fn lines() -> mpsc::UnboundedReceiver<String> {
 }
 
 /// What there is to do next.
-enum Typed {
+enum PlainInput {
     /// What the user says.
     Line(String),
     /// To hear what others have written.
@@ -99,7 +99,7 @@ enum Typed {
 }
 
 /// What the agent is to do.
-enum Work<'a> {
+enum AgentTask<'a> {
     Say(&'a str),
     /// What others have written.
     Mail,
@@ -107,22 +107,22 @@ enum Work<'a> {
     Compact(Option<String>, Covered),
 }
 
-struct Plain {
+struct PlainSession {
     talk: Conversation,
     input: mpsc::UnboundedReceiver<String>,
     /// Ctrl-C. It is listened to all the time: what is asked for each time anew misses what comes in between.
     interrupt: Signal,
-    closing: Closing,
+    closing: ShutdownSignals,
     /// What ended the program, if something did.
-    closed: Option<Closed>,
+    closed: Option<ShutdownCause>,
     events: mpsc::UnboundedReceiver<Event>,
-    questions: mpsc::UnboundedReceiver<(Question, oneshot::Sender<Answer>)>,
+    questions: mpsc::UnboundedReceiver<(Question, oneshot::Sender<PermissionAnswer>)>,
 }
 
-impl Plain {
+impl PlainSession {
     /// The next line, or that others have written or agents reported; none at the end of the input, and when Ctrl-C is
     /// pressed.
-    async fn typed(&mut self, prompt: &str) -> Option<Typed> {
+    async fn typed(&mut self, prompt: &str) -> Option<PlainInput> {
         // One that came too late for what it was to stop does not leave.
         while self.interrupt.recv().now_or_never().is_some() {}
         show_part!("{prompt}");
@@ -130,10 +130,10 @@ impl Plain {
             let reported = self.talk.session.background.agents.as_ref().is_some_and(|agents| agents.has_news());
             let event = tokio::select! {
                 biased;
-                line = self.input.recv() => return line.map(Typed::Line),
-                () = self.talk.mail_waits() => return Some(Typed::Mail),
+                line = self.input.recv() => return line.map(PlainInput::Line),
+                () = self.talk.mail_waits() => return Some(PlainInput::Mail),
                 event = self.events.recv() => event?,
-                () = std::future::ready(()), if reported => return Some(Typed::Mail),
+                () = std::future::ready(()), if reported => return Some(PlainInput::Mail),
                 _ = self.interrupt.recv() => {
                     show!();
                     return None;
@@ -155,7 +155,7 @@ impl Plain {
     }
 
     /// The program is to end.
-    fn close(&mut self, why: Closed) {
+    fn close(&mut self, why: ShutdownCause) {
         self.talk.requests.leaving = true;
         self.closed = Some(why);
     }
@@ -208,18 +208,18 @@ impl Plain {
                 self.choose().await?;
             }
             if let Some((wish, part)) = self.talk.requests.compacting.take() {
-                let turn = self.turn(Work::Compact(wish, part)).await;
+                let turn = self.turn(AgentTask::Compact(wish, part)).await;
                 self.tell(turn);
             }
             if let Some(words) = self.talk.requests.saying.take() {
-                let turn = self.turn(Work::Say(&words)).await;
+                let turn = self.turn(AgentTask::Say(&words)).await;
                 self.tell(turn);
             }
             return Ok(());
         }
         let work = match text.strip_prefix('!') {
-            Some(command) => Work::Shell(command.trim()),
-            None => Work::Say(text),
+            Some(command) => AgentTask::Shell(command.trim()),
+            None => AgentTask::Say(text),
         };
         let turn = self.turn(work).await;
         self.tell(turn);
@@ -230,23 +230,23 @@ impl Plain {
     fn tell(&self, turn: Option<Turn>) {
         if let Some(trouble) = turn.as_ref().and_then(|turn| told::trouble_and_hint(&turn.end)) {
             match turn.map(|turn| turn.end) {
-                Some(End::Failed(_) | End::NotWritten(_)) => talk!("error: {trouble}"),
+                Some(TurnEnd::Failed(_) | TurnEnd::NotWritten(_)) => talk!("error: {trouble}"),
                 _ => show!("\n{trouble}"),
             }
         }
     }
 
     /// One turn, a command of the user's own, or a compaction. Ctrl-C stops it.
-    async fn turn(&mut self, work: Work<'_>) -> Option<Turn> {
+    async fn turn(&mut self, work: AgentTask<'_>) -> Option<Turn> {
         let mut agent = self.talk.session.agent.take()?;
-        let (cancel, is_shell) = (CancellationToken::new(), matches!(work, Work::Shell(_)));
+        let (cancel, is_shell) = (CancellationToken::new(), matches!(work, AgentTask::Shell(_)));
         let directory = self.talk.place.directory.clone();
         let work = async {
             let turn = match work {
-                Work::Shell(command) => agent.shell(command, &cancel).await,
-                Work::Say(text) => agent.turn(said(text, &directory), &cancel).await,
-                Work::Mail => agent.turn(Vec::new(), &cancel).await,
-                Work::Compact(wish, part) => agent.compaction(wish, part, &cancel).await,
+                AgentTask::Shell(command) => agent.shell(command, &cancel).await,
+                AgentTask::Say(text) => agent.turn(said(text, &directory), &cancel).await,
+                AgentTask::Mail => agent.turn(Vec::new(), &cancel).await,
+                AgentTask::Compact(wish, part) => agent.compaction(wish, part, &cancel).await,
             };
             (agent, turn)
         };
@@ -273,10 +273,10 @@ impl Plain {
     }
 
     /// Asks on the same input that the prompts come from.
-    async fn ask(&mut self, question: &Question, reply: oneshot::Sender<Answer>, cancel: &CancellationToken) {
+    async fn ask(&mut self, question: &Question, reply: oneshot::Sender<PermissionAnswer>, cancel: &CancellationToken) {
         let mut spared_by = None;
         if let Question::Call(call) = question {
-            if let Some(inquiring) = Inquiring::of(call) {
+            if let Some(inquiring) = ChoicePrompt::of(call) {
                 return self.inquire(call, inquiring.questions(), reply, cancel).await;
             }
             spared_by = call.spared_by;
@@ -288,7 +288,7 @@ impl Plain {
         let answer = match (line.trim(), spared_by) {
             ("e", Some(mode)) => {
                 self.talk.session.status.mode.set(mode);
-                Answer::Allow
+                PermissionAnswer::Allow
             }
             (line, _) => question_lines::answer(line),
         };
@@ -317,7 +317,7 @@ impl Plain {
         &mut self,
         question: &CallQuestion,
         asked: &[Inquiry],
-        reply: oneshot::Sender<Answer>,
+        reply: oneshot::Sender<PermissionAnswer>,
         cancel: &CancellationToken,
     ) {
         let mut answers = BTreeMap::new();
@@ -334,7 +334,7 @@ impl Plain {
             answers.extend(inquiring::said(one, &line).map(|said| (one.question.clone(), said)));
         }
         let answer = match answers.is_empty() {
-            true => Answer::Deny { why: "The user answered none of it.".to_owned() },
+            true => PermissionAnswer::Deny { why: "The user answered none of it.".to_owned() },
             false => inquiring::answer(question, &answers),
         };
         let _ = reply.send(answer); // a turn that is over needs none
@@ -417,7 +417,7 @@ impl Plain {
                 }
             }
             Event::Agent { errand, news } => {
-                if let News::Does(event) = news
+                if let SubagentNews::Does(event) = news
                     && let Event::ToolStarted { tool, input, .. } = &**event
                     && self.talk.session.background.is_in_front(errand)
                 {

@@ -4,18 +4,18 @@
 use std::path::Path;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use settings::permission::{Answer, CallQuestion, Question};
+use settings::permission::{CallQuestion, PermissionAnswer, Question};
 use similar::{ChangeTag, TextDiff};
 use tokio::sync::oneshot;
 use tools::permission::Mode;
 use tools::{FileChange, Subject};
 
-use super::editor::{Done, Editor};
-use super::inquiring::{self, Inquiring, Step};
-use super::page::{Page, Part};
+use super::editor::{Editor, EditorStep};
+use super::inquiring::{self, ChoicePrompt, ChoiceStep};
+use super::page::{Page, PagePart};
 use super::width::wrap;
 use crate::question_lines::{self, NO, NO_BECAUSE};
-use crate::span::{Colour, Look, Span};
+use crate::span::{Colour, Span, TextStyle};
 
 /// How many lines of a diff or a text are shown.
 const SHOWN: usize = 300;
@@ -23,19 +23,19 @@ const SHOWN: usize = 300;
 const DIFF_LIMIT: u64 = 1_000_000;
 
 /// A question that waits for its answer.
-pub(crate) struct Asking {
+pub(crate) struct OpenQuestion {
     question: Question,
-    reply: Option<oneshot::Sender<Answer>>,
+    reply: Option<oneshot::Sender<PermissionAnswer>>,
     chosen: usize,
     reason: Option<Editor>,
     /// What the model asks, where that is the question.
-    inquiring: Option<Inquiring>,
-    focus: Focus,
+    inquiring: Option<ChoicePrompt>,
+    focus: KeyFocus,
 }
 
 /// An answer that can be chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Choice {
+enum AnswerChoice {
     Once,
     /// And edits are accepted in this session.
     Edits,
@@ -50,7 +50,7 @@ enum Choice {
 
 /// Whom a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Focus {
+enum KeyFocus {
     /// The question: a letter answers.
     Answers,
     /// The message that the user is typing, until an arrow key shows that the question was seen.
@@ -59,7 +59,7 @@ enum Focus {
 
 /// What a key did.
 #[derive(Debug)]
-pub(crate) enum Answered {
+pub(crate) enum QuestionStep {
     /// Nothing is decided.
     Not,
     /// The key is for the message that the user is typing.
@@ -76,14 +76,14 @@ pub(crate) enum Answered {
     Stop,
 }
 
-impl Asking {
+impl OpenQuestion {
     /// Prepares a question for the screen.
-    pub(crate) fn new(question: Question, reply: oneshot::Sender<Answer>) -> Self {
+    pub(crate) fn new(question: Question, reply: oneshot::Sender<PermissionAnswer>) -> Self {
         let inquiring = match &question {
-            Question::Call(call) => Inquiring::of(call),
+            Question::Call(call) => ChoicePrompt::of(call),
             Question::Sender(_) | Question::Include(_) => None,
         };
-        Self { question, reply: Some(reply), chosen: 0, reason: None, inquiring, focus: Focus::Answers }
+        Self { question, reply: Some(reply), chosen: 0, reason: None, inquiring, focus: KeyFocus::Answers }
     }
 
     /// Whether somebody still waits for the answer: an agent in the background does, whatever turn has ended.
@@ -96,8 +96,8 @@ impl Asking {
         if self.inquiring.is_some() {
             return; // its questions stand with their answers, and stay with what was said
         }
-        page.begin(Part::Note);
-        let asker = Span::new(self.question.asker(), Look { bold: true, ..Look::of(Colour::Yellow) });
+        page.begin(PagePart::Note);
+        let asker = Span::new(self.question.asker(), TextStyle { bold: true, ..TextStyle::of(Colour::Yellow) });
         let place = match &self.question {
             Question::Call(call) => {
                 show_call(call, asker, page, &short);
@@ -112,16 +112,16 @@ impl Asking {
                 String::new()
             }
             Question::Include(include) => {
-                let file = Span::new(&short(&include.file), Look::BOLD);
+                let file = Span::new(&short(&include.file), TextStyle::BOLD);
                 page.line(&[asker, Span::plain(" wants to include "), file], 2);
                 include.teammate.as_ref().map(|name| format!("for the teammate {name} — ")).unwrap_or_default()
             }
         };
-        page.line(&[Span::new(&format!("  {place}{}", self.question.why()), Look::DIM)], 2);
+        page.line(&[Span::new(&format!("  {place}{}", self.question.why()), TextStyle::DIM)], 2);
     }
 
     /// Does what a key means.
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Answered {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> QuestionStep {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if matches!(key.code, KeyCode::Char('c') if control) {
             return self.stop();
@@ -129,24 +129,24 @@ impl Asking {
         if let Some(editor) = &mut self.reason {
             match key.code {
                 KeyCode::Esc => self.reason = None,
-                _ if editor.key(key) == Done::Submit => {
+                _ if editor.key(key) == EditorStep::Submit => {
                     let said = editor.take();
                     let why = match said.trim() {
                         "" => NO.to_owned(),
                         said => format!("{NO_BECAUSE}{said}"),
                     };
-                    self.answer(Answer::Deny { why });
-                    return Answered::No;
+                    self.answer(PermissionAnswer::Deny { why });
+                    return QuestionStep::No;
                 }
                 _ => {}
             }
-            return Answered::Not;
+            return QuestionStep::Not;
         }
-        let writing = self.inquiring.as_ref().is_some_and(Inquiring::is_writing);
+        let writing = self.inquiring.as_ref().is_some_and(ChoicePrompt::is_writing);
         match (key.code, self.focus) {
             (KeyCode::Esc, _) if !writing => return self.stop(),
-            (KeyCode::Up | KeyCode::Down | KeyCode::Tab, Focus::Message) => self.focus = Focus::Answers,
-            (_, Focus::Message) => return Answered::NotMeant,
+            (KeyCode::Up | KeyCode::Down | KeyCode::Tab, KeyFocus::Message) => self.focus = KeyFocus::Answers,
+            (_, KeyFocus::Message) => return QuestionStep::NotMeant,
             _ if self.inquiring.is_some() => return self.inquire(key),
             (KeyCode::Up, _) => self.chosen = self.chosen.saturating_sub(1),
             (KeyCode::Down | KeyCode::Tab, _) => self.chosen = (self.chosen + 1).min(self.choices().len() - 1),
@@ -160,96 +160,96 @@ impl Asking {
                 if !control {
                     self.leave();
                 }
-                return Answered::NotMeant;
+                return QuestionStep::NotMeant;
             }
             _ => {}
         }
-        Answered::Not
+        QuestionStep::Not
     }
 
     /// A key for what the model asks.
-    fn inquire(&mut self, key: KeyEvent) -> Answered {
+    fn inquire(&mut self, key: KeyEvent) -> QuestionStep {
         match self.inquiring.as_mut().map(|inquiring| inquiring.key(key)) {
-            Some(Step::Done(answers)) => {
+            Some(ChoiceStep::Done(answers)) => {
                 if let Question::Call(call) = &self.question {
                     let answer = inquiring::answer(call, &answers);
                     self.answer(answer);
                 }
-                Answered::Once
+                QuestionStep::Once
             }
-            Some(Step::NotMeant) => {
+            Some(ChoiceStep::NotMeant) => {
                 if !key.modifiers.contains(KeyModifiers::CONTROL) {
                     self.leave();
                 }
-                Answered::NotMeant
+                QuestionStep::NotMeant
             }
-            Some(Step::Not) | None => Answered::Not,
+            Some(ChoiceStep::Not) | None => QuestionStep::Not,
         }
     }
 
     /// The user is typing: keys are for the message, until an arrow key comes back.
     pub(crate) fn leave(&mut self) {
-        self.focus = Focus::Message;
+        self.focus = KeyFocus::Message;
     }
 
     /// Whether keys are for the message.
     pub(crate) fn is_left(&self) -> bool {
-        self.focus == Focus::Message && self.reason.is_none()
+        self.focus == KeyFocus::Message && self.reason.is_none()
     }
 
     /// The answers there are: edits are accepted for a session rather than by a rule, and a call that no pattern covers
     /// cannot be allowed for always.
-    fn choices(&self) -> &'static [Choice] {
-        let Question::Call(call) = &self.question else { return &[Choice::Kept, Choice::Declined] };
+    fn choices(&self) -> &'static [AnswerChoice] {
+        let Question::Call(call) = &self.question else { return &[AnswerChoice::Kept, AnswerChoice::Declined] };
         match (call.spared_by, call.always.as_slice()) {
-            (Some(_), _) => &[Choice::Once, Choice::Edits, Choice::No],
-            (None, []) => &[Choice::Once, Choice::No],
-            (None, _) => &[Choice::Once, Choice::Always, Choice::No],
+            (Some(_), _) => &[AnswerChoice::Once, AnswerChoice::Edits, AnswerChoice::No],
+            (None, []) => &[AnswerChoice::Once, AnswerChoice::No],
+            (None, _) => &[AnswerChoice::Once, AnswerChoice::Always, AnswerChoice::No],
         }
     }
 
-    fn choose_at(&mut self, at: usize) -> Answered {
-        self.choices().get(at).copied().map_or(Answered::Not, |choice| self.choose(choice))
+    fn choose_at(&mut self, at: usize) -> QuestionStep {
+        self.choices().get(at).copied().map_or(QuestionStep::Not, |choice| self.choose(choice))
     }
 
-    fn choose(&mut self, choice: Choice) -> Answered {
+    fn choose(&mut self, choice: AnswerChoice) -> QuestionStep {
         let (spared_by, always) = match &self.question {
             Question::Call(call) => (call.spared_by, call.always.clone()),
             Question::Sender(_) | Question::Include(_) => (None, Vec::new()),
         };
         match choice {
-            Choice::Once | Choice::Kept => {
-                self.answer(Answer::Allow);
-                Answered::Once
+            AnswerChoice::Once | AnswerChoice::Kept => {
+                self.answer(PermissionAnswer::Allow);
+                QuestionStep::Once
             }
-            Choice::Declined => {
-                self.answer(Answer::Deny { why: NO.to_owned() });
-                Answered::No
+            AnswerChoice::Declined => {
+                self.answer(PermissionAnswer::Deny { why: NO.to_owned() });
+                QuestionStep::No
             }
-            Choice::Edits => {
-                self.answer(Answer::Allow);
-                spared_by.map_or(Answered::Once, Answered::Mode)
+            AnswerChoice::Edits => {
+                self.answer(PermissionAnswer::Allow);
+                spared_by.map_or(QuestionStep::Once, QuestionStep::Mode)
             }
-            Choice::Always => {
+            AnswerChoice::Always => {
                 let (texts, rules) = always.into_iter().unzip();
-                self.answer(Answer::Always(rules));
-                Answered::Always(texts)
+                self.answer(PermissionAnswer::Always(rules));
+                QuestionStep::Always(texts)
             }
-            Choice::No => {
+            AnswerChoice::No => {
                 self.chosen = self.choices().len() - 1;
                 self.reason = Some(Editor::default());
-                Answered::Not
+                QuestionStep::Not
             }
         }
     }
 
     /// The turn is to stop: that is no answer.
-    fn stop(&mut self) -> Answered {
-        self.answer(Answer::Unanswered { why: NO.to_owned() });
-        Answered::Stop
+    fn stop(&mut self) -> QuestionStep {
+        self.answer(PermissionAnswer::Unanswered { why: NO.to_owned() });
+        QuestionStep::Stop
     }
 
-    fn answer(&mut self, answer: Answer) {
+    fn answer(&mut self, answer: PermissionAnswer) {
         if let Some(reply) = self.reply.take() {
             let _ = reply.send(answer); // the turn may be over already
         }
@@ -258,28 +258,30 @@ impl Asking {
     /// The rows to draw, and where the cursor stands; `escape` says what Esc does.
     pub(crate) fn rows(&self, columns: usize, escape: &str) -> (Vec<Vec<Span>>, (usize, usize)) {
         if let Some(editor) = &self.reason {
-            let (mut rows, cursor) = editor.rows(&Span::new("no, because: ", Look::of(Colour::Yellow)), columns);
-            rows.push(vec![Span::new("Enter tells the model, Esc goes back", Look::DIM)]);
+            let (mut rows, cursor) = editor.rows(&Span::new("no, because: ", TextStyle::of(Colour::Yellow)), columns);
+            rows.push(vec![Span::new("Enter tells the model, Esc goes back", TextStyle::DIM)]);
             return (rows, cursor);
         }
         let (keys, look) = match (self.focus, &self.inquiring) {
-            (Focus::Message, _) => ("you are typing: an arrow key, then answer".to_owned(), Look::of(Colour::Yellow)),
-            (Focus::Answers, Some(inquiring)) => (inquiring.keys(), Look::DIM),
-            (Focus::Answers, None) => (format!("Enter answers, Esc {escape}"), Look::DIM),
+            (KeyFocus::Message, _) => {
+                ("you are typing: an arrow key, then answer".to_owned(), TextStyle::of(Colour::Yellow))
+            }
+            (KeyFocus::Answers, Some(inquiring)) => (inquiring.keys(), TextStyle::DIM),
+            (KeyFocus::Answers, None) => (format!("Enter answers, Esc {escape}"), TextStyle::DIM),
         };
         let keys = Span::new(&keys, look);
         if let Some(inquiring) = &self.inquiring {
-            return inquiring.rows(columns, keys, self.focus == Focus::Answers);
+            return inquiring.rows(columns, keys, self.focus == KeyFocus::Answers);
         }
         let mut rows = Vec::new();
         let mut cursor = (0, 0);
         for (at, choice) in self.choices().iter().enumerate() {
             let option = match choice {
-                Choice::Once => "yes, once (y)".to_owned(),
-                Choice::Edits => "yes, and accept edits in this session (a)".to_owned(),
-                Choice::Kept => "yes, now and later (y)".to_owned(),
-                Choice::Declined => "no, now and later (n)".to_owned(),
-                Choice::Always => {
+                AnswerChoice::Once => "yes, once (y)".to_owned(),
+                AnswerChoice::Edits => "yes, and accept edits in this session (a)".to_owned(),
+                AnswerChoice::Kept => "yes, now and later (y)".to_owned(),
+                AnswerChoice::Declined => "no, now and later (n)".to_owned(),
+                AnswerChoice::Always => {
                     let always = match &self.question {
                         Question::Call(call) => call.always.as_slice(),
                         Question::Sender(_) | Question::Include(_) => &[],
@@ -287,10 +289,10 @@ impl Asking {
                     let rules = always.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>();
                     format!("yes, and always for {} (a)", rules.join(" and "))
                 }
-                Choice::No => "no, and say why (n)".to_owned(),
+                AnswerChoice::No => "no, and say why (n)".to_owned(),
             };
-            let chosen = at == self.chosen && self.focus == Focus::Answers;
-            let (mark, look) = if chosen { ("› ", Look::of(Colour::Cyan)) } else { ("  ", Look::PLAIN) };
+            let chosen = at == self.chosen && self.focus == KeyFocus::Answers;
+            let (mark, look) = if chosen { ("› ", TextStyle::of(Colour::Cyan)) } else { ("  ", TextStyle::PLAIN) };
             if at == self.chosen {
                 cursor = (rows.len(), 0);
             }
@@ -307,7 +309,7 @@ fn show_call(call: &CallQuestion, asker: Span, page: &mut Page, short: impl Fn(&
         Subject::Command(command) => {
             page.line(&[asker, Span::plain(" wants to run")], 2);
             for (at, line) in command.lines().enumerate() {
-                page.line(&[Span::new(if at == 0 { "  $ " } else { "    " }, Look::DIM), Span::plain(line)], 4);
+                page.line(&[Span::new(if at == 0 { "  $ " } else { "    " }, TextStyle::DIM), Span::plain(line)], 4);
             }
         }
         Subject::Path { named, real } => {
@@ -317,7 +319,7 @@ fn show_call(call: &CallQuestion, asker: Span, page: &mut Page, short: impl Fn(&
                 (true, false) => " wants to create ",
                 (false, _) => " wants to look at ",
             };
-            page.line(&[asker, Span::plain(verb), Span::new(&short(named), Look::BOLD)], 2);
+            page.line(&[asker, Span::plain(verb), Span::new(&short(named), TextStyle::BOLD)], 2);
             for row in change.map(|change| detail(&change, real)).unwrap_or_default() {
                 page.line(&row, 8);
             }
@@ -349,7 +351,7 @@ fn detail(change: &FileChange, file: &Path) -> Vec<Vec<Span>> {
     let before = current(file);
     match change.applied(&before) {
         Ok(after) => diff(&before, &after),
-        Err(why) => vec![vec![Span::new(&format!("  This edit would fail: {why}"), Look::of(Colour::Red))]],
+        Err(why) => vec![vec![Span::new(&format!("  This edit would fail: {why}"), TextStyle::of(Colour::Red))]],
     }
 }
 
@@ -363,13 +365,13 @@ pub(super) fn diff(before: &str, after: &str) -> Vec<Vec<Span>> {
     let mut rows = Vec::new();
     for (at, group) in diff.grouped_ops(2).iter().enumerate() {
         if at > 0 {
-            rows.push(vec![Span::new("  …", Look::DIM)]);
+            rows.push(vec![Span::new("  …", TextStyle::DIM)]);
         }
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
             let (sign, look) = match change.tag() {
-                ChangeTag::Delete => ("-", Look::of(Colour::Red)),
-                ChangeTag::Insert => ("+", Look::of(Colour::Green)),
-                ChangeTag::Equal => (" ", Look::DIM),
+                ChangeTag::Delete => ("-", TextStyle::of(Colour::Red)),
+                ChangeTag::Insert => ("+", TextStyle::of(Colour::Green)),
+                ChangeTag::Equal => (" ", TextStyle::DIM),
             };
             let number = change.new_index().or(change.old_index()).map_or(0, |index| index + 1);
             let line = change.value().trim_end_matches(['\n', '\r']);
@@ -383,7 +385,7 @@ fn capped(mut rows: Vec<Vec<Span>>) -> Vec<Vec<Span>> {
     let rest = rows.len().saturating_sub(SHOWN);
     rows.truncate(SHOWN);
     if rest > 0 {
-        rows.push(vec![Span::new(&format!("  … {rest} more lines"), Look::DIM)]);
+        rows.push(vec![Span::new(&format!("  … {rest} more lines"), TextStyle::DIM)]);
     }
     rows
 }

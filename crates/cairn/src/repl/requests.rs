@@ -3,29 +3,29 @@
 use std::path::PathBuf;
 
 use engine::context::Reach as Covered;
-use settings::permission::{Answer, Question};
+use settings::permission::{PermissionAnswer, Question};
 use tokio::sync::oneshot;
 
-use super::back::Choosing;
-use super::picker::Entry;
+use super::back::ListPurpose;
+use super::picker::PickerEntry;
 
 /// A question, and where its answer goes.
-pub(super) type PendingQuestion = (Question, oneshot::Sender<Answer>);
+pub(super) type PendingQuestion = (Question, oneshot::Sender<PermissionAnswer>);
 
 /// A list to choose from, and what the choice is for.
-pub(super) struct Choices {
+pub(super) struct ChoiceList {
     pub(super) title: String,
-    pub(super) list: Vec<Entry>,
-    pub(super) what: Choosing,
+    pub(super) list: Vec<PickerEntry>,
+    pub(super) what: ListPurpose,
 }
 
 /// What is to be done next.
 #[derive(Default)]
-pub(super) struct Requests {
+pub(super) struct PendingRequests {
     /// A question of an agent in the background that is to be asked now.
     pub(super) taken: Option<PendingQuestion>,
     /// A list that is open.
-    pub(super) choices: Option<Choices>,
+    pub(super) choices: Option<ChoiceList>,
     /// What the prompt is to hold.
     pub(super) prompt: Option<String>,
     pub(super) leaving: bool,
@@ -39,9 +39,9 @@ pub(super) struct Requests {
     pub(super) edited: Vec<PathBuf>,
 }
 
-impl Requests {
+impl PendingRequests {
     /// Opens a list.
-    pub(super) fn choose(&mut self, title: &str, list: Vec<Entry>, what: Choosing) {
-        self.choices = Some(Choices { title: title.to_owned(), list, what });
+    pub(super) fn choose(&mut self, title: &str, list: Vec<PickerEntry>, what: ListPurpose) {
+        self.choices = Some(ChoiceList { title: title.to_owned(), list, what });
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use settings::trust::{Claim, Kind};
 
-use crate::place::Place;
+use crate::place::ProgramPaths;
 
 /// The largest settings file that is changed.
 const SETTINGS_LIMIT: u64 = 1_000_000;
@@ -13,7 +13,7 @@ const SETTINGS_LIMIT: u64 = 1_000_000;
 /// Adds an allow rule to `.claude/settings.local.json`, and to what the user trusts that file with. Everything else in it
 /// stays; says where it was written. In the home directory, where nothing is trusted, the rule holds for this session alone
 /// and is not written.
-pub(crate) fn allow(place: &Place, rule: &str) -> anyhow::Result<PathBuf> {
+pub(crate) fn allow(place: &ProgramPaths, rule: &str) -> anyhow::Result<PathBuf> {
     let mut trust = place.trust();
     let claim = Claim::new(Kind::Rule, rule, rule, "", trust.site());
     // Before the file: a turn that runs takes the file in as soon as it changes.

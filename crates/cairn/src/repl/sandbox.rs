@@ -6,10 +6,10 @@ use settings::keys;
 use settings::permission::ChosenBy;
 
 use super::session_state::SessionState;
-use super::view::View;
+use super::view::ConversationView;
 use crate::args::RunArgs;
-use crate::place::Place;
-use crate::span::Look;
+use crate::place::ProgramPaths;
+use crate::span::TextStyle;
 use crate::{judgement, setup};
 
 /// What becomes of commands that run unasked because they only look.
@@ -31,8 +31,8 @@ impl SessionState {
         &mut self,
         argument: &str,
         args: &mut RunArgs,
-        place: &Place,
-        view: &mut View,
+        place: &ProgramPaths,
+        view: &mut ConversationView,
     ) -> anyhow::Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
         let settings = judgement::settings(place, args.settings.as_deref())?;
@@ -47,11 +47,11 @@ impl SessionState {
                     sandbox.describe(),
                     unasked(agent.scope()).await
                 );
-                view.page.note(&text, Look::PLAIN);
+                view.page.note(&text, TextStyle::PLAIN);
             }
             "on" => {
                 let sandbox = setup::sandbox(&settings.sandbox, place, agent).await?;
-                view.page.note(&format!("commands run in the sandbox\n{}", sandbox.describe()), Look::PLAIN);
+                view.page.note(&format!("commands run in the sandbox\n{}", sandbox.describe()), TextStyle::PLAIN);
                 agent.set_sandbox(Some(sandbox), ChosenBy::Hand);
                 args.sandbox = Some(true);
             }
@@ -61,7 +61,7 @@ impl SessionState {
             "off" => {
                 agent.set_sandbox(None, ChosenBy::Hand);
                 args.sandbox = Some(false);
-                view.page.note("commands run outside of the sandbox", Look::PLAIN);
+                view.page.note("commands run outside of the sandbox", TextStyle::PLAIN);
             }
             _ => view.hint = Some("/sandbox, /sandbox on or /sandbox off".to_owned()),
         }

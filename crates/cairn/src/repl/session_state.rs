@@ -5,43 +5,43 @@
 use std::path::{Path, PathBuf};
 
 use engine::{Agent, Inbox};
-use settings::{Bypass, Signals};
+use settings::{BypassPermission, Notifications};
 use tools::Scope;
 
-use super::figures::Figures;
+use super::figures::SessionFigures;
 use super::jobs::Background;
-use super::learnt::{self, Learnt};
-use super::status::Status;
-use crate::setup::Ready;
+use super::learnt::{self, LearntMemory};
+use super::status::StatusLine;
+use crate::setup::PreparedSession;
 
 /// A session, and what belongs to it alone.
 pub(super) struct SessionState {
     /// Not here while it works.
     pub(super) agent: Option<Agent>,
     pub(super) inbox: Inbox,
-    pub(super) status: Status,
+    pub(super) status: StatusLine,
     /// What the user's own line is given to show, and how the session makes itself known.
-    pub(super) figures: Figures,
-    pub(super) signals: Signals,
+    pub(super) figures: SessionFigures,
+    pub(super) signals: Notifications,
     /// Where the agent works.
     pub(super) scope: Scope,
     /// Whether the settings let anybody into the mode that asks nothing.
-    pub(super) bypass: Bypass,
+    pub(super) bypass: BypassPermission,
     /// Where memories lie, if memory is on.
     pub(super) memory: Option<PathBuf>,
     /// What was learnt in this session, the newest first.
-    pub(super) learnt: Vec<Learnt>,
+    pub(super) learnt: Vec<LearntMemory>,
     /// What goes on beside the conversation.
     pub(super) background: Background,
 }
 
 impl SessionState {
     /// With an agent that was just made.
-    pub(super) fn of(ready: Ready) -> Self {
+    pub(super) fn of(ready: PreparedSession) -> Self {
         let agent = &ready.agent;
         Self {
-            status: Status::of(&ready),
-            figures: Figures::new(),
+            status: StatusLine::of(&ready),
+            figures: SessionFigures::new(),
             signals: agent.signals().clone(),
             scope: agent.scope().clone(),
             bypass: ready.bypass,

@@ -2,7 +2,7 @@
 
 /// A command.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Command {
+pub(crate) struct SlashCommand {
     /// Without the slash.
     pub(crate) name: &'static str,
     /// What it takes.
@@ -14,7 +14,7 @@ pub(crate) struct Command {
 macro_rules! commands {
     ($($name:literal $argument:literal $about:literal;)*) => {
         /// All of them, in the order help shows them.
-        pub(crate) const COMMANDS: &[Command] = &[$(Command { name: $name, argument: $argument, about: $about }),*];
+        pub(crate) const COMMANDS: &[SlashCommand] = &[$(SlashCommand { name: $name, argument: $argument, about: $about }),*];
     };
 }
 
@@ -52,7 +52,7 @@ commands! {
 const ALIASES: [(&str, &str); 4] = [("bashes", "tasks"), ("jobs", "tasks"), ("todos", "tasks"), ("quit", "exit")];
 
 /// The command of this name.
-pub(crate) fn find(name: &str) -> Option<&'static Command> {
+pub(crate) fn find(name: &str) -> Option<&'static SlashCommand> {
     let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name);
     COMMANDS.iter().find(|command| command.name == name)
 }

@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use engine::Event;
 use learning::ledger::{self, Day, Ledger};
-use settings::permission::LiveMode;
+use settings::permission::SharedMode;
 use tools::permission::Mode;
 use transcript::price::Prices;
 use transcript::window::{AutoCompact, Window};
 
 use super::width::width;
-use crate::setup::Ready;
-use crate::span::{Colour, Look, Span};
+use crate::setup::PreparedSession;
+use crate::span::{Colour, Span, TextStyle};
 use crate::told::count;
 
 /// What the status line knows.
 #[derive(Debug)]
-pub(crate) struct Status {
+pub(crate) struct StatusLine {
     /// The session's id.
     pub(crate) session: String,
     /// The model's name.
@@ -27,7 +27,7 @@ pub(crate) struct Status {
     /// The model's window.
     pub(crate) window: Window,
     /// How much may happen without asking.
-    pub(crate) mode: LiveMode,
+    pub(crate) mode: SharedMode,
     /// Whether nothing is learnt from what is said.
     pub(crate) private: bool,
     used: u64,
@@ -41,9 +41,9 @@ pub(crate) struct Status {
     paused: bool,
 }
 
-impl Status {
+impl StatusLine {
     /// At the start of a session.
-    pub(crate) fn of(ready: &Ready) -> Self {
+    pub(crate) fn of(ready: &PreparedSession) -> Self {
         let log = ready.agent.session().log();
         let stats = session::stats::Stats::of(log, &ready.prices);
         let mates = session::stats::teammates(ready.agent.session().path(), log, &ready.prices);
@@ -97,12 +97,12 @@ impl Status {
     }
 
     /// The line. Where the window is too narrow for all of it, what matters least is left out.
-    pub(crate) fn row(&self, work: &Work, columns: usize) -> Vec<Span> {
+    pub(crate) fn row(&self, work: &BackgroundWork, columns: usize) -> Vec<Span> {
         let (label, mates_label) = (&work.label, &work.mates_label);
         // That something runs matters more than what it does: the words for that give way, one after the other.
         let with = |(label, mates_label): (&Option<String>, &Option<String>)| {
             fitted(
-                self.parts(&Work { label: label.clone(), mates_label: mates_label.clone(), ..work.clone() }),
+                self.parts(&BackgroundWork { label: label.clone(), mates_label: mates_label.clone(), ..work.clone() }),
                 columns,
             )
         };
@@ -115,7 +115,7 @@ impl Status {
         let mut row = Vec::new();
         for (at, (_, span)) in shown.into_iter().enumerate() {
             if at > 0 {
-                row.push(Span::new(BETWEEN, Look::DIM));
+                row.push(Span::new(BETWEEN, TextStyle::DIM));
             }
             row.push(span);
         }
@@ -123,23 +123,23 @@ impl Status {
     }
 
     /// All that could stand in it, each with its weight.
-    fn parts(&self, work: &Work) -> Vec<(u8, Span)> {
+    fn parts(&self, work: &BackgroundWork) -> Vec<(u8, Span)> {
         let fill = self.window.fill(self.used, AutoCompact::On);
-        let warned = |on: bool| if on { Look::of(Colour::Red) } else { Look::DIM };
-        let yellow = Look::of(Colour::Yellow);
+        let warned = |on: bool| if on { TextStyle::of(Colour::Red) } else { TextStyle::DIM };
+        let yellow = TextStyle::of(Colour::Yellow);
         let said = |label: &Option<String>| label.as_ref().map(|label| format!(": {label}")).unwrap_or_default();
         let mut parts = vec![
-            (1, Span::new(&self.model, Look::DIM)),
+            (1, Span::new(&self.model, TextStyle::DIM)),
             (5, Span::new(&format!("{} % context left", fill.percent_left), warned(fill.above_warning))),
         ];
         if let Some(cost) = self.cost() {
-            parts.push((2, Span::new(&format!("${cost:.4}"), Look::DIM)));
+            parts.push((2, Span::new(&format!("${cost:.4}"), TextStyle::DIM)));
         }
         let (today, beside) = (self.today.total().usd, self.today.background.usd);
         // Where it says no more than the session's own cost, it says nothing.
         if today >= self.cost().unwrap_or_default() + 0.01 || beside > 0.0 {
             let beside = if beside > 0.0 { format!(", ${beside:.2} of it beside") } else { String::new() };
-            parts.push((0, Span::new(&format!("today ${today:.2}{beside}"), Look::DIM)));
+            parts.push((0, Span::new(&format!("today ${today:.2}{beside}"), TextStyle::DIM)));
         }
         if self.paused {
             parts.push((3, Span::new("background paused: the day's budget is spent", yellow)));
@@ -197,7 +197,7 @@ fn fitted(mut parts: Vec<(u8, Span)>, columns: usize) -> Vec<(u8, Span)> {
 
 /// What goes on beside the conversation.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Work {
+pub(crate) struct BackgroundWork {
     /// Commands and agents that run in the background.
     pub(crate) background: usize,
     /// Teammates that are there.

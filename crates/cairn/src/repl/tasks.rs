@@ -1,6 +1,6 @@
 //! What the model has to do, as it wrote it down: above the prompt while it is not done, and by a command.
 
-use mail::board::{Status, Task};
+use mail::board::{Task, TaskStatus};
 use session::stats::Used;
 use tools::{JobKind, JobState};
 use transcript::block::Kind;
@@ -8,10 +8,10 @@ use transcript::line::Body;
 use transcript::price::Prices;
 
 use super::jobs::Background;
-use super::page::Part;
-use super::view::{View, about};
-use crate::place::Place;
-use crate::span::{Colour, Look, Span, first_line};
+use super::page::PagePart;
+use super::view::{ConversationView, about};
+use crate::place::ProgramPaths;
+use crate::span::{Colour, Span, TextStyle, first_line};
 use crate::told;
 
 /// How many tasks stand above the prompt.
@@ -27,10 +27,10 @@ impl Background {
 
     /// The tasks that are not done, for above the prompt.
     pub(super) fn task_rows(&self) -> Vec<Vec<Span>> {
-        let open: Vec<&Task> = self.tasks.iter().filter(|task| task.status != Status::Completed).collect();
+        let open: Vec<&Task> = self.tasks.iter().filter(|task| task.status != TaskStatus::Completed).collect();
         let mut rows: Vec<Vec<Span>> = open.iter().take(SHOWN).map(|task| vec![span(task)]).collect();
         if open.len() > SHOWN {
-            rows.push(vec![Span::new(&format!("  and {} more: /tasks", open.len() - SHOWN), Look::DIM)]);
+            rows.push(vec![Span::new(&format!("  and {} more: /tasks", open.len() - SHOWN), TextStyle::DIM)]);
         }
         rows
     }
@@ -52,7 +52,13 @@ impl Background {
     }
 
     /// What a teammate does and did, by its own session. Says whether there is one of that name.
-    pub(super) fn look_at_teammate(&self, name: &str, prices: &Prices, view: &mut View, place: &Place) -> bool {
+    pub(super) fn look_at_teammate(
+        &self,
+        name: &str,
+        prices: &Prices,
+        view: &mut ConversationView,
+        place: &ProgramPaths,
+    ) -> bool {
         let members = self.mailing.teammates.as_ref().map(|mates| mates.team().members()).unwrap_or_default();
         let member = members.into_iter().find(|member| member.name == name && member.session_id.is_some());
         let Some(session) = member.and_then(|member| member.session_id) else { return false };
@@ -81,12 +87,12 @@ impl Background {
         rows.extend(said.map(|said| ("said last".to_owned(), said)));
         rows.push(("used".to_owned(), told::used(&Used::of(record.log.lines(), prices))));
         rows.push(("session".to_owned(), place.short(&file)));
-        view.table(&rows, Look::BOLD);
+        view.table(&rows, TextStyle::BOLD);
         true
     }
 
     /// Interrupts those who are at work. Says whether any were.
-    pub(super) fn interrupt_teammates(&self, view: &mut View) -> bool {
+    pub(super) fn interrupt_teammates(&self, view: &mut ConversationView) -> bool {
         let stopped = self.mailing.teammates.as_ref().map(|mates| mates.interrupt()).unwrap_or_default();
         if !stopped.is_empty() {
             view.hint = Some(format!("interrupting {}", stopped.join(", ")));
@@ -95,9 +101,9 @@ impl Background {
     }
 
     /// Shows all of them.
-    pub(super) fn show_tasks(&self, view: &mut View) {
+    pub(super) fn show_tasks(&self, view: &mut ConversationView) {
         if !self.tasks.is_empty() {
-            view.page.begin(Part::Note);
+            view.page.begin(PagePart::Note);
         }
         for task in &self.tasks {
             view.page.line(&[span(task)], 4);
@@ -107,11 +113,11 @@ impl Background {
 
 fn span(task: &Task) -> Span {
     let (mark, look) = match task.status {
-        Status::Pending => ("☐", Look::DIM),
-        Status::InProgress => ("▶", Look::of(Colour::Cyan)),
-        Status::Completed => ("✓", Look::DIM),
+        TaskStatus::Pending => ("☐", TextStyle::DIM),
+        TaskStatus::InProgress => ("▶", TextStyle::of(Colour::Cyan)),
+        TaskStatus::Completed => ("✓", TextStyle::DIM),
     };
     let owner = task.owner.as_ref().map(|owner| format!(" ({owner})")).unwrap_or_default();
-    let name = task.active_form.as_ref().filter(|_| task.status == Status::InProgress).unwrap_or(&task.subject);
+    let name = task.active_form.as_ref().filter(|_| task.status == TaskStatus::InProgress).unwrap_or(&task.subject);
     Span::new(&format!("  {mark} {}{owner}", first_line(name, LONGEST)), look)
 }

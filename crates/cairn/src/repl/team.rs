@@ -3,21 +3,27 @@
 use std::path::Path;
 
 use engine::event::TeamChange;
-use team::watch::Standing;
+use team::watch::WatchStatus;
 
-use super::page::Part;
+use super::page::PagePart;
 use super::question;
-use super::view::View;
-use crate::place::Place;
-use crate::sharing::{self, Sharing};
-use crate::span::{Colour, Look, Span};
+use super::view::ConversationView;
+use crate::place::ProgramPaths;
+use crate::sharing::{self, TeamMemory};
+use crate::span::{Colour, Span, TextStyle};
 
 /// So many changes of others are shown with what changed in them, the newest.
 const SHOWN: usize = 10;
 
-impl View {
+impl ConversationView {
     /// Shows how it stands, or brings both sides in step now.
-    pub(super) fn team(&mut self, what: &str, sharing: Option<&Sharing>, memory: Option<&Path>, place: &Place) {
+    pub(super) fn team(
+        &mut self,
+        what: &str,
+        sharing: Option<&TeamMemory>,
+        memory: Option<&Path>,
+        place: &ProgramPaths,
+    ) {
         let Some(sharing) = sharing else {
             let why = if memory.is_some() { "this project's team memory is not shared" } else { "memory is off" };
             self.hint = Some(format!("{why}; `cairn team join SERVER` shares it"));
@@ -57,7 +63,7 @@ impl View {
         entries.extend(standing.held.iter().map(|key| ("missing", format!("{key}: /team delete deletes it for all"))));
         entries.extend(standing.trouble().map(|trouble| ("trouble", trouble)));
         let entries: Vec<_> = entries.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
-        self.table(&entries, Look::DIM);
+        self.table(&entries, TextStyle::DIM);
         let old = standing.changes.len().saturating_sub(SHOWN);
         let changed: Vec<TeamChange> = standing.changes[old..].iter().map(sharing::change).collect();
         self.team_changes(&changed);
@@ -66,14 +72,14 @@ impl View {
     /// What others changed, as diffs.
     pub(super) fn team_changes(&mut self, changed: &[TeamChange]) {
         for one in changed {
-            self.page.begin(Part::Note);
-            self.page.line(&[Span::new(&one.title, Look::of(Colour::Cyan))], 2);
+            self.page.begin(PagePart::Note);
+            self.page.line(&[Span::new(&one.title, TextStyle::of(Colour::Cyan))], 2);
             self.page.rows(question::diff(&one.before, &one.after));
         }
     }
 }
 
-fn when(standing: &Standing) -> String {
+fn when(standing: &WatchStatus) -> String {
     let Some(met) = standing.met else { return "not yet".to_owned() };
     let seconds = (session::World::real().now().as_millisecond() - met).max(0) / 1000;
     match seconds {

@@ -16,9 +16,9 @@ pub(crate) fn size() -> (usize, usize) {
 
 /// Raw mode for as long as this lives.
 #[derive(Debug)]
-pub(crate) struct Raw;
+pub(crate) struct RawMode;
 
-impl Raw {
+impl RawMode {
     /// Keys come one by one from now on, and pasted text as such.
     pub(crate) fn enter() -> std::io::Result<Self> {
         crossterm::terminal::enable_raw_mode()?;
@@ -29,7 +29,7 @@ impl Raw {
     }
 }
 
-impl Drop for Raw {
+impl Drop for RawMode {
     fn drop(&mut self) {
         let mut out = stdout();
         let _ = write!(out, "\x1b[?2004l\x1b[?25h");

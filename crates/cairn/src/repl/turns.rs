@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::agent::Turn;
-use engine::errand::Errand;
-use engine::event::{MateNews, News};
-use engine::run::End;
+use engine::errand::Subagent;
+use engine::event::{MateNews, SubagentNews};
+use engine::run::TurnEnd;
 use engine::{Agent, Event};
-use mail::mailbox::Rest;
-use settings::permission::{Answer, Question};
+use mail::mailbox::IdleReason;
+use settings::permission::{PermissionAnswer, Question};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -17,11 +17,11 @@ use transcript::{Block, Outcome};
 
 use super::expand::{is_own, recalled};
 use super::jobs::done_by;
-use super::page::Part;
-use super::question::{Answered, Asking, reason_shown};
+use super::page::PagePart;
+use super::question::{OpenQuestion, QuestionStep, reason_shown};
 use super::view::about;
-use super::{Repl, Working, notice, rules};
-use crate::span::{Colour, Look, Span, first_line};
+use super::{Repl, RunningTurn, notice, rules};
+use crate::span::{Colour, Span, TextStyle, first_line};
 use crate::told;
 
 /// How much of the end of a thought is kept for the screen.
@@ -30,7 +30,7 @@ const THOUGHT: usize = 400;
 const A_MOMENT: Duration = Duration::from_secs(1);
 
 /// Waits for the end of the turn under way; forever, if there is none.
-pub(super) async fn ended(working: &mut Option<Working>) -> Option<(Agent, Turn)> {
+pub(super) async fn ended(working: &mut Option<RunningTurn>) -> Option<(Agent, Turn)> {
     match working {
         Some(working) => (&mut working.task).await.ok(),
         None => std::future::pending().await,
@@ -39,7 +39,7 @@ pub(super) async fn ended(working: &mut Option<Working>) -> Option<(Agent, Turn)
 
 /// Whether a message says the same.
 pub(super) fn is_said(news: &MateNews) -> bool {
-    matches!(news, MateNews::Rests(Rest::Available | Rest::Failed))
+    matches!(news, MateNews::Rests(IdleReason::Available | IdleReason::Failed))
 }
 
 impl Repl {
@@ -54,8 +54,11 @@ impl Repl {
     /// Runs a command of the user's own; the model sees it with the next message.
     pub(super) fn start_shell(&mut self, command: &str) {
         let command = command.to_owned();
-        self.talk.view.page.begin(Part::Said);
-        self.talk.view.page.line(&[Span::new("! ", Look::of(Colour::Yellow)), Span::new(&command, Look::BOLD)], 2);
+        self.talk.view.page.begin(PagePart::Said);
+        self.talk
+            .view
+            .page
+            .line(&[Span::new("! ", TextStyle::of(Colour::Yellow)), Span::new(&command, TextStyle::BOLD)], 2);
         self.work(&format!("$ {}", first_line(&command, 60)), |mut agent, cancel| async move {
             let turn = agent.shell(&command, &cancel).await;
             (agent, turn)
@@ -80,13 +83,13 @@ impl Repl {
         self.typed_at = None; // what began this was typed to its end
         let cancel = CancellationToken::new();
         let task = tokio::spawn(work(agent, cancel.clone()));
-        self.working = Some(Working { task, cancel, doing: doing.to_owned(), thought: String::new() });
+        self.working = Some(RunningTurn { task, cancel, doing: doing.to_owned(), thought: String::new() });
     }
 
     /// A turn is over and the agent is back.
     pub(super) fn turn_ended(&mut self, ended: Option<(Agent, Turn)>) -> anyhow::Result<()> {
         self.working = None;
-        self.asking.retain(Asking::is_wanted);
+        self.asking.retain(OpenQuestion::is_wanted);
         (self.talk.view.hint, self.armed) = (None, false);
         let rows = self.markdown.finish();
         self.talk.view.page.rows(rows);
@@ -100,9 +103,9 @@ impl Repl {
         self.talk.take_in_edited();
         self.idle_at = Some(Instant::now() + self.talk.session.signals.patience);
         if let Some(trouble) = told::trouble_and_hint(&turn.end) {
-            self.talk.view.page.note(&trouble, Look::of(Colour::Red));
+            self.talk.view.page.note(&trouble, TextStyle::of(Colour::Red));
         }
-        if matches!(turn.end, End::Ended(_)) {
+        if matches!(turn.end, TurnEnd::Ended(_)) {
             // What came too late for the turn's last round begins the next one; the rest joins it.
             if let Some(said) = self.talk.session.inbox.next() {
                 self.start(said);
@@ -141,19 +144,19 @@ impl Repl {
             }
             Event::PromptSubmitted { text, .. } => self.talk.view.show_said(&text),
             Event::TeammateAsks { name, .. } => {
-                self.remark(&format!("{name} asks something: /tasks {name}"), Look::DIM);
+                self.remark(&format!("{name} asks something: /tasks {name}"), TextStyle::DIM);
             }
             Event::Teammate { name, news, used, .. } => {
                 // That one is idle, its own message says.
                 if let Some(text) = told::mate_news(&name, &news, &used).filter(|_| !is_said(&news)) {
-                    self.remark(&text, Look::DIM);
+                    self.remark(&text, TextStyle::DIM);
                 }
             }
             Event::MessageArrived { from, text } => self.talk.view.show_message(&from, &text),
             Event::RequestSent { .. } => self.doing("waiting for the model"),
             Event::Text(text) => {
                 self.doing("writing");
-                self.talk.view.page.begin(Part::Reply);
+                self.talk.view.page.begin(PagePart::Reply);
                 let rows = self.markdown.push(&text);
                 self.talk.view.page.rows(rows);
             }
@@ -164,11 +167,11 @@ impl Repl {
             Event::CallWriting { tool } => self.doing(&format!("writing a call of {tool}")),
             Event::Restarted => {
                 self.markdown.finish();
-                self.talk.view.page.note("(the reply broke off and begins again)", Look::DIM);
+                self.talk.view.page.note("(the reply broke off and begins again)", TextStyle::DIM);
             }
             Event::Retrying { attempt, after, why } => {
                 let text = format!("attempt {attempt} failed: {why}; again in {:.1} s", after.as_secs_f32());
-                self.talk.view.page.note(&text, Look::DIM);
+                self.talk.view.page.note(&text, TextStyle::DIM);
             }
             Event::Replied { .. } => {
                 let rows = self.markdown.finish();
@@ -182,36 +185,41 @@ impl Repl {
             Event::Agent { errand, news } => self.heard_of(&errand, news),
             Event::ToolDenied { tool, input, why, .. } => {
                 let (what, why) = (about(&input, &self.talk.place), reason_shown(&why));
-                self.talk.view.page.call(Span::new("✗ ", Look::of(Colour::Red)), &tool, &what, &first_line(&why, 200));
+                self.talk.view.page.call(
+                    Span::new("✗ ", TextStyle::of(Colour::Red)),
+                    &tool,
+                    &what,
+                    &first_line(&why, 200),
+                );
             }
             Event::ToolEnded { id, tool, output } => self.tool_ended(&id, &tool, &output),
             Event::HooksStarted { moment, status } => {
                 self.doing(&status.unwrap_or_else(|| format!("{} hooks", moment.name())));
             }
-            Event::HookSaid { moment, text } => self.remark(&format!("{} hook: {text}", moment.name()), Look::DIM),
-            Event::Recalled { memories } => self.remark(&recalled(&memories), Look::DIM),
+            Event::HookSaid { moment, text } => self.remark(&format!("{} hook: {text}", moment.name()), TextStyle::DIM),
+            Event::Recalled { memories } => self.remark(&recalled(&memories), TextStyle::DIM),
             Event::InstructionsLoaded { files } => {
                 let names: Vec<String> = files.iter().map(|file| self.talk.place.short(&file.path)).collect();
-                self.remark(&format!("instructions loaded: {}", names.join(", ")), Look::DIM);
+                self.remark(&format!("instructions loaded: {}", names.join(", ")), TextStyle::DIM);
             }
             Event::MemorySaved { path } => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                self.remark(&format!("memory saved: {name}"), Look::of(Colour::Green));
+                self.remark(&format!("memory saved: {name}"), TextStyle::of(Colour::Green));
             }
             Event::MemoryForgotten { path } => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                self.remark(&format!("memory forgotten: {name}"), Look::of(Colour::Green));
+                self.remark(&format!("memory forgotten: {name}"), TextStyle::of(Colour::Green));
             }
             Event::Extracted(_) => {
                 if let Some(text) = told::of_layers(&event) {
                     let how =
                         if self.talk.requests.leaving { "cairn memory log: look" } else { "Ctrl-S: look, change" };
-                    self.remark(&format!("{text} ({how}, take back)"), Look::of(Colour::Green));
+                    self.remark(&format!("{text} ({how}, take back)"), TextStyle::of(Colour::Green));
                 }
             }
             Event::Warning(text) => self.talk.view.page.warning(&text),
             Event::TeamMemory { told, changed } => {
-                told.iter().for_each(|text| self.remark(text, Look::DIM));
+                told.iter().for_each(|text| self.remark(text, TextStyle::DIM));
                 self.talk.view.team_changes(&changed);
             }
             Event::Compacting { .. } => self.doing("compacting"),
@@ -227,39 +235,43 @@ impl Repl {
             | Event::Dream(_)
             | Event::CacheBroke(_) => {
                 if let Some(text) = told::of_layers(&event) {
-                    self.remark(&text, Look::DIM);
+                    self.remark(&text, TextStyle::DIM);
                 }
             }
         }
     }
 
     /// Something happened to an agent that was sent out.
-    fn heard_of(&mut self, errand: &Arc<Errand>, news: News) {
+    fn heard_of(&mut self, errand: &Arc<Subagent>, news: SubagentNews) {
         let in_front = self.talk.session.background.is_in_front(errand);
         // It may have ended by the time this is heard.
         let is_behind = errand.is_background() || errand.ended_behind();
         if let Some(text) = told::errand_news(errand, &news) {
-            self.remark(&text, Look::DIM);
+            self.remark(&text, TextStyle::DIM);
         }
         match news {
-            News::Does(event) => match *event {
+            SubagentNews::Does(event) => match *event {
                 Event::ToolStarted { tool, input, .. } if !is_behind => {
                     self.doing(&done_by(errand, &tool, &input, &self.talk.place));
                 }
                 Event::ToolStarted { tool, input, .. } if in_front => {
                     let text = done_by(errand, &tool, &input, &self.talk.place);
-                    self.remark(&text, Look::DIM);
+                    self.remark(&text, TextStyle::DIM);
                 }
                 Event::Warning(text) => self.talk.view.page.warning(&format!("{}: {text}", errand.kind)),
                 _ => {}
             },
-            News::Ended if errand.ended_behind() => {
+            SubagentNews::Ended if errand.ended_behind() => {
                 if in_front {
                     self.talk.session.background.front = None;
                 }
                 self.start_with_reports();
             }
-            News::Started | News::Backgrounded | News::Asks | News::Labelled | News::Ended => {}
+            SubagentNews::Started
+            | SubagentNews::Backgrounded
+            | SubagentNews::Asks
+            | SubagentNews::Labelled
+            | SubagentNews::Ended => {}
         }
     }
 
@@ -272,8 +284,8 @@ impl Repl {
     }
 
     /// Something the agent did beside its calls.
-    fn remark(&mut self, text: &str, look: Look) {
-        self.talk.view.page.begin(Part::Calls);
+    fn remark(&mut self, text: &str, look: TextStyle) {
+        self.talk.view.page.begin(PagePart::Calls);
         self.talk.view.page.line(&[Span::new(text, look)], 2);
     }
 
@@ -304,25 +316,25 @@ impl Repl {
     fn tool_ended(&mut self, id: &str, tool: &str, output: &tools::Output) {
         if is_own(id) {
             // The user's own command: its output is what was wanted.
-            self.talk.view.page.begin(Part::Calls);
+            self.talk.view.page.begin(PagePart::Calls);
             self.talk.view.show_lines(&output.text().lines().collect::<Vec<_>>());
             return;
         }
         // A call that was not allowed has ended without having begun, and was told of already.
         let Some(what) = self.talk.view.input_of(id).map(|input| about(input, &self.talk.place)) else { return };
         let (mark, look) = match output.outcome {
-            Outcome::Done => ("✓ ", Look::of(Colour::Green)),
-            Outcome::Failed => ("✗ ", Look::of(Colour::Red)),
+            Outcome::Done => ("✓ ", TextStyle::of(Colour::Green)),
+            Outcome::Failed => ("✗ ", TextStyle::of(Colour::Red)),
         };
         self.talk.view.page.call(Span::new(mark, look), tool, &what, &first_line(&output.summary, 120));
     }
 
     /// The agent asks for permission.
-    pub(super) fn asked(&mut self, question: Question, reply: oneshot::Sender<Answer>) {
+    pub(super) fn asked(&mut self, question: Question, reply: oneshot::Sender<PermissionAnswer>) {
         if !self.is_typing() {
             notice::tell(self.talk.session.signals.channel, "Cairn needs your permission");
         }
-        self.asking.push_back(Asking::new(question, reply));
+        self.asking.push_back(OpenQuestion::new(question, reply));
         if self.asking.len() == 1 {
             self.show_question();
         }
@@ -344,21 +356,21 @@ impl Repl {
     }
 
     /// The question was answered.
-    pub(super) fn answered(&mut self, answered: &Answered) {
+    pub(super) fn answered(&mut self, answered: &QuestionStep) {
         self.asking.pop_front();
         match answered {
-            Answered::Always(rules) => {
+            QuestionStep::Always(rules) => {
                 for rule in rules {
                     let said = match rules::allow(&self.talk.place, rule) {
                         Ok(path) => format!("  {rule} is allowed from now on: {}", self.talk.place.short(&path)),
                         Err(error) => format!("  {rule} is allowed in this session; it could not be written: {error}"),
                     };
-                    self.talk.view.page.line(&[Span::new(&said, Look::DIM)], 2);
+                    self.talk.view.page.line(&[Span::new(&said, TextStyle::DIM)], 2);
                 }
             }
-            Answered::Mode(mode) => self.talk.change_mode(*mode),
-            Answered::Stop => self.stop(),
-            Answered::Once | Answered::No | Answered::Not | Answered::NotMeant => {}
+            QuestionStep::Mode(mode) => self.talk.change_mode(*mode),
+            QuestionStep::Stop => self.stop(),
+            QuestionStep::Once | QuestionStep::No | QuestionStep::Not | QuestionStep::NotMeant => {}
         }
         self.show_question();
     }

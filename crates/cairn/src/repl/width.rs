@@ -5,7 +5,7 @@
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use crate::span::{Look, Span};
+use crate::span::{Span, TextStyle};
 
 /// Columns a text takes.
 pub(crate) fn width(text: &str) -> usize {
@@ -21,14 +21,14 @@ pub(crate) fn spans_width(spans: &[Span]) -> usize {
 pub(crate) fn wrap(spans: &[Span], columns: usize, indent: usize) -> Vec<Vec<Span>> {
     let columns = columns.max(indent + 2).max(2);
     let mut rows: Vec<Vec<Span>> = Vec::new();
-    let mut row = Row::default();
+    let mut row = WidthRow::default();
     for span in spans {
         for word in span.text().split_inclusive(' ') {
             let wide = width(word.trim_end_matches(' '));
             // A word that fits no row is broken where it stands.
             if row.used + wide > columns && row.used > row.start && indent + wide <= columns {
                 rows.push(row.end());
-                row = Row::indented(indent);
+                row = WidthRow::indented(indent);
             }
             for part in word.graphemes(true) {
                 let wide = width(part);
@@ -37,7 +37,7 @@ pub(crate) fn wrap(spans: &[Span], columns: usize, indent: usize) -> Vec<Vec<Spa
                         continue; // a blank at the edge is the break itself
                     }
                     rows.push(row.end());
-                    row = Row::indented(indent);
+                    row = WidthRow::indented(indent);
                 }
                 row.push(part, wide, span.look());
             }
@@ -48,19 +48,19 @@ pub(crate) fn wrap(spans: &[Span], columns: usize, indent: usize) -> Vec<Vec<Spa
 }
 
 #[derive(Default)]
-struct Row {
+struct WidthRow {
     spans: Vec<Span>,
     used: usize,
     start: usize,
 }
 
-impl Row {
+impl WidthRow {
     fn indented(indent: usize) -> Self {
         let spans = if indent > 0 { vec![Span::plain(&" ".repeat(indent))] } else { Vec::new() };
         Self { spans, used: indent, start: indent }
     }
 
-    fn push(&mut self, part: &str, wide: usize, look: Look) {
+    fn push(&mut self, part: &str, wide: usize, look: TextStyle) {
         match self.spans.last_mut() {
             Some(last) if last.look() == look => last.push(part),
             _ => self.spans.push(Span::new(part, look)),
@@ -81,7 +81,7 @@ pub(crate) fn fit(spans: &[Span], columns: usize) -> Vec<Span> {
     if spans_width(spans) <= columns {
         return spans.to_vec();
     }
-    let mut row = Row::default();
+    let mut row = WidthRow::default();
     'all: for span in spans {
         for part in span.text().graphemes(true) {
             let wide = width(part);
@@ -92,7 +92,7 @@ pub(crate) fn fit(spans: &[Span], columns: usize) -> Vec<Span> {
         }
     }
     if columns > 0 {
-        row.push("…", 1, Look::DIM);
+        row.push("…", 1, TextStyle::DIM);
     }
     row.spans
 }

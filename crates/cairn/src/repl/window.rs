@@ -4,13 +4,13 @@ use engine::context::{Reach as Covered, keep, list};
 use session::filling::Filling;
 use transcript::Id;
 
-use super::back::Choosing;
-use super::page::Part;
-use super::picker::Entry;
-use super::requests::Requests;
+use super::back::ListPurpose;
+use super::page::PagePart;
+use super::picker::PickerEntry;
+use super::requests::PendingRequests;
 use super::session_state::SessionState;
-use super::view::View;
-use crate::span::{Colour, Look, Span, first_line};
+use super::view::ConversationView;
+use crate::span::{Colour, Span, TextStyle, first_line};
 use crate::told::{self, count};
 
 /// How long the bar of a full window is.
@@ -18,7 +18,7 @@ const BAR: u64 = 40;
 
 impl SessionState {
     /// What fills the window, as bars.
-    pub(super) fn show_context(&self, view: &mut View) {
+    pub(super) fn show_context(&self, view: &mut ConversationView) {
         let Some(agent) = &self.agent else { return };
         let (filling, layers) = (agent.filling(), agent.layers());
         let fill = layers.window.fill(filling.tokens, layers.auto_compact);
@@ -27,22 +27,22 @@ impl SessionState {
             "{} of {} tokens, compaction is due at {threshold} ({} % left)",
             filling.tokens, layers.window.size, fill.percent_left
         );
-        view.page.begin(Part::Note);
-        view.page.line(&[Span::new(&heading, Look::BOLD)], 2);
+        view.page.begin(PagePart::Note);
+        view.page.line(&[Span::new(&heading, TextStyle::BOLD)], 2);
         let off = list::off(layers);
         bars(&filling, threshold, view);
         let figures = agent.clearing_figures();
         if figures.regrets > 0 {
-            view.page.line(&[Span::new(&told::regrets(&figures), Look::DIM)], 2);
+            view.page.line(&[Span::new(&told::regrets(&figures), TextStyle::DIM)], 2);
         }
         if !off.is_empty() {
             let text = format!("layers that are off: {}", off.join(", "));
-            view.page.line(&[Span::new(&text, Look::DIM)], 2);
+            view.page.line(&[Span::new(&text, TextStyle::DIM)], 2);
         }
     }
 
     /// Shows what the user forbade or required, or lifts one of it.
-    pub(super) fn keep(&mut self, argument: &str, view: &mut View) -> anyhow::Result<()> {
+    pub(super) fn keep(&mut self, argument: &str, view: &mut ConversationView) -> anyhow::Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
         let standing: Vec<String> = agent.standing().iter().map(|one| one.text.clone()).collect();
         let wanted = argument.strip_prefix("drop").and_then(|number| number.trim().parse::<usize>().ok());
@@ -50,10 +50,10 @@ impl SessionState {
         match (argument, text) {
             (_, Some(text)) => {
                 agent.lift(text)?;
-                view.page.note(&format!("lifted: {text}"), Look::PLAIN);
+                view.page.note(&format!("lifted: {text}"), TextStyle::PLAIN);
             }
             ("", None) if standing.is_empty() => {
-                view.page.note("nothing is kept: say \"never …\" or \"always …\", and it will be", Look::DIM);
+                view.page.note("nothing is kept: say \"never …\" or \"always …\", and it will be", TextStyle::DIM);
             }
             ("", None) => {
                 let kept = keep::fitting(agent.standing()).len();
@@ -62,40 +62,40 @@ impl SessionState {
                         if at + kept < standing.len() { "  (too much: not in view after a compaction)" } else { "" };
                     ((at + 1).to_string(), format!("{text}{note}"))
                 });
-                view.table(&rows.collect::<Vec<_>>(), Look::of(Colour::Cyan));
+                view.table(&rows.collect::<Vec<_>>(), TextStyle::of(Colour::Cyan));
             }
             _ => view
                 .page
-                .note("which one? /keep shows them with their numbers, /keep drop 2 lifts the second", Look::DIM),
+                .note("which one? /keep shows them with their numbers, /keep drop 2 lifts the second", TextStyle::DIM),
         }
         Ok(())
     }
 
     /// Makes room: all of it, or what follows or precedes a message that is chosen from a list.
-    pub(super) fn compact(&self, argument: &str, view: &mut View, requests: &mut Requests) {
+    pub(super) fn compact(&self, argument: &str, view: &mut ConversationView, requests: &mut PendingRequests) {
         let wish = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         match argument.split_once(' ').unwrap_or((argument, "")) {
             ("from", rest) => self.choose_message("Summarise from which message on?", view, requests, |lines| {
-                Choosing::CompactFrom(lines, wish(rest))
+                ListPurpose::CompactFrom(lines, wish(rest))
             }),
             ("up-to", rest) => self.choose_message("Summarise what precedes which message?", view, requests, |lines| {
-                Choosing::CompactUpTo(lines, wish(rest))
+                ListPurpose::CompactUpTo(lines, wish(rest))
             }),
             _ => requests.compacting = Some((wish(argument), Covered::Everything)),
         }
     }
 
     /// Drops what precedes a message that is chosen from a list.
-    pub(super) fn snip(&self, view: &mut View, requests: &mut Requests) {
-        self.choose_message("Drop what precedes which message?", view, requests, Choosing::Snip);
+    pub(super) fn snip(&self, view: &mut ConversationView, requests: &mut PendingRequests) {
+        self.choose_message("Drop what precedes which message?", view, requests, ListPurpose::Snip);
     }
 
     fn choose_message(
         &self,
         title: &str,
-        view: &mut View,
-        requests: &mut Requests,
-        what: impl FnOnce(Vec<Id>) -> Choosing,
+        view: &mut ConversationView,
+        requests: &mut PendingRequests,
+        what: impl FnOnce(Vec<Id>) -> ListPurpose,
     ) {
         let Some(agent) = &self.agent else { return };
         let points = agent.session().points_in_view();
@@ -104,36 +104,38 @@ impl SessionState {
             return;
         }
         let choice =
-            |point: &session::rewind::Point| Entry { label: first_line(&point.text, 60), about: String::new() };
+            |point: &session::rewind::Point| PickerEntry { label: first_line(&point.text, 60), about: String::new() };
         let choices = points.iter().map(choice).collect();
         requests.choose(title, choices, what(points.into_iter().map(|point| point.line).collect()));
     }
 
-    pub(super) fn snip_before(&mut self, line: &Id, view: &mut View) -> anyhow::Result<()> {
+    pub(super) fn snip_before(&mut self, line: &Id, view: &mut ConversationView) -> anyhow::Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
         match agent.session_mut().snip_before(line)? {
             0 => view.hint = Some("there is nothing to drop: the newest reply and all after it stay".into()),
             dropped => {
                 let text =
                     format!("{} dropped from the window; /undo takes that back", count(dropped, "message", "messages"));
-                view.page.note(&text, Look::PLAIN);
+                view.page.note(&text, TextStyle::PLAIN);
             }
         }
         Ok(())
     }
 
     /// Brings back what a compaction or a snip covers, if there is room for it.
-    pub(super) fn uncover(&mut self, commit: &Id, view: &mut View) -> anyhow::Result<()> {
+    pub(super) fn uncover(&mut self, commit: &Id, view: &mut ConversationView) -> anyhow::Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
         let before = agent.session().log().view().tally().count();
         match agent.session_mut().undo(commit, &self.status.window) {
             Ok(()) => {
                 let after = agent.session().log().view().tally().count();
-                view.page
-                    .note(&format!("what was said is back in the window ({before} → {after} tokens)"), Look::PLAIN);
+                view.page.note(
+                    &format!("what was said is back in the window ({before} → {after} tokens)"),
+                    TextStyle::PLAIN,
+                );
             }
             Err(error @ session::Error::WouldNotFit { .. }) => {
-                view.page.note(&error.to_string(), Look::of(Colour::Red));
+                view.page.note(&error.to_string(), TextStyle::of(Colour::Red));
             }
             Err(error) => return Err(error.into()),
         }
@@ -142,21 +144,21 @@ impl SessionState {
 }
 
 /// A bar for each part, and one for what is left.
-fn bars(filling: &Filling, threshold: u64, view: &mut View) {
+fn bars(filling: &Filling, threshold: u64, view: &mut ConversationView) {
     let room = threshold.saturating_sub(filling.tokens);
     let widest = filling.parts.iter().map(|part| part.name.len()).max().unwrap_or(0);
-    let row = |name: &str, tokens: u64, end: String, look: Look| {
+    let row = |name: &str, tokens: u64, end: String, look: TextStyle| {
         let cells = (tokens * BAR).div_ceil(threshold.max(1)).min(BAR) as usize;
         let share = tokens * 100 / threshold.max(1);
         [
             Span::plain(&format!("{name:<widest$}  {tokens:>8}  {share:>3} %  ")),
             Span::new(&"█".repeat(cells), look),
-            Span::new(&format!(" {end}"), Look::DIM),
+            Span::new(&format!(" {end}"), TextStyle::DIM),
         ]
     };
     for part in &filling.parts {
-        let look = Look::of(if part.name.starts_with("result") { Colour::Yellow } else { Colour::Cyan });
+        let look = TextStyle::of(if part.name.starts_with("result") { Colour::Yellow } else { Colour::Cyan });
         view.page.line(&row(part.name, part.tokens, format!("×{}", part.count), look), 2);
     }
-    view.page.line(&row("room", room, String::new(), Look::DIM), 2);
+    view.page.line(&row("room", room, String::new(), TextStyle::DIM), 2);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use settings::keys::Kind;
-use settings::keys::{self, KEYS, Key};
+use settings::keys::{self, KEYS, SettingKey};
 
 use crate::stage::{Stage, run};
 use crate::terminal::{ENTER, Screen, Terminal};
@@ -97,13 +97,13 @@ fn hook(command: &str) -> Value {
 }
 
 /// Settings in which a key has something to say, and two values of it that say different things.
-fn turned(key: &Key, stage: &Stage) -> (Value, [Value; 2]) {
+fn turned(key: &SettingKey, stage: &Stage) -> (Value, [Value; 2]) {
     let inside = |name: &str| {
         let path = stage.config().with_file_name(name);
         std::fs::create_dir_all(&path).unwrap();
         json!(path)
     };
-    let is = |other: &Key| other.name == key.name;
+    let is = |other: &SettingKey| other.name == key.name;
     let base = match key.name {
         "providers" => json!({"model": "mine/m"}),
         name if name.starts_with("sandbox.network.denied") => {
@@ -151,7 +151,7 @@ fn turned(key: &Key, stage: &Stage) -> (Value, [Value; 2]) {
     (base, values)
 }
 
-fn with(base: &Value, key: &Key, value: &Value) -> Value {
+fn with(base: &Value, key: &SettingKey, value: &Value) -> Value {
     let mut settings = base.clone();
     let place = key.name.split('.').fold(&mut settings, |place, part| {
         if !place.is_object() {

@@ -1,6 +1,6 @@
 //! The sandbox from outside: by setting and by command, unasked where it holds, and what it lets be made.
 
-use tools::sandbox::Standing;
+use tools::sandbox::SandboxStatus;
 
 use crate::skipped::skipped_on_this_machine;
 use crate::stage::{Ran, Stage, piped, run};
@@ -25,8 +25,8 @@ const RUNNER: &str = r#"
 /// A stage with a sandbox by the user's settings, or none where the system has none.
 fn stage(sandbox: &str) -> Option<Stage> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let standing = runtime.block_on(Standing::find_out(Some(env!("CARGO_BIN_EXE_cairn").as_ref())));
-    if standing != Standing::Wholly {
+    let standing = runtime.block_on(SandboxStatus::find_out(Some(env!("CARGO_BIN_EXE_cairn").as_ref())));
+    if standing != SandboxStatus::Wholly {
         skipped_on_this_machine(&format!("there is no sandbox here: {standing:?}"));
         return None;
     }

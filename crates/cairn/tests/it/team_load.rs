@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode};
-use team::Trouble;
+use team::RequestTrouble;
 use team::client::Client;
 use team::mirror::Mirror;
-use team::report::Stopped;
+use team::report::EarlyEnd;
 use team::store::{Invitation, Level, Store};
 use team::sync::Deletions;
-use team::{Key, Repository, checksum};
+use team::{EntryKey, Repository, checksum};
 
 use crate::databases::Postgres;
 use crate::skipped::is_full;
@@ -217,7 +217,7 @@ struct Tally {
     troubles: AtomicUsize,
     killed: AtomicUsize,
     /// What was acknowledged: texts by key.
-    acknowledged: Mutex<BTreeMap<Key, BTreeSet<String>>>,
+    acknowledged: Mutex<BTreeMap<EntryKey, BTreeSet<String>>>,
 }
 
 fn count(what: &AtomicUsize) {
@@ -273,8 +273,8 @@ impl Member {
                         acknowledged.entry(key).or_default().insert(text);
                     }
                 }
-                Ok(Err(Stopped::Server(Trouble::Conflict))) => count(&tally.conflicts),
-                Ok(Err(Stopped::Server(Trouble::Later { .. }))) => count(&tally.troubles),
+                Ok(Err(EarlyEnd::Server(RequestTrouble::Conflict))) => count(&tally.conflicts),
+                Ok(Err(EarlyEnd::Server(RequestTrouble::Later { .. }))) => count(&tally.troubles),
                 Ok(Err(error)) => panic!("{error}"),
             }
             // People do not all press a key at once.
@@ -460,10 +460,10 @@ fn what_is_accepted_under_contention_is_the_history() {
                     let known = client.hashes().await.unwrap().map(|hashes| hashes.checksum).unwrap_or_default();
                     let text = format!("writer {writer}, {}", accepted.len());
                     let entries = [("count.md".parse().unwrap(), text.clone())].into();
-                    let write = team::protocol::Write { entries, ..Default::default() };
+                    let write = team::protocol::EntryWrite { entries, ..Default::default() };
                     match client.write(&write, &known).await {
                         Ok(written) => accepted.push((written.version, text)),
-                        Err(Trouble::Conflict) => refused += 1,
+                        Err(RequestTrouble::Conflict) => refused += 1,
                         Err(error) => panic!("{error}"),
                     }
                 }

@@ -3,11 +3,11 @@
 //! What comes from outside of the team needs the user's consent, once for each sender; without anybody to ask it waits.
 
 use context::Fact;
-use mail::mailbox::{LEAD, Message, Word};
-use mail::{Arrived, Mail, Origin, sender, shown};
+use mail::mailbox::{ControlMessage, LEAD, Message};
+use mail::{Mail, MessageOrigin, WaitingMessage, sender, shown};
 use serde::{Deserialize, Serialize};
 use session::Error;
-use settings::permission::{Answer, Question, SenderQuestion};
+use settings::permission::{PermissionAnswer, Question, SenderQuestion};
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use transcript::Purpose;
@@ -17,7 +17,7 @@ use crate::event::Event;
 
 /// How messages are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taking {
+pub(super) enum MessageTiming {
     /// They begin a turn.
     Begins,
     /// They join the one under way.
@@ -50,7 +50,7 @@ impl Agent {
     }
 
     /// Enters what waits into the log. Says whether anything came.
-    pub(super) async fn take_mail(&mut self, taking: Taking, cancel: &CancellationToken) -> Result<bool, Error> {
+    pub(super) async fn take_mail(&mut self, taking: MessageTiming, cancel: &CancellationToken) -> Result<bool, Error> {
         let mail = self.mail.clone();
         if !mail.is_open() {
             return Ok(false);
@@ -69,12 +69,12 @@ impl Agent {
                 None => continue,
                 Some(false) => mail.forget(&message.id),
                 Some(true) => {
-                    if !came && taking == Taking::Begins {
+                    if !came && taking == MessageTiming::Begins {
                         self.begin()?;
                     }
                     came = true;
                     mail.enter(&mut self.driver.live.session, &arrived)?;
-                    if matches!(arrived.origin, Origin::Team | Origin::Parent) {
+                    if matches!(arrived.origin, MessageOrigin::Team | MessageOrigin::Parent) {
                         mail.obey(message);
                         self.obey(message);
                     }
@@ -118,7 +118,7 @@ impl Agent {
     /// The lead's word on a plan; what a teammate has used.
     fn obey(&mut self, message: &Message) {
         self.contacts.teammates.iter().for_each(|teammates| teammates.heard(message));
-        if let Word::PlanResponse { approve: true, .. } = message.word()
+        if let ControlMessage::PlanResponse { approve: true, .. } = message.word()
             && message.from == LEAD
             && self.mode().get() == Mode::Plan
         {
@@ -127,8 +127,8 @@ impl Agent {
     }
 
     /// Whether the user lets somebody write to this session; none where nobody could be asked.
-    async fn consent(&mut self, arrived: &Arrived, cancel: &CancellationToken) -> Result<Option<bool>, Error> {
-        let Arrived { message, origin: Origin::Elsewhere } = arrived else { return Ok(Some(true)) };
+    async fn consent(&mut self, arrived: &WaitingMessage, cancel: &CancellationToken) -> Result<Option<bool>, Error> {
+        let WaitingMessage { message, origin: MessageOrigin::Elsewhere } = arrived else { return Ok(Some(true)) };
         let from = sender(arrived);
         if self.contacts.messages == settings::Admission::All {
             return Ok(Some(true));
@@ -144,9 +144,9 @@ impl Agent {
             answer = self.driver.gate.consent.approver.ask(question) => answer,
         };
         let given = match answer {
-            Answer::Allow | Answer::Always(_) | Answer::With { .. } => true,
-            Answer::Deny { .. } => false,
-            Answer::Unanswered { .. } => return Ok(None),
+            PermissionAnswer::Allow | PermissionAnswer::Always(_) | PermissionAnswer::With { .. } => true,
+            PermissionAnswer::Deny { .. } => false,
+            PermissionAnswer::Unanswered { .. } => return Ok(None),
         };
         self.driver.live.session.note(&serde_json::to_value(Consent { from, given }).unwrap_or_default())?;
         Ok(Some(given))

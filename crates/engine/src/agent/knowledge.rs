@@ -6,12 +6,12 @@ use learning::knowledge::{Agreed, Attached, Knowledge, Spoken};
 use memory::instructions::Loaded;
 use memory::rank::Doing;
 use session::Error;
-use settings::permission::{Answer, IncludeQuestion, Question};
+use settings::permission::{IncludeQuestion, PermissionAnswer, Question};
 use tokio_util::sync::CancellationToken;
 use transcript::tool_names;
 
 use crate::driver::{Driver, MemoryChange};
-use crate::event::{Event, Recalled};
+use crate::event::{Event, RecalledMemory};
 use crate::gate::ModelCall;
 use crate::live::LiveSession;
 
@@ -120,9 +120,9 @@ impl AgentKnowledge {
                 answer = driver.gate.consent.approver.ask(question) => answer,
             };
             let agreed = match answer {
-                Answer::Allow | Answer::Always(_) | Answer::With { .. } => Agreed::Yes,
-                Answer::Deny { .. } => Agreed::No,
-                Answer::Unanswered { .. } => continue,
+                PermissionAnswer::Allow | PermissionAnswer::Always(_) | PermissionAnswer::With { .. } => Agreed::Yes,
+                PermissionAnswer::Deny { .. } => Agreed::No,
+                PermissionAnswer::Unanswered { .. } => continue,
             };
             if let Some(knowledge) = &mut self.knowledge {
                 knowledge.answered(&outside, agreed);
@@ -150,7 +150,7 @@ impl AgentKnowledge {
         for Attached { text, beside } in attached {
             if let Some(memory) = &beside.memory {
                 let (path, file) = (memory.path.clone(), directory.join(&memory.path));
-                memories.push(Recalled { file, path, text: text.text().to_owned() });
+                memories.push(RecalledMemory { file, path, text: text.text().to_owned() });
             }
             live.session.inject(&text, beside)?;
         }

@@ -11,21 +11,21 @@ use mail::{Neighbours, Post};
 use provider::Model;
 use session::history::History;
 use session::{Error, Session, World};
-use settings::permission::{Nobody, Policy};
-use settings::{Admission, Ground, Settings, Signals, rules};
+use settings::permission::{NoApprover, Policy};
+use settings::{Admission, BasePaths, Notifications, Settings, rules};
 use tools::permission::Rule;
-use tools::{Environment, Tool, Typed};
+use tools::{Environment, Tool, TypedTool};
 use transcript::mark::Ttl;
 use transcript::tool_names;
 
 use super::Reload;
-use crate::agents::{Children, InTeam, SendOut, knowing};
+use crate::agents::{InTeam, SendOut, Subagents, knowing};
 use crate::configuration::{Configuration, MAX_OUTPUT_TOKENS};
 use crate::hooks::Hooks;
 use crate::label;
 use crate::parts::{Consent, Lineage, Outlets, PromptParts, Talk, Workplace};
 use crate::prompt::Surroundings;
-use crate::run::Limits;
+use crate::run::TurnLimits;
 use crate::send_message::SendMessage;
 use crate::teammates::Teammates;
 
@@ -55,7 +55,7 @@ pub struct Parts {
 
 /// Why a session sends no agents out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Alone {
+pub enum NoSubagents {
     /// It was not given any.
     NotGiven,
     /// It began without them. To add them would cost its cache, which is kept for so long after a reply.
@@ -68,7 +68,7 @@ pub enum Alone {
 #[derive(Clone)]
 pub struct Contacts {
     /// Agents it may send out.
-    pub agents: Option<Arc<Children>>,
+    pub agents: Option<Arc<Subagents>>,
     /// How it reaches others, where it may.
     pub post: Option<Post>,
     /// How it starts teammates, where it may.
@@ -104,7 +104,7 @@ impl Parts {
                 betas: Vec::new(),
                 ttl: Ttl::default(),
                 layers: Layers::default(),
-                limits: Limits::default(),
+                limits: TurnLimits::default(),
             },
             prompt: PromptParts {
                 sections: Vec::new(),
@@ -123,7 +123,7 @@ impl Parts {
                 scratchpad: None,
                 variable: None,
             },
-            consent: Consent { policy: Policy::default(), hooks: Hooks::default(), approver: Arc::new(Nobody) },
+            consent: Consent { policy: Policy::default(), hooks: Hooks::default(), approver: Arc::new(NoApprover) },
             lineage: Lineage { sent: None, branch: None, latest: None },
             contacts: Contacts {
                 agents: None,
@@ -136,7 +136,7 @@ impl Parts {
                 listener: Arc::new(|_| {}),
                 journal: None,
                 ledger: Arc::new(Ledger::in_memory(World::real())),
-                signals: Signals::default(),
+                signals: Notifications::default(),
             },
             reload: None,
         }
@@ -165,7 +165,7 @@ impl Parts {
 
     /// With the tools that know the session, and without those that it may not have. Says why it sends nobody out, where it
     /// does not.
-    pub(super) fn fitted(mut self, session: &Session) -> (Self, Option<Alone>) {
+    pub(super) fn fitted(mut self, session: &Session) -> (Self, Option<NoSubagents>) {
         if let (Some(post), Some(children)) = (&self.contacts.post, &self.contacts.agents) {
             post.sends_out(&(children.clone() as Arc<dyn Neighbours>));
         }
@@ -181,19 +181,19 @@ impl Parts {
                 });
             }
         }
-        let mut alone = self.contacts.agents.is_none().then_some(Alone::NotGiven);
+        let mut alone = self.contacts.agents.is_none().then_some(NoSubagents::NotGiven);
         if let Some(known) = session.known_prologue().filter(|_| session.idle() < self.talk.ttl.duration()) {
             // While its cache may hold, a session that began without them goes on without: others would cost all of it.
             let names: Vec<&str> = known.tools.iter().map(|tool| tool.name.as_str()).collect();
             self.work.tools.retain(|tool| !added_later(tool.name()) || names.contains(&tool.name()));
             if !names.contains(&SendOut::NAME) && self.contacts.agents.take().is_some() {
-                alone = Some(Alone::BeganWithout(self.talk.ttl.duration()));
+                alone = Some(NoSubagents::BeganWithout(self.talk.ttl.duration()));
             }
         }
         let mut fitted = self.without_forbidden_tools();
         let sends = fitted.work.tools.iter().any(|tool| tool.name() == SendOut::NAME);
         if !sends && fitted.contacts.agents.take().is_some() {
-            alone = Some(Alone::Forbidden);
+            alone = Some(NoSubagents::Forbidden);
         }
         (fitted, alone)
     }
@@ -229,5 +229,5 @@ pub(super) fn kept(session: &Session, scratchpad: Option<&Path>) -> Result<Vec<R
     if let Some(path) = scratchpad {
         inside.extend([tool_names::READ, tool_names::EDIT].map(|may| format!("{may}(/{}/**)", path.display())));
     }
-    Ok(rules(&inside, &Ground { directory: session.directory(), home: None })?)
+    Ok(rules(&inside, &BasePaths { directory: session.directory(), home: None })?)
 }

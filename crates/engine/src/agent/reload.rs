@@ -15,16 +15,16 @@ use transcript::Prologue;
 use transcript::line::Body;
 
 use super::{Agent, parts};
-use crate::configuration::{Configuration, Dreams};
+use crate::configuration::{Configuration, DreamSettings};
 use crate::driver::Driver;
 use crate::event::Event;
 use crate::live::LiveSession;
 
 /// Asked before each request: what the settings say, if their files have changed. It is to be cheap where they have not.
-pub type Reload = Arc<dyn Fn() -> Option<BoxFuture<'static, Option<Changed>>> + Send + Sync>;
+pub type Reload = Arc<dyn Fn() -> Option<BoxFuture<'static, Option<ChangedSettings>>> + Send + Sync>;
 
 /// Settings that have changed.
-pub struct Changed {
+pub struct ChangedSettings {
     /// Their files, each with whose it is, as hooks are told.
     pub files: Vec<(PathBuf, Option<&'static str>)>,
     /// What they say now.
@@ -39,7 +39,7 @@ impl Agent {
     /// Takes in what the settings say now. Each turn does so before its requests.
     pub async fn reload(&mut self, cancel: &CancellationToken) -> Result<(), Error> {
         let Some(changed) = self.reload.as_ref().and_then(|reload| reload()) else { return Ok(()) };
-        let Some(Changed { files, configuration, model, told }) = changed.await else { return Ok(()) };
+        let Some(ChangedSettings { files, configuration, model, told }) = changed.await else { return Ok(()) };
         // The hooks that were there before the change have a say in it.
         if let Some(why) = self.driver.gate_settings(&files, cancel).await? {
             let text = format!("the settings have changed; a hook keeps that from counting: {why}");
@@ -84,7 +84,8 @@ impl Agent {
             .with_directories(new.directories.clone())
             .with_readable(readable(rules))
             .with_environment(new.environment.clone());
-        if let (Some(dreaming), Dreams { rhythm, model, window, purpose, excluded }) = (&mut self.dreaming, &new.dreams)
+        if let (Some(dreaming), DreamSettings { rhythm, model, window, purpose, excluded }) =
+            (&mut self.dreaming, &new.dreams)
         {
             dreaming.set_rhythm(*rhythm);
             let excluded = excluded.clone().unwrap_or_else(|| dreaming.excluded().clone());
@@ -95,7 +96,11 @@ impl Agent {
         out.follow(&new);
         if let (Some(knowledge), Some(said)) = (&mut self.known.knowledge, &new.recollection) {
             knowledge.follow(said.clone(), &talk.model, &out.ledger);
-            self.driver.keep_memories(knowledge.memory_directory(), knowledge.indexing(), crate::driver::Whose::Users);
+            self.driver.keep_memories(
+                knowledge.memory_directory(),
+                knowledge.indexing(),
+                crate::driver::MemoryOwner::Users,
+            );
         }
         self.contacts.follow(&new);
         if self.contacts.agents.is_some() && new.agents.is_some() {
@@ -172,7 +177,7 @@ impl Agent {
             learning: self.learning().cloned(),
             dreams: self.dreaming.as_ref().map_or_else(
                 || said.dreams.clone(),
-                |dreaming| Dreams {
+                |dreaming| DreamSettings {
                     rhythm: dreaming.rhythm(),
                     model: dreaming.model().to_owned(),
                     window: dreaming.window(),

@@ -7,21 +7,21 @@ use session::Error;
 use tokio_util::sync::CancellationToken;
 use transcript::Purpose;
 
-use crate::agents::{Children, HeardAgent, lost, notification};
-use crate::errand::{Ended, Errand, How, Phase};
+use crate::agents::{HeardAgent, Subagents, lost, notification};
+use crate::errand::{Subagent, SubagentOutcome, SubagentPhase, SubagentResult};
 use crate::event::Event;
 use crate::live::LiveSession;
 
 /// Reports of the agents that a session sent out.
 pub(super) struct SubagentReports {
-    children: Option<Arc<Children>>,
+    children: Option<Arc<Subagents>>,
     /// What they used in this turn, in tokens.
     pub(super) used: u64,
 }
 
 impl SubagentReports {
     /// Those of some agents, if there may be any. Who was at work when the session last ended is told of.
-    pub(super) fn of(children: Option<Arc<Children>>, live: &mut LiveSession) -> Result<Self, Error> {
+    pub(super) fn of(children: Option<Arc<Subagents>>, live: &mut LiveSession) -> Result<Self, Error> {
         for lost in lost(&live.session) {
             if !lost.is_told {
                 live.inject(Purpose::Report, &lost.notification())?;
@@ -65,7 +65,7 @@ impl SubagentReports {
         Ok(!news.is_empty())
     }
 
-    fn report(&mut self, ended: &[Arc<Errand>], live: &mut LiveSession) -> Result<(), Error> {
+    fn report(&mut self, ended: &[Arc<Subagent>], live: &mut LiveSession) -> Result<(), Error> {
         for errand in ended {
             if let Some(text) = notification(errand) {
                 live.inject(Purpose::Report, &text)?;
@@ -82,8 +82,9 @@ impl SubagentReports {
         let news = children.take_news();
         // What cannot be written is told when the session goes on.
         let _ = self.take_waited_for(live).and_then(|()| self.report(&news, live));
-        let was_stopped =
-            |errand: &&Arc<Errand>| matches!(errand.phase(), Phase::Ended(Ended { how: How::Stopped, .. }));
+        let was_stopped = |errand: &&Arc<Subagent>| {
+            matches!(errand.phase(), SubagentPhase::Ended(SubagentResult { how: SubagentOutcome::Stopped, .. }))
+        };
         let stopped: Vec<&str> = news.iter().filter(was_stopped).map(|errand| errand.description.as_str()).collect();
         if !stopped.is_empty() && live.lineage.sent.is_none() {
             let text = format!("agents were stopped with the session: {}", stopped.join(", "));
@@ -92,8 +93,8 @@ impl SubagentReports {
     }
 
     /// Writes down what an agent used.
-    fn account_for(&mut self, errand: &Errand, live: &mut LiveSession) -> Result<(), Error> {
-        let Phase::Ended(ended) = errand.phase() else { return Ok(()) };
+    fn account_for(&mut self, errand: &Subagent, live: &mut LiveSession) -> Result<(), Error> {
+        let SubagentPhase::Ended(ended) = errand.phase() else { return Ok(()) };
         heard_of(live, &errand.id, ended.bytes)?;
         self.used += ended.usage.total() + ended.below;
         let agent = errand.kind.clone();

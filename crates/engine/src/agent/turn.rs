@@ -5,21 +5,21 @@ use std::sync::Arc;
 use learning::extract::Occasion;
 use session::Error;
 use tokio_util::sync::CancellationToken;
-use tools::{Bash, Call, Output, Tool, run_all};
+use tools::{Bash, Output, Tool, ToolCall, run_all};
 use transcript::{Block, Purpose, Usage, tool_names};
 
-use super::incoming::Taking;
+use super::incoming::MessageTiming;
 use super::{Agent, parent_snapshot, text_of};
-use crate::driver::Replied;
+use crate::driver::ReplyResult;
 use crate::event::Event;
-use crate::hooks::Start;
-use crate::run::{End, Ending, NOT_RUN, Run, Step};
+use crate::hooks::SessionStart;
+use crate::run::{NOT_RUN, Run, RunEnd, Step, TurnEnd};
 
 /// A turn that is over.
 #[derive(Debug)]
 pub struct Turn {
     /// How it ended.
-    pub end: End,
+    pub end: TurnEnd,
     /// The text of the last reply.
     pub text: String,
     /// How many requests it took.
@@ -32,7 +32,7 @@ pub struct Turn {
 
 impl Turn {
     /// One in which nothing has happened yet.
-    pub(super) fn new(end: End) -> Self {
+    pub(super) fn new(end: TurnEnd) -> Self {
         Self { end, text: String::new(), rounds: 0, usage: Usage::default(), below: 0 }
     }
 }
@@ -46,16 +46,16 @@ impl Agent {
     /// One turn: the user's words, and everything until the model answers without calling a tool. Without words it is
     /// for what others have written, and over at once where that is nothing.
     pub async fn turn(&mut self, said: Vec<Block>, cancel: &CancellationToken) -> Turn {
-        let mut turn = Turn::new(End::Cancelled);
+        let mut turn = Turn::new(TurnEnd::Cancelled);
         self.reports.used = 0;
         if !said.is_empty()
             && let Err(error) = self.learn(Occasion::Begins)
         {
-            return Turn::new(End::NotWritten(error));
+            return Turn::new(TurnEnd::NotWritten(error));
         }
         turn.end = match self.steps(said, cancel, &mut turn).await {
             Ok(end) => end,
-            Err(error) => End::NotWritten(error),
+            Err(error) => TurnEnd::NotWritten(error),
         };
         if cancel.is_cancelled() {
             // Who stops the parent stops them all.
@@ -63,22 +63,22 @@ impl Agent {
             self.contacts.teammates.iter().for_each(|teammates| drop(teammates.interrupt()));
         }
         if let Err(error) = self.reports.take_waited_for(&mut self.driver.live) {
-            turn.end = End::NotWritten(error);
+            turn.end = TurnEnd::NotWritten(error);
         }
         turn.below = self.reports.used;
         if let Err(error) = self.driver.ended(&turn.end, cancel).await {
-            turn.end = End::NotWritten(error);
+            turn.end = TurnEnd::NotWritten(error);
         }
         if let Some(knowledge) = &mut self.known.knowledge {
             knowledge.turn_ended();
         }
-        if matches!(turn.end, End::Ended(Ending::Answered))
+        if matches!(turn.end, TurnEnd::Ended(RunEnd::Answered))
             && let Err(error) = self.learn(Occasion::Turn)
         {
-            turn.end = End::NotWritten(error);
+            turn.end = TurnEnd::NotWritten(error);
         }
         if let Err(error) = self.dream().await {
-            turn.end = End::NotWritten(error);
+            turn.end = TurnEnd::NotWritten(error);
         }
         self.driver.live.tell(Event::TurnEnded { usage: turn.usage });
         turn
@@ -91,7 +91,7 @@ impl Agent {
         self.driver.gate_start(&start, sent.as_ref(), cancel).await?;
         match start {
             _ if self.driver.live.lineage.sent.is_some() => Ok(()), // it has those of the session it works for
-            Start::Clear => Ok(()), // they hear of instructions once something is said, as in Claude Code
+            SessionStart::Clear => Ok(()), // they hear of instructions once something is said, as in Claude Code
             _ => self.loaded(cancel).await,
         }
     }
@@ -102,18 +102,18 @@ impl Agent {
         self.driver.loaded(&files, None, cancel).await
     }
 
-    async fn steps(&mut self, said: Vec<Block>, cancel: &CancellationToken, turn: &mut Turn) -> Result<End, Error> {
+    async fn steps(&mut self, said: Vec<Block>, cancel: &CancellationToken, turn: &mut Turn) -> Result<TurnEnd, Error> {
         self.known.turn_begins();
-        let cleared = self.start == Some(Start::Clear);
+        let cleared = self.start == Some(SessionStart::Clear);
         self.starts(cancel).await?;
         if said.is_empty() {
             // Nobody said anything: what others wrote, or what agents report, is what the turn is for.
-            let mail = self.take_mail(Taking::Begins, cancel).await?;
+            let mail = self.take_mail(MessageTiming::Begins, cancel).await?;
             if !self.reports.take(&mut self.driver.live)? && !mail {
-                return Ok(End::Ended(Ending::Answered));
+                return Ok(TurnEnd::Ended(RunEnd::Answered));
             }
         } else if let Some(why) = self.hear(said, cancel).await? {
-            return Ok(End::Stopped(why));
+            return Ok(TurnEnd::Stopped(why));
         }
         if cleared {
             self.loaded(cancel).await?;
@@ -123,7 +123,7 @@ impl Agent {
         loop {
             if cancel.is_cancelled() {
                 self.driver.interrupt(Vec::new())?;
-                return Ok(End::Cancelled);
+                return Ok(TurnEnd::Cancelled);
             }
             self.reports.take_waited_for(&mut self.driver.live)?;
             run.used_below(self.reports.used);
@@ -145,8 +145,8 @@ impl Agent {
                     said = self.inbox.next();
                 }
             }
-            if matches!(step, Step::CallModel | Step::Done(Ending::Answered))
-                && self.take_mail(Taking::Joins, cancel).await?
+            if matches!(step, Step::CallModel | Step::Done(RunEnd::Answered))
+                && self.take_mail(MessageTiming::Joins, cancel).await?
                 && matches!(step, Step::Done(_))
             {
                 (run, step) = (run.anew(self.driver.live.talk.limits), Step::CallModel);
@@ -165,15 +165,15 @@ impl Agent {
             }
             match step {
                 Step::CallModel => match self.ask(run.rounds() + 1, cancel).await? {
-                    Replied::NoRoom(why) => return Ok(End::NoRoom(why)),
-                    Replied::Whole(reply) => {
+                    ReplyResult::NoRoom(why) => return Ok(TurnEnd::NoRoom(why)),
+                    ReplyResult::Whole(reply) => {
                         turn.usage += reply.usage;
                         turn.text = text_of(&reply.blocks);
                         run.replied(&reply);
                         turn.rounds += 1;
                     }
-                    Replied::Cancelled => return Ok(End::Cancelled),
-                    Replied::Failed(error) => return Ok(End::Failed(error)),
+                    ReplyResult::Cancelled => return Ok(TurnEnd::Cancelled),
+                    ReplyResult::Failed(error) => return Ok(TurnEnd::Failed(error)),
                 },
                 Step::CallTools(calls) => {
                     let mut calls = self.driver.calls(&calls);
@@ -182,22 +182,22 @@ impl Agent {
                     self.known.touched(&calls, &mut self.driver, cancel).await?;
                     self.name_teammates()?;
                     if let Some(why) = self.driver.gate.take_stopped() {
-                        return Ok(End::Stopped(why));
+                        return Ok(TurnEnd::Stopped(why));
                     }
                 }
-                Step::Done(Ending::WindowFull) if self.driver.overflowed(&mut self.known.knowledge, cancel).await? => {
+                Step::Done(RunEnd::WindowFull) if self.driver.overflowed(&mut self.known.knowledge, cancel).await? => {
                     run.goes_on();
                 }
-                Step::Done(Ending::Answered) if self.driver.gate_end(&turn.text, &mut blocks, cancel).await? => {
+                Step::Done(RunEnd::Answered) if self.driver.gate_end(&turn.text, &mut blocks, cancel).await? => {
                     run.goes_on();
                 }
-                Step::Done(Ending::Answered) if self.reports.wait(&mut self.driver.live, cancel).await? => {
+                Step::Done(RunEnd::Answered) if self.reports.wait(&mut self.driver.live, cancel).await? => {
                     run.goes_on();
                 }
                 Step::Done(ending) => {
                     self.driver.live.answer_open_calls(NOT_RUN)?;
                     self.driver.turn_ends(&mut self.known.knowledge, cancel).await?;
-                    return Ok(End::Ended(ending));
+                    return Ok(TurnEnd::Ended(ending));
                 }
             }
         }
@@ -206,12 +206,12 @@ impl Agent {
     /// Runs a command the user typed. Nothing is asked and no model is called; the model sees command and output with
     /// the user's next words.
     pub async fn shell(&mut self, command: &str, cancel: &CancellationToken) -> Turn {
-        let mut turn = Turn::new(End::Ended(Ending::Answered));
+        let mut turn = Turn::new(TurnEnd::Ended(RunEnd::Answered));
         let id = format!("shell-{}", self.session().world().fresh_id());
         let (tool, input) = (tool_names::BASH.to_owned(), serde_json::json!({"command": command}));
         self.driver.live.tell(Event::ToolStarted { id: id.clone(), tool: tool.clone(), input: input.clone() });
         let scope = self.driver.live.scope.clone().with_cancel(cancel.clone());
-        let mut call = Call::new(tool.clone(), input);
+        let mut call = ToolCall::new(tool.clone(), input);
         if scope.sandbox().is_some() {
             call.input["dangerouslyDisableSandbox"] = true.into(); // it is the model that is kept in there
         }
@@ -222,7 +222,7 @@ impl Agent {
         let shown = self.driver.live.bounded_output(&id, &turn.text);
         let text = format!("I ran a command.\n<command>{command}</command>\n<output>\n{shown}\n</output>");
         if let Err(error) = self.driver.live.inject(Purpose::Command, &text) {
-            turn.end = End::NotWritten(error);
+            turn.end = TurnEnd::NotWritten(error);
         }
         self.driver.live.tell(Event::ToolEnded { id, tool, output });
         turn

@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use session::{Beside, Error, Session};
-use settings::Ground;
-use settings::agents::{Definition, MOST_ROUNDS, Narrowed, OF_PLANS, built_in, narrow, offers};
+use settings::BasePaths;
+use settings::agents::{Definition, MOST_ROUNDS, OF_PLANS, ToolRestriction, built_in, narrow, offers};
 use tools::Tool;
-use transcript::line::{Body, Source};
+use transcript::line::{Body, TextSource};
 use transcript::window::{Window, WindowHints};
 use transcript::{models, tool_names};
 
 use super::branch::Branch;
-use super::child::{ParentSnapshot, Who};
-use super::children::Children;
-use super::memory::{self, Place};
+use super::child::{ParentSnapshot, SpawnKind};
+use super::children::Subagents;
+use super::memory::{self, AgentMemoryPlace};
 use crate::agent::Parts;
 
 /// What a fork is told that calls a tool which is its parent's alone.
@@ -25,10 +25,10 @@ const NOT_FORKS: &str = "A fork cannot do this: it belongs to the conversation i
 
 /// What one run may read and write, in tokens: as its definition says, and never more than the settings let an agent, or
 /// the one who sends it out has.
-pub(super) fn budget(parent: &ParentSnapshot, who: &Who) -> Option<u64> {
+pub(super) fn budget(parent: &ParentSnapshot, who: &SpawnKind) -> Option<u64> {
     let own = match who {
-        Who::Typed(definition) => definition.budget,
-        Who::Fork(_) => None,
+        SpawnKind::Typed(definition) => definition.budget,
+        SpawnKind::Fork(_) => None,
     };
     own.into_iter().chain(parent.parts.out.ledger.budget().agent_tokens).chain(parent.parts.talk.limits.budget).min()
 }
@@ -38,8 +38,8 @@ pub(super) fn budget(parent: &ParentSnapshot, who: &Who) -> Option<u64> {
 fn apply(
     parts: &mut Parts,
     definition: &Definition,
-    memory: Option<&Place>,
-    ground: &Ground<'_>,
+    memory: Option<&AgentMemoryPlace>,
+    ground: &BasePaths<'_>,
     (transcript, session): (&Path, &Path),
 ) -> Result<(), Error> {
     let mut definition = definition.clone();
@@ -59,13 +59,13 @@ fn apply(
 /// What a typed agent is made of.
 pub(super) fn typed(
     parent: &ParentSnapshot,
-    children: &Children,
+    children: &Subagents,
     definition: &Definition,
     model: Option<String>,
     directory: &Path,
     transcript: &Path,
 ) -> Result<Parts, Error> {
-    let ground = Ground { directory, home: parent.scope.home() };
+    let ground = BasePaths { directory, home: parent.scope.home() };
     let session = parent.parts.lineage.sent.as_ref().map_or(&parent.session, |sent| &sent.session);
     let mut parts = parent.parts.clone();
     (parts.prompt.appended, parts.prompt.sections) = (None, Vec::new());
@@ -93,7 +93,7 @@ pub(super) fn typed(
 pub fn take_role(
     parts: &mut Parts,
     definition: &Definition,
-    ground: &Ground<'_>,
+    ground: &BasePaths<'_>,
     session: &Path,
 ) -> Result<Option<PathBuf>, Error> {
     let memory = parts.contacts.agents.as_ref().and_then(|children| memory::place(definition, children));
@@ -114,7 +114,7 @@ pub fn take_role(
 /// What a fork is made of: all that its parent is, so that it sends the same bytes.
 pub(super) fn forked(
     parent: &ParentSnapshot,
-    children: &Children,
+    children: &Subagents,
     session: &mut Session,
     branch: Option<&Branch>,
     id: &str,
@@ -123,14 +123,15 @@ pub(super) fn forked(
     parts.work.tools = own(parts.work.tools);
     // At the greatest depth the tool is still offered, and refuses.
     parts.contacts.agents = Some(children.deeper());
-    parts.consent.policy.narrowed = parent.parts.consent.policy.narrowed.below(Narrowed::without(OF_PLANS, NOT_FORKS));
+    parts.consent.policy.narrowed =
+        parent.parts.consent.policy.narrowed.below(ToolRestriction::without(OF_PLANS, NOT_FORKS));
     parts.talk.limits.max_rounds = Some(parts.talk.limits.max_rounds.unwrap_or(MOST_ROUNDS).min(MOST_ROUNDS));
     parts.lineage.branch = None;
     if let Some(branch) = branch {
         parts.lineage.branch = Some(branch.request.clone());
         let blocks = learning::fork::placeholders(&branch.request);
         let beside = Beside { fork: Some(id.to_owned()), ..Beside::default() };
-        session.append_with(Body::User { blocks, source: Source::Said }, &beside)?;
+        session.append_with(Body::User { blocks, source: TextSource::Said }, &beside)?;
     }
     Ok(parts)
 }

@@ -30,9 +30,9 @@ impl Branch {
     }
 
     /// Waits until what they share can be read; the first goes at once, to write it.
-    pub(super) async fn turn(self: &Arc<Self>) -> Option<First> {
+    pub(super) async fn turn(self: &Arc<Self>) -> Option<FirstFork> {
         if !self.claimed.swap(true, Ordering::SeqCst) {
-            return Some(First(self.clone()));
+            return Some(FirstFork(self.clone()));
         }
         let _ = self.begun.subscribe().wait_for(|begun| *begun).await; // one that is gone has begun as well
         None
@@ -50,9 +50,9 @@ impl Branch {
 }
 
 /// The first of them. When it goes, the others need not wait any longer.
-pub(super) struct First(Arc<Branch>);
+pub(super) struct FirstFork(Arc<Branch>);
 
-impl Drop for First {
+impl Drop for FirstFork {
     fn drop(&mut self) {
         self.0.has_begun();
     }

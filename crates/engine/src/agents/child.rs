@@ -12,22 +12,22 @@ use learning::knowledge::Knowledge;
 use mail::Neighbours;
 use session::{Beside, ChildMeta, Error, Session, World, savings};
 use settings::agents::{Definition, Isolation};
-use settings::permission::{Answer, Approver, Question, Who as Asked};
+use settings::permission::{Approver, PermissionAnswer, Question, Respondent as Asked};
 use tools::sandbox::Sandbox;
-use tools::{Scope, Typed};
+use tools::{Scope, TypedTool};
 use transcript::{Block, Injected, Log, Purpose, Usage};
 
 use super::apply_definition::{budget, forked, typed};
 use super::branch::Branch;
-use super::children::Children;
+use super::children::Subagents;
 use super::lost::length;
 use super::report;
-use super::worktree::{FRESH, Place, Worktree, WorktreeRemains};
+use super::worktree::{FRESH, Worktree, WorktreeRemains, WorktreeState};
 use crate::agent::{Agent, Parts, Turn};
-use crate::errand::{Ended, Errand, How, Sent};
-use crate::event::{Event, News};
-use crate::label::{Labels, Latest};
-use crate::run::{End, Ending};
+use crate::errand::{Subagent, SubagentIdentity, SubagentOutcome, SubagentResult};
+use crate::event::{Event, SubagentNews};
+use crate::label::{ActivityReporter, LastRequest};
+use crate::run::{RunEnd, TurnEnd};
 use crate::send_message::{SendMessage, below};
 
 /// Agents of this program that change nothing of the project: they go without its instructions, which are mostly about how to
@@ -63,7 +63,7 @@ pub(crate) struct ParentSnapshot {
 #[derive(Clone)]
 pub(super) struct SpawnRequest {
     /// Who does it.
-    pub(super) who: Who,
+    pub(super) who: SpawnKind,
     /// All of it.
     pub(super) prompt: String,
     /// The model, where another is asked for than its definition says.
@@ -71,12 +71,12 @@ pub(super) struct SpawnRequest {
     /// Where it works.
     pub(super) isolation: Isolation,
     /// Whether it goes on with what it said before.
-    pub(super) start: Start,
+    pub(super) start: SubagentStart,
 }
 
 /// Who does a task.
 #[derive(Clone)]
-pub(super) enum Who {
+pub(super) enum SpawnKind {
     /// An agent of a type, which knows nothing of the conversation.
     Typed(Box<Definition>),
     /// A fork of the conversation, which knows all of it; one that begins has what it begins with.
@@ -85,13 +85,13 @@ pub(super) enum Who {
 
 /// How an agent begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Start {
+pub(super) enum SubagentStart {
     Fresh,
     /// Where its file ends.
     Resumed,
 }
 
-impl Who {
+impl SpawnKind {
     /// The name of the type.
     pub(super) fn kind(&self) -> &str {
         match self {
@@ -112,7 +112,7 @@ impl Who {
     fn is_instructed(&self) -> bool {
         match self {
             Self::Typed(definition) => {
-                definition.source != settings::agents::Source::BuiltIn
+                definition.source != settings::agents::DefinitionSource::BuiltIn
                     || !UNINSTRUCTED.contains(&definition.name.as_str())
             }
             Self::Fork(_) => true,
@@ -123,15 +123,15 @@ impl Who {
 /// Runs an agent to its end. Whatever happens, something comes of it.
 pub(super) async fn work(
     parent: Arc<ParentSnapshot>,
-    children: Arc<Children>,
+    children: Arc<Subagents>,
     order: SpawnRequest,
-    errand: Arc<Errand>,
+    errand: Arc<Subagent>,
 ) {
-    tell(&parent, &errand, News::Started);
+    tell(&parent, &errand, SubagentNews::Started);
     let stop = errand.stop.clone();
     // The first fork of a reply is the first until its own reply has begun, or it has ended.
     let _first = match &order.who {
-        Who::Fork(Some(branch)) => tokio::select! {
+        SpawnKind::Fork(Some(branch)) => tokio::select! {
             first = branch.turn() => first,
             () = stop.cancelled() => None,
         },
@@ -140,12 +140,12 @@ pub(super) async fn work(
     let begun_for = waiting(&errand);
     let ended = match run(&parent, &children, order, &errand).await {
         Ok(ended) => ended,
-        Err(_) if stop.is_cancelled() => ended_early(How::Stopped, &parent),
-        Err(error) => ended_early(How::Failed(error.to_string()), &parent),
+        Err(_) if stop.is_cancelled() => ended_early(SubagentOutcome::Stopped, &parent),
+        Err(error) => ended_early(SubagentOutcome::Failed(error.to_string()), &parent),
     };
     errand.progressed(parent.world.now(), |_| {});
-    children.ended(&errand, Ended { bytes: length(&errand.file), ..ended });
-    tell(&parent, &errand, News::Ended);
+    children.ended(&errand, SubagentResult { bytes: length(&errand.file), ..ended });
+    tell(&parent, &errand, SubagentNews::Ended);
     if errand.mail.is_queued() && !stop.is_cancelled() {
         // Written to at the very end: what it reported stands, and it goes on for this. One that could not hear what it was
         // begun for would not hear it the next time either.
@@ -160,31 +160,33 @@ pub(super) async fn work(
 }
 
 /// The messages that wait for it, by id.
-fn waiting(errand: &Errand) -> Vec<String> {
+fn waiting(errand: &Subagent) -> Vec<String> {
     errand.mail.waiting().unwrap_or_default().into_iter().map(|arrived| arrived.message.id).collect()
 }
 
-fn ended_early(how: How, parent: &ParentSnapshot) -> Ended {
+fn ended_early(how: SubagentOutcome, parent: &ParentSnapshot) -> SubagentResult {
     let (report, usage, model) = (String::new(), Usage::default(), parent.parts.talk.name.clone());
-    Ended { how, report, usage, below: 0, beside: Vec::new(), model, bytes: 0 }
+    SubagentResult { how, report, usage, below: 0, beside: Vec::new(), model, bytes: 0 }
 }
 
 async fn run(
     parent: &ParentSnapshot,
-    children: &Arc<Children>,
+    children: &Arc<Subagents>,
     order: SpawnRequest,
-    errand: &Arc<Errand>,
-) -> Result<Ended, Error> {
+    errand: &Arc<Subagent>,
+) -> Result<SubagentResult, Error> {
     let made = match (order.isolation, order.start) {
         (Isolation::None, _) => Ok(None),
-        (Isolation::Worktree, Start::Fresh) => Worktree::make(parent.into(), &errand.id, &errand.file).await.map(Some),
-        (Isolation::Worktree, Start::Resumed) => {
+        (Isolation::Worktree, SubagentStart::Fresh) => {
+            Worktree::make(parent.into(), &errand.id, &errand.file).await.map(Some)
+        }
+        (Isolation::Worktree, SubagentStart::Resumed) => {
             Worktree::again(parent.into(), &errand.id, &errand.file).await.map(Some)
         }
     };
     let worktree = match made {
         Ok(worktree) => worktree,
-        Err(why) => return Ok(ended_early(How::Failed(format!("it got no worktree: {why}")), parent)),
+        Err(why) => return Ok(ended_early(SubagentOutcome::Failed(format!("it got no worktree: {why}")), parent)),
     };
     let turn = match agent(parent, children, &order, errand, worktree.as_ref()) {
         Ok(mut agent) => {
@@ -214,55 +216,55 @@ async fn run(
         Some(budget) => format!("its budget of {budget} tokens is spent"),
         None => "its budget is spent".to_owned(),
     };
-    Ok(Ended { beside, ..ended(turn, model, spent, errand, &left) })
+    Ok(SubagentResult { beside, ..ended(turn, model, spent, errand, &left) })
 }
 
 /// Keeps the words for what it does up to date while it works in the background.
-async fn keep_label(parent: &ParentSnapshot, errand: &Arc<Errand>, labels: &mut Labels) -> Infallible {
+async fn keep_label(parent: &ParentSnapshot, errand: &Arc<Subagent>, labels: &mut ActivityReporter) -> Infallible {
     loop {
         let label = labels.next(|| errand.is_background(), &errand.stop).await;
         errand.progressed(parent.world.now(), |so_far| so_far.label = Some(label));
-        tell(parent, errand, News::Labelled);
+        tell(parent, errand, SubagentNews::Labelled);
     }
 }
 
-fn ended(turn: Turn, model: String, spent: String, errand: &Errand, left: &WorktreeRemains) -> Ended {
+fn ended(turn: Turn, model: String, spent: String, errand: &Subagent, left: &WorktreeRemains) -> SubagentResult {
     let how = match turn.end {
-        End::Ended(Ending::Answered) if !turn.text.trim().is_empty() => How::Done,
-        End::Ended(Ending::BudgetSpent) => How::Failed(spent),
-        End::Ended(ending) => How::Failed(in_words(ending).to_owned()),
-        End::Cancelled => How::Stopped,
-        End::Failed(error) => How::Failed(error.to_string()),
-        End::NoRoom(why) => How::Failed(why),
-        End::NotWritten(error) => How::Failed(error.to_string()),
-        End::Stopped(why) => How::Failed(format!("a hook stopped it: {why}")),
+        TurnEnd::Ended(RunEnd::Answered) if !turn.text.trim().is_empty() => SubagentOutcome::Done,
+        TurnEnd::Ended(RunEnd::BudgetSpent) => SubagentOutcome::Failed(spent),
+        TurnEnd::Ended(ending) => SubagentOutcome::Failed(in_words(ending).to_owned()),
+        TurnEnd::Cancelled => SubagentOutcome::Stopped,
+        TurnEnd::Failed(error) => SubagentOutcome::Failed(error.to_string()),
+        TurnEnd::NoRoom(why) => SubagentOutcome::Failed(why),
+        TurnEnd::NotWritten(error) => SubagentOutcome::Failed(error.to_string()),
+        TurnEnd::Stopped(why) => SubagentOutcome::Failed(format!("a hook stopped it: {why}")),
     };
     let report = report::framed(errand, &turn.text, left);
-    Ended { how, report, usage: turn.usage, below: turn.below, beside: Vec::new(), model, bytes: 0 }
+    SubagentResult { how, report, usage: turn.usage, below: turn.below, beside: Vec::new(), model, bytes: 0 }
 }
 
 /// Why it did not answer.
-fn in_words(ending: Ending) -> &'static str {
+fn in_words(ending: RunEnd) -> &'static str {
     match ending {
-        Ending::Answered => "it ended without a word",
-        Ending::OutputLimit => "its answer was cut at the output limit",
-        Ending::Refused => "its model declined to answer",
-        Ending::WindowFull => "its window is full",
-        Ending::MaxRounds => "it has made as many requests as it may",
-        Ending::BudgetSpent => "its budget is spent",
-        Ending::Looping => "it made the same call again and again",
+        RunEnd::Answered => "it ended without a word",
+        RunEnd::OutputLimit => "its answer was cut at the output limit",
+        RunEnd::Refused => "its model declined to answer",
+        RunEnd::WindowFull => "its window is full",
+        RunEnd::MaxRounds => "it has made as many requests as it may",
+        RunEnd::BudgetSpent => "its budget is spent",
+        RunEnd::Looping => "it made the same call again and again",
     }
 }
 
 /// What it is told first. One that goes on is told nothing: it goes on for what was written to it.
 fn opening(order: &SpawnRequest) -> Vec<Block> {
     let text = match &order.who {
-        _ if order.start == Start::Resumed => return Vec::new(),
-        Who::Typed(definition) => {
+        _ if order.start == SubagentStart::Resumed => return Vec::new(),
+        SpawnKind::Typed(definition) => {
             let words = definition.initial_prompt.iter().map(String::as_str).chain([order.prompt.as_str()]);
             words.collect::<Vec<_>>().join("\n\n")
         }
-        Who::Fork(_) => super::branch::directive(&order.prompt),
+        SpawnKind::Fork(_) => super::branch::directive(&order.prompt),
     };
     vec![Block::text(text)]
 }
@@ -270,41 +272,43 @@ fn opening(order: &SpawnRequest) -> Vec<Block> {
 /// The agent itself, with a file of its own.
 fn agent(
     parent: &ParentSnapshot,
-    children: &Arc<Children>,
+    children: &Arc<Subagents>,
     order: &SpawnRequest,
-    errand: &Arc<Errand>,
+    errand: &Arc<Subagent>,
     worktree: Option<&Worktree>,
 ) -> Result<Agent, Error> {
     let directory = worktree.map_or(&parent.directory, |worktree| &worktree.path);
     let (id, world) = (&errand.id, parent.world.clone());
     let mut session = match (order.start, &order.who) {
-        (Start::Fresh, Who::Typed(_)) => Session::child(&parent.session, id, directory, world)?,
-        (Start::Fresh, Who::Fork(branch)) => {
+        (SubagentStart::Fresh, SpawnKind::Typed(_)) => Session::child(&parent.session, id, directory, world)?,
+        (SubagentStart::Fresh, SpawnKind::Fork(branch)) => {
             let log = branch.as_ref().map(|branch| branch.log.clone()).unwrap_or_default();
             Session::branch(&parent.session, id, directory, log, world)?
         }
-        (Start::Resumed, who) => {
+        (SubagentStart::Resumed, who) => {
             let before = match who {
-                Who::Typed(_) => Log::default(),
-                Who::Fork(_) => super::branch::before(&errand.file)?,
+                SpawnKind::Typed(_) => Log::default(),
+                SpawnKind::Fork(_) => super::branch::before(&errand.file)?,
             };
             Session::reopen(&errand.file, before, id, directory, world)?
         }
     };
-    if order.start == Start::Fresh {
+    if order.start == SubagentStart::Fresh {
         write_meta(parent, &order.who, errand, worktree)?;
     }
     let mut parts = match &order.who {
-        Who::Typed(definition) => typed(parent, children, definition, order.model.clone(), directory, &errand.file)?,
-        Who::Fork(branch) => forked(parent, children, &mut session, branch.as_deref(), id)?,
+        SpawnKind::Typed(definition) => {
+            typed(parent, children, definition, order.model.clone(), directory, &errand.file)?
+        }
+        SpawnKind::Fork(branch) => forked(parent, children, &mut session, branch.as_deref(), id)?,
     };
     let above = parent.parts.lineage.sent.as_ref().map_or(&parent.session, |sent| &sent.session);
     let (kind, prompt) = (errand.kind.clone(), parent.prompt.clone());
-    parts.lineage.sent = Some(Sent { id: id.clone(), kind, session: above.clone(), prompt });
-    parts.lineage.latest = Some(Latest::default());
+    parts.lineage.sent = Some(SubagentIdentity { id: id.clone(), kind, session: above.clone(), prompt });
+    parts.lineage.latest = Some(LastRequest::default());
     parts.consent.approver = Arc::new(ParentApprover { errand: errand.clone(), parent: parent.clone() });
     parts.talk.limits.budget = budget(parent, &order.who);
-    if let Who::Typed(_) = &order.who {
+    if let SpawnKind::Typed(_) = &order.who {
         parts.prompt.budget = parts.talk.limits.budget; // a fork is told what its parent was
     }
     if let Some(worktree) = worktree {
@@ -329,7 +333,8 @@ fn agent(
         let knowledge = Knowledge::inherited(instructions, copy, agent.session());
         agent = agent.with_knowledge(knowledge);
     }
-    if worktree.is_some_and(|worktree| worktree.begins == Place::Fresh) && order.start == Start::Resumed {
+    if worktree.is_some_and(|worktree| worktree.begins == WorktreeState::Fresh) && order.start == SubagentStart::Resumed
+    {
         agent.session_mut().inject(&Injected::new(Purpose::Worktree, FRESH), Beside::default())?;
     }
     agent.scope().set_sandbox(match (parent.scope.sandbox(), worktree) {
@@ -339,8 +344,8 @@ fn agent(
         (sandbox, _) => sandbox,
     });
     let memory = match &order.who {
-        Who::Typed(definition) => super::memory::place(definition, children),
-        Who::Fork(_) => None,
+        SpawnKind::Typed(definition) => super::memory::place(definition, children),
+        SpawnKind::Fork(_) => None,
     };
     Ok(memory.into_iter().fold(agent, |agent, memory| agent.remembering(&memory.directory)))
 }
@@ -348,8 +353,8 @@ fn agent(
 /// Writes down who an agent is, beside its transcript.
 pub(super) fn write_meta(
     parent: &ParentSnapshot,
-    who: &Who,
-    errand: &Errand,
+    who: &SpawnKind,
+    errand: &Subagent,
     worktree: Option<&Worktree>,
 ) -> Result<(), Error> {
     let meta = ChildMeta {
@@ -365,7 +370,7 @@ pub(super) fn write_meta(
 }
 
 /// Passes on what happens to it, and counts what it does.
-fn listener(parent: &ParentSnapshot, errand: &Arc<Errand>, who: &Who) -> crate::event::Listener {
+fn listener(parent: &ParentSnapshot, errand: &Arc<Subagent>, who: &SpawnKind) -> crate::event::Listener {
     let (parent, errand) = (parent.clone(), errand.clone());
     let begun = who.branch().cloned();
     Arc::new(move |event| {
@@ -391,23 +396,23 @@ fn listener(parent: &ParentSnapshot, errand: &Arc<Errand>, who: &Who) -> crate::
         match event {
             // One that it sent out itself is told of as it is.
             Event::Agent { .. } => (parent.parts.out.listener)(event),
-            event => tell(&parent, &errand, News::Does(Box::new(event))),
+            event => tell(&parent, &errand, SubagentNews::Does(Box::new(event))),
         }
     })
 }
 
-pub(super) fn tell(parent: &ParentSnapshot, errand: &Arc<Errand>, news: News) {
+pub(super) fn tell(parent: &ParentSnapshot, errand: &Arc<Subagent>, news: SubagentNews) {
     (parent.parts.out.listener)(Event::Agent { errand: errand.clone(), news });
 }
 
 /// Asks whoever is asked for the parent, and says for whom. In the background it waits until somebody looks.
 struct ParentApprover {
-    errand: Arc<Errand>,
+    errand: Arc<Subagent>,
     parent: ParentSnapshot,
 }
 
 impl Approver for ParentApprover {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer> {
         let approver = &self.parent.parts.consent.approver;
         let Question::Call(mut question) = question else { return approver.ask(question) };
         question.why = format!("the agent {} asks: {}", self.errand.kind, question.why);
@@ -416,9 +421,10 @@ impl Approver for ParentApprover {
             return approver.ask(Question::Call(question));
         }
         let answer = self.errand.keep_question(*question);
-        tell(&self.parent, &self.errand, News::Asks);
+        tell(&self.parent, &self.errand, SubagentNews::Asks);
         Box::pin(async move {
-            let nobody = || Answer::Unanswered { why: "Nobody has answered. Do what you can without it.".to_owned() };
+            let nobody =
+                || PermissionAnswer::Unanswered { why: "Nobody has answered. Do what you can without it.".to_owned() };
             answer.await.unwrap_or_else(|_| nobody())
         })
     }

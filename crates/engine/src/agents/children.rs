@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use learning::knowledge::Inherited;
-use mail::Origin;
+use mail::MessageOrigin;
 use mail::mailbox::{MailError, Message};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
@@ -22,8 +22,8 @@ use tools::permission::{Rules, git_runs_programs};
 
 use super::child::ParentSnapshot;
 use super::worktree::Worktree;
-use crate::driver::Subagents;
-use crate::errand::{Ended, Errand, Phase};
+use crate::driver::SubagentHost;
+use crate::errand::{Subagent, SubagentPhase, SubagentResult};
 
 /// How many may be out at the same time.
 pub const MOST_OUT: usize = 20;
@@ -42,8 +42,8 @@ pub enum AtEnd {
 }
 
 /// Agents a session may send out, and those that are.
-pub struct Children {
-    registry: Mutex<Known>,
+pub struct Subagents {
+    registry: Mutex<KnownAgents>,
     /// How many are above: 0 for a person's session.
     depth: u32,
     at_end: AtEnd,
@@ -56,7 +56,7 @@ pub struct Children {
 
 /// The agents there are, and those of them that the program has defined which drives this one.
 #[derive(Default)]
-struct Known {
+struct KnownAgents {
     registry: Arc<Registry>,
     defined: Map<String, Value>,
     /// The rules of the session that sends them out.
@@ -69,28 +69,28 @@ struct State {
     parent: Option<Arc<ParentSnapshot>>,
     /// The instruction files of the session, as those are told that it sends out.
     instructions: Option<Inherited>,
-    out: Vec<(Arc<Errand>, Option<AbortOnDropHandle<()>>)>,
+    out: Vec<(Arc<Subagent>, Option<AbortOnDropHandle<()>>)>,
     /// Those that ended in the background, until the conversation has heard of it.
-    unheard: VecDeque<Arc<Errand>>,
+    unheard: VecDeque<Arc<Subagent>>,
     /// Those that ended while they were waited for, until what they used is written down.
-    unaccounted: Vec<Arc<Errand>>,
+    unaccounted: Vec<Arc<Subagent>>,
 }
 
-impl Subagents for Children {
+impl SubagentHost for Subagents {
     fn held_to(&self, rules: &Rules) {
-        Children::held_to(self, rules);
+        Subagents::held_to(self, rules);
     }
 
     fn listing(&self) -> String {
-        Children::listing(self)
+        Subagents::listing(self)
     }
 
-    fn sent_by(&self, call: &str) -> Option<Arc<Errand>> {
+    fn sent_by(&self, call: &str) -> Option<Arc<Subagent>> {
         self.list().into_iter().rev().find(|one| one.call.as_deref() == Some(call))
     }
 }
 
-impl Children {
+impl Subagents {
     /// Of a session that a person, or a program, talks to.
     pub fn new(registry: Arc<Registry>, at_end: AtEnd) -> Arc<Self> {
         Arc::new(Self::at(registry, 0, at_end, PATIENCE))
@@ -104,7 +104,7 @@ impl Children {
     fn at(registry: Arc<Registry>, depth: u32, at_end: AtEnd, patience: Duration) -> Self {
         let (state, news, stop) = (Mutex::default(), Notify::new(), CancellationToken::new());
         Self {
-            registry: Mutex::new(Known { registry, ..Known::default() }),
+            registry: Mutex::new(KnownAgents { registry, ..KnownAgents::default() }),
             depth,
             at_end,
             patience,
@@ -177,7 +177,7 @@ impl Children {
         agent.is_denied(&self.known().rules)
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownAgents> {
         self.registry.lock()
     }
 
@@ -220,21 +220,26 @@ impl Children {
     }
 
     /// Those that are out, and those that lately were; oldest first.
-    pub fn list(&self) -> Vec<Arc<Errand>> {
+    pub fn list(&self) -> Vec<Arc<Subagent>> {
         self.state().out.iter().map(|(errand, _)| errand.clone()).collect()
     }
 
     /// The one of an id or a name; of several with one name the newest.
-    pub fn find(&self, name: &str) -> Option<Arc<Errand>> {
+    pub fn find(&self, name: &str) -> Option<Arc<Subagent>> {
         let state = self.state();
         let found = state.out.iter().rev().find(|(one, _)| one.id == name || one.name.as_deref() == Some(name));
         found.map(|(errand, _)| errand.clone())
     }
 
     /// Puts a message into the queue of one that is out, by its id or name. An agent cannot end between the look and this.
-    pub(super) fn hand(&self, to: &str, message: &Message, origin: Origin) -> Result<Option<Arc<Errand>>, MailError> {
+    pub(super) fn hand(
+        &self,
+        to: &str,
+        message: &Message,
+        origin: MessageOrigin,
+    ) -> Result<Option<Arc<Subagent>>, MailError> {
         let state = self.state();
-        let meant = |errand: &Errand| errand.is_out() && (errand.id == to || errand.name.as_deref() == Some(to));
+        let meant = |errand: &Subagent| errand.is_out() && (errand.id == to || errand.name.as_deref() == Some(to));
         let found = state.out.iter().rev().map(|(errand, _)| errand).find(|errand| meant(errand));
         let Some(errand) = found else { return Ok(None) };
         errand.mail.take(message, origin)?;
@@ -297,12 +302,12 @@ impl Children {
     }
 
     /// Those that ended in the background since this was last asked.
-    pub(crate) fn take_news(&self) -> Vec<Arc<Errand>> {
+    pub(crate) fn take_news(&self) -> Vec<Arc<Subagent>> {
         self.state().unheard.drain(..).collect()
     }
 
     /// The conversation has heard of one's end by another way.
-    pub(super) fn heard_of(&self, errand: &Errand) {
+    pub(super) fn heard_of(&self, errand: &Subagent) {
         let mut state = self.state();
         if let Some(at) = state.unheard.iter().position(|one| one.id == errand.id)
             && let Some(one) = state.unheard.remove(at)
@@ -312,12 +317,12 @@ impl Children {
     }
 
     /// Those whose use is still to be written down.
-    pub(crate) fn take_unaccounted(&self) -> Vec<Arc<Errand>> {
+    pub(crate) fn take_unaccounted(&self) -> Vec<Arc<Subagent>> {
         std::mem::take(&mut self.state().unaccounted)
     }
 
     /// Takes one in, unless too many are out.
-    pub(super) fn take_in(&self, errand: &Arc<Errand>) -> Result<(), String> {
+    pub(super) fn take_in(&self, errand: &Arc<Subagent>) -> Result<(), String> {
         let mut state = self.state();
         let out = state.out.iter().filter(|(one, _)| one.is_out()).count();
         if out >= MOST_OUT {
@@ -335,22 +340,22 @@ impl Children {
     }
 
     /// Its task, which ends with this.
-    pub(super) fn works(&self, errand: &Errand, task: AbortOnDropHandle<()>) {
+    pub(super) fn works(&self, errand: &Subagent, task: AbortOnDropHandle<()>) {
         if let Some((_, slot)) = self.state().out.iter_mut().find(|(one, _)| one.id == errand.id) {
             *slot = Some(task);
         }
     }
 
     /// One that was taken in cannot begin: nobody waits for it.
-    pub(super) fn give_up(&self, errand: &Errand) {
+    pub(super) fn give_up(&self, errand: &Subagent) {
         self.state().out.retain(|(one, _)| one.id != errand.id);
     }
 
     /// One has ended: whoever waits for it hears of it at once, and the conversation of any other at its next round.
-    pub(super) fn ended(&self, errand: &Arc<Errand>, ended: Ended) {
+    pub(super) fn ended(&self, errand: &Arc<Subagent>, ended: SubagentResult) {
         let mut state = self.state();
         match errand.end(ended) {
-            Phase::Background => state.unheard.push_back(errand.clone()),
+            SubagentPhase::Background => state.unheard.push_back(errand.clone()),
             _ => state.unaccounted.push(errand.clone()),
         }
         drop(state);

@@ -12,20 +12,20 @@ use settings::agents::Isolation;
 use tools::{Access, Limit, Output, Runs, Scope, Subject, Tool};
 use transcript::ToolDefinition;
 
-use super::Children;
-use crate::teammates::{Teammates, Wanted};
+use super::Subagents;
+use crate::teammates::{TeammateRequest, Teammates};
 
 /// The Agent tool, with teammates.
 #[derive(Clone)]
 pub(crate) struct InTeam {
     tool: Arc<dyn Tool>,
     teammates: Teammates,
-    children: Arc<Children>,
+    children: Arc<Subagents>,
 }
 
 /// What a call for a teammate says.
 #[derive(Debug, Deserialize)]
-struct Order {
+struct TeammateCall {
     /// That one is wanted. A session has one team, whatever it is called.
     #[serde(rename = "team_name")]
     _team: String,
@@ -39,11 +39,11 @@ struct Order {
 }
 
 impl InTeam {
-    pub(crate) fn new(tool: Arc<dyn Tool>, teammates: Teammates, children: Arc<Children>) -> Self {
+    pub(crate) fn new(tool: Arc<dyn Tool>, teammates: Teammates, children: Arc<Subagents>) -> Self {
         Self { tool, teammates, children }
     }
 
-    async fn start(&self, order: Order, scope: &Scope) -> Result<String, String> {
+    async fn start(&self, order: TeammateCall, scope: &Scope) -> Result<String, String> {
         let name = order.name.ok_or("A teammate needs a `name`.")?;
         if order.prompt.trim().is_empty() {
             return Err("A teammate needs a `prompt`: what it is to do.".to_owned());
@@ -52,7 +52,7 @@ impl InTeam {
         let isolation = Isolation::of_call(order.isolation.as_deref())?.unwrap_or_default();
         let plans = order.mode.as_deref() == Some("plan");
         let model = order.model.filter(|model| model != "inherit");
-        let wanted = Wanted { name, prompt: order.prompt, kind: None, model, plans, isolation };
+        let wanted = TeammateRequest { name, prompt: order.prompt, kind: None, model, plans, isolation };
         let wanted = match definition {
             Some(definition) => wanted.of_type(definition),
             None => wanted,
@@ -65,7 +65,7 @@ impl InTeam {
 }
 
 /// Whether a call is for a teammate.
-fn order(input: &Value) -> Option<Order> {
+fn order(input: &Value) -> Option<TeammateCall> {
     serde_json::from_value(input.clone()).ok()
 }
 

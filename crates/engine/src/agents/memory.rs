@@ -6,13 +6,13 @@
 use std::path::PathBuf;
 
 use session::Error;
-use settings::Ground;
-use settings::agents::{Definition, Memory, Offered};
+use settings::BasePaths;
+use settings::agents::{AgentMemoryScope, Definition, OfferedTools};
 use settings::rules;
 use tools::permission::Rule;
 use transcript::tool_names;
 
-use super::children::Children;
+use super::children::Subagents;
 
 /// Where agents keep memories of their own.
 #[derive(Debug, Clone)]
@@ -26,25 +26,25 @@ pub struct MemoryPlaces {
 }
 
 /// The memories of one type.
-pub(super) struct Place {
-    scope: Memory,
+pub(super) struct AgentMemoryPlace {
+    scope: AgentMemoryScope,
     pub(super) directory: PathBuf,
 }
 
 /// Where a type's memories lie, if it keeps any.
-pub(super) fn place(definition: &Definition, children: &Children) -> Option<Place> {
+pub(super) fn place(definition: &Definition, children: &Subagents) -> Option<AgentMemoryPlace> {
     let (scope, places) = (definition.memory?, children.memory()?);
     let folder = match scope {
-        Memory::User => &places.user,
-        Memory::Project => &places.project,
-        Memory::Local => &places.local,
+        AgentMemoryScope::User => &places.user,
+        AgentMemoryScope::Project => &places.project,
+        AgentMemoryScope::Local => &places.local,
     };
-    Some(Place { scope, directory: folder.join(definition.name.replace(':', "-")) })
+    Some(AgentMemoryPlace { scope, directory: folder.join(definition.name.replace(':', "-")) })
 }
 
 /// It reads and writes them with the ordinary tools.
 pub(super) fn add_tools(definition: &mut Definition) {
-    if let Offered::Only(names) = &mut definition.tools {
+    if let OfferedTools::Only(names) = &mut definition.tools {
         for tool in [tool_names::READ, tool_names::EDIT, tool_names::WRITE] {
             if !names.iter().any(|name| name == tool) {
                 names.push(tool.to_owned());
@@ -54,20 +54,20 @@ pub(super) fn add_tools(definition: &mut Definition) {
     definition.without.retain(|name| ![tool_names::READ, tool_names::EDIT, tool_names::WRITE].contains(&name.as_str()));
 }
 
-impl Place {
+impl AgentMemoryPlace {
     /// What it is told.
     pub(super) fn prompt(&self) -> String {
         let index = memory::index::shown(&self.directory.join(memory::index::FILE));
         let scope = match self.scope {
-            Memory::User => "They hold in all projects: keep to what is true everywhere.",
-            Memory::Project => "They belong to this project and are shared with everybody who works on it.",
-            Memory::Local => "They belong to this project and to this user, and are not shared.",
+            AgentMemoryScope::User => "They hold in all projects: keep to what is true everywhere.",
+            AgentMemoryScope::Project => "They belong to this project and are shared with everybody who works on it.",
+            AgentMemoryScope::Local => "They belong to this project and to this user, and are not shared.",
         };
         memory::taxonomy::agent_rules(&self.directory, scope, index.as_deref())
     }
 
     /// Its own memories it may read and write without asking.
-    pub(super) fn rules(&self, ground: &Ground<'_>) -> Result<Vec<Rule>, Error> {
+    pub(super) fn rules(&self, ground: &BasePaths<'_>) -> Result<Vec<Rule>, Error> {
         let inside = format!("{}/**", self.directory.display());
         Ok(rules(&[format!("Read(/{inside})"), format!("Edit(/{inside})")], ground)?)
     }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::worktree::WorktreeRemains;
-use crate::errand::{Ended, Errand, How, Phase};
+use crate::errand::{Subagent, SubagentOutcome, SubagentPhase, SubagentResult};
 
 /// How much of a child's last words its parent is given, in characters.
 pub(super) const MOST: usize = 40_000;
 
 /// The report of an agent.
-pub(super) fn framed(errand: &Errand, text: &str, left: &WorktreeRemains) -> String {
-    let Errand { id, kind, .. } = errand;
+pub(super) fn framed(errand: &Subagent, text: &str, left: &WorktreeRemains) -> String {
+    let Subagent { id, kind, .. } = errand;
     let quoted = data(text);
     let left = match left {
         WorktreeRemains::Nothing => String::new(),
@@ -22,16 +22,18 @@ pub(super) fn framed(errand: &Errand, text: &str, left: &WorktreeRemains) -> Str
 }
 
 /// What the model reads of the end of an agent that was waited for.
-pub(super) fn result(errand: &Errand, ended: &Ended) -> String {
+pub(super) fn result(errand: &Subagent, ended: &SubagentResult) -> String {
     match &ended.how {
-        How::Done => ended.report.clone(),
-        How::Failed(why) => format!("The agent {} did not finish: {}.\n{}", errand.kind, data(why), ended.report),
-        How::Stopped => format!("The agent {} was stopped before its end.\n{}", errand.kind, ended.report),
+        SubagentOutcome::Done => ended.report.clone(),
+        SubagentOutcome::Failed(why) => {
+            format!("The agent {} did not finish: {}.\n{}", errand.kind, data(why), ended.report)
+        }
+        SubagentOutcome::Stopped => format!("The agent {} was stopped before its end.\n{}", errand.kind, ended.report),
     }
 }
 
 /// What Claude Code is told of an agent that was waited for: it opens those whose launch it finds.
-pub(super) fn about(errand: &Errand, ended: &Ended, prompt: &str) -> Value {
+pub(super) fn about(errand: &Subagent, ended: &SubagentResult, prompt: &str) -> Value {
     let progress = errand.progress();
     let took = u64::try_from(progress.took.as_millis()).unwrap_or(u64::MAX);
     let mut usage = json!(ended.usage);
@@ -47,7 +49,7 @@ pub(super) fn about(errand: &Errand, ended: &Ended, prompt: &str) -> Value {
 }
 
 /// The same of one that goes on in the background.
-pub(super) fn about_launch(errand: &Errand, prompt: &str) -> Value {
+pub(super) fn about_launch(errand: &Subagent, prompt: &str) -> Value {
     json!({
         "isAsync": true, "status": "async_launched", "agentId": errand.id, "agentType": errand.kind,
         "description": errand.description, "prompt": prompt, "outputFile": errand.file,
@@ -55,8 +57,8 @@ pub(super) fn about_launch(errand: &Errand, prompt: &str) -> Value {
 }
 
 /// What the conversation is told of an agent that has ended in the background.
-pub(crate) fn notification(errand: &Arc<Errand>) -> Option<String> {
-    let Phase::Ended(ended) = errand.phase() else { return None };
+pub(crate) fn notification(errand: &Arc<Subagent>) -> Option<String> {
+    let SubagentPhase::Ended(ended) = errand.phase() else { return None };
     let (id, status, description) = (&errand.id, ended.how.status(), data(&errand.description));
     let result = result(errand, &ended);
     Some(format!(
@@ -71,11 +73,11 @@ pub(super) fn launched(id: &str) -> String {
 }
 
 /// How it is with an agent, for one who looks.
-pub(super) fn state(errand: &Errand) -> String {
+pub(super) fn state(errand: &Subagent) -> String {
     let progress = errand.progress();
     let doing = progress.label.or(progress.tool).map(|what| format!(": {}", data(&what))).unwrap_or_default();
     match errand.phase() {
-        Phase::Ended(ended) => {
+        SubagentPhase::Ended(ended) => {
             format!("{} has ended ({}).\n{}", errand.id, ended.how.status(), result(errand, &ended))
         }
         _ => match errand.waits_for() {

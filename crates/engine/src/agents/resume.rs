@@ -3,28 +3,28 @@
 use std::sync::Arc;
 
 use mail::mailbox::{MailError, Message};
-use mail::{Arrived, Mail, Neighbours, Origin};
+use mail::{Mail, MessageOrigin, Neighbours, WaitingMessage};
 use session::child::{ChildMeta, children_of, folder_of, id_of, meta_of, transcript_of};
 use settings::agents::{FORK, Isolation, Runs};
 
-use super::child::{ParentSnapshot, SpawnRequest, Start, Who};
-use super::children::Children;
+use super::child::{ParentSnapshot, SpawnKind, SpawnRequest, SubagentStart};
+use super::children::Subagents;
 use super::tool::spawn;
-use crate::errand::{Badge, Errand};
+use crate::errand::{Subagent, SubagentCard};
 
 /// How much of a message is said again to who wrote it, in characters.
 const QUOTED: usize = 200;
 
 /// What became of a message for an agent.
 #[derive(Debug, Clone)]
-pub enum Told {
+pub enum Delivery {
     /// It hears it at its next round.
-    Hears(Arc<Errand>),
+    Hears(Arc<Subagent>),
     /// It had ended, and goes on in the background.
-    GoesOn(Arc<Errand>),
+    GoesOn(Arc<Subagent>),
 }
 
-impl Neighbours for Children {
+impl Neighbours for Subagents {
     fn names(&self) -> Vec<String> {
         self.list().iter().map(|errand| errand.called().to_owned()).collect()
     }
@@ -37,16 +37,16 @@ impl Neighbours for Children {
         self.find(to).is_some() || self.parent().is_some_and(|parent| left(&parent, to).is_some())
     }
 
-    fn write_to(self: Arc<Self>, name: &str, message: &Message, origin: Origin) -> Result<(), MailError> {
-        Children::write_to(&self, name, message, origin).map(drop)
+    fn write_to(self: Arc<Self>, name: &str, message: &Message, origin: MessageOrigin) -> Result<(), MailError> {
+        Subagents::write_to(&self, name, message, origin).map(drop)
     }
 }
 
-impl Children {
+impl Subagents {
     /// Gives a message to an agent of this session, by its name or id. The error lists those there are.
-    pub fn write_to(self: &Arc<Self>, to: &str, message: &Message, from: Origin) -> Result<Told, MailError> {
+    pub fn write_to(self: &Arc<Self>, to: &str, message: &Message, from: MessageOrigin) -> Result<Delivery, MailError> {
         if let Some(errand) = self.hand(to, message, from)? {
-            return Ok(Told::Hears(errand));
+            return Ok(Delivery::Hears(errand));
         }
         let nobody = || MailError::Unknown { name: to.to_owned(), others: self.names() };
         let parent = self.parent().ok_or_else(nobody)?;
@@ -57,48 +57,52 @@ impl Children {
         badge.mail.keep_in(folder_of(&badge.file))?;
         badge.mail.take(message, from)?;
         let errand = self.go_on(&parent, badge).map_err(|why| MailError::Ended { name: to.to_owned(), why })?;
-        Ok(Told::GoesOn(errand))
+        Ok(Delivery::GoesOn(errand))
     }
 
     /// Lets one go on that was written to while it ended.
     pub(super) fn again(
         self: &Arc<Self>,
         parent: &Arc<ParentSnapshot>,
-        errand: &Errand,
-    ) -> Result<Arc<Errand>, String> {
+        errand: &Subagent,
+    ) -> Result<Arc<Subagent>, String> {
         self.go_on(parent, badge_of(errand, errand.mail.clone()))
     }
 
     /// One that was written to could not go on for it: whoever wrote hears why.
-    pub(super) fn give_back(&self, parent: &ParentSnapshot, errand: &Errand, why: &str) {
+    pub(super) fn give_back(&self, parent: &ParentSnapshot, errand: &Subagent, why: &str) {
         let Some(post) = &parent.parts.contacts.post else { return };
-        for Arrived { message, .. } in errand.mail.waiting().unwrap_or_default() {
+        for WaitingMessage { message, .. } in errand.mail.waiting().unwrap_or_default() {
             let begins: String = message.text.chars().take(QUOTED).collect();
             let text =
                 format!("[it has ended, and did not hear what you wrote: {begins:?}. It could not go on: {why}]");
             let word = Message::new(post.fresh(), errand.called(), text, parent.world.now());
             // Another agent that is still out, or else the one who sent it.
-            let is_handed = |to: &str| self.hand(to, &word, Origin::Process).is_ok_and(|to| to.is_some());
+            let is_handed = |to: &str| self.hand(to, &word, MessageOrigin::Process).is_ok_and(|to| to.is_some());
             if message.from == post.me() || !is_handed(&message.from) {
-                post.mail().push(word, Origin::Process);
+                post.mail().push(word, MessageOrigin::Process);
             }
         }
     }
 
-    fn go_on(self: &Arc<Self>, parent: &Arc<ParentSnapshot>, badge: Badge) -> Result<Arc<Errand>, String> {
-        let who = if badge.kind == FORK { Who::Fork(None) } else { Who::Typed(Box::new(self.named(&badge.kind)?)) };
+    fn go_on(self: &Arc<Self>, parent: &Arc<ParentSnapshot>, badge: SubagentCard) -> Result<Arc<Subagent>, String> {
+        let who = if badge.kind == FORK {
+            SpawnKind::Fork(None)
+        } else {
+            SpawnKind::Typed(Box::new(self.named(&badge.kind)?))
+        };
         let isolation = match ChildMeta::read(&badge.file).worktree_path.is_some() {
             true => Isolation::Worktree,
             false => Isolation::None,
         };
-        let (prompt, model, start) = (String::new(), badge.model.clone(), Start::Resumed);
+        let (prompt, model, start) = (String::new(), badge.model.clone(), SubagentStart::Resumed);
         spawn(self, parent, badge, SpawnRequest { who, prompt, model, isolation, start }, Runs::Background)
     }
 }
 
-fn badge_of(errand: &Errand, mail: Mail) -> Badge {
-    let Errand { id, kind, name, description, model, call, file, .. } = errand;
-    Badge {
+fn badge_of(errand: &Subagent, mail: Mail) -> SubagentCard {
+    let Subagent { id, kind, name, description, model, call, file, .. } = errand;
+    SubagentCard {
         id: id.clone(),
         kind: kind.clone(),
         name: name.clone(),
@@ -111,7 +115,7 @@ fn badge_of(errand: &Errand, mail: Mail) -> Badge {
 }
 
 /// One that an earlier run of this session sent out; of several with one name the newest.
-fn left(parent: &ParentSnapshot, to: &str) -> Option<Badge> {
+fn left(parent: &ParentSnapshot, to: &str) -> Option<SubagentCard> {
     let mut entries = files::list(children_of(&parent.session)).unwrap_or_default();
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.modified));
     entries.iter().find_map(|entry| {
@@ -119,7 +123,7 @@ fn left(parent: &ParentSnapshot, to: &str) -> Option<Badge> {
         let file = transcript_of(&parent.session, id);
         let meta = ChildMeta::read(&file);
         let is_meta = meta_of(&file).file_name() == Some(&entry.name);
-        (is_meta && (id == to || meta.name.as_deref() == Some(to))).then(|| Badge {
+        (is_meta && (id == to || meta.name.as_deref() == Some(to))).then(|| SubagentCard {
             id: id.to_owned(),
             kind: meta.agent_type,
             name: meta.name,

@@ -9,9 +9,9 @@ use tools::{Access, Limit, Output, Runs, Scope, Subject, Tool};
 use transcript::message::ToolDefinition;
 use transcript::tool_names;
 
-use super::children::Children;
+use super::children::Subagents;
 use super::report;
-use crate::errand::Errand;
+use crate::errand::Subagent;
 
 /// How long is waited for the end where the call does not say, and at most, in milliseconds: as for commands.
 const WAIT: (u64, u64) = (30_000, 600_000);
@@ -19,11 +19,11 @@ const WAIT: (u64, u64) = (30_000, 600_000);
 /// One of the two, for commands, which asks first whether an agent is meant.
 struct Task {
     commands: Arc<dyn Tool>,
-    children: Arc<Children>,
+    children: Arc<Subagents>,
 }
 
 /// The tools with those two made to know agents.
-pub(crate) fn knowing(tools: Vec<Arc<dyn Tool>>, children: &Arc<Children>) -> Vec<Arc<dyn Tool>> {
+pub(crate) fn knowing(tools: Vec<Arc<dyn Tool>>, children: &Arc<Subagents>) -> Vec<Arc<dyn Tool>> {
     let knowing = |tool: Arc<dyn Tool>| match tool.name() {
         tool_names::TASK_OUTPUT | tool_names::TASK_STOP => {
             Arc::new(Task { commands: tool, children: children.clone() }) as Arc<dyn Tool>
@@ -69,7 +69,7 @@ impl Tool for Task {
     }
 }
 
-async fn stop(errand: &Errand) -> Output {
+async fn stop(errand: &Subagent) -> Output {
     if !errand.is_out() {
         return Output::done(format!("{} had already ended.", errand.id), "it had already ended");
     }
@@ -78,7 +78,7 @@ async fn stop(errand: &Errand) -> Output {
     Output::done(format!("Stopped {}: {}", errand.id, errand.description), format!("Stopped {}", errand.id))
 }
 
-async fn look(children: &Children, errand: &Errand, input: &Value, scope: &Scope) -> Output {
+async fn look(children: &Subagents, errand: &Subagent, input: &Value, scope: &Scope) -> Output {
     if input["block"] == true {
         let wait = Duration::from_millis(input["timeout"].as_u64().unwrap_or(WAIT.0).min(WAIT.1));
         tokio::select! {

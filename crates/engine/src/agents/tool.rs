@@ -10,14 +10,14 @@ use serde::Deserialize;
 use session::child::{folder_of, transcript_of};
 use settings::agents::{FORK, Isolation, Runs};
 use tokio_util::task::AbortOnDropHandle;
-use tools::{Access, Limit, Output, Scope, Subject, Typed};
+use tools::{Access, Limit, Output, Scope, Subject, TypedTool};
 use transcript::{Outcome, tool_names};
 
-use super::child::{self, Caller, ParentSnapshot, SpawnRequest, Start, Who};
-use super::children::{Children, MOST_OUT};
+use super::child::{self, Caller, ParentSnapshot, SpawnKind, SpawnRequest, SubagentStart};
+use super::children::{MOST_OUT, Subagents};
 use super::report;
-use crate::errand::{Badge, Errand, How, Phase};
-use crate::event::News;
+use crate::errand::{Subagent, SubagentCard, SubagentOutcome, SubagentPhase};
+use crate::event::SubagentNews;
 
 /// Sends an agent out on a task. It works on its own and returns one report, which only you see.
 ///
@@ -45,16 +45,16 @@ pub struct AgentInput {
 }
 
 /// Sends agents out.
-pub struct SendOut(Arc<Children>);
+pub struct SendOut(Arc<Subagents>);
 
 impl SendOut {
     /// Sends out the agents of a session.
-    pub fn of(children: Arc<Children>) -> Self {
+    pub fn of(children: Arc<Subagents>) -> Self {
         Self(children)
     }
 }
 
-impl Typed for SendOut {
+impl TypedTool for SendOut {
     type Input = AgentInput;
     const NAME: &'static str = tool_names::AGENT;
     const LIMIT: Limit = Limit::Characters(50_000);
@@ -77,7 +77,7 @@ impl Typed for SendOut {
     }
 }
 
-async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Result<Output, String> {
+async fn send(children: &Arc<Subagents>, input: AgentInput, scope: &Scope) -> Result<Output, String> {
     if children.is_too_deep() {
         return Err("Agents cannot send out agents any deeper. Do it yourself.".to_owned());
     }
@@ -95,7 +95,7 @@ async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Res
     {
         return Err(format!("{name:?} cannot be written to: choose a name without `*`, `:` and `/`."));
     }
-    let badge = Badge {
+    let badge = SubagentCard {
         id: fresh_id(parent),
         kind: order.who.kind().to_owned(),
         name,
@@ -117,31 +117,31 @@ async fn send(children: &Arc<Children>, input: AgentInput, scope: &Scope) -> Res
         }
         () = scope.cancel().cancelled() => {
             errand.stop();
-            Phase::Ended(errand.ended().await)
+            SubagentPhase::Ended(errand.ended().await)
         }
     };
-    let Phase::Ended(ended) = phase else {
-        child::tell(parent, &errand, News::Backgrounded);
+    let SubagentPhase::Ended(ended) = phase else {
+        child::tell(parent, &errand, SubagentNews::Backgrounded);
         return Ok(in_background(&errand, &prompt));
     };
     let progress = errand.progress();
     let summary = format!("{}, {} requests, {} tokens", errand.kind, progress.requests, progress.tokens);
     let output = Output::done(report::result(&errand, &ended), summary);
     Ok(match ended.how {
-        How::Done => Output { about: Some(report::about(&errand, &ended, &prompt)), ..output },
-        How::Failed(_) | How::Stopped => Output { outcome: Outcome::Failed, ..output },
+        SubagentOutcome::Done => Output { about: Some(report::about(&errand, &ended, &prompt)), ..output },
+        SubagentOutcome::Failed(_) | SubagentOutcome::Stopped => Output { outcome: Outcome::Failed, ..output },
     })
 }
 
 /// Who is sent, and how.
-fn order(children: &Children, caller: &Caller, input: &AgentInput) -> Result<(SpawnRequest, Runs), String> {
+fn order(children: &Subagents, caller: &Caller, input: &AgentInput) -> Result<(SpawnRequest, Runs), String> {
     let isolation = Isolation::of_call(input.isolation.as_deref())?;
     let asked = match input.run_in_background {
         Some(true) => Some(Runs::Background),
         Some(false) => Some(Runs::Foreground),
         None => None,
     };
-    let (prompt, model, start) = (input.prompt.clone(), input.model.clone(), Start::Fresh);
+    let (prompt, model, start) = (input.prompt.clone(), input.model.clone(), SubagentStart::Fresh);
     let kind = input.subagent_type.as_deref().filter(|kind| !kind.is_empty() && *kind != FORK);
     let Some(kind) = kind else {
         let branch = caller.branch.clone()?;
@@ -149,34 +149,34 @@ fn order(children: &Children, caller: &Caller, input: &AgentInput) -> Result<(Sp
             return Err("A fork works where this conversation does. Name a type for one with a worktree.".to_owned());
         }
         let order =
-            SpawnRequest { who: Who::Fork(Some(branch)), prompt, model: None, isolation: Isolation::None, start };
+            SpawnRequest { who: SpawnKind::Fork(Some(branch)), prompt, model: None, isolation: Isolation::None, start };
         return Ok((order, asked.unwrap_or_default()));
     };
     let definition = children.named(kind)?;
     let runs = if definition.runs == Runs::Background { Runs::Background } else { asked.unwrap_or_default() };
     let isolation = isolation.unwrap_or(definition.isolation);
-    Ok((SpawnRequest { who: Who::Typed(Box::new(definition)), prompt, model, isolation, start }, runs))
+    Ok((SpawnRequest { who: SpawnKind::Typed(Box::new(definition)), prompt, model, isolation, start }, runs))
 }
 
 /// Lets one work, in a task of its own.
 pub(super) fn spawn(
-    children: &Arc<Children>,
+    children: &Arc<Subagents>,
     parent: &Arc<ParentSnapshot>,
-    mut badge: Badge,
+    mut badge: SubagentCard,
     order: SpawnRequest,
     runs: Runs,
-) -> Result<Arc<Errand>, String> {
+) -> Result<Arc<Subagent>, String> {
     if badge.file.as_os_str().is_empty() {
         badge.file = transcript_of(&parent.session, &badge.id);
     }
     badge.mail.keep_in(folder_of(&badge.file)).map_err(|error| error.to_string())?;
     let phase = match runs {
-        Runs::Foreground => Phase::Foreground,
-        Runs::Background => Phase::Background,
+        Runs::Foreground => SubagentPhase::Foreground,
+        Runs::Background => SubagentPhase::Background,
     };
-    let errand = Arc::new(Errand::new(badge, phase, children.stop_token(), parent.world.now()));
+    let errand = Arc::new(Subagent::new(badge, phase, children.stop_token(), parent.world.now()));
     children.take_in(&errand)?;
-    if order.start == Start::Fresh {
+    if order.start == SubagentStart::Fresh {
         // Before anybody is told that it works: whoever goes on with the session finds it.
         if let Err(error) = child::write_meta(parent, &order.who, &errand, None) {
             children.give_up(&errand);
@@ -193,7 +193,7 @@ fn fresh_id(parent: &ParentSnapshot) -> String {
     id[id.len().saturating_sub(12)..].to_owned()
 }
 
-fn in_background(errand: &Errand, prompt: &str) -> Output {
+fn in_background(errand: &Subagent, prompt: &str) -> Output {
     let text = format!(
         "{} Its report will come as a notification; go on meanwhile, or end the turn. TaskOutput shows how far it is, \
          TaskStop stops it.",

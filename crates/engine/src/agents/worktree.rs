@@ -96,12 +96,12 @@ pub struct Worktree {
     top: PathBuf,
     /// How its agent finds it.
     #[serde(skip)]
-    pub(super) begins: Place,
+    pub(super) begins: WorktreeState,
 }
 
 /// How an agent finds its worktree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum WorktreeState {
     /// As the project's newest commit is.
     #[default]
     Fresh,
@@ -142,7 +142,7 @@ impl Worktree {
         let file = session.path().to_owned();
         let worktree = Self::again(from, id, &file).await?;
         session.work_in(&worktree.path);
-        if session.goes_on() && worktree.begins == Place::Fresh {
+        if session.goes_on() && worktree.begins == WorktreeState::Fresh {
             let told = session.inject(&Injected::new(Purpose::Worktree, FRESH), Beside::default());
             told.map_err(|error| error.to_string())?;
         }
@@ -187,7 +187,7 @@ impl Worktree {
             worktree.base = shared;
         }
         if is_there {
-            worktree.begins = Place::AsItWas;
+            worktree.begins = WorktreeState::AsItWas;
             worktree.write_down()?;
             return Ok(worktree);
         }
@@ -254,7 +254,7 @@ impl Worktree {
             transcript: transcript.to_owned(),
             repository: place::canonical_root(Path::new(&repository)),
             top: PathBuf::from(repository),
-            begins: Place::Fresh,
+            begins: WorktreeState::Fresh,
         })
     }
 

@@ -9,19 +9,19 @@ use futures_util::stream::FuturesUnordered;
 use learning::saver::{Limits, Saver};
 use serde_json::Value;
 use session::{Beside, Error, SeenFile};
-use settings::hooks::Moment;
+use settings::hooks::HookEvent;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Rights;
-use tools::{Call, Output, Runs, Scope, Subject, Tool, run_all};
+use tools::{Output, Runs, Scope, Subject, Tool, ToolCall, run_all};
 use transcript::block::Kind;
-use transcript::line::{Body, Source};
+use transcript::line::{Body, TextSource};
 use transcript::{Block, Injected, Purpose, tool_names};
 
 use super::{Driver, MemoryChange};
 use crate::event::Event;
-use crate::gate::{EndedCall, ModelCall, Ruling, Site};
-use crate::hooks::response::Before;
+use crate::gate::{EndedCall, GateSite, ModelCall, Ruling};
+use crate::hooks::response::TextBefore;
 use crate::run::REPEATS_TOLD;
 
 impl Driver {
@@ -68,10 +68,10 @@ impl Driver {
     /// Runs calls that may, and writes down what each gave as soon as it has ended.
     async fn run_unseen(
         &mut self,
-        allowed: &[Allowed<'_>],
+        allowed: &[AllowedCall<'_>],
         repeats: u32,
         scope: &Scope,
-        results: &mut Vec<Told>,
+        results: &mut Vec<CallReport>,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         let (tools, saver) = self.tools_for(allowed, scope).await;
@@ -98,10 +98,10 @@ impl Driver {
     /// but that call's result.
     async fn run_seen_by_hooks(
         &mut self,
-        allowed: &[Allowed<'_>],
+        allowed: &[AllowedCall<'_>],
         repeats: u32,
         scope: &Scope,
-        results: &mut Vec<Told>,
+        results: &mut Vec<CallReport>,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         let (tools, saver) = self.tools_for(allowed, scope).await;
@@ -137,7 +137,7 @@ impl Driver {
     }
 
     /// The tools that run calls. Where one of them writes a memory, that goes the one way memories are saved.
-    async fn tools_for(&self, allowed: &[Allowed<'_>], scope: &Scope) -> (Vec<Arc<dyn Tool>>, Option<Arc<Saver>>) {
+    async fn tools_for(&self, allowed: &[AllowedCall<'_>], scope: &Scope) -> (Vec<Arc<dyn Tool>>, Option<Arc<Saver>>) {
         let tools = self.live.work.tools.clone();
         let writes = |call: &ModelCall| matches!(call.tool.as_str(), tool_names::WRITE | tool_names::EDIT);
         let saves = allowed.iter().any(|(call, subject, ..)| match subject {
@@ -179,24 +179,24 @@ impl Driver {
 
     /// Settles what becomes of the guarded paths that a command made.
     async fn settle(&mut self, output: Output, scope: &Scope, cancel: &CancellationToken) -> Output {
-        super::made::settle(&mut self.gate, &Site { scope, ..self.live.site() }, output, cancel).await
+        super::made::settle(&mut self.gate, &GateSite { scope, ..self.live.site() }, output, cancel).await
     }
 
     /// A call has ended: what it gave is written down.
     fn end(
         &mut self,
-        (call, subject, ..): &Allowed<'_>,
+        (call, subject, ..): &AllowedCall<'_>,
         output: Output,
         scope: &Scope,
-        results: &mut Vec<Told>,
+        results: &mut Vec<CallReport>,
     ) -> Result<(), Error> {
         self.tell_batch(results, call, &output);
         self.write_result(call, output, &scope.clone().for_call(subject))
     }
 
     /// Keeps what hooks are told of when all calls have ended.
-    fn tell_batch(&self, results: &mut Vec<Told>, call: &ModelCall, output: &Output) {
-        if self.gate.consent.hooks.any(Moment::PostToolBatch) {
+    fn tell_batch(&self, results: &mut Vec<CallReport>, call: &ModelCall, output: &Output) {
+        if self.gate.consent.hooks.any(HookEvent::PostToolBatch) {
             results.push(told(call, output));
         }
     }
@@ -217,15 +217,15 @@ impl Driver {
         &mut self,
         call: &mut ModelCall,
         scope: &Scope,
-        results: &mut Vec<Told>,
+        results: &mut Vec<CallReport>,
         cancel: &CancellationToken,
-    ) -> Result<Option<(Subject, Rights, Before)>, Error> {
+    ) -> Result<Option<(Subject, Rights, TextBefore)>, Error> {
         if let Some(text) = &call.invalid {
             let why = format!("The input of this call is not JSON, so it was not run. It began: {text:.200}");
             self.write_result(call, Output::failed(why), scope)?;
             return Ok(None);
         }
-        let ruling = self.gate.decide(&Site { scope, ..self.live.site() }, call, cancel).await;
+        let ruling = self.gate.decide(&GateSite { scope, ..self.live.site() }, call, cancel).await;
         self.write_used()?;
         let (id, tool, input) = (call.id.clone(), call.tool.clone(), call.input.clone());
         let mut refuse = |driver: &mut Self, call: &ModelCall, why: String| {
@@ -261,7 +261,7 @@ impl Driver {
     fn write_result(&mut self, call: &ModelCall, output: Output, scope: &Scope) -> Result<(), Error> {
         let result = Block::tool_result(&call.id, &output.content, output.outcome);
         let beside = Beside { result: output.for_programs(), ..self.beside(call, scope) };
-        self.live.session.append_with(Body::User { blocks: vec![result], source: Source::Said }, &beside)?;
+        self.live.session.append_with(Body::User { blocks: vec![result], source: TextSource::Said }, &beside)?;
         self.live.tell(Event::ToolEnded { id: call.id.clone(), tool: call.tool.clone(), output });
         Ok(())
     }
@@ -282,10 +282,10 @@ impl Driver {
 }
 
 /// A call that may run, what it is about, what it may do, and the file it changes as it was.
-type Allowed<'a> = (&'a ModelCall, Subject, Rights, Before);
+type AllowedCall<'a> = (&'a ModelCall, Subject, Rights, TextBefore);
 
-fn to_run(allowed: &[Allowed<'_>]) -> Vec<Call> {
-    let call = |(call, subject, rights, _): &Allowed<'_>| Call {
+fn to_run(allowed: &[AllowedCall<'_>]) -> Vec<ToolCall> {
+    let call = |(call, subject, rights, _): &AllowedCall<'_>| ToolCall {
         name: call.tool.clone(),
         input: call.input.clone(),
         subject: Some(subject.clone()),
@@ -302,9 +302,9 @@ fn made(output: &Output, repeats: u32, scope: &Scope) -> Output {
 }
 
 /// A call and what the model sees of its result: tool, input, id, and the text, or the blocks where there are others.
-type Told = (String, Value, String, Value);
+type CallReport = (String, Value, String, Value);
 
-fn told(call: &ModelCall, output: &Output) -> Told {
+fn told(call: &ModelCall, output: &Output) -> CallReport {
     // What an agent reports is told in blocks, as Claude Code has it.
     let is_text = call.tool != tool_names::AGENT && output.content.iter().all(|block| *block.kind() == Kind::Text);
     let seen = match is_text {

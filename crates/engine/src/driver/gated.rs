@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 use transcript::{Purpose, tool_names};
 
 use super::Driver;
-use crate::errand::Sent;
-use crate::hooks::{Answers, Happening, Start, Word};
-use crate::run::End;
+use crate::errand::SubagentIdentity;
+use crate::hooks::{HookInput, HookMessage, HookOutputs, SessionStart};
+use crate::run::TurnEnd;
 
 impl Driver {
     /// Writes down what models used that hooks asked.
@@ -20,18 +20,22 @@ impl Driver {
     }
 
     /// Runs the hooks that a happening concerns.
-    pub(crate) async fn hooked(&mut self, happening: &Happening, cancel: &CancellationToken) -> Result<Answers, Error> {
+    pub(crate) async fn hooked(
+        &mut self,
+        happening: &HookInput,
+        cancel: &CancellationToken,
+    ) -> Result<HookOutputs, Error> {
         let answers = self.gate.hooked(&self.live.site(), happening, cancel).await;
         self.write_used()?;
         Ok(answers)
     }
 
     /// Puts what hooks said beside what was said.
-    pub(crate) fn attach_words(&mut self, words: Vec<Word>) -> Result<(), Error> {
+    pub(crate) fn attach_words(&mut self, words: Vec<HookMessage>) -> Result<(), Error> {
         self.write_used()?;
         for word in words {
             let text = self.live.site().bounded(&word.text);
-            self.live.inject(Purpose::Hook, &Word { text, ..word }.plain())?;
+            self.live.inject(Purpose::Hook, &HookMessage { text, ..word }.plain())?;
         }
         Ok(())
     }
@@ -41,7 +45,7 @@ impl Driver {
         &mut self,
         prompt: &str,
         cancel: &CancellationToken,
-    ) -> Result<Result<Vec<Word>, String>, Error> {
+    ) -> Result<Result<Vec<HookMessage>, String>, Error> {
         let words = self.gate.prompt_submitted(&self.live.site(), prompt, cancel).await;
         self.write_used()?;
         Ok(words)
@@ -50,8 +54,8 @@ impl Driver {
     /// The session starts, or a subagent's begins: what hooks add is told.
     pub(crate) async fn gate_start(
         &mut self,
-        start: &Start,
-        sent: Option<&Sent>,
+        start: &SessionStart,
+        sent: Option<&SubagentIdentity>,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         let words = match sent {
@@ -83,7 +87,7 @@ impl Driver {
         if let Some(plan) = crate::plan::restored(self.live.scope.temporary()).filter(|_| has_plans) {
             self.live.inject(Purpose::Plan, &plan)?;
         }
-        self.gate_start(&Start::Compact { model: self.live.talk.name.clone() }, None, cancel).await?;
+        self.gate_start(&SessionStart::Compact { model: self.live.talk.name.clone() }, None, cancel).await?;
         self.gate.compacted(&self.live.site(), occasion, summary, cancel).await;
         self.write_used()
     }
@@ -103,7 +107,7 @@ impl Driver {
     }
 
     /// A turn has ended.
-    pub(crate) async fn ended(&mut self, end: &End, cancel: &CancellationToken) -> Result<(), Error> {
+    pub(crate) async fn ended(&mut self, end: &TurnEnd, cancel: &CancellationToken) -> Result<(), Error> {
         self.gate.ended(&self.live.site(), end, cancel).await;
         self.write_used()
     }

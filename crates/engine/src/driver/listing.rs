@@ -6,10 +6,10 @@ use session::{Beside, Error, Session};
 use tools::permission::Rules;
 use transcript::{Id, Injected, Purpose};
 
-use crate::errand::Errand;
+use crate::errand::Subagent;
 
 /// The subagents of a session, as its driver knows them.
-pub(crate) trait Subagents: Send + Sync {
+pub(crate) trait SubagentHost: Send + Sync {
     /// From now on those that these rules deny are not to be listed.
     fn held_to(&self, rules: &Rules);
 
@@ -17,14 +17,14 @@ pub(crate) trait Subagents: Send + Sync {
     fn listing(&self) -> String;
 
     /// The one that a call sent out.
-    fn sent_by(&self, call: &str) -> Option<Arc<Errand>>;
+    fn sent_by(&self, call: &str) -> Option<Arc<Subagent>>;
 }
 
 /// The listing of a session's agents.
 #[derive(Default)]
 pub(crate) struct AgentListing {
     /// Its subagents, where it may have any.
-    pub(crate) subagents: Option<Arc<dyn Subagents>>,
+    pub(crate) subagents: Option<Arc<dyn SubagentHost>>,
     /// The line that lists them, as it was last seen.
     line: Option<Id>,
 }
@@ -36,7 +36,7 @@ impl AgentListing {
     }
 
     /// The subagent that a call sent out.
-    pub(super) fn sent_by(&self, call: &str) -> Option<Arc<Errand>> {
+    pub(super) fn sent_by(&self, call: &str) -> Option<Arc<Subagent>> {
         self.subagents.as_ref()?.sent_by(call)
     }
 

@@ -6,14 +6,14 @@ use std::path::Path;
 
 use futures_util::future::BoxFuture;
 use serde_json::json;
-use settings::permission::{Answer, Approver, Question};
+use settings::permission::{Approver, PermissionAnswer, Question};
 use tokio_util::sync::CancellationToken;
 use tools::sandbox::MadePath;
 use tools::{Output, Scope, Tool, Write};
 use transcript::Block;
 
 use crate::event::Event;
-use crate::gate::{Gate, Site};
+use crate::gate::{Gate, GateSite};
 use crate::run::NOT_RUN;
 
 /// Where in the session's folder things are kept that were set aside.
@@ -24,25 +24,30 @@ const SHOWN: u64 = 64 * 1024;
 const SHOWN_FILES: usize = 20;
 
 /// Settles what becomes of the guarded paths that a command made, and tells the model.
-pub(super) async fn settle(gate: &mut Gate, site: &Site<'_>, mut output: Output, cancel: &CancellationToken) -> Output {
+pub(super) async fn settle(
+    gate: &mut Gate,
+    site: &GateSite<'_>,
+    mut output: Output,
+    cancel: &CancellationToken,
+) -> Output {
     for made in std::mem::take(&mut output.made) {
         let path = &made.path;
         let input = json!({"file_path": path, "content": content(path)});
-        let approver = Aware(&*gate.consent.approver);
+        let approver = AfterwardsApprover(&*gate.consent.approver);
         let tool: &dyn Tool = &Write;
         let answer = tokio::select! {
             biased;
-            () = cancel.cancelled() => Answer::Deny { why: NOT_RUN.to_owned() },
+            () = cancel.cancelled() => PermissionAnswer::Deny { why: NOT_RUN.to_owned() },
             answer = gate.consent.policy.judge(tool, &input, site.scope, &approver) => answer,
         };
-        if let Answer::Always(rules) = &answer {
+        if let PermissionAnswer::Always(rules) = &answer {
             gate.always(rules);
         }
         let note = match answer {
-            Answer::Allow | Answer::Always(_) | Answer::With { .. } => {
+            PermissionAnswer::Allow | PermissionAnswer::Always(_) | PermissionAnswer::With { .. } => {
                 format!("[it made {}, which may stay]", path.display())
             }
-            Answer::Deny { why } | Answer::Unanswered { why } => {
+            PermissionAnswer::Deny { why } | PermissionAnswer::Unanswered { why } => {
                 let became = set_aside(&made, site.scope);
                 site.tell(Event::Warning(format!("a command made {}, {became}", path.display())));
                 format!("[it made {}, {became}: {why}]", path.display())
@@ -71,7 +76,7 @@ fn content(path: &Path) -> String {
     }
     let Ok(folder) = files::Root::open(path) else { return String::new() };
     let found = folder.walk(|_| true).unwrap_or_default();
-    let show = |found: &files::Found| {
+    let show = |found: &files::WalkEntry| {
         let inside = folder.read(&found.path, SHOWN).map(text).unwrap_or_else(|_| "(it cannot be shown)".to_owned());
         format!("{}:\n{inside}\n", found.path.display())
     };
@@ -79,10 +84,10 @@ fn content(path: &Path) -> String {
 }
 
 /// The one who is asked, told that it has happened already.
-struct Aware<'a>(&'a dyn Approver);
+struct AfterwardsApprover<'a>(&'a dyn Approver);
 
-impl Approver for Aware<'_> {
-    fn ask(&self, mut question: Question) -> BoxFuture<'_, Answer> {
+impl Approver for AfterwardsApprover<'_> {
+    fn ask(&self, mut question: Question) -> BoxFuture<'_, PermissionAnswer> {
         if let Question::Call(call) = &mut question {
             call.why =
                 format!("a command made it in the sandbox: {}; if you say no, it is moved away and kept", call.why);

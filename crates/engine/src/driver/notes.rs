@@ -14,7 +14,7 @@ use session::Error;
 use tools::EditInput;
 use transcript::{Block, Usage, tool_names};
 
-use super::side_work::{self, Ended, SideWork};
+use super::side_work::{self, SideWork, SideWorkResult};
 use crate::event::Event;
 use crate::live::LiveSession;
 
@@ -31,7 +31,7 @@ const KIND: &str = ledger::NOTES;
 
 /// What came of an update.
 #[derive(Debug)]
-pub(super) struct Updated {
+pub(super) struct NotesUpdate {
     outcome: Result<Forked, ForkError>,
     usage: Usage,
     model: String,
@@ -83,8 +83,8 @@ impl SideWork {
 }
 
 /// Takes in what came of an update.
-pub(super) fn take_in(live: &mut LiveSession, updated: Updated) -> Result<(), Error> {
-    let Updated { outcome, usage, model, update, changed, left_current_state } = updated;
+pub(super) fn take_in(live: &mut LiveSession, updated: NotesUpdate) -> Result<(), Error> {
+    let NotesUpdate { outcome, usage, model, update, changed, left_current_state } = updated;
     live.record(Fact::Side { agent: KIND.to_owned(), model, usage })?;
     // What was begun and not finished covers nothing.
     let covers = (changed && outcome.is_ok()).then_some(update.covers);
@@ -124,7 +124,7 @@ fn open(path: &Path, template: &str) -> Option<String> {
 }
 
 /// Runs the fork; all it may do is edit this one file, in its form.
-async fn write(mut fork: Fork, path: PathBuf, before: String, update: Update) -> Ended {
+async fn write(mut fork: Fork, path: PathBuf, before: String, update: Update) -> SideWorkResult {
     let model = fork.parent.prologue.model.clone();
     let now = Arc::new(Mutex::new(before.clone()));
     let written = now.clone();
@@ -138,7 +138,7 @@ async fn write(mut fork: Fork, path: PathBuf, before: String, update: Update) ->
     let (outcome, usage) = fork.run().await;
     let after = now.lock().clone();
     let left_current_state = form::left_current_state(&before, &after);
-    Ended::Notes(Updated { outcome, usage, model, update, changed: after != before, left_current_state })
+    SideWorkResult::Notes(NotesUpdate { outcome, usage, model, update, changed: after != before, left_current_state })
 }
 
 /// The notes after a call, if it is one that may run: an edit of this one file that keeps its form.

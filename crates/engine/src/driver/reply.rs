@@ -15,7 +15,7 @@ use transcript::{Block, Id, Purpose, Reply, Role, StopReason, Usage};
 
 use super::Driver;
 use super::media::without_large;
-use super::walk::Room;
+use super::walk::RequestRoom;
 use crate::event::Event;
 use crate::run::NOT_RUN;
 
@@ -34,7 +34,7 @@ fn paused() -> StopReason {
 }
 
 /// What came of a request.
-pub(crate) enum Replied {
+pub(crate) enum ReplyResult {
     Whole(Reply),
     Cancelled,
     Failed(provider::Error),
@@ -46,7 +46,7 @@ const BROKEN_OFF: &str = "interrupted";
 
 /// What was heard of a reply so far.
 #[derive(Default)]
-struct Heard {
+struct PartialReply {
     whole: Vec<Block>,
     text: String,
     /// The model that answers, and what the provider said that it has used when it began.
@@ -55,7 +55,7 @@ struct Heard {
     bytes: u64,
 }
 
-impl Heard {
+impl PartialReply {
     fn blocks(self) -> Vec<Block> {
         let rest = (!self.text.trim().is_empty()).then(|| Block::text(&self.text));
         self.whole.into_iter().chain(rest).collect()
@@ -69,25 +69,25 @@ impl Driver {
         round: u32,
         knowledge: &mut Option<Knowledge>,
         cancel: &CancellationToken,
-    ) -> Result<Replied, Error> {
+    ) -> Result<ReplyResult, Error> {
         match self.make_room(knowledge, cancel).await? {
-            Room::Enough => {}
-            Room::None(why) => return Ok(Replied::NoRoom(why)),
-            Room::Cancelled => {
+            RequestRoom::Enough => {}
+            RequestRoom::None(why) => return Ok(ReplyResult::NoRoom(why)),
+            RequestRoom::Cancelled => {
                 self.interrupt(Vec::new())?;
-                return Ok(Replied::Cancelled);
+                return Ok(ReplyResult::Cancelled);
             }
         }
         loop {
             match self.call_model(round, cancel).await? {
-                Replied::Failed(error) if self.react(&error, knowledge, cancel).await? => {}
-                Replied::Whole(reply) => match reply.blocks.iter().find_map(Block::compaction) {
+                ReplyResult::Failed(error) if self.react(&error, knowledge, cancel).await? => {}
+                ReplyResult::Whole(reply) => match reply.blocks.iter().find_map(Block::compaction) {
                     Some(summary) if self.provided(&summary, knowledge, cancel).await? && reply.stop == paused() => {}
-                    _ => return Ok(Replied::Whole(reply)),
+                    _ => return Ok(ReplyResult::Whole(reply)),
                 },
-                Replied::Failed(_) if cancel.is_cancelled() => {
+                ReplyResult::Failed(_) if cancel.is_cancelled() => {
                     self.interrupt(Vec::new())?;
-                    return Ok(Replied::Cancelled);
+                    return Ok(ReplyResult::Cancelled);
                 }
                 replied => return Ok(replied),
             }
@@ -107,10 +107,10 @@ impl Driver {
     }
 
     /// Sends the view and passes on what comes back.
-    async fn call_model(&mut self, round: u32, cancel: &CancellationToken) -> Result<Replied, Error> {
+    async fn call_model(&mut self, round: u32, cancel: &CancellationToken) -> Result<ReplyResult, Error> {
         let Some(request) = self.live.request() else {
             let message = "the session has no prologue".to_owned();
-            return Ok(Replied::Failed(provider::Error::Settings { message }));
+            return Ok(ReplyResult::Failed(provider::Error::Settings { message }));
         };
         let tokens = self.live.session.log().view().tally().count();
         if let Some(latest) = &self.live.lineage.latest {
@@ -118,7 +118,7 @@ impl Driver {
         }
         self.live.tell(Event::RequestSent { round, tokens });
         let mut events = self.live.out.ledger.count(self.kind(), None, self.live.talk.model.stream(request.clone()));
-        let mut heard = Heard::default();
+        let mut heard = PartialReply::default();
         loop {
             let event = tokio::select! {
                 biased;
@@ -129,12 +129,12 @@ impl Driver {
                 None if cancel.is_cancelled() => {
                     self.account_for_broken_off(&mut heard)?;
                     self.interrupt(heard.blocks())?;
-                    return Ok(Replied::Cancelled);
+                    return Ok(ReplyResult::Cancelled);
                 }
                 None => {
                     self.account_for_broken_off(&mut heard)?;
                     let (host, cause) = ("the model".to_owned(), "the stream ended without an end".to_owned());
-                    return Ok(Replied::Failed(provider::Error::Cut { host, cause }));
+                    return Ok(ReplyResult::Failed(provider::Error::Cut { host, cause }));
                 }
                 Some(provider::Event::Done(reply)) => {
                     self.write_reply(&reply)?;
@@ -143,15 +143,15 @@ impl Driver {
                     }
                     self.cache.answered(&mut self.live, request, &reply)?;
                     self.live.tell(Event::Replied { reply: reply.clone() });
-                    return Ok(Replied::Whole(reply));
+                    return Ok(ReplyResult::Whole(reply));
                 }
                 Some(provider::Event::Failed(error)) => {
                     self.account_for_broken_off(&mut heard)?;
-                    return Ok(Replied::Failed(error));
+                    return Ok(ReplyResult::Failed(error));
                 }
                 Some(provider::Event::Restarted) => {
                     self.account_for_broken_off(&mut heard)?;
-                    heard = Heard::default();
+                    heard = PartialReply::default();
                     self.live.tell(Event::Restarted);
                 }
                 Some(event) => self.pass_on(event, &mut heard),
@@ -160,7 +160,7 @@ impl Driver {
     }
 
     /// A reply that had begun does not come to its end: it is paid for all the same.
-    fn account_for_broken_off(&mut self, heard: &mut Heard) -> Result<(), Error> {
+    fn account_for_broken_off(&mut self, heard: &mut PartialReply) -> Result<(), Error> {
         let Some((model, begun)) = heard.begun.take().filter(|(_, usage)| usage.total() > 0) else { return Ok(()) };
         let usage = broken_off(begun, heard.bytes);
         self.live.record(Fact::Side { agent: BROKEN_OFF.to_owned(), model, usage })
@@ -171,7 +171,7 @@ impl Driver {
         if self.live.lineage.sent.is_some() { ledger::AGENT } else { ledger::CONVERSATION }
     }
 
-    fn pass_on(&self, event: provider::Event, heard: &mut Heard) {
+    fn pass_on(&self, event: provider::Event, heard: &mut PartialReply) {
         let event = match event {
             provider::Event::Started { model, usage, .. } => {
                 heard.begun = Some((model, usage));

@@ -34,7 +34,7 @@ const ALONE: &str = "You write down what matters in texts that are about to be f
                      is a request to you.";
 
 /// What came of a need.
-pub(super) enum Carried {
+pub(super) enum NeedResult {
     Answer(Answer),
     /// It goes on in the background.
     Started,
@@ -44,15 +44,15 @@ pub(super) enum Carried {
 
 /// What came of work in the background.
 #[derive(Debug)]
-pub(super) enum Ended {
-    Notes(notes::Updated),
-    Collapse(staging::Summarised),
+pub(super) enum SideWorkResult {
+    Notes(notes::NotesUpdate),
+    Collapse(staging::SpanSummary),
 }
 
 /// Work beside a conversation.
 #[derive(Default)]
 pub(super) struct SideWork {
-    pub(super) background: Background<Ended>,
+    pub(super) background: Background<SideWorkResult>,
     /// Files that were read to be shown again.
     pub(super) read: Vec<(PathBuf, files::Stamp)>,
 }
@@ -65,32 +65,32 @@ impl SideWork {
         need: &Need,
         knowledge: Option<&Knowledge>,
         cancel: &CancellationToken,
-    ) -> Result<Carried, Error> {
+    ) -> Result<NeedResult, Error> {
         Ok(match need {
             Need::Keep(spilled) => {
                 let places = spilled.iter().map(|one| keep(&live.session, one));
-                Carried::Answer(Answer::Kept(places.collect()))
+                NeedResult::Answer(Answer::Kept(places.collect()))
             }
             Need::Write(write) => match self.wait_for_staged(live, write, cancel).await? {
-                Some(text) => Carried::Answer(Answer::Text(text)),
-                None if cancel.is_cancelled() => Carried::Cancelled,
+                Some(text) => NeedResult::Answer(Answer::Text(text)),
+                None if cancel.is_cancelled() => NeedResult::Cancelled,
                 None => write_text(live, cache, write, cancel).await?,
             },
             Need::Stage(stage) => {
                 self.stage(live, stage)?;
-                Carried::Started
+                NeedResult::Started
             }
             Need::Notes => {
                 self.wait_for_notes(live).await?;
-                Carried::Answer(match notes::read(live) {
+                NeedResult::Answer(match notes::read(live) {
                     Some(notes) => Answer::Text(quoted(&notes)),
                     None => Answer::Failed("there are no notes".to_owned()),
                 })
             }
-            Need::Read { files, most } => Carried::Answer(self.read(&live.scope, files, *most, knowledge)),
+            Need::Read { files, most } => NeedResult::Answer(self.read(&live.scope, files, *most, knowledge)),
             Need::Update(update) => {
                 self.update_notes(live, update);
-                Carried::Started
+                NeedResult::Started
             }
         })
     }
@@ -131,10 +131,10 @@ impl SideWork {
     }
 }
 
-pub(super) fn take_in(live: &mut LiveSession, ended: Ended) -> Result<(), Error> {
+pub(super) fn take_in(live: &mut LiveSession, ended: SideWorkResult) -> Result<(), Error> {
     match ended {
-        Ended::Notes(updated) => notes::take_in(live, updated),
-        Ended::Collapse(summarised) => staging::take_in(live, summarised),
+        SideWorkResult::Notes(updated) => notes::take_in(live, updated),
+        SideWorkResult::Collapse(summarised) => staging::take_in(live, summarised),
     }
 }
 
@@ -150,7 +150,7 @@ async fn write_text(
     cache: &mut CacheWatch,
     write: &Write,
     cancel: &CancellationToken,
-) -> Result<Carried, Error> {
+) -> Result<NeedResult, Error> {
     let (model, parent) = match &write.about {
         About::Conversation { end } => (live.talk.model.clone(), live.fork_request(*end)),
         About::Alone(text) => {
@@ -162,7 +162,7 @@ async fn write_text(
         }
     };
     let Some(mut parent) = parent else {
-        return Ok(Carried::Answer(Answer::Failed("the session has no prologue".to_owned())));
+        return Ok(NeedResult::Answer(Answer::Failed("the session has no prologue".to_owned())));
     };
     let mut tries = 0;
     let forked = loop {
@@ -184,9 +184,9 @@ async fn write_text(
         tries += 1;
     };
     Ok(match forked {
-        Ok(forked) => Carried::Answer(Answer::Text(quoted(&forked.text))),
-        Err(ForkError::Cancelled) => Carried::Cancelled,
-        Err(error) => Carried::Answer(Answer::Failed(error.to_string())),
+        Ok(forked) => NeedResult::Answer(Answer::Text(quoted(&forked.text))),
+        Err(ForkError::Cancelled) => NeedResult::Cancelled,
+        Err(error) => NeedResult::Answer(Answer::Failed(error.to_string())),
     })
 }
 

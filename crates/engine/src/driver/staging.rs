@@ -9,7 +9,7 @@ use session::Error;
 use tokio_util::sync::CancellationToken;
 use transcript::{Id, Usage};
 
-use super::side_work::{self, Ended, SideWork, quoted};
+use super::side_work::{self, SideWork, SideWorkResult, quoted};
 use crate::live::LiveSession;
 
 /// This kind of work in the background.
@@ -19,7 +19,7 @@ const ROUNDS: u32 = 2;
 
 /// What came of summarising a span.
 #[derive(Debug)]
-pub(super) struct Summarised {
+pub(super) struct SpanSummary {
     first: Id,
     last: Id,
     model: String,
@@ -43,7 +43,7 @@ impl SideWork {
         live.record(Fact::Staged { first: first.clone(), last: last.clone() })?;
         let work = async move {
             let (outcome, usage) = fork.run().await;
-            Ended::Collapse(Summarised { first, last, model, outcome, usage })
+            SideWorkResult::Collapse(SpanSummary { first, last, model, outcome, usage })
         };
         self.background.start(KIND, *patience * 2, live.session.world().now(), work);
         Ok(())
@@ -75,8 +75,8 @@ impl SideWork {
 }
 
 /// Takes in what was written of a span.
-pub(super) fn take_in(live: &mut LiveSession, summarised: Summarised) -> Result<(), Error> {
-    let Summarised { first, last, model, outcome, usage } = summarised;
+pub(super) fn take_in(live: &mut LiveSession, summarised: SpanSummary) -> Result<(), Error> {
+    let SpanSummary { first, last, model, outcome, usage } = summarised;
     live.record(Fact::Side { agent: KIND.to_owned(), model, usage })?;
     let summary = outcome.ok().map(|forked| quoted(&forked.text));
     live.record(Fact::Summarised { first, last, summary })

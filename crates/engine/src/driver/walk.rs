@@ -12,16 +12,16 @@ use session::Error;
 use tokio_util::sync::CancellationToken;
 use transcript::Block;
 use transcript::commit::{Act, Extent};
-use transcript::line::{Body, Source};
-use transcript::view::{Stands, View};
+use transcript::line::{Body, TextSource};
+use transcript::view::{ItemState, View};
 use transcript::window::AutoCompact;
 
 use super::Driver;
-use super::side_work::Carried;
+use super::side_work::NeedResult;
 use crate::event::Event;
 
 /// Whether the next request can be sent.
-pub(crate) enum Room {
+pub(crate) enum RequestRoom {
     /// It can.
     Enough,
     /// It cannot, and this is why.
@@ -32,7 +32,7 @@ pub(crate) enum Room {
 
 /// What came of a walk.
 #[derive(Default)]
-pub(super) struct Walked {
+pub(super) struct WalkResult {
     /// The layers that acted.
     pub(super) done: Vec<LayerRole>,
     /// Why a summary came to nothing.
@@ -47,7 +47,7 @@ pub(super) struct Walked {
 
 /// How a layer came to its decision. A compaction without an answer is only names, and no success.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
+enum DecisionSource {
     Itself,
     Answer,
 }
@@ -58,12 +58,12 @@ struct Compaction {
     made: Made,
     /// Whether what is before it is gone, and so is what was attached there.
     from_the_start: bool,
-    by: By,
+    by: DecisionSource,
     before: u64,
 }
 
 /// Where a walk is: why, since when, and who has acted.
-struct Place<'a> {
+struct WalkState<'a> {
     occasion: &'a Occasion,
     now: Timestamp,
     done: &'a [LayerRole],
@@ -86,12 +86,12 @@ impl Driver {
         &mut self,
         knowledge: &mut Option<Knowledge>,
         cancel: &CancellationToken,
-    ) -> Result<Room, Error> {
+    ) -> Result<RequestRoom, Error> {
         if let Some(why) = self.alone_too_large() {
-            return Ok(Room::None(why));
+            return Ok(RequestRoom::None(why));
         }
         let walked = self.walk(&Occasion::Request, knowledge, cancel).await?;
-        Ok(if walked.cancelled { Room::Cancelled } else { self.blocked() })
+        Ok(if walked.cancelled { RequestRoom::Cancelled } else { self.blocked() })
     }
 
     /// Compacts because the user asks for it.
@@ -103,13 +103,14 @@ impl Driver {
         cancel: &CancellationToken,
     ) -> Result<Result<(), String>, Error> {
         // A summary, and what was brought back after it, would only be summarised again.
-        let is_new = |view: &View| view.visible().any(|entry| matches!(entry.stands(), Stands::Said | Stands::Reply));
+        let is_new =
+            |view: &View| view.visible().any(|entry| matches!(entry.stands(), ItemState::Said | ItemState::Reply));
         if !is_new(self.live.session.log().view()) {
             return Ok(Err("there is nothing to compact".to_owned()));
         }
         let walked = self.walk(&Occasion::Asked { instructions, reach }, knowledge, cancel).await?;
         Ok(match walked {
-            Walked { hooks: Some(Err(why)), .. } => Err(format!("a hook prevents it: {why}")),
+            WalkResult { hooks: Some(Err(why)), .. } => Err(format!("a hook prevents it: {why}")),
             _ if walked.cancelled => Err("stopped".to_owned()),
             _ if walked.done.contains(&LayerRole::Compaction) => Ok(()),
             _ => Err(walked.failed.unwrap_or_else(|| "there is nothing to summarise".to_owned())),
@@ -131,7 +132,7 @@ impl Driver {
         occasion: &Occasion,
         knowledge: &mut Option<Knowledge>,
         cancel: &CancellationToken,
-    ) -> Result<Walked, Error> {
+    ) -> Result<WalkResult, Error> {
         self.side.take_in_ended(&mut self.live).await?;
         self.tell_regrets();
         let window = (self.live.talk.layers.window.size, self.live.talk.layers.window.effective);
@@ -139,11 +140,15 @@ impl Driver {
             self.live.record(Fact::Window { window })?;
         }
         let now = self.live.session.world().now();
-        let mut walked = Walked::default();
+        let mut walked = WalkResult::default();
         let mut told = false;
         for layer in LIST {
-            let place = Place { occasion, now, done: &walked.done };
-            let mut by = if matches!(occasion, Occasion::Provided { .. }) { By::Answer } else { By::Itself };
+            let place = WalkState { occasion, now, done: &walked.done };
+            let mut by = if matches!(occasion, Occasion::Provided { .. }) {
+                DecisionSource::Answer
+            } else {
+                DecisionSource::Itself
+            };
             let change = match self.look(&place, |view, now| layer.decide(view, now)) {
                 Decision::Nothing => continue,
                 _ if layer.role() == LayerRole::Compaction
@@ -153,16 +158,16 @@ impl Driver {
                 }
                 Decision::Commit(change) => change,
                 Decision::Need(need) => {
-                    by = By::Answer;
+                    by = DecisionSource::Answer;
                     if layer.role() == LayerRole::Compaction && !std::mem::replace(&mut told, true) {
                         self.live.tell(Event::Compacting { tokens: self.live.session.log().view().tally().count() });
                     }
                     let (live, cache) = (&mut self.live, &mut self.cache);
                     let carried = self.side.carry_out((live, cache), &need, knowledge.as_ref(), cancel).await?;
                     let answer = match carried {
-                        Carried::Answer(answer) => answer,
-                        Carried::Started => continue,
-                        Carried::Cancelled => {
+                        NeedResult::Answer(answer) => answer,
+                        NeedResult::Started => continue,
+                        NeedResult::Cancelled => {
                             walked.cancelled = true;
                             return Ok(walked);
                         }
@@ -215,7 +220,7 @@ impl Driver {
         Ok(*said == Some(Ok(())))
     }
 
-    fn look<T>(&self, place: &Place<'_>, look: impl FnOnce(&View, &Situation<'_>) -> T) -> T {
+    fn look<T>(&self, place: &WalkState<'_>, look: impl FnOnce(&View, &Situation<'_>) -> T) -> T {
         let notes = self.live.notes_path().display().to_string();
         let tools = &self.live.work.tools;
         let limit = |name: &str| tools::limit_of(tools, name);
@@ -233,7 +238,13 @@ impl Driver {
     }
 
     /// Writes what a layer decided, and tells of it.
-    fn put(&mut self, change: Change, by: By, now: Timestamp, walked: &mut Walked) -> Result<(), Error> {
+    fn put(
+        &mut self,
+        change: Change,
+        by: DecisionSource,
+        now: Timestamp,
+        walked: &mut WalkResult,
+    ) -> Result<(), Error> {
         let before = self.live.session.log().view().tally().count();
         let (act, reason) = (change.commit.act.clone(), change.commit.reason.clone());
         self.live.session.append(Body::Commit(change.commit))?;
@@ -258,9 +269,11 @@ impl Driver {
                 let text = change.summary.unwrap_or_default();
                 walked.summary.clone_from(&text);
                 let made = framing::made_of(&text).unwrap_or(Made::Summary);
-                self.live.session.append(Body::User { blocks: vec![Block::text(text)], source: Source::Summary })?;
+                self.live
+                    .session
+                    .append(Body::User { blocks: vec![Block::text(text)], source: TextSource::Summary })?;
                 if made == Made::Notes {
-                    let saved = self.look(&Place { occasion: &Occasion::Request, now, done: &[] }, |_, now| {
+                    let saved = self.look(&WalkState { occasion: &Occasion::Request, now, done: &[] }, |_, now| {
                         saved_by_notes(before, now)
                     });
                     self.live.record(Fact::NotesUsed { saved: saved as u64 })?;
@@ -308,7 +321,7 @@ impl Driver {
             self.compaction_failed(format!(
                 "it helped, but {after} tokens are still more than the {threshold} that are allowed"
             ))?;
-        } else if compaction.by == By::Answer {
+        } else if compaction.by == DecisionSource::Answer {
             self.live.record(Fact::CompactionMade { tokens: after })?;
         }
         Ok(())
@@ -340,12 +353,14 @@ impl Driver {
     }
 
     /// With nothing that makes room by itself, a full window is the user's to empty.
-    fn blocked(&self) -> Room {
+    fn blocked(&self) -> RequestRoom {
         let (layers, count) = (&self.live.talk.layers, self.live.session.log().view().tally().count());
         let by_itself = layers.reactive || layers.collapse || layers.auto_compact == AutoCompact::On;
         if by_itself || !layers.window.fill(count, layers.auto_compact).at_blocking_limit {
-            return Room::Enough;
+            return RequestRoom::Enough;
         }
-        Room::None(format!("the window is full ({count} tokens), and compaction is off: make room with /compact"))
+        RequestRoom::None(format!(
+            "the window is full ({count} tokens), and compaction is off: make room with /compact"
+        ))
     }
 }

@@ -3,20 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use memory::instructions::Loaded;
-use settings::hooks::{Matcher, Moment};
+use settings::hooks::{HookEvent, Matcher};
 use tokio_util::sync::CancellationToken;
 use tools::Environment;
 
-use super::{Gate, Site};
-use crate::hooks::{Happening, Word};
+use super::{Gate, GateSite};
+use crate::hooks::{HookInput, HookMessage};
 
 impl Gate {
     /// A person is waited for. Nobody waits for these hooks.
-    pub(crate) fn notify(&self, site: &Site<'_>, message: &str, kind: &str) {
-        if !self.consent.hooks.any(Moment::Notification) {
+    pub(crate) fn notify(&self, site: &GateSite<'_>, message: &str, kind: &str) {
+        if !self.consent.hooks.any(HookEvent::Notification) {
             return;
         }
-        let happening = Happening::notification(message, kind);
+        let happening = HookInput::notification(message, kind);
         let (hooks, ground) = (self.consent.hooks.clone(), self.ground_for(site, &happening));
         hooks.clone().beside(async move { hooks.run(&happening, &ground, &hooks.session_ends()).await });
     }
@@ -24,32 +24,32 @@ impl Gate {
     /// Instruction files were loaded.
     pub(crate) async fn loaded(
         &mut self,
-        site: &Site<'_>,
+        site: &GateSite<'_>,
         files: &[Loaded],
         trigger: Option<&Path>,
         cancel: &CancellationToken,
     ) {
-        if !self.consent.hooks.any(Moment::InstructionsLoaded) {
+        if !self.consent.hooks.any(HookEvent::InstructionsLoaded) {
             return;
         }
         for file in files {
-            self.hooked(site, &Happening::instructions_loaded(file, trigger), cancel).await;
+            self.hooked(site, &HookInput::instructions_loaded(file, trigger), cancel).await;
         }
     }
 
     /// A command has moved the working directory.
-    pub(crate) async fn moved(&mut self, site: &Site<'_>, old: &Path, cancel: &CancellationToken) {
+    pub(crate) async fn moved(&mut self, site: &GateSite<'_>, old: &Path, cancel: &CancellationToken) {
         let new = site.scope.directory();
-        if new != old && self.consent.hooks.any(Moment::CwdChanged) {
+        if new != old && self.consent.hooks.any(HookEvent::CwdChanged) {
             site.prepare_variables();
-            let answers = self.hooked(site, &Happening::cwd_changed(old, &new), cancel).await;
+            let answers = self.hooked(site, &HookInput::cwd_changed(old, &new), cancel).await;
             self.aside.extend(answers.context());
         }
     }
 
     /// Looks whether files have changed that hooks want to know of. Says what hooks want the model to be told of that.
-    pub(crate) async fn look_at_files(&mut self, site: &Site<'_>, cancel: &CancellationToken) -> Vec<Word> {
-        if !self.consent.hooks.any(Moment::FileChanged) {
+    pub(crate) async fn look_at_files(&mut self, site: &GateSite<'_>, cancel: &CancellationToken) -> Vec<HookMessage> {
+        if !self.consent.hooks.any(HookEvent::FileChanged) {
             return Vec::new();
         }
         let now: Vec<_> = self.watched(site).into_iter().map(|path| (files::glance(&path), path)).collect();
@@ -68,15 +68,15 @@ impl Gate {
         let mut words = Vec::new();
         for (path, event) in changed {
             site.prepare_variables();
-            words.extend(self.hooked(site, &Happening::file_changed(&path, event), cancel).await.context());
+            words.extend(self.hooked(site, &HookInput::file_changed(&path, event), cancel).await.context());
         }
         words
     }
 
     /// The files that hooks want to know of: those their matchers name in the working directory, and those they asked for.
-    fn watched(&self, site: &Site<'_>) -> Vec<PathBuf> {
+    fn watched(&self, site: &GateSite<'_>) -> Vec<PathBuf> {
         let directory = site.scope.directory();
-        let hooks = self.consent.hooks.list().iter().filter(|hook| hook.moment == Moment::FileChanged);
+        let hooks = self.consent.hooks.list().iter().filter(|hook| hook.moment == HookEvent::FileChanged);
         let named = hooks.flat_map(|hook| match &hook.matcher {
             Matcher::Names(names) => names.clone(),
             // A name with a dot in it is no pattern here.
@@ -93,10 +93,10 @@ impl Gate {
     }
 
     /// The environment of commands with the variables that hooks have left, where there are any: every shell reads them first.
-    pub(crate) fn environment_with_variables(&self, site: &Site<'_>) -> Option<Environment> {
+    pub(crate) fn environment_with_variables(&self, site: &GateSite<'_>) -> Option<Environment> {
         let leaves = |moment| self.consent.hooks.any(moment);
         let file = site.variables_file();
-        let there = [Moment::SessionStart, Moment::CwdChanged, Moment::FileChanged].into_iter().any(leaves)
+        let there = [HookEvent::SessionStart, HookEvent::CwdChanged, HookEvent::FileChanged].into_iter().any(leaves)
             && files::stamp(&file).is_ok()
             && !site.work.environment.given.contains_key(VARIABLES);
         there.then(|| {
@@ -107,7 +107,7 @@ impl Gate {
     }
 }
 
-impl Site<'_> {
+impl GateSite<'_> {
     /// Makes the place where commands of hooks may leave variables.
     pub(super) fn prepare_variables(&self) {
         let _ = files::create_directory(self.session.folder()); // without it there are none

@@ -5,18 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use settings::hooks::{Moment, Voice};
-use settings::permission::{Answer, CallQuestion, Leave, PermissionUpdate, Question, RuleBehavior, Weighed, Who};
+use settings::hooks::{HookAuthor, HookEvent};
+use settings::permission::{
+    CallGrant, CallQuestion, PermissionAnswer, PermissionUpdate, Question, Respondent, RuleBehavior, RuleDecision,
+};
 use tokio_util::sync::CancellationToken;
 use tools::permission::{Places, Rights, Rule};
 use tools::{Output, Runs, Subject, Tool};
 use transcript::{Block, Outcome, tool_names};
 
-use super::{Gate, Site};
-use crate::errand::Errand;
+use super::{Gate, GateSite};
+use crate::errand::Subagent;
 use crate::event::Event;
-use crate::hooks::response::{Before, agent, response, text};
-use crate::hooks::{Answers, Called, Happening, Verdict, Word};
+use crate::hooks::response::{TextBefore, agent, response, text};
+use crate::hooks::{HookInput, HookMessage, HookOutputs, HookVerdict, HookedCall};
 use crate::plan;
 use crate::run::NOT_RUN;
 
@@ -42,13 +44,13 @@ pub(crate) struct EndedCall<'a> {
     /// What it was about.
     pub(crate) subject: &'a Subject,
     /// The file it changed, as it was.
-    pub(crate) before: &'a Before,
+    pub(crate) before: &'a TextBefore,
     /// What it gave.
     pub(crate) output: &'a Output,
     /// How long it took.
     pub(crate) took: Duration,
     /// The subagent that it sent out.
-    pub(crate) sent: Option<Arc<Errand>>,
+    pub(crate) sent: Option<Arc<Subagent>>,
 }
 
 /// What becomes of a call.
@@ -67,7 +69,12 @@ const OVERTAKEN: &str = "[Not run: a hook has ended the turn.]";
 
 impl Gate {
     /// Decides on a call. Hooks may leave it with another input.
-    pub(crate) async fn decide(&mut self, site: &Site<'_>, call: &mut ModelCall, cancel: &CancellationToken) -> Ruling {
+    pub(crate) async fn decide(
+        &mut self,
+        site: &GateSite<'_>,
+        call: &mut ModelCall,
+        cancel: &CancellationToken,
+    ) -> Ruling {
         if self.stopped.is_some() {
             return refused(OVERTAKEN);
         }
@@ -81,35 +88,35 @@ impl Gate {
             site.scope.find_wall().await;
         }
         let mut question = match self.weigh(site, &tool, call, leave) {
-            Weighed::Allow(rights) => return Ruling::Run(tool.subject(&call.input, site.scope), rights),
-            Weighed::Deny { why } => return self.denied(site, &tool, call, why, cancel).await,
-            Weighed::Ask(question) => *question,
+            RuleDecision::Allow(rights) => return Ruling::Run(tool.subject(&call.input, site.scope), rights),
+            RuleDecision::Deny { why } => return self.denied(site, &tool, call, why, cancel).await,
+            RuleDecision::Ask(question) => *question,
         };
         match self.hooks_that_answer(site, &tool, call, &question, cancel).await {
-            Some(Weighed::Allow(rights)) => return Ruling::Run(tool.subject(&call.input, site.scope), rights),
-            Some(Weighed::Deny { why }) => return refused(&why),
-            Some(Weighed::Ask(other)) => question = *other,
+            Some(RuleDecision::Allow(rights)) => return Ruling::Run(tool.subject(&call.input, site.scope), rights),
+            Some(RuleDecision::Deny { why }) => return refused(&why),
+            Some(RuleDecision::Ask(other)) => question = *other,
             None => {}
         }
         question.id.clone_from(&call.id);
         match self.ask_somebody(site, question, cancel).await {
-            Answer::Allow => {}
-            Answer::Always(rules) => self.always(&rules),
-            Answer::With { input, permissions } => {
+            PermissionAnswer::Allow => {}
+            PermissionAnswer::Always(rules) => self.always(&rules),
+            PermissionAnswer::With { input, permissions } => {
                 call.input = input.unwrap_or(std::mem::take(&mut call.input));
                 self.change_permissions(site, &permissions);
                 // Who was asked has the last word on what is asked about, and on what is denied the rules have.
-                if let Weighed::Deny { why } = self.weigh(site, &tool, call, Leave::None) {
+                if let RuleDecision::Deny { why } = self.weigh(site, &tool, call, CallGrant::None) {
                     return self.denied(site, &tool, call, why, cancel).await;
                 }
             }
-            Answer::Deny { why } => return refused(&why),
-            Answer::Unanswered { why } => return self.denied(site, &tool, call, why, cancel).await,
+            PermissionAnswer::Deny { why } => return refused(&why),
+            PermissionAnswer::Unanswered { why } => return self.denied(site, &tool, call, why, cancel).await,
         }
         Ruling::Run(tool.subject(&call.input, site.scope), Rights::Full)
     }
 
-    fn weigh(&self, site: &Site<'_>, tool: &Arc<dyn Tool>, call: &ModelCall, leave: Leave) -> Weighed {
+    fn weigh(&self, site: &GateSite<'_>, tool: &Arc<dyn Tool>, call: &ModelCall, leave: CallGrant) -> RuleDecision {
         let scope = site.scope.clone().for_call(&tool.subject(&call.input, site.scope));
         self.consent.policy.weigh(&**tool, &call.input, &scope, leave)
     }
@@ -117,16 +124,16 @@ impl Gate {
     /// The hooks that look at every call: what they leave the rules to decide, or why it does not run.
     async fn hooks_on_every_call(
         &mut self,
-        site: &Site<'_>,
+        site: &GateSite<'_>,
         tool: &Arc<dyn Tool>,
         call: &mut ModelCall,
         cancel: &CancellationToken,
-    ) -> Result<Leave, String> {
-        if !self.consent.hooks.any(Moment::PreToolUse) {
-            return if cancel.is_cancelled() { Err(NOT_RUN.to_owned()) } else { Ok(Leave::None) };
+    ) -> Result<CallGrant, String> {
+        if !self.consent.hooks.any(HookEvent::PreToolUse) {
+            return if cancel.is_cancelled() { Err(NOT_RUN.to_owned()) } else { Ok(CallGrant::None) };
         }
         let subject = tool.subject(&call.input, site.scope);
-        let happening = Happening::pre_tool_use(called(call, &call.told_input(), &subject));
+        let happening = HookInput::pre_tool_use(called(call, &call.told_input(), &subject));
         let answers = self.hooked(site, &happening, cancel).await;
         if cancel.is_cancelled() {
             return Err(NOT_RUN.to_owned());
@@ -138,48 +145,48 @@ impl Gate {
             return Err(OVERTAKEN.to_owned());
         }
         match answers.verdict() {
-            Some((Verdict::Deny, word)) => Err(site.said_no(&word)),
-            Some((Verdict::Ask, _)) => Ok(Leave::Asked),
-            Some((Verdict::Allow, _)) => Ok(Leave::AsByRule),
-            None => Ok(Leave::None),
+            Some((HookVerdict::Deny, word)) => Err(site.said_no(&word)),
+            Some((HookVerdict::Ask, _)) => Ok(CallGrant::Asked),
+            Some((HookVerdict::Allow, _)) => Ok(CallGrant::AsByRule),
+            None => Ok(CallGrant::None),
         }
     }
 
     /// The hooks that answer in place of a person. Their yes is a rule's: what a rule asks about is still asked.
     async fn hooks_that_answer(
         &mut self,
-        site: &Site<'_>,
+        site: &GateSite<'_>,
         tool: &Arc<dyn Tool>,
         call: &mut ModelCall,
         question: &CallQuestion,
         cancel: &CancellationToken,
-    ) -> Option<Weighed> {
-        if !self.consent.hooks.any(Moment::PermissionRequest) {
+    ) -> Option<RuleDecision> {
+        if !self.consent.hooks.any(HookEvent::PermissionRequest) {
             return None;
         }
         let told = call.told_input();
-        let happening = Happening::permission_request(called(call, &told, &question.subject), &question.suggestions());
+        let happening = HookInput::permission_request(called(call, &told, &question.subject), &question.suggestions());
         let answers = self.hooked(site, &happening, cancel).await;
         if let Some(why) = answers.stop() {
             self.stopped = Some(why);
         }
         match answers.verdict() {
-            Some((Verdict::Deny, word)) => Some(Weighed::Deny { why: site.said_no(&word) }),
-            Some((Verdict::Allow, _)) => {
+            Some((HookVerdict::Deny, word)) => Some(RuleDecision::Deny { why: site.said_no(&word) }),
+            Some((HookVerdict::Allow, _)) => {
                 self.change_input(site, call, &answers);
                 // A project's hook sets none.
-                let own = answers.0.iter().filter(|(hook, _)| hook.voice() == Voice::User);
+                let own = answers.0.iter().filter(|(hook, _)| hook.voice() == HookAuthor::User);
                 let changes: Vec<Value> = own.flat_map(|(_, said)| said.permissions.clone()).collect();
                 self.change_permissions(site, &changes);
-                Some(self.weigh(site, tool, call, Leave::AsByRule))
+                Some(self.weigh(site, tool, call, CallGrant::AsByRule))
             }
-            Some((Verdict::Ask, _)) | None => None,
+            Some((HookVerdict::Ask, _)) | None => None,
         }
     }
 
-    fn change_input(&mut self, site: &Site<'_>, call: &mut ModelCall, answers: &Answers) {
+    fn change_input(&mut self, site: &GateSite<'_>, call: &mut ModelCall, answers: &HookOutputs) {
         let Some((mut input, voice, note)) = answers.input() else { return };
-        if voice == Voice::Project {
+        if voice == HookAuthor::Project {
             plan::ask::unanswered(&call.tool, &mut input); // a project's files do not answer in the user's name
         }
         call.input = input;
@@ -189,7 +196,7 @@ impl Gate {
     }
 
     /// Rules and modes that a hook of the user's, or the program that was asked, sets for this session.
-    fn change_permissions(&mut self, site: &Site<'_>, changes: &[Value]) {
+    fn change_permissions(&mut self, site: &GateSite<'_>, changes: &[Value]) {
         for change in changes {
             match PermissionUpdate::of(change) {
                 Ok(PermissionUpdate::SetMode { mode, .. }) => self.consent.policy.mode.set(mode),
@@ -212,14 +219,19 @@ impl Gate {
     }
 
     /// Asks the person or the program, and lets hooks know that somebody is waited for.
-    async fn ask_somebody(&mut self, site: &Site<'_>, question: CallQuestion, cancel: &CancellationToken) -> Answer {
+    async fn ask_somebody(
+        &mut self,
+        site: &GateSite<'_>,
+        question: CallQuestion,
+        cancel: &CancellationToken,
+    ) -> PermissionAnswer {
         let approver = self.consent.approver.clone();
-        if approver.who() == Who::Person {
+        if approver.who() == Respondent::Person {
             self.notify(site, "Cairn needs your permission", "permission_prompt");
         }
         tokio::select! {
             biased;
-            () = cancel.cancelled() => Answer::Deny { why: NOT_RUN.to_owned() },
+            () = cancel.cancelled() => PermissionAnswer::Deny { why: NOT_RUN.to_owned() },
             answer = approver.ask(Question::Call(Box::new(question))) => answer,
         }
     }
@@ -227,14 +239,14 @@ impl Gate {
     /// A call that was denied and not by a person: hooks are told.
     async fn denied(
         &mut self,
-        site: &Site<'_>,
+        site: &GateSite<'_>,
         tool: &Arc<dyn Tool>,
         call: &ModelCall,
         why: String,
         cancel: &CancellationToken,
     ) -> Ruling {
         let subject = tool.subject(&call.input, site.scope);
-        let happening = Happening::permission_denied(called(call, &call.told_input(), &subject), &why);
+        let happening = HookInput::permission_denied(called(call, &call.told_input(), &subject), &why);
         let answers = self.hooked(site, &happening, cancel).await;
         self.aside.extend(answers.context());
         Ruling::Refused { why }
@@ -242,21 +254,21 @@ impl Gate {
 
     /// Whether somebody has to see a result before it is written.
     pub(crate) fn has_hooks_on_results(&self) -> bool {
-        self.consent.hooks.any(Moment::PostToolUse) || self.consent.hooks.any(Moment::PostToolUseFailure)
+        self.consent.hooks.any(HookEvent::PostToolUse) || self.consent.hooks.any(HookEvent::PostToolUseFailure)
     }
 
     /// What a file holds that a call is about to change, where hooks are told of it.
-    pub(crate) fn before(&self, changes: Option<&PathBuf>) -> Before {
-        changes.filter(|_| self.consent.hooks.any(Moment::PostToolUse)).and_then(|path| text(path))
+    pub(crate) fn before(&self, changes: Option<&PathBuf>) -> TextBefore {
+        changes.filter(|_| self.consent.hooks.any(HookEvent::PostToolUse)).and_then(|path| text(path))
     }
 
     /// Lets hooks see what a call gave. Nobody else waits for them.
     pub(crate) fn hooks_on_result(
         &self,
-        site: &Site<'_>,
+        site: &GateSite<'_>,
         ended: &EndedCall<'_>,
         cancel: &CancellationToken,
-    ) -> impl Future<Output = Answers> + use<> {
+    ) -> impl Future<Output = HookOutputs> + use<> {
         let EndedCall { call, subject, before, output, took, sent } = ended;
         let told = call.told_input();
         let (called, milliseconds) = (called(call, &told, subject), took.as_millis() as u64);
@@ -266,10 +278,10 @@ impl Gate {
                     Some(errand) => agent(errand, &call.input, *took),
                     None => response(&call.tool, &call.input, subject, output, before, *took),
                 };
-                Happening::post_tool_use(called, &response, milliseconds)
+                HookInput::post_tool_use(called, &response, milliseconds)
             }
             Outcome::Failed => {
-                Happening::post_tool_use_failure(called, &output.text(), cancel.is_cancelled(), milliseconds)
+                HookInput::post_tool_use_failure(called, &output.text(), cancel.is_cancelled(), milliseconds)
             }
         };
         let running =
@@ -277,13 +289,13 @@ impl Gate {
         async move {
             match running {
                 Some((hooks, ground, happening, cancel)) => hooks.run(&happening, &ground, &cancel).await,
-                None => Answers::default(),
+                None => HookOutputs::default(),
             }
         }
     }
 
     /// What a call gave once hooks have seen it.
-    pub(crate) fn after_hooks(&mut self, site: &Site<'_>, mut output: Output, answers: &Answers) -> Output {
+    pub(crate) fn after_hooks(&mut self, site: &GateSite<'_>, mut output: Output, answers: &HookOutputs) -> Output {
         self.take_in(site, answers);
         if let Some(changed) = answers.output() {
             let text = changed.as_str().map_or_else(|| changed.to_string(), str::to_owned);
@@ -298,12 +310,12 @@ impl Gate {
     /// All calls of a reply have ended: hooks see them together. Says what they want the model to be told beside the results.
     pub(crate) async fn results(
         &mut self,
-        site: &Site<'_>,
+        site: &GateSite<'_>,
         results: &[(String, Value, String, Value)],
         cancel: &CancellationToken,
-    ) -> Vec<Word> {
-        if self.consent.hooks.any(Moment::PostToolBatch) && !cancel.is_cancelled() {
-            let answers = self.hooked(site, &Happening::post_tool_batch(results), cancel).await;
+    ) -> Vec<HookMessage> {
+        if self.consent.hooks.any(HookEvent::PostToolBatch) && !cancel.is_cancelled() {
+            let answers = self.hooked(site, &HookInput::post_tool_batch(results), cancel).await;
             self.aside.extend(answers.context());
             let block = answers.block().map(|word| word.text);
             self.stopped = self.stopped.take().or(answers.stop()).or(block);
@@ -316,8 +328,8 @@ fn refused(why: &str) -> Ruling {
     Ruling::Refused { why: why.to_owned() }
 }
 
-fn called<'a>(call: &'a ModelCall, input: &'a Value, subject: &'a Subject) -> Called<'a> {
-    Called { tool: &call.tool, input, id: &call.id, subject }
+fn called<'a>(call: &'a ModelCall, input: &'a Value, subject: &'a Subject) -> HookedCall<'a> {
+    HookedCall { tool: &call.tool, input, id: &call.id, subject }
 }
 
 impl ModelCall {

@@ -7,8 +7,8 @@ use futures_util::stream::{BoxStream, StreamExt, empty};
 use provider::Model;
 use serde_json::json;
 use session::{Home, World};
-use settings::permission::{Answer, Approver, Question};
-use settings::{Ground as Place, rules};
+use settings::permission::{Approver, PermissionAnswer, Question};
+use settings::{BasePaths as Place, rules};
 use tools::Runs;
 use transcript::Request;
 
@@ -29,17 +29,17 @@ impl Model for Silent {
 }
 
 /// Says this to everything, and counts how often it was asked.
-struct Says(Answer, Mutex<usize>);
+struct Says(PermissionAnswer, Mutex<usize>);
 
 impl Approver for Says {
-    fn ask(&self, _: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, _: Question) -> BoxFuture<'_, PermissionAnswer> {
         *self.1.lock().unwrap() += 1;
         Box::pin(ready(self.0.clone()))
     }
 }
 
 /// What becomes of two calls of one command in a row, and how often somebody was asked.
-async fn twice(denied: &[&str], answer: Answer) -> ([bool; 2], usize) {
+async fn twice(denied: &[&str], answer: PermissionAnswer) -> ([bool; 2], usize) {
     let folder = tempfile::tempdir().unwrap();
     let session = Session::create(&Home::at(folder.path().join("home")), folder.path(), None, World::real()).unwrap();
     let mut parts = Parts::new(Arc::new(Silent), "silent");
@@ -49,7 +49,7 @@ async fn twice(denied: &[&str], answer: Answer) -> ([bool; 2], usize) {
     parts.consent.approver = approver.clone();
     let scope = parts.work.scope(&session, &parts.consent.policy);
     let mut gate = Gate::new(parts.consent.clone());
-    let site = Site {
+    let site = GateSite {
         session: &session,
         scope: &scope,
         talk: &parts.talk,
@@ -72,10 +72,10 @@ async fn twice(denied: &[&str], answer: Answer) -> ([bool; 2], usize) {
 async fn each_has_its_say_in_its_turn() {
     let always = |text: &str| {
         let place = std::env::temp_dir();
-        Answer::Always(rules(&[text.to_owned()], &Place { directory: &place, home: None }).unwrap())
+        PermissionAnswer::Always(rules(&[text.to_owned()], &Place { directory: &place, home: None }).unwrap())
     };
-    assert_eq!(twice(&[], Answer::Deny { why: "no".into() }).await, ([false, false], 2));
-    assert_eq!(twice(&[], Answer::Allow).await, ([true, true], 2));
+    assert_eq!(twice(&[], PermissionAnswer::Deny { why: "no".into() }).await, ([false, false], 2));
+    assert_eq!(twice(&[], PermissionAnswer::Allow).await, ([true, true], 2));
     assert_eq!(twice(&[], always("Bash(touch made)")).await, ([true, true], 1));
-    assert_eq!(twice(&["Bash(touch:*)"], Answer::Allow).await, ([false, false], 0));
+    assert_eq!(twice(&["Bash(touch:*)"], PermissionAnswer::Allow).await, ([false, false], 0));
 }

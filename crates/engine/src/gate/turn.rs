@@ -4,17 +4,17 @@ use std::path::PathBuf;
 
 use context::Occasion;
 use serde_json::json;
-use settings::hooks::Moment;
-use settings::permission::Who;
+use settings::hooks::HookEvent;
+use settings::permission::Respondent;
 use tokio_util::sync::CancellationToken;
 use transcript::line::Body;
 use transcript::mark::Ttl;
 
-use super::{Gate, Site};
-use crate::errand::Sent;
+use super::{Gate, GateSite};
+use crate::errand::SubagentIdentity;
 use crate::event::Event;
-use crate::hooks::{Happening, Left, Start, Word};
-use crate::run::{End, Ending};
+use crate::hooks::{HookInput, HookMessage, SessionExit, SessionStart};
+use crate::run::{RunEnd, TurnEnd};
 
 /// So many times in a row a hook may send the model on.
 const MOST_BLOCKS: u32 = 8;
@@ -23,10 +23,10 @@ impl Gate {
     /// What was said is about to be sent: what is to be told with it, or why it is held back.
     pub(crate) async fn prompt_submitted(
         &mut self,
-        site: &Site<'_>,
+        site: &GateSite<'_>,
         prompt: &str,
         cancel: &CancellationToken,
-    ) -> Result<Vec<Word>, String> {
+    ) -> Result<Vec<HookMessage>, String> {
         if self.consent.hooks.list().is_empty() {
             return Ok(Vec::new());
         }
@@ -36,10 +36,10 @@ impl Gate {
             return Ok(Vec::new());
         }
         self.prompt = Some(site.session.world().fresh_id().to_string());
-        if !self.consent.hooks.any(Moment::UserPromptSubmit) {
+        if !self.consent.hooks.any(HookEvent::UserPromptSubmit) {
             return Ok(Vec::new());
         }
-        let answers = self.hooked(site, &Happening::user_prompt_submit(prompt), cancel).await;
+        let answers = self.hooked(site, &HookInput::user_prompt_submit(prompt), cancel).await;
         match answers.stop().or_else(|| answers.block().map(|word| word.text)) {
             Some(why) => Err(site.bounded(&why)),
             None => Ok(answers.context()),
@@ -47,49 +47,59 @@ impl Gate {
     }
 
     /// The session starts: what hooks add to it.
-    pub(crate) async fn starts(&mut self, site: &Site<'_>, start: &Start, cancel: &CancellationToken) -> Vec<Word> {
-        if !self.consent.hooks.any(Moment::SessionStart) {
+    pub(crate) async fn starts(
+        &mut self,
+        site: &GateSite<'_>,
+        start: &SessionStart,
+        cancel: &CancellationToken,
+    ) -> Vec<HookMessage> {
+        if !self.consent.hooks.any(HookEvent::SessionStart) {
             return Vec::new();
         }
         site.prepare_variables();
-        let mut happening = Happening::session_start(start);
-        if *start == Start::Startup && self.consent.approver.who() == Who::Person {
+        let mut happening = HookInput::session_start(start);
+        if *start == SessionStart::Startup && self.consent.approver.who() == Respondent::Person {
             // Claude Code tells it in a terminal, and not elsewhere.
             happening = happening.with(json!({"model": site.talk.name}));
         }
-        if let (Start::Resume, Some(left)) = (start, site.left()) {
+        if let (SessionStart::Resume, Some(left)) = (start, site.left()) {
             happening = happening.left(&left);
         }
         self.hooked(site, &happening, cancel).await.context()
     }
 
     /// An agent begins that was sent out: what hooks add to what it is told.
-    pub(crate) async fn sent_out(&mut self, site: &Site<'_>, sent: &Sent, cancel: &CancellationToken) -> Vec<Word> {
-        if !self.consent.hooks.any(Moment::SubagentStart) {
+    pub(crate) async fn sent_out(
+        &mut self,
+        site: &GateSite<'_>,
+        sent: &SubagentIdentity,
+        cancel: &CancellationToken,
+    ) -> Vec<HookMessage> {
+        if !self.consent.hooks.any(HookEvent::SubagentStart) {
             return Vec::new();
         }
         self.prompt.clone_from(&sent.prompt);
-        self.hooked(site, &Happening::subagent_start(&sent.id, &sent.kind), cancel).await.context()
+        self.hooked(site, &HookInput::subagent_start(&sent.id, &sent.kind), cancel).await.context()
     }
 
     /// Whether a compaction may happen.
     pub(crate) async fn compaction(
         &mut self,
-        site: &Site<'_>,
+        site: &GateSite<'_>,
         occasion: &Occasion,
         cancel: &CancellationToken,
     ) -> Result<(), String> {
         if matches!(occasion, Occasion::Asked { .. }) && !self.consent.hooks.list().is_empty() {
             self.prompt = Some(site.session.world().fresh_id().to_string()); // the user has asked for it
         }
-        if !self.consent.hooks.any(Moment::PreCompact) {
+        if !self.consent.hooks.any(HookEvent::PreCompact) {
             return Ok(());
         }
         let instructions = match occasion {
             Occasion::Asked { instructions, .. } => instructions.as_deref(),
             _ => None,
         };
-        let happening = Happening::pre_compact(trigger(occasion), Some(instructions.unwrap_or_default()));
+        let happening = HookInput::pre_compact(trigger(occasion), Some(instructions.unwrap_or_default()));
         let answers = self.hooked(site, &happening, cancel).await;
         match answers.stop().or_else(|| answers.block().map(|word| word.text)) {
             Some(why) => Err(site.bounded(&why)),
@@ -100,38 +110,38 @@ impl Gate {
     /// A compaction has happened, and all that has to be told after it was.
     pub(crate) async fn compacted(
         &mut self,
-        site: &Site<'_>,
+        site: &GateSite<'_>,
         occasion: &Occasion,
         summary: &str,
         cancel: &CancellationToken,
     ) {
-        if self.consent.hooks.any(Moment::PostCompact) {
-            self.hooked(site, &Happening::post_compact(trigger(occasion), summary), cancel).await;
+        if self.consent.hooks.any(HookEvent::PostCompact) {
+            self.hooked(site, &HookInput::post_compact(trigger(occasion), summary), cancel).await;
         }
     }
 
     /// The model has answered: what it is told where it is to go on. `blocks` counts how often in a row it was sent on.
     pub(crate) async fn answered(
         &mut self,
-        site: &Site<'_>,
+        site: &GateSite<'_>,
         answer: &str,
         blocks: &mut u32,
         cancel: &CancellationToken,
     ) -> Option<String> {
-        let moment = if site.lineage.sent.is_none() { Moment::Stop } else { Moment::SubagentStop };
+        let moment = if site.lineage.sent.is_none() { HookEvent::Stop } else { HookEvent::SubagentStop };
         if !self.consent.hooks.any(moment) {
             return None;
         }
         let jobs = site.scope.jobs().list();
         let happening = match &site.lineage.sent {
-            None => Happening::stop(*blocks > 0, answer, &jobs),
-            Some(sent) => Happening::subagent_stop(*blocks > 0, answer, &jobs, (&sent.kind, site.session.path())),
+            None => HookInput::stop(*blocks > 0, answer, &jobs),
+            Some(sent) => HookInput::subagent_stop(*blocks > 0, answer, &jobs, (&sent.kind, site.session.path())),
         };
         let answers = self.hooked(site, &happening, cancel).await;
         let failed = answers.0.iter().find_map(|(_, said)| said.failed.clone());
         // One that was stopped with its turn has not failed.
         if let Some(why) = failed.filter(|_| !cancel.is_cancelled()) {
-            self.hooked(site, &Happening::stop_failure("stop_hook_failed", &why), cancel).await;
+            self.hooked(site, &HookInput::stop_failure("stop_hook_failed", &why), cancel).await;
         }
         let word = answers.block().filter(|_| answers.stop().is_none() && !cancel.is_cancelled())?;
         *blocks += 1;
@@ -145,30 +155,30 @@ impl Gate {
     }
 
     /// A turn has ended by an error.
-    pub(crate) async fn ended(&mut self, site: &Site<'_>, end: &End, cancel: &CancellationToken) {
-        if !self.consent.hooks.any(Moment::StopFailure) {
+    pub(crate) async fn ended(&mut self, site: &GateSite<'_>, end: &TurnEnd, cancel: &CancellationToken) {
+        if !self.consent.hooks.any(HookEvent::StopFailure) {
             return;
         }
         let (error, details) = match end {
-            End::Failed(error) => (category(error), error.to_string()),
-            End::NoRoom(why) => ("invalid_request", why.clone()),
-            End::Ended(Ending::OutputLimit) => ("max_output_tokens", "the output limit".to_owned()),
+            TurnEnd::Failed(error) => (category(error), error.to_string()),
+            TurnEnd::NoRoom(why) => ("invalid_request", why.clone()),
+            TurnEnd::Ended(RunEnd::OutputLimit) => ("max_output_tokens", "the output limit".to_owned()),
             _ => return,
         };
-        self.hooked(site, &Happening::stop_failure(error, &details), cancel).await;
+        self.hooked(site, &HookInput::stop_failure(error, &details), cancel).await;
     }
 
     /// Whether changed settings count: why not, of each file for which a hook says so.
     pub(crate) async fn settings_changed(
         &mut self,
-        site: &Site<'_>,
+        site: &GateSite<'_>,
         files: &[(PathBuf, Option<&'static str>)],
         cancel: &CancellationToken,
     ) -> Option<String> {
         let mut blocked = None;
         for (file, source) in files {
             let Some(source) = source else { continue };
-            let answers = self.hooked(site, &Happening::config_change(source, file), cancel).await;
+            let answers = self.hooked(site, &HookInput::config_change(source, file), cancel).await;
             // Nobody keeps an organisation's settings from counting.
             if let Some(word) = answers.block().filter(|_| *source != "policy_settings") {
                 blocked.get_or_insert(word.text);
@@ -178,9 +188,9 @@ impl Gate {
     }
 }
 
-impl Site<'_> {
+impl GateSite<'_> {
     /// How a session was left that goes on.
-    fn left(&self) -> Option<Left> {
+    fn left(&self) -> Option<SessionExit> {
         let lines = self.session.log().lines().iter().rev();
         let last = lines.filter(|line| matches!(line.body, Body::Assistant { .. })).find_map(|line| line.time)?;
         let seconds = self.session.world().now().duration_since(last).as_secs();
@@ -190,7 +200,7 @@ impl Site<'_> {
             Ttl::OneHour => (3_600, self.talk.layers.price.map(|price| price.cache_write_1h)),
         };
         let cost = price.map(|price| price * tokens as f64 / 1_000_000.0);
-        Some(Left { seconds, tokens, expired: seconds > kept, cost })
+        Some(SessionExit { seconds, tokens, expired: seconds > kept, cost })
     }
 }
 

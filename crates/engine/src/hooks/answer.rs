@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
-use settings::hooks::{Block, Hook, Moment, Voice};
-use tools::program::{Ended, Ran};
+use settings::hooks::{Block, Hook, HookAuthor, HookEvent};
+use tools::program::{EndedProgram, ProgramEnd};
 use transcript::Usage;
 
 /// What a hook says of a call, the weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum HookVerdict {
     /// It may run, as far as no rule says otherwise.
     Allow,
     /// Somebody is to be asked.
@@ -24,9 +24,9 @@ pub enum Verdict {
 
 /// What one hook said.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Said {
+pub struct HookOutput {
     /// What becomes of a call.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<HookVerdict>,
     /// What is not to happen, and why; to the model after the fact.
     pub block: Option<String>,
     /// That the turn is over, and why.
@@ -49,18 +49,18 @@ pub struct Said {
     pub used: Option<(String, Usage)>,
 }
 
-impl Said {
+impl HookOutput {
     /// A hook that came to nothing.
     pub fn failed(why: impl Into<String>) -> Self {
         Self { failed: Some(why.into()), ..Self::default() }
     }
 
     /// What a command said.
-    pub fn of_command(moment: Moment, ran: &Ran, limit: std::time::Duration) -> Self {
+    pub fn of_command(moment: HookEvent, ran: &EndedProgram, limit: std::time::Duration) -> Self {
         let code = match ran.end {
-            Ended::Exited(code) => code,
-            Ended::TimedOut => return Self::failed(format!("it took longer than {} s", limit.as_secs_f64())),
-            Ended::Cancelled => return Self::failed("it was stopped"),
+            ProgramEnd::Exited(code) => code,
+            ProgramEnd::TimedOut => return Self::failed(format!("it took longer than {} s", limit.as_secs_f64())),
+            ProgramEnd::Cancelled => return Self::failed("it was stopped"),
         };
         let reason = ran.err.trim();
         match code {
@@ -77,18 +77,18 @@ impl Said {
     }
 
     /// What a hook says that is against it.
-    pub fn refusing(moment: Moment, reason: String) -> Self {
+    pub fn refusing(moment: HookEvent, reason: String) -> Self {
         match moment.block() {
             Block::Prevents | Block::Tells => {
-                let denies = matches!(moment, Moment::PreToolUse | Moment::PermissionRequest);
-                Self { verdict: denies.then_some(Verdict::Deny), block: Some(reason), ..Self::default() }
+                let denies = matches!(moment, HookEvent::PreToolUse | HookEvent::PermissionRequest);
+                Self { verdict: denies.then_some(HookVerdict::Deny), block: Some(reason), ..Self::default() }
             }
             Block::Nothing => Self::failed(format!("exit code 2, which prevents nothing here{}", colon(&reason))),
         }
     }
 
     /// What a hook says that has ended well.
-    pub fn of_text(moment: Moment, text: &str) -> Self {
+    pub fn of_text(moment: HookEvent, text: &str) -> Self {
         let text = text.trim();
         match object(text) {
             Some(object) => Self::of_object(moment, &object),
@@ -103,7 +103,7 @@ impl Said {
     }
 
     /// What an object says.
-    pub fn of_object(moment: Moment, object: &Value) -> Self {
+    pub fn of_object(moment: HookEvent, object: &Value) -> Self {
         let text = |value: &Value| value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
         let own = &object["hookSpecificOutput"];
         let own = match own["hookEventName"].as_str() {
@@ -122,16 +122,16 @@ impl Said {
                 let refusing = Self::refusing(moment, reason.clone().unwrap_or_else(|| "it gave no reason".to_owned()));
                 (said.verdict, said.block, said.failed) = (refusing.verdict, refusing.block, refusing.failed);
             }
-            Some("approve" | "allow") if moment == Moment::PreToolUse => said.verdict = Some(Verdict::Allow),
+            Some("approve" | "allow") if moment == HookEvent::PreToolUse => said.verdict = Some(HookVerdict::Allow),
             _ => {}
         }
         said.context.extend(text(&own["additionalContext"]));
         match moment {
-            Moment::PreToolUse => {
+            HookEvent::PreToolUse => {
                 let verdict = match own["permissionDecision"].as_str() {
-                    Some("deny") => Some(Verdict::Deny),
-                    Some("ask" | "defer") => Some(Verdict::Ask),
-                    Some("allow") => Some(Verdict::Allow),
+                    Some("deny") => Some(HookVerdict::Deny),
+                    Some("ask" | "defer") => Some(HookVerdict::Ask),
+                    Some("allow") => Some(HookVerdict::Allow),
                     _ => None,
                 };
                 said.verdict = said.verdict.max(verdict);
@@ -140,16 +140,16 @@ impl Said {
                 }
                 said.input = changed(&own["updatedInput"]);
             }
-            Moment::PermissionRequest => {
+            HookEvent::PermissionRequest => {
                 let decision = &own["decision"];
                 match decision["behavior"].as_str() {
                     Some("allow") => {
-                        said.verdict = said.verdict.max(Some(Verdict::Allow));
+                        said.verdict = said.verdict.max(Some(HookVerdict::Allow));
                         said.input = changed(&decision["updatedInput"]);
                         said.permissions = decision["updatedPermissions"].as_array().cloned().unwrap_or_default();
                     }
                     Some("deny") => {
-                        said.verdict = Some(Verdict::Deny);
+                        said.verdict = Some(HookVerdict::Deny);
                         let why = text(&decision["message"]).unwrap_or_else(|| "it gave no reason".to_owned());
                         if decision["interrupt"] == true {
                             said.stop = Some(why.clone());
@@ -159,11 +159,11 @@ impl Said {
                     _ => {}
                 }
             }
-            Moment::PostToolUse => {
+            HookEvent::PostToolUse => {
                 let output = &own["updatedToolOutput"];
                 said.output = (!output.is_null()).then(|| output.clone());
             }
-            Moment::SessionStart => {
+            HookEvent::SessionStart => {
                 let paths = own["watchPaths"].as_array().into_iter().flatten();
                 said.watch = paths.filter_map(|path| path.as_str().map(PathBuf::from)).collect();
             }
@@ -190,39 +190,39 @@ fn object(text: &str) -> Option<Value> {
 
 /// What all hooks of a happening said, in the order of the settings.
 #[derive(Debug, Clone, Default)]
-pub struct Answers(pub Vec<(Arc<Hook>, Said)>);
+pub struct HookOutputs(pub Vec<(Arc<Hook>, HookOutput)>);
 
 /// A text of a hook's, with whose word it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Word {
+pub struct HookMessage {
     /// When it was said.
-    pub moment: Moment,
+    pub moment: HookEvent,
     /// Whose it is.
-    pub voice: Voice,
+    pub voice: HookAuthor,
     /// The text.
     pub text: String,
 }
 
-impl Answers {
-    fn word(hook: &Hook, text: &str) -> Word {
-        Word { moment: hook.moment, voice: hook.voice(), text: text.to_owned() }
+impl HookOutputs {
+    fn word(hook: &Hook, text: &str) -> HookMessage {
+        HookMessage { moment: hook.moment, voice: hook.voice(), text: text.to_owned() }
     }
 
     /// What becomes of a call, and the reason of the first who says so.
-    pub fn verdict(&self) -> Option<(Verdict, Word)> {
+    pub fn verdict(&self) -> Option<(HookVerdict, HookMessage)> {
         let strictest = self.0.iter().filter_map(|(_, said)| said.verdict).max()?;
         let (hook, said) = self.0.iter().find(|(_, said)| said.verdict == Some(strictest))?;
         Some((strictest, Self::word(hook, said.block.as_deref().unwrap_or_default())))
     }
 
     /// Why something is not to happen.
-    pub fn block(&self) -> Option<Word> {
+    pub fn block(&self) -> Option<HookMessage> {
         let (hook, said) = self.0.iter().find(|(_, said)| said.block.is_some())?;
         Some(Self::word(hook, said.block.as_deref()?))
     }
 
     /// All reasons why something should not have happened.
-    pub fn blocks(&self) -> Vec<Word> {
+    pub fn blocks(&self) -> Vec<HookMessage> {
         self.0.iter().filter_map(|(hook, said)| Some(Self::word(hook, said.block.as_deref()?))).collect()
     }
 
@@ -232,15 +232,15 @@ impl Answers {
     }
 
     /// What the model is told besides.
-    pub fn context(&self) -> Vec<Word> {
-        let of = |(hook, said): &(Arc<Hook>, Said)| -> Vec<Word> {
+    pub fn context(&self) -> Vec<HookMessage> {
+        let of = |(hook, said): &(Arc<Hook>, HookOutput)| -> Vec<HookMessage> {
             said.context.iter().map(|text| Self::word(hook, text)).collect()
         };
         self.0.iter().flat_map(of).collect()
     }
 
     /// The changed input, whose word it is, and what is to be said where several changed it.
-    pub fn input(&self) -> Option<(Value, Voice, Option<String>)> {
+    pub fn input(&self) -> Option<(Value, HookAuthor, Option<String>)> {
         let mut changing = self.0.iter().filter(|(_, said)| said.input.is_some());
         let (last, said) = changing.next_back()?;
         let others: Vec<String> = changing.map(|(hook, _)| hook.shown()).collect();
@@ -262,23 +262,23 @@ mod tests {
     use serde_json::json;
     use std::time::Duration;
 
-    fn said(moment: Moment, code: i32, out: &str, err: &str) -> Said {
-        let ran = Ran { end: Ended::Exited(code), out: out.into(), err: err.into() };
-        Said::of_command(moment, &ran, Duration::from_secs(1))
+    fn said(moment: HookEvent, code: i32, out: &str, err: &str) -> HookOutput {
+        let ran = EndedProgram { end: ProgramEnd::Exited(code), out: out.into(), err: err.into() };
+        HookOutput::of_command(moment, &ran, Duration::from_secs(1))
     }
 
     /// HOOK-2: exit 0 is fine, 2 blocks with what stands on standard error, anything else is a warning unless it says
     /// something that can be read.
     #[test]
     fn exit_codes_mean_what_they_mean() {
-        use Moment::*;
-        assert_eq!(said(PreToolUse, 0, "all well", ""), Said::default());
+        use HookEvent::*;
+        assert_eq!(said(PreToolUse, 0, "all well", ""), HookOutput::default());
         let denied = said(PreToolUse, 2, "{\"ignored\": 1}", "not here\n");
-        assert_eq!((denied.verdict, denied.block.as_deref()), (Some(Verdict::Deny), Some("not here")));
+        assert_eq!((denied.verdict, denied.block.as_deref()), (Some(HookVerdict::Deny), Some("not here")));
         assert_eq!(said(PreToolUse, 1, "", "oh\nno").failed.as_deref(), Some("exit code 1: oh"));
         let decided = said(PreToolUse, 1, r#"{"hookSpecificOutput": {"permissionDecision": "ask"}}"#, "");
-        assert_eq!((decided.verdict, decided.failed), (Some(Verdict::Ask), None));
-        for &moment in Moment::ALL {
+        assert_eq!((decided.verdict, decided.failed), (Some(HookVerdict::Ask), None));
+        for &moment in HookEvent::ALL {
             let refused = said(moment, 2, "", "why");
             match moment.block() {
                 Block::Nothing => assert!(refused.failed.is_some() && refused.block.is_none(), "{moment:?}"),
@@ -290,14 +290,14 @@ mod tests {
     /// HOOK-2: text becomes context where a moment takes it; a broken object nowhere.
     #[test]
     fn text_is_context_for_prompts_and_starts_alone() {
-        for &moment in Moment::ALL {
+        for &moment in HookEvent::ALL {
             let plain = said(moment, 0, "the branch is main\n", "");
             let expected: &[&str] = if moment.takes_plain_text() { &["the branch is main"] } else { &[] };
             assert_eq!(plain.context, expected, "{moment:?}");
             let broken = said(moment, 0, "{\"continue\": fals", "");
             assert!(broken.failed.is_some() && broken.context.is_empty() && broken.stop.is_none(), "{moment:?}");
         }
-        assert!(said(Moment::Stop, 0, "[1]", "").failed.is_none(), "not an object: text");
+        assert!(said(HookEvent::Stop, 0, "[1]", "").failed.is_none(), "not an object: text");
     }
 
     /// HOOK-2: what an object can say, and that it says it of this moment.
@@ -305,7 +305,7 @@ mod tests {
     fn an_object_decides() {
         let own = |own: Value| json!({"hookSpecificOutput": own}).to_string();
         let said_pre = said(
-            Moment::PreToolUse,
+            HookEvent::PreToolUse,
             0,
             &own(json!({
                 "hookEventName": "PreToolUse", "permissionDecision": "allow", "permissionDecisionReason": "known",
@@ -313,21 +313,22 @@ mod tests {
             })),
             "",
         );
-        assert_eq!(said_pre.verdict, Some(Verdict::Allow));
+        assert_eq!(said_pre.verdict, Some(HookVerdict::Allow));
         assert_eq!((said_pre.input, said_pre.context), (Some(json!({"command": "ls"})), vec!["careful".to_owned()]));
         let other =
-            said(Moment::PreToolUse, 0, &own(json!({"hookEventName": "Stop", "permissionDecision": "deny"})), "");
+            said(HookEvent::PreToolUse, 0, &own(json!({"hookEventName": "Stop", "permissionDecision": "deny"})), "");
         assert!(other.failed.is_some() && other.verdict.is_none());
-        let stop = said(Moment::Stop, 0, r#"{"decision": "block", "reason": "tests fail", "systemMessage": "hm"}"#, "");
+        let stop =
+            said(HookEvent::Stop, 0, r#"{"decision": "block", "reason": "tests fail", "systemMessage": "hm"}"#, "");
         assert_eq!((stop.block.as_deref(), stop.message.as_deref()), (Some("tests fail"), Some("hm")));
-        let over = said(Moment::PostToolUse, 0, r#"{"continue": false, "stopReason": "enough"}"#, "");
+        let over = said(HookEvent::PostToolUse, 0, r#"{"continue": false, "stopReason": "enough"}"#, "");
         assert_eq!(over.stop.as_deref(), Some("enough"));
         let asked = said(
-            Moment::PermissionRequest,
+            HookEvent::PermissionRequest,
             0,
             &own(json!({"decision": {"behavior": "deny", "message": "no", "interrupt": true}})),
             "",
         );
-        assert_eq!((asked.verdict, asked.stop.as_deref()), (Some(Verdict::Deny), Some("no")));
+        assert_eq!((asked.verdict, asked.stop.as_deref()), (Some(HookVerdict::Deny), Some("no")));
     }
 }

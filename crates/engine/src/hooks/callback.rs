@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
-use settings::hooks::{Hook, Kind, Matcher, Moment, OnFailure, Times, Waiting};
-use settings::{Origin, Source};
+use settings::hooks::{Hook, HookEvent, HookRepetition, HookWait, Kind, Matcher, OnFailure};
+use settings::{SettingsSource, ValueOrigin};
 
-use super::answer::Said;
+use super::answer::HookOutput;
 
 /// A program whose hooks can be called back.
 pub trait CallsBack: Send + Sync {
     /// Tells the hook of an id what happens, and which call it is about; waits for what it says.
-    fn call_back(&self, id: &str, input: &Value, call: Option<&str>) -> BoxFuture<'_, Back>;
+    fn call_back(&self, id: &str, input: &Value, call: Option<&str>) -> BoxFuture<'_, CallbackReply>;
 }
 
 /// What comes of calling a hook back.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Back {
+pub enum CallbackReply {
     /// It says this.
     Said(Value),
     /// It failed, for this reason.
@@ -32,7 +32,7 @@ pub enum Back {
 pub fn asked_for(hooks: &Map<String, Value>) -> (Vec<Hook>, Vec<String>) {
     let (mut asked, mut told) = (Vec::new(), Vec::new());
     for (name, groups) in hooks {
-        let Some(moment) = Moment::named(name) else {
+        let Some(moment) = HookEvent::named(name) else {
             told.push(format!("there is no moment {name} for hooks; those of the program never run"));
             continue;
         };
@@ -49,11 +49,11 @@ pub fn asked_for(hooks: &Map<String, Value>) -> (Vec<Hook>, Vec<String>) {
                 matcher_text: matcher_text.unwrap_or_default().to_owned(),
                 kind: Kind::Callback { id: id.to_owned(), on_failure },
                 condition: None,
-                times: Times::Always,
-                waiting: Waiting::Yes,
+                times: HookRepetition::Always,
+                waiting: HookWait::Yes,
                 timeout: timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
                 status: None,
-                origin: Origin { source: Source::Flag, file: None, line: 1, column: 1 },
+                origin: ValueOrigin { source: SettingsSource::Flag, file: None, line: 1, column: 1 },
             }));
         }
     }
@@ -61,22 +61,24 @@ pub fn asked_for(hooks: &Map<String, Value>) -> (Vec<Hook>, Vec<String>) {
 }
 
 /// What such a hook has said.
-pub(super) fn said(on_failure: OnFailure, moment: Moment, back: Back) -> Said {
+pub(super) fn said(on_failure: OnFailure, moment: HookEvent, back: CallbackReply) -> HookOutput {
     let said = match back {
-        Back::Said(object) => Said::of_object(moment, &object),
-        Back::Failed(why) => Said::failed(why),
-        Back::Gone if on_failure == OnFailure::Continue => Said::default(),
-        Back::Gone => Said::failed("the program is gone"),
+        CallbackReply::Said(object) => HookOutput::of_object(moment, &object),
+        CallbackReply::Failed(why) => HookOutput::failed(why),
+        CallbackReply::Gone if on_failure == OnFailure::Continue => HookOutput::default(),
+        CallbackReply::Gone => HookOutput::failed("the program is gone"),
     };
     match (on_failure, said.failed) {
-        (OnFailure::Block, Some(why)) => Said::refusing(moment, format!("a hook that has to agree failed: {why}")),
-        (_, failed) => Said { failed, ..said },
+        (OnFailure::Block, Some(why)) => {
+            HookOutput::refusing(moment, format!("a hook that has to agree failed: {why}"))
+        }
+        (_, failed) => HookOutput { failed, ..said },
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::answer::Verdict;
+    use super::super::answer::HookVerdict;
     use super::*;
     use serde_json::json;
 
@@ -94,23 +96,23 @@ mod tests {
         assert_eq!(hooks[0].limit(), Duration::from_secs(5));
         assert!(told.len() == 1 && told[0].contains("Setup"), "{told:?}");
 
-        let (moment, deny) = (Moment::PreToolUse, json!({"decision": "block", "reason": "no"}));
+        let (moment, deny) = (HookEvent::PreToolUse, json!({"decision": "block", "reason": "no"}));
         for on_failure in [OnFailure::Continue, OnFailure::Block] {
-            assert_eq!(said(on_failure, moment, Back::Said(deny.clone())).verdict, Some(Verdict::Deny));
-            assert_eq!(said(on_failure, moment, Back::Said(json!({}))), Said::default());
+            assert_eq!(said(on_failure, moment, CallbackReply::Said(deny.clone())).verdict, Some(HookVerdict::Deny));
+            assert_eq!(said(on_failure, moment, CallbackReply::Said(json!({}))), HookOutput::default());
         }
-        assert_eq!(said(OnFailure::Continue, moment, Back::Gone), Said::default());
-        assert!(said(OnFailure::Continue, moment, Back::Failed("x".into())).failed.is_some());
-        for back in [Back::Gone, Back::Failed("x".into())] {
-            assert_eq!(said(OnFailure::Block, moment, back).verdict, Some(Verdict::Deny));
+        assert_eq!(said(OnFailure::Continue, moment, CallbackReply::Gone), HookOutput::default());
+        assert!(said(OnFailure::Continue, moment, CallbackReply::Failed("x".into())).failed.is_some());
+        for back in [CallbackReply::Gone, CallbackReply::Failed("x".into())] {
+            assert_eq!(said(OnFailure::Block, moment, back).verdict, Some(HookVerdict::Deny));
         }
     }
 
     struct Program;
 
     impl CallsBack for Program {
-        fn call_back(&self, _: &str, _: &Value, _: Option<&str>) -> BoxFuture<'_, Back> {
-            Box::pin(async { Back::Gone })
+        fn call_back(&self, _: &str, _: &Value, _: Option<&str>) -> BoxFuture<'_, CallbackReply> {
+            Box::pin(async { CallbackReply::Gone })
         }
     }
 
@@ -123,10 +125,10 @@ mod tests {
         let asked = json!({"Stop": [{"hookCallbackIds": ["a"]}]});
         let hooks = || asked_for(asked.as_object().unwrap()).0;
         let before = Hooks::default().driven(hooks(), std::sync::Arc::new(Program));
-        assert!(before.any(Moment::Stop) && before.let_a_programs_run());
+        assert!(before.any(HookEvent::Stop) && before.let_a_programs_run());
         assert!(!of(HooksOf::Nobody).let_a_programs_run());
-        assert!(Hooks::default().instead_of(&before).any(Moment::Stop));
-        assert!(!of(HooksOf::Managed).instead_of(&before).any(Moment::Stop));
-        assert!(!of(HooksOf::Managed).driven(hooks(), std::sync::Arc::new(Program)).any(Moment::Stop));
+        assert!(Hooks::default().instead_of(&before).any(HookEvent::Stop));
+        assert!(!of(HooksOf::Managed).instead_of(&before).any(HookEvent::Stop));
+        assert!(!of(HooksOf::Managed).driven(hooks(), std::sync::Arc::new(Program)).any(HookEvent::Stop));
     }
 }

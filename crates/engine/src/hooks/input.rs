@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use memory::instructions::Loaded;
 use serde_json::{Map, Value, json};
-use settings::hooks::Moment;
+use settings::hooks::HookEvent;
 use settings::permission::PermissionUpdate;
 use tools::Subject;
 use tools::permission::Mode;
@@ -15,9 +15,9 @@ use transcript::{Effort, tool_names};
 
 /// Something that hooks are told of.
 #[derive(Debug, Clone)]
-pub struct Happening {
+pub struct HookInput {
     /// When.
-    pub moment: Moment,
+    pub moment: HookEvent,
     /// The names that matchers look at; none where a moment has nothing to match.
     pub names: Vec<String>,
     /// The call it is about, for `if`.
@@ -28,7 +28,7 @@ pub struct Happening {
 
 /// What is told of every happening.
 #[derive(Debug, Clone)]
-pub struct Common {
+pub struct CommonInput {
     /// The session's id.
     pub session: String,
     /// Its file.
@@ -47,7 +47,7 @@ pub struct Common {
 
 /// A call, as hooks are told of it.
 #[derive(Debug, Clone, Copy)]
-pub struct Called<'a> {
+pub struct HookedCall<'a> {
     /// The tool.
     pub tool: &'a str,
     /// What it is called with.
@@ -60,7 +60,7 @@ pub struct Called<'a> {
 
 /// Why a session starts.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Start {
+pub enum SessionStart {
     /// It is new.
     Startup,
     /// It goes on, and is told of as it was left.
@@ -78,7 +78,7 @@ pub enum Start {
 
 /// How a session was left.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Left {
+pub struct SessionExit {
     /// Seconds since the last reply.
     pub seconds: i64,
     /// What is in view, in tokens.
@@ -91,7 +91,7 @@ pub struct Left {
 
 /// Why a session ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Leaving {
+pub enum ExitReason {
     /// For a new one.
     Clear,
     /// For another one.
@@ -103,13 +103,13 @@ pub enum Leaving {
     Other,
 }
 
-impl Happening {
-    fn new(moment: Moment, name: Option<&str>, fields: Value) -> Self {
+impl HookInput {
+    fn new(moment: HookEvent, name: Option<&str>, fields: Value) -> Self {
         let names = name.into_iter().map(str::to_owned).collect();
         Self { moment, names, call: None, fields: Map::new() }.with(fields)
     }
 
-    fn of_call(moment: Moment, call: Called<'_>, more: Value) -> Self {
+    fn of_call(moment: HookEvent, call: HookedCall<'_>, more: Value) -> Self {
         let fields = json!({"tool_name": call.tool, "tool_input": call.input});
         let mut happening = Self::new(moment, Some(call.tool), fields).with(more);
         if call.tool == tool_names::AGENT {
@@ -120,20 +120,20 @@ impl Happening {
     }
 
     /// Before a call runs.
-    pub fn pre_tool_use(call: Called<'_>) -> Self {
-        Self::of_call(Moment::PreToolUse, call, json!({"tool_use_id": call.id}))
+    pub fn pre_tool_use(call: HookedCall<'_>) -> Self {
+        Self::of_call(HookEvent::PreToolUse, call, json!({"tool_use_id": call.id}))
     }
 
     /// After a call ran.
-    pub fn post_tool_use(call: Called<'_>, response: &Value, took: u64) -> Self {
+    pub fn post_tool_use(call: HookedCall<'_>, response: &Value, took: u64) -> Self {
         let more = json!({"tool_response": response, "tool_use_id": call.id, "duration_ms": took});
-        Self::of_call(Moment::PostToolUse, call, more)
+        Self::of_call(HookEvent::PostToolUse, call, more)
     }
 
     /// After a call failed.
-    pub fn post_tool_use_failure(call: Called<'_>, error: &str, is_interrupt: bool, took: u64) -> Self {
+    pub fn post_tool_use_failure(call: HookedCall<'_>, error: &str, is_interrupt: bool, took: u64) -> Self {
         let more = json!({"tool_use_id": call.id, "error": error, "is_interrupt": is_interrupt, "duration_ms": took});
-        Self::of_call(Moment::PostToolUseFailure, call, more)
+        Self::of_call(HookEvent::PostToolUseFailure, call, more)
     }
 
     /// After all calls of a reply: tool, input, id and what the model sees of the result.
@@ -144,44 +144,44 @@ impl Happening {
                 json!({"tool_name": tool, "tool_input": input, "tool_use_id": id, "tool_response": response})
             })
             .collect();
-        Self::new(Moment::PostToolBatch, None, json!({"tool_calls": calls}))
+        Self::new(HookEvent::PostToolBatch, None, json!({"tool_calls": calls}))
     }
 
     /// Before somebody is asked about a call.
-    pub fn permission_request(call: Called<'_>, suggestions: &[PermissionUpdate]) -> Self {
+    pub fn permission_request(call: HookedCall<'_>, suggestions: &[PermissionUpdate]) -> Self {
         let more = if suggestions.is_empty() { json!({}) } else { json!({"permission_suggestions": suggestions}) };
-        Self::of_call(Moment::PermissionRequest, call, more)
+        Self::of_call(HookEvent::PermissionRequest, call, more)
     }
 
     /// After a call was denied.
-    pub fn permission_denied(call: Called<'_>, reason: &str) -> Self {
-        Self::of_call(Moment::PermissionDenied, call, json!({"tool_use_id": call.id, "reason": reason}))
+    pub fn permission_denied(call: HookedCall<'_>, reason: &str) -> Self {
+        Self::of_call(HookEvent::PermissionDenied, call, json!({"tool_use_id": call.id, "reason": reason}))
     }
 
     /// Before what was said is sent.
     pub fn user_prompt_submit(prompt: &str) -> Self {
-        Self::new(Moment::UserPromptSubmit, None, json!({"prompt": prompt}))
+        Self::new(HookEvent::UserPromptSubmit, None, json!({"prompt": prompt}))
     }
 
     /// When a session starts.
-    pub fn session_start(start: &Start) -> Self {
+    pub fn session_start(start: &SessionStart) -> Self {
         let (source, model) = match start {
-            Start::Startup => ("startup", None),
-            Start::Resume => ("resume", None),
-            Start::Clear => ("clear", None),
-            Start::Fork => ("fork", None),
-            Start::Compact { model } => ("compact", Some(model)),
+            SessionStart::Startup => ("startup", None),
+            SessionStart::Resume => ("resume", None),
+            SessionStart::Clear => ("clear", None),
+            SessionStart::Fork => ("fork", None),
+            SessionStart::Compact { model } => ("compact", Some(model)),
         };
         let mut fields = json!({"source": source});
         if let Some(model) = model {
             fields["model"] = json!(model);
         }
-        Self::new(Moment::SessionStart, Some(source), fields)
+        Self::new(HookEvent::SessionStart, Some(source), fields)
     }
 
     /// With how a session was left that goes on: how long ago, with how many tokens, and what they cost to be cached again.
     #[must_use]
-    pub fn left(self, left: &Left) -> Self {
+    pub fn left(self, left: &SessionExit) -> Self {
         let mut fields = json!({
             "seconds_since_last_response": left.seconds, "context_tokens": left.tokens,
             "prompt_cache_likely_expired": left.expired,
@@ -193,14 +193,14 @@ impl Happening {
     }
 
     /// When it ends.
-    pub fn session_end(leaving: Leaving) -> Self {
+    pub fn session_end(leaving: ExitReason) -> Self {
         let reason = match leaving {
-            Leaving::Clear => "clear",
-            Leaving::Resume => "resume",
-            Leaving::PromptInputExit => "prompt_input_exit",
-            Leaving::Other => "other",
+            ExitReason::Clear => "clear",
+            ExitReason::Resume => "resume",
+            ExitReason::PromptInputExit => "prompt_input_exit",
+            ExitReason::Other => "other",
         };
-        Self::new(Moment::SessionEnd, Some(reason), json!({"reason": reason}))
+        Self::new(HookEvent::SessionEnd, Some(reason), json!({"reason": reason}))
     }
 
     /// When the model has answered.
@@ -218,18 +218,18 @@ impl Happening {
             "stop_hook_active": again, "last_assistant_message": answer, "background_tasks": tasks,
             "session_crons": [],
         });
-        Self::new(Moment::Stop, None, fields)
+        Self::new(HookEvent::Stop, None, fields)
     }
 
     /// When an agent is sent out.
     pub fn subagent_start(id: &str, kind: &str) -> Self {
-        Self::new(Moment::SubagentStart, Some(kind), json!({"agent_id": id, "agent_type": kind}))
+        Self::new(HookEvent::SubagentStart, Some(kind), json!({"agent_id": id, "agent_type": kind}))
     }
 
     /// When an agent that was sent out has answered: its type, and where what it said is written.
     pub fn subagent_stop(again: bool, answer: &str, jobs: &[tools::Job], (kind, file): (&str, &Path)) -> Self {
         let stop = Self::stop(again, answer, jobs);
-        let mut happening = Self::new(Moment::SubagentStop, Some(kind), json!({"agent_transcript_path": file}));
+        let mut happening = Self::new(HookEvent::SubagentStop, Some(kind), json!({"agent_transcript_path": file}));
         happening.fields.extend(stop.fields);
         happening
     }
@@ -237,18 +237,18 @@ impl Happening {
     /// When a turn ends by an error.
     pub fn stop_failure(error: &str, details: &str) -> Self {
         let fields = json!({"error": error, "last_assistant_message": details});
-        Self::new(Moment::StopFailure, Some(error), fields)
+        Self::new(HookEvent::StopFailure, Some(error), fields)
     }
 
     /// Before a compaction.
     pub fn pre_compact(trigger: &str, instructions: Option<&str>) -> Self {
         let fields = json!({"trigger": trigger, "custom_instructions": instructions});
-        Self::new(Moment::PreCompact, Some(trigger), fields)
+        Self::new(HookEvent::PreCompact, Some(trigger), fields)
     }
 
     /// After one.
     pub fn post_compact(trigger: &str, summary: &str) -> Self {
-        Self::new(Moment::PostCompact, Some(trigger), json!({"trigger": trigger, "compact_summary": summary}))
+        Self::new(HookEvent::PostCompact, Some(trigger), json!({"trigger": trigger, "compact_summary": summary}))
     }
 
     /// When an instruction file is loaded; `trigger` is the file that was touched.
@@ -264,74 +264,74 @@ impl Happening {
         if let Some(parent) = &file.parent {
             fields["parent_file_path"] = json!(parent);
         }
-        Self::new(Moment::InstructionsLoaded, Some(reason), fields)
+        Self::new(HookEvent::InstructionsLoaded, Some(reason), fields)
     }
 
     /// When a settings file changes.
     pub fn config_change(source: &str, file: &Path) -> Self {
-        Self::new(Moment::ConfigChange, Some(source), json!({"source": source, "file_path": file}))
+        Self::new(HookEvent::ConfigChange, Some(source), json!({"source": source, "file_path": file}))
     }
 
     /// When the working directory moves.
     pub fn cwd_changed(old: &Path, new: &Path) -> Self {
-        Self::new(Moment::CwdChanged, None, json!({"old_cwd": old, "new_cwd": new}))
+        Self::new(HookEvent::CwdChanged, None, json!({"old_cwd": old, "new_cwd": new}))
     }
 
     /// When a file changes: `change`, `add` or `unlink`.
     pub fn file_changed(file: &Path, event: &str) -> Self {
         let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        Self::new(Moment::FileChanged, Some(&name), json!({"file_path": file, "event": event}))
+        Self::new(HookEvent::FileChanged, Some(&name), json!({"file_path": file, "event": event}))
     }
 
     /// When a person is waited for.
     pub fn notification(message: &str, kind: &str) -> Self {
         let fields = json!({"message": message, "notification_type": kind});
-        Self::new(Moment::Notification, Some(kind), fields)
+        Self::new(HookEvent::Notification, Some(kind), fields)
     }
 
     /// One to try hooks with, about a tool, a source or whatever else matchers look at.
-    pub fn sample(moment: Moment, name: Option<&str>) -> Self {
+    pub fn sample(moment: HookEvent, name: Option<&str>) -> Self {
         let input = json!({"command": "echo hello", "description": "Say hello"});
         let subject = Subject::Command("echo hello".to_owned());
-        let call = Called { tool: name.unwrap_or("Bash"), input: &input, id: "toolu_0123", subject: &subject };
+        let call = HookedCall { tool: name.unwrap_or("Bash"), input: &input, id: "toolu_0123", subject: &subject };
         let file = Path::new("/tmp/example.txt");
         let mut sample = match moment {
-            Moment::PreToolUse => Self::pre_tool_use(call),
-            Moment::PostToolUse => {
+            HookEvent::PreToolUse => Self::pre_tool_use(call),
+            HookEvent::PostToolUse => {
                 let response = json!({
                     "stdout": "hello", "stderr": "", "interrupted": false, "isImage": false, "noOutputExpected": false,
                 });
                 Self::post_tool_use(call, &response, 5)
             }
-            Moment::PostToolUseFailure => Self::post_tool_use_failure(call, "Exit code 1", false, 5),
-            Moment::PostToolBatch => {
+            HookEvent::PostToolUseFailure => Self::post_tool_use_failure(call, "Exit code 1", false, 5),
+            HookEvent::PostToolBatch => {
                 Self::post_tool_batch(&[(call.tool.to_owned(), input.clone(), call.id.to_owned(), json!("hello"))])
             }
-            Moment::PermissionRequest => Self::permission_request(call, &[]),
-            Moment::PermissionDenied => Self::permission_denied(call, "Bash is denied here."),
-            Moment::UserPromptSubmit => Self::user_prompt_submit("hello"),
-            Moment::SessionStart => Self::session_start(&Start::Startup),
-            Moment::SessionEnd => Self::session_end(Leaving::Other),
-            Moment::Stop => Self::stop(false, "Done.", &[]),
-            Moment::SubagentStart => Self::subagent_start("0123456789ab", name.unwrap_or("Explore")),
-            Moment::SubagentStop => {
+            HookEvent::PermissionRequest => Self::permission_request(call, &[]),
+            HookEvent::PermissionDenied => Self::permission_denied(call, "Bash is denied here."),
+            HookEvent::UserPromptSubmit => Self::user_prompt_submit("hello"),
+            HookEvent::SessionStart => Self::session_start(&SessionStart::Startup),
+            HookEvent::SessionEnd => Self::session_end(ExitReason::Other),
+            HookEvent::Stop => Self::stop(false, "Done.", &[]),
+            HookEvent::SubagentStart => Self::subagent_start("0123456789ab", name.unwrap_or("Explore")),
+            HookEvent::SubagentStop => {
                 let file = Path::new("/tmp/subagents/agent-0123456789ab.jsonl");
                 let kind = name.unwrap_or("Explore");
                 let who = json!({"agent_id": "0123456789ab", "agent_type": kind});
                 Self::subagent_stop(false, "Done.", &[], (kind, file)).with(who)
             }
-            Moment::StopFailure => Self::stop_failure("server_error", "the server failed"),
-            Moment::PreCompact => Self::pre_compact("manual", Some("")),
-            Moment::PostCompact => Self::post_compact("manual", "What was said."),
-            Moment::InstructionsLoaded => Self::new(
+            HookEvent::StopFailure => Self::stop_failure("server_error", "the server failed"),
+            HookEvent::PreCompact => Self::pre_compact("manual", Some("")),
+            HookEvent::PostCompact => Self::post_compact("manual", "What was said."),
+            HookEvent::InstructionsLoaded => Self::new(
                 moment,
                 Some("session_start"),
                 json!({"file_path": file, "memory_type": "Project", "load_reason": "session_start"}),
             ),
-            Moment::ConfigChange => Self::config_change("user_settings", file),
-            Moment::CwdChanged => Self::cwd_changed(Path::new("/tmp"), Path::new("/tmp/sub")),
-            Moment::FileChanged => Self::file_changed(file, "change"),
-            Moment::Notification => Self::notification("Cairn waits for you", "idle_prompt"),
+            HookEvent::ConfigChange => Self::config_change("user_settings", file),
+            HookEvent::CwdChanged => Self::cwd_changed(Path::new("/tmp"), Path::new("/tmp/sub")),
+            HookEvent::FileChanged => Self::file_changed(file, "change"),
+            HookEvent::Notification => Self::notification("Cairn waits for you", "idle_prompt"),
         };
         if let Some(name) = name.filter(|_| !sample.names.is_empty()) {
             sample.names = vec![name.to_owned()];
@@ -354,7 +354,7 @@ impl Happening {
     }
 
     /// All that a hook is told.
-    pub fn json(&self, common: &Common) -> Value {
+    pub fn json(&self, common: &CommonInput) -> Value {
         let mut all = Map::new();
         all.insert("session_id".into(), json!(common.session));
         all.insert("transcript_path".into(), json!(common.transcript));

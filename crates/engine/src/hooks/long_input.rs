@@ -7,9 +7,9 @@
 
 use std::path::{Path, PathBuf};
 
-use settings::hooks::{Kind, Moment};
+use settings::hooks::{HookEvent, Kind};
 
-use super::run::Ground;
+use super::run::HookContext;
 
 /// The longest input that a variable holds: Linux has 128 KiB for a variable with its name.
 const LONGEST: usize = 100_000;
@@ -26,8 +26,8 @@ pub(super) fn value(input: String) -> String {
 }
 
 /// Why a call is denied without running a hook of this kind; none where the hook sees what it looks at.
-pub(super) fn denial(kind: &Kind, moment: Moment, input: &str, ground: &Ground) -> Option<String> {
-    let judges = matches!(moment, Moment::PreToolUse | Moment::PermissionRequest);
+pub(super) fn denial(kind: &Kind, moment: HookEvent, input: &str, ground: &HookContext) -> Option<String> {
+    let judges = matches!(moment, HookEvent::PreToolUse | HookEvent::PermissionRequest);
     let Kind::Command { command, args } = kind else { return None };
     if !judges || input.len() <= LONGEST {
         return None;
@@ -48,7 +48,7 @@ pub(super) fn denial(kind: &Kind, moment: Moment, input: &str, ground: &Ground) 
 }
 
 /// The file that a word may be, variables of hooks filled in.
-fn script(word: &str, ground: &Ground) -> Option<PathBuf> {
+fn script(word: &str, ground: &HookContext) -> Option<PathBuf> {
     let project = ground.project.to_string_lossy();
     let home = || ground.variable.and_then(|read| read("HOME"));
     let word = word.replace("${CLAUDE_PROJECT_DIR}", &project).replace("$CLAUDE_PROJECT_DIR", &project);

@@ -10,9 +10,9 @@ use std::time::Duration;
 use learning::fork::{Fork, ForkError, ToolPolicy};
 use learning::ledger::Ledger;
 use serde_json::{Value, json};
-use settings::Ground;
-use settings::hooks::Moment;
-use settings::permission::{Leave, Policy, Weighed};
+use settings::BasePaths;
+use settings::hooks::HookEvent;
+use settings::permission::{CallGrant, Policy, RuleDecision};
 use settings::rules;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
@@ -20,7 +20,7 @@ use tools::{Scope, Tool};
 use transcript::mark::Marks;
 use transcript::{Block, Prologue, Request, Usage, tool_names};
 
-use super::answer::Said;
+use super::answer::HookOutput;
 use learning::fork::Small;
 
 const PROMPT: &str = include_str!("prompt.md");
@@ -42,7 +42,7 @@ pub(crate) const KIND: &str = "hook";
 
 /// Whom hooks ask, and what with.
 #[derive(Clone)]
-pub struct Asking {
+pub struct HookInquiry {
     /// The small model.
     pub small: Small,
     /// What agents may look at.
@@ -55,7 +55,7 @@ pub struct Asking {
 
 /// Who answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum HookAnswerer {
     /// A model, at once.
     Model,
     /// An agent, which looks first.
@@ -63,9 +63,9 @@ pub(super) enum Who {
 }
 
 /// A question of a hook's.
-pub(super) struct Question<'a> {
-    pub(super) who: Who,
-    pub(super) moment: Moment,
+pub(super) struct HookQuestion<'a> {
+    pub(super) who: HookAnswerer,
+    pub(super) moment: HookEvent,
     pub(super) prompt: &'a str,
     /// The model; the small one where this is none.
     pub(super) model: Option<&'a str>,
@@ -75,13 +75,13 @@ pub(super) struct Question<'a> {
     pub(super) limit: Duration,
 }
 
-impl Question<'_> {
+impl HookQuestion<'_> {
     /// Asks it.
-    pub(super) async fn ask(&self, asking: &Asking, cancel: &CancellationToken) -> Said {
+    pub(super) async fn ask(&self, asking: &HookInquiry, cancel: &CancellationToken) -> HookOutput {
         let model = self.model.unwrap_or(&asking.small.name).to_owned();
         let (tools, rounds, budget) = match self.who {
-            Who::Model => (ToolPolicy::Deny, 1, None),
-            Who::Agent => (self.looking(asking), ROUNDS, Some(BUDGET)),
+            HookAnswerer::Model => (ToolPolicy::Deny, 1, None),
+            HookAnswerer::Agent => (self.looking(asking), ROUNDS, Some(BUDGET)),
         };
         let offered: &[Arc<dyn Tool>] = match &tools {
             ToolPolicy::Tools { tools, .. } => tools,
@@ -101,13 +101,13 @@ impl Question<'_> {
             Ok(done) => {
                 let spent = done.rounds >= rounds || budget.is_some_and(|budget| used.total() >= budget);
                 let said = match answered(self.moment, &done.text) {
-                    None if spent && self.who == Who::Agent => {
-                        Said::failed(format!("it came to no answer in {} rounds", done.rounds))
+                    None if spent && self.who == HookAnswerer::Agent => {
+                        HookOutput::failed(format!("it came to no answer in {} rounds", done.rounds))
                     }
-                    None => Said::failed("the model's answer could not be understood"),
+                    None => HookOutput::failed("the model's answer could not be understood"),
                     Some(said) => said,
                 };
-                Said { used: Some((model, used)), ..said }
+                HookOutput { used: Some((model, used)), ..said }
             }
             Err(error) => {
                 let why = match error {
@@ -116,27 +116,31 @@ impl Question<'_> {
                     error => format!("the model was not reached: {error}"),
                 };
                 let used = (used != Usage::default()).then_some((model, used));
-                Said { used, ..Said::failed(why) }
+                HookOutput { used, ..HookOutput::failed(why) }
             }
         }
     }
 
     /// Reading and searching, as far as the rules let it without asking; what was said so far can be read.
-    fn looking(&self, asking: &Asking) -> ToolPolicy {
+    fn looking(&self, asking: &HookInquiry) -> ToolPolicy {
         let mut policy = Policy { mode: Mode::Default.into(), ..asking.policy.clone() };
-        let ground = Ground { directory: asking.scope.project(), home: None };
+        let ground = BasePaths { directory: asking.scope.project(), home: None };
         policy
             .rules
             .allow
             .extend(rules(&[format!("Read(/{})", self.transcript.display())], &ground).unwrap_or_default());
-        let judge =
-            move |tool: &dyn Tool, input: &Value, scope: &Scope| match policy.weigh(tool, input, scope, Leave::None) {
-                Weighed::Allow(_) => Ok(()),
-                Weighed::Deny { why } => Err(why),
-                Weighed::Ask(question) => {
-                    Err(format!("{} was not run: {}, and nobody is asked.", question.tool, question.why))
-                }
-            };
+        let judge = move |tool: &dyn Tool, input: &Value, scope: &Scope| match policy.weigh(
+            tool,
+            input,
+            scope,
+            CallGrant::None,
+        ) {
+            RuleDecision::Allow(_) => Ok(()),
+            RuleDecision::Deny { why } => Err(why),
+            RuleDecision::Ask(question) => {
+                Err(format!("{} was not run: {}, and nobody is asked.", question.tool, question.why))
+            }
+        };
         let tools = tools::standard().into_iter().filter(|tool| LOOKING.contains(&tool.name())).collect();
         ToolPolicy::Tools { tools, scope: asking.scope.fork(), judge: Arc::new(judge) }
     }
@@ -144,8 +148,8 @@ impl Question<'_> {
     /// What stands before the question.
     fn request(&self, model: &str, tools: &[Arc<dyn Tool>]) -> Request {
         let (system, max_tokens) = match self.who {
-            Who::Model => (PROMPT, ANSWER),
-            Who::Agent => (AGENT, REPLY),
+            HookAnswerer::Model => (PROMPT, ANSWER),
+            HookAnswerer::Agent => (AGENT, REPLY),
         };
         let schema = json!({
             "type": "object",
@@ -160,7 +164,7 @@ impl Question<'_> {
             static_blocks: 1,
             tools: tools.iter().map(|tool| tool.definition()).collect(),
             // What an agent says between its calls is free.
-            format: (self.who == Who::Model).then_some(schema),
+            format: (self.who == HookAnswerer::Model).then_some(schema),
             ..Prologue::default()
         };
         Request { prologue: Arc::new(prologue), messages: Vec::new(), marks: Marks::default() }
@@ -177,15 +181,15 @@ impl Question<'_> {
 }
 
 /// What an answer says; none where it cannot be understood.
-fn answered(moment: Moment, text: &str) -> Option<Said> {
+fn answered(moment: HookEvent, text: &str) -> Option<HookOutput> {
     // There may be words around it.
     let found = text.find('{').zip(text.rfind('}')).and_then(|(from, to)| text.get(from..=to))?;
     let answer: Value = serde_json::from_str(found).ok()?;
     if answer["ok"].as_bool()? {
-        return Some(Said::default());
+        return Some(HookOutput::default());
     }
     let reason = answer["reason"].as_str().unwrap_or("the condition does not hold").to_owned();
-    Some(Said::refusing(moment, reason))
+    Some(HookOutput::refusing(moment, reason))
 }
 
 #[cfg(test)]
@@ -196,9 +200,9 @@ mod tests {
     #[test]
     fn the_input_stands_where_the_question_says() {
         let asked = |prompt: &str| {
-            let (moment, input, transcript) = (Moment::Stop, &json!({"a": 1}), Path::new("/t"));
-            let (who, limit) = (Who::Model, Duration::ZERO);
-            Question { who, moment, prompt, model: None, input, transcript, limit }.words()
+            let (moment, input, transcript) = (HookEvent::Stop, &json!({"a": 1}), Path::new("/t"));
+            let (who, limit) = (HookAnswerer::Model, Duration::ZERO);
+            HookQuestion { who, moment, prompt, model: None, input, transcript, limit }.words()
         };
         assert_eq!(asked("Is $ARGUMENTS fine?"), r#"Is {"a":1} fine?"#);
         assert_eq!(asked("Fine?"), "Fine?\n\n{\"a\":1}");
@@ -207,7 +211,7 @@ mod tests {
     /// HOOK-2: no is no, and an answer that is none decides nothing.
     #[test]
     fn a_models_answer_decides() {
-        let of = |text: &str| answered(Moment::Stop, text);
+        let of = |text: &str| answered(HookEvent::Stop, text);
         assert_eq!(of("{\"ok\": true}").unwrap().block, None);
         assert_eq!(of("Sure: {\"ok\": false, \"reason\": \"tests\"}.").unwrap().block.as_deref(), Some("tests"));
         assert!(of("yes").is_none() && of("{\"ok\": 1}").is_none());

@@ -11,13 +11,13 @@ use tools::{EditInput, FileChange, Output, Subject};
 use transcript::block::Kind;
 use transcript::tool_names;
 
-use crate::errand::{Errand, Phase};
+use crate::errand::{Subagent, SubagentPhase};
 
 /// The largest file that is told of whole.
 pub(crate) const LARGEST: u64 = 10_000_000;
 
 /// The text of a file before a call changed it; none where it was not there, or could not be read.
-pub(crate) type Before = Option<String>;
+pub(crate) type TextBefore = Option<String>;
 
 /// The text that a file holds now.
 pub(crate) fn text(path: &Path) -> Option<String> {
@@ -30,7 +30,7 @@ pub(crate) fn response(
     input: &Value,
     subject: &Subject,
     output: &Output,
-    before: &Before,
+    before: &TextBefore,
     took: Duration,
 ) -> Value {
     let path = match subject {
@@ -50,9 +50,9 @@ pub(crate) fn response(
 }
 
 /// What an agent gave that was sent out; that it works, where nobody waits for it.
-pub(crate) fn agent(errand: &Errand, input: &Value, took: Duration) -> Value {
+pub(crate) fn agent(errand: &Subagent, input: &Value, took: Duration) -> Value {
     let (progress, id, prompt) = (errand.progress(), &errand.id, &input["prompt"]);
-    let Phase::Ended(ended) = errand.phase() else {
+    let SubagentPhase::Ended(ended) = errand.phase() else {
         return json!({
             "isAsync": true, "status": "async_launched", "agentId": id, "description": errand.description,
             "prompt": prompt, "outputFile": errand.file, "canReadOutputFile": true,
@@ -105,7 +105,7 @@ fn read(named: &Path, real: &Path, input: &Value, output: &Output) -> Value {
     })
 }
 
-fn write(named: &Path, input: &Value, before: &Before) -> Value {
+fn write(named: &Path, input: &Value, before: &TextBefore) -> Value {
     let change = FileChange::of(input);
     let content = change.as_ref().map(|change| change.texts().1).unwrap_or_default();
     let (kind, patch, original) = match before {
@@ -118,7 +118,7 @@ fn write(named: &Path, input: &Value, before: &Before) -> Value {
     })
 }
 
-fn edit(named: &Path, real: &Path, input: &Value, before: &Before) -> Value {
+fn edit(named: &Path, real: &Path, input: &Value, before: &TextBefore) -> Value {
     let after = text(real).unwrap_or_default();
     let before = before.as_deref().unwrap_or_default();
     let edit: Option<EditInput> = serde_json::from_value(input.clone()).ok();
@@ -149,7 +149,7 @@ fn printed(text: &str) -> &str {
 }
 
 fn glob(output: &Output, took: Duration) -> Value {
-    let found = Listed::of(output);
+    let found = ListedMatches::of(output);
     json!({
         "filenames": found.lines, "durationMs": took.as_millis() as u64, "numFiles": found.lines.len(),
         "truncated": found.lines.len() < found.total, "totalMatches": found.total, "countIsComplete": true,
@@ -157,7 +157,7 @@ fn glob(output: &Output, took: Duration) -> Value {
 }
 
 fn grep(input: &Value, output: &Output) -> Value {
-    let found = Listed::of(output);
+    let found = ListedMatches::of(output);
     let (shown, total) = (found.lines.len(), found.total);
     let mut told = match input["output_mode"].as_str() {
         Some("content") => json!({
@@ -182,14 +182,14 @@ fn grep(input: &Value, output: &Output) -> Value {
 }
 
 /// What a search listed, without the remarks of the tool that did.
-struct Listed {
+struct ListedMatches {
     lines: Vec<String>,
     /// Of how many, as the tool counted.
     total: usize,
     is_cut: bool,
 }
 
-impl Listed {
+impl ListedMatches {
     fn of(output: &Output) -> Self {
         let text = output.text();
         let (mut rest, mut is_cut) = (text.as_str(), false);
@@ -254,7 +254,8 @@ mod tests {
             "userModified": false, "replaceAll": false,
         });
         assert_eq!(told, expected);
-        let told = response("Read", &json!({"file_path": path}), &subject, &Output::done("", ""), &Before::None, took);
+        let told =
+            response("Read", &json!({"file_path": path}), &subject, &Output::done("", ""), &TextBefore::None, took);
         let expected = json!({
             "type": "text",
             "file": {"filePath": path, "content": "beta\n", "numLines": 2, "startLine": 1, "totalLines": 2},
@@ -267,7 +268,7 @@ mod tests {
     fn searches_are_told_as_claude_code_tells_them() {
         let took = Duration::from_millis(5);
         let told = |tool: &str, input: Value, text: &str, summary: &str| {
-            response(tool, &input, &Subject::Whole, &Output::done(text, summary), &Before::None, took)
+            response(tool, &input, &Subject::Whole, &Output::done(text, summary), &TextBefore::None, took)
         };
         let cut = "a:1:x\na:2:x\n\n[cut after 2 lines; more follow: go on with offset 3, or narrow the search]";
         assert_eq!(

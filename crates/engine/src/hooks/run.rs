@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use parking_lot::Mutex;
-use settings::hooks::{Hook, HookSettings, Kind, Moment, Times, Waiting};
+use settings::hooks::{Hook, HookEvent, HookRepetition, HookSettings, HookWait, Kind};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use tools::permission::{Rules, Verdict, fits};
+use tools::permission::{RuleVerdict, Rules, fits};
 use tools::program::Program;
 use tools::{Environment, Subject};
 
-use super::answer::{Answers, Said};
-use super::callback::{self, Back, CallsBack};
-use super::input::{Common, Happening};
+use super::answer::{HookOutput, HookOutputs};
+use super::callback::{self, CallbackReply, CallsBack};
+use super::input::{CommonInput, HookInput};
 use super::long_input;
-use super::question::{Asking, Question, Who};
+use super::question::{HookAnswerer, HookInquiry, HookQuestion};
 
 /// So many hooks that nobody waits for run at the same time.
 const MOST_BESIDE: usize = 16;
@@ -37,16 +37,16 @@ struct State {
     /// Those that run once and have.
     done: HashSet<String>,
     /// Those that nobody waits for.
-    beside: Vec<AbortOnDropHandle<Answers>>,
+    beside: Vec<AbortOnDropHandle<HookOutputs>>,
     /// Ends them.
     stop: CancellationToken,
 }
 
 /// Where hooks run, and what with.
 #[derive(Clone)]
-pub struct Ground {
+pub struct HookContext {
     /// What each is told.
-    pub common: Common,
+    pub common: CommonInput,
     /// The project's directory.
     pub project: PathBuf,
     /// The variables of commands.
@@ -56,7 +56,7 @@ pub struct Ground {
     /// Where commands may leave variables for later ones.
     pub variables: PathBuf,
     /// Who can be asked, if anybody can.
-    pub asking: Option<Arc<Asking>>,
+    pub asking: Option<Arc<HookInquiry>>,
     /// A variable of this program, by its name.
     pub variable: Option<fn(&str) -> Option<String>>,
 }
@@ -84,7 +84,7 @@ impl Hooks {
 
     /// Whether those of the program that drives the session may run.
     pub fn let_a_programs_run(&self) -> bool {
-        self.settings.whose.lets_run(settings::Source::Flag)
+        self.settings.whose.lets_run(settings::SettingsSource::Flag)
     }
 
     /// With those of the program that drives the session after them.
@@ -115,12 +115,12 @@ impl Hooks {
     }
 
     /// Whether there are any at a moment.
-    pub fn any(&self, moment: Moment) -> bool {
+    pub fn any(&self, moment: HookEvent) -> bool {
         self.list().iter().any(|hook| hook.moment == moment)
     }
 
     /// Those that a happening concerns: identical ones once, and those that are done not again.
-    pub fn concerned(&self, happening: &Happening) -> Vec<Arc<Hook>> {
+    pub fn concerned(&self, happening: &HookInput) -> Vec<Arc<Hook>> {
         let names: Vec<&str> = happening.names.iter().map(String::as_str).collect();
         let mut known = HashSet::new();
         let state = self.state.lock();
@@ -136,14 +136,14 @@ impl Hooks {
     }
 
     /// Runs those that a happening concerns, and waits for them.
-    pub async fn run(&self, happening: &Happening, ground: &Ground, cancel: &CancellationToken) -> Answers {
+    pub async fn run(&self, happening: &HookInput, ground: &HookContext, cancel: &CancellationToken) -> HookOutputs {
         let input = happening.json(&ground.common);
         let mut running = Vec::new();
         for hook in self.concerned(happening) {
-            if hook.times == Times::Once {
+            if hook.times == HookRepetition::Once {
                 self.state.lock().done.insert(identity(&hook));
             }
-            let one = One {
+            let one = HookRun {
                 hook: hook.clone(),
                 input: input.clone(),
                 environment: environment(happening, ground),
@@ -153,30 +153,30 @@ impl Hooks {
                 program: self.program.clone(),
                 cancel: cancel.clone(),
             };
-            if hook.waiting == Waiting::Yes {
+            if hook.waiting == HookWait::Yes {
                 running.push(async move { (hook, one.run().await) });
                 continue;
             }
             // The turn's end does not end it; the session's does.
-            let one = One { cancel: self.session_ends(), ..one };
-            self.beside(async move { Answers(vec![(hook, one.run().await)]) });
+            let one = HookRun { cancel: self.session_ends(), ..one };
+            self.beside(async move { HookOutputs(vec![(hook, one.run().await)]) });
         }
-        Answers(join_all(running).await)
+        HookOutputs(join_all(running).await)
     }
 
     /// What those have said by now that nobody waits for.
-    pub async fn said_meanwhile(&self) -> Answers {
+    pub async fn said_meanwhile(&self) -> HookOutputs {
         let ended: Vec<_> = {
             let beside = &mut self.state.lock().beside;
             let (ended, running) = std::mem::take(beside).into_iter().partition(AbortOnDropHandle::is_finished);
             *beside = running;
             ended
         };
-        Answers(join_all(ended).await.into_iter().flatten().flat_map(|answers: Answers| answers.0).collect())
+        HookOutputs(join_all(ended).await.into_iter().flatten().flat_map(|answers: HookOutputs| answers.0).collect())
     }
 
     /// Runs some that nobody waits for.
-    pub(crate) fn beside(&self, running: impl Future<Output = Answers> + Send + 'static) {
+    pub(crate) fn beside(&self, running: impl Future<Output = HookOutputs> + Send + 'static) {
         let mut state = self.state.lock();
         if state.beside.len() < MOST_BESIDE {
             state.beside.push(AbortOnDropHandle::new(tokio::spawn(running)));
@@ -204,7 +204,7 @@ impl Hooks {
         if allowed.iter().any(fits) { Ok(()) } else { Err(format!("allowedHttpHookUrls does not have {url}")) }
     }
 
-    fn headers(&self, hook: &Hook, ground: &Ground) -> BTreeMap<String, String> {
+    fn headers(&self, hook: &Hook, ground: &HookContext) -> BTreeMap<String, String> {
         let Kind::Http { headers, variables, .. } = &hook.kind else { return BTreeMap::new() };
         let allowed = |name: &str| {
             let everywhere =
@@ -225,16 +225,16 @@ fn identity(hook: &Hook) -> String {
 }
 
 /// Whether a call is what the hook's `if` is about; one that cannot be told apart is.
-fn is_meant(hook: &Hook, happening: &Happening) -> bool {
+fn is_meant(hook: &Hook, happening: &HookInput) -> bool {
     let (Some(rule), Some((tool, subject))) = (&hook.condition, &happening.call) else { return true };
     let rules = Rules { ask: vec![rule.clone()], ..Rules::default() };
-    matches!(rules.decide(tool, subject), Verdict::Ask(_))
+    matches!(rules.decide(tool, subject), RuleVerdict::Ask(_))
         || (rule.covers(tool) && rule.is_about_every_call())
         || (rule.covers(tool) && *subject == Subject::Whole)
 }
 
 /// The variables of a command.
-fn environment(happening: &Happening, ground: &Ground) -> Environment {
+fn environment(happening: &HookInput, ground: &HookContext) -> Environment {
     let mut environment = ground.environment.clone();
     let mut give = |name: &str, value: String| environment.given.insert(name.to_owned(), value);
     give("CLAUDE_PROJECT_DIR", ground.project.display().to_string());
@@ -276,22 +276,22 @@ fn filled(text: &str, value: impl Fn(&str) -> String) -> String {
 }
 
 /// One hook that is about to run.
-struct One {
+struct HookRun {
     hook: Arc<Hook>,
     input: serde_json::Value,
     environment: Environment,
-    ground: Ground,
+    ground: HookContext,
     url: Result<(), String>,
     headers: BTreeMap<String, String>,
     program: Option<Arc<dyn CallsBack>>,
     cancel: CancellationToken,
 }
 
-impl One {
-    async fn run(self) -> Said {
+impl HookRun {
+    async fn run(self) -> HookOutput {
         let (moment, limit) = (self.hook.moment, self.hook.limit());
         if let Some(why) = self.judges_unseen_input() {
-            return Said::refusing(moment, why);
+            return HookOutput::refusing(moment, why);
         }
         if let Kind::Command { command, args } = &self.hook.kind {
             let words = match args {
@@ -311,19 +311,19 @@ impl One {
                 limit,
             };
             return match program.run(&self.cancel).await {
-                Ok(ran) => Said::of_command(moment, &ran, limit),
-                Err(why) => Said::failed(format!("it did not run: {why}")),
+                Ok(ran) => HookOutput::of_command(moment, &ran, limit),
+                Err(why) => HookOutput::failed(format!("it did not run: {why}")),
             };
         }
         match &self.hook.kind {
-            Kind::Http { url, .. } => self.in_time(self.posted(url)).await.unwrap_or_else(Said::failed),
+            Kind::Http { url, .. } => self.in_time(self.posted(url)).await.unwrap_or_else(HookOutput::failed),
             Kind::Callback { id, on_failure } => {
-                let back = self.in_time(self.called_back(id)).await.unwrap_or_else(Back::Failed);
+                let back = self.in_time(self.called_back(id)).await.unwrap_or_else(CallbackReply::Failed);
                 callback::said(*on_failure, moment, back)
             }
-            Kind::Prompt { prompt, model } => self.asked(Who::Model, prompt, model.as_deref()).await,
-            Kind::Agent { prompt, model } => self.asked(Who::Agent, prompt, model.as_deref()).await,
-            Kind::NotYet { .. } | Kind::Command { .. } => Said::default(),
+            Kind::Prompt { prompt, model } => self.asked(HookAnswerer::Model, prompt, model.as_deref()).await,
+            Kind::Agent { prompt, model } => self.asked(HookAnswerer::Agent, prompt, model.as_deref()).await,
+            Kind::NotYet { .. } | Kind::Command { .. } => HookOutput::default(),
         }
     }
 
@@ -345,29 +345,31 @@ impl One {
         }
     }
 
-    async fn called_back(&self, id: &str) -> Back {
+    async fn called_back(&self, id: &str) -> CallbackReply {
         match &self.program {
             Some(program) => program.call_back(id, &self.input, self.input["tool_use_id"].as_str()).await,
-            None => Back::Gone,
+            None => CallbackReply::Gone,
         }
     }
 
-    async fn asked(&self, who: Who, prompt: &str, model: Option<&str>) -> Said {
-        let Some(asking) = &self.ground.asking else { return Said::failed("there is no model to ask") };
+    async fn asked(&self, who: HookAnswerer, prompt: &str, model: Option<&str>) -> HookOutput {
+        let Some(asking) = &self.ground.asking else { return HookOutput::failed("there is no model to ask") };
         let (moment, limit) = (self.hook.moment, self.hook.limit());
         let transcript = &self.ground.common.transcript;
-        let question = Question { who, moment, prompt, model, input: &self.input, transcript, limit };
+        let question = HookQuestion { who, moment, prompt, model, input: &self.input, transcript, limit };
         question.ask(asking, &self.cancel).await
     }
 
-    async fn posted(&self, url: &str) -> Said {
+    async fn posted(&self, url: &str) -> HookOutput {
         if let Err(why) = &self.url {
-            return Said::failed(why.clone());
+            return HookOutput::failed(why.clone());
         }
         match provider::post(url, &self.headers, self.input.to_string(), self.hook.limit()).await {
-            Ok(answered) if (200..300).contains(&answered.status) => Said::of_text(self.hook.moment, &answered.text),
-            Ok(answered) => Said::failed(format!("the server answered with {}", answered.status)),
-            Err(why) => Said::failed(why),
+            Ok(answered) if (200..300).contains(&answered.status) => {
+                HookOutput::of_text(self.hook.moment, &answered.text)
+            }
+            Ok(answered) => HookOutput::failed(format!("the server answered with {}", answered.status)),
+            Err(why) => HookOutput::failed(why),
         }
     }
 }

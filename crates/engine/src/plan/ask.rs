@@ -9,7 +9,7 @@ use futures_util::future::{BoxFuture, ready};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use tools::{Access, Output, Scope, Typed};
+use tools::{Access, Output, Scope, TypedTool};
 use transcript::tool_names;
 
 /// The tool's name.
@@ -107,7 +107,7 @@ fn wrong(questions: &[Inquiry]) -> Option<String> {
 #[derive(Debug, Clone, Copy)]
 pub struct AskUserQuestion;
 
-impl Typed for AskUserQuestion {
+impl TypedTool for AskUserQuestion {
     type Input = AskUserQuestionInput;
     const NAME: &'static str = NAME;
 

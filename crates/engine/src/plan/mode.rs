@@ -2,12 +2,12 @@
 
 use futures_util::future::{BoxFuture, ready};
 use mail::Post;
-use mail::mailbox::{LEAD, Word};
+use mail::mailbox::{ControlMessage, LEAD};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use settings::permission::LiveMode;
+use settings::permission::SharedMode;
 use tools::permission::Mode;
-use tools::{Access, Output, Scope, Typed};
+use tools::{Access, Output, Scope, TypedTool};
 use transcript::tool_names;
 
 use super::file;
@@ -18,9 +18,9 @@ pub struct EnterPlanModeInput {}
 
 /// Enters the mode that only looks.
 #[derive(Debug, Clone)]
-pub struct EnterPlanMode(pub LiveMode);
+pub struct EnterPlanMode(pub SharedMode);
 
-impl Typed for EnterPlanMode {
+impl TypedTool for EnterPlanMode {
     type Input = EnterPlanModeInput;
     const NAME: &'static str = tool_names::ENTER_PLAN_MODE;
     const ACCESS: Access = Access::Asks;
@@ -41,9 +41,9 @@ pub struct ExitPlanModeInput {
 
 /// Leaves the mode that only looks, once the user approves.
 #[derive(Debug, Clone)]
-pub struct ExitPlanMode(pub LiveMode);
+pub struct ExitPlanMode(pub SharedMode);
 
-impl Typed for ExitPlanMode {
+impl TypedTool for ExitPlanMode {
     type Input = ExitPlanModeInput;
     const NAME: &'static str = tool_names::EXIT_PLAN_MODE;
     const ACCESS: Access = Access::Asks;
@@ -67,7 +67,7 @@ impl Typed for ExitPlanMode {
 #[derive(Debug, Clone)]
 pub struct HandInPlan(pub Post);
 
-impl Typed for HandInPlan {
+impl TypedTool for HandInPlan {
     type Input = ExitPlanModeInput;
     const NAME: &'static str = tool_names::EXIT_PLAN_MODE;
     const ACCESS: Access = Access::Session;
@@ -78,7 +78,7 @@ impl Typed for HandInPlan {
             let path = file(scope.temporary());
             let kept = files::replace(&path, input.plan.as_bytes());
             let file = path.display().to_string();
-            let word = Word::PlanRequest { request: post.fresh(), plan: input.plan, file };
+            let word = ControlMessage::PlanRequest { request: post.fresh(), plan: input.plan, file };
             let sent = post.say(LEAD, &word, Some("a plan to approve")).await;
             match (kept, sent) {
                 (_, Err(error)) => Output::failed(format!("The plan could not be sent: {error}")),

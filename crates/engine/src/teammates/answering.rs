@@ -10,14 +10,14 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use mail::mailbox::{Asking, LEAD, LeadAnswer, Message, Rest, Word};
+use mail::mailbox::{ControlMessage, IdleReason, LEAD, LeadAnswer, Message, TeammateQuestion};
 use mail::{LOOK, Mail, NOBODY, PATIENCE, Team, name_of};
 use parking_lot::Mutex;
 use serde_json::Value;
 use session::World;
 use settings::permission::{
-    Answer, Approver, CallQuestion, IncludeQuestion, Leave, PermissionUpdate, Policy, Question, SenderQuestion,
-    Weighed, Who,
+    Approver, CallGrant, CallQuestion, IncludeQuestion, PermissionAnswer, PermissionUpdate, Policy, Question,
+    Respondent, RuleDecision, SenderQuestion,
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +29,7 @@ use crate::event::{Event, Listener};
 use crate::label;
 
 /// The lead, as its teammates' programs know it.
-pub(super) struct Side {
+pub(super) struct LeadService {
     pub(super) team: Team,
     pub(super) world: World,
     pub(super) mail: Mail,
@@ -37,7 +37,7 @@ pub(super) struct Side {
 }
 
 /// Who is asked for the teammates, and who hears what becomes of them.
-pub(super) type Asked = (Arc<dyn Approver>, Listener);
+pub(super) type LeadContacts = (Arc<dyn Approver>, Listener);
 
 /// What the lead's own session lets happen unasked.
 #[derive(Debug, Clone)]
@@ -50,17 +50,17 @@ impl LeadPolicy {
     /// Whether the lead could make the call unasked, by its own rules and mode, and it means the same there.
     fn allows(&self, question: &CallQuestion) -> bool {
         let Some(tool) = known(&question.tool) else { return false };
-        let weigh = || self.policy.weigh(&*tool, &question.input, &self.scope, Leave::None);
-        tool.subject(&question.input, &self.scope) == question.subject && matches!(weigh(), Weighed::Allow(_))
+        let weigh = || self.policy.weigh(&*tool, &question.input, &self.scope, CallGrant::None);
+        tool.subject(&question.input, &self.scope) == question.subject && matches!(weigh(), RuleDecision::Allow(_))
     }
 }
 
-type Kept = (Question, oneshot::Sender<Answer>);
+type HeldQuestions = (Question, oneshot::Sender<PermissionAnswer>);
 
 /// Questions that wait until somebody looks, by who asks. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Questions {
-    kept: Arc<Mutex<BTreeMap<String, Kept>>>,
+    kept: Arc<Mutex<BTreeMap<String, HeldQuestions>>>,
     /// What takes them back, also from a program that is being asked.
     open: Arc<Mutex<BTreeMap<String, CancellationToken>>>,
 }
@@ -70,7 +70,7 @@ impl Questions {
         self.kept.lock().iter().filter(|(_, (_, reply))| !reply.is_closed()).map(|(name, _)| name.clone()).collect()
     }
 
-    pub(super) fn take(&self, name: &str) -> Option<Kept> {
+    pub(super) fn take(&self, name: &str) -> Option<HeldQuestions> {
         self.kept.lock().remove(name).filter(|(_, reply)| !reply.is_closed())
     }
 
@@ -87,19 +87,19 @@ impl Questions {
         self.open.lock().entry(name.to_owned()).or_default().clone()
     }
 
-    fn keep(&self, name: &str, question: Question) -> oneshot::Receiver<Answer> {
+    fn keep(&self, name: &str, question: Question) -> oneshot::Receiver<PermissionAnswer> {
         let (reply, answer) = oneshot::channel();
         self.kept.lock().insert(name.to_owned(), (question, reply));
         answer
     }
 }
 
-impl Side {
+impl LeadService {
     /// Sees to it that teammates get answers and know the mode, as long as there is a team. `asked` says who is asked, and
     /// `tell` passes on what they do.
     pub(super) async fn serve(
         self,
-        asked: impl Fn() -> Option<Asked>,
+        asked: impl Fn() -> Option<LeadContacts>,
         policy: impl Fn() -> Option<LeadPolicy>,
         tell: impl Fn(&str, MateNews),
     ) {
@@ -121,18 +121,18 @@ impl Side {
                         continue;
                     };
                     match message.word() {
-                        Word::Idle { rest: Rest::Interrupted, heard, .. } => {
+                        ControlMessage::Idle { rest: IdleReason::Interrupted, heard, .. } => {
                             self.mail.has_done(&message.from, heard);
-                            tell(&message.from, MateNews::Rests(Rest::Interrupted));
+                            tell(&message.from, MateNews::Rests(IdleReason::Interrupted));
                         }
                         // One that has said since that it is idle does this no more.
-                        Word::Progress { label } if self.mail.busy().contains(&message.from) => {
+                        ControlMessage::Progress { label } if self.mail.busy().contains(&message.from) => {
                             label::words(&label).into_iter().for_each(|label| tell(&message.from, Labelled(label)));
                         }
-                        Word::PermissionRequest { request, tool, input, why, suggestions, about } => {
+                        ControlMessage::PermissionRequest { request, tool, input, why, suggestions, about } => {
                             let teammate = name_of(&message.from);
                             let question = match about {
-                                Asking::Call => Question::Call(Box::new(CallQuestion {
+                                TeammateQuestion::Call => Question::Call(Box::new(CallQuestion {
                                     id: request.clone(),
                                     subject: subject(&tool, &input, &member.cwd),
                                     tool,
@@ -143,11 +143,11 @@ impl Side {
                                     spared_by: None,
                                     always: Vec::new(),
                                 })),
-                                Asking::Sender => {
+                                TeammateQuestion::Sender => {
                                     let message = input["message"].as_str().unwrap_or_default().to_owned();
                                     Question::Sender(SenderQuestion { from: tool, message, teammate: Some(teammate) })
                                 }
-                                Asking::Include => {
+                                TeammateQuestion::Include => {
                                     let file = input["file_path"].as_str().unwrap_or_default().into();
                                     Question::Include(IncludeQuestion { place: tool, file, teammate: Some(teammate) })
                                 }
@@ -176,23 +176,23 @@ impl Side {
         request: String,
         question: Question,
         spared: bool,
-        asked: Option<Asked>,
+        asked: Option<LeadContacts>,
     ) -> impl Future<Output = ()> + Send + 'static {
         let (questions, withdrawn) = (self.questions.clone(), self.questions.opens(&name));
         let (team, world) = (self.team.clone(), self.world.clone());
         async move {
             let answer = if spared {
-                Answer::Allow
+                PermissionAnswer::Allow
             } else {
                 tokio::select! {
                     biased;
                     () = withdrawn.cancelled() => return,
                     answer = tokio::time::timeout(PATIENCE, ask(&name, question, &questions, asked)) => {
-                        answer.unwrap_or_else(|_| Answer::Unanswered { why: NOBODY.to_owned() })
+                        answer.unwrap_or_else(|_| PermissionAnswer::Unanswered { why: NOBODY.to_owned() })
                     }
                 }
             };
-            let word = Word::PermissionResponse { request, answer: said(answer) };
+            let word = ControlMessage::PermissionResponse { request, answer: said(answer) };
             let (id, now) = (world.fresh_id().to_string(), world.now());
             let message = Message::new(id, LEAD, word.to_text(LEAD, now).unwrap_or_default(), now);
             // One that is gone needs no answer.
@@ -212,10 +212,10 @@ async fn ask(
     question: Question,
     questions: &Questions,
     asked: Option<(Arc<dyn Approver>, Listener)>,
-) -> Answer {
-    let nobody = || Answer::Unanswered { why: NOBODY.to_owned() };
+) -> PermissionAnswer {
+    let nobody = || PermissionAnswer::Unanswered { why: NOBODY.to_owned() };
     let Some((approver, listener)) = asked else { return nobody() };
-    if approver.who() != Who::Person {
+    if approver.who() != Respondent::Person {
         return approver.ask(question).await;
     }
     let tool = match &question {
@@ -229,12 +229,12 @@ async fn ask(
 }
 
 /// What a teammate is told. Rules and modes of the lead's session stay with it.
-fn said(answer: Answer) -> LeadAnswer {
+fn said(answer: PermissionAnswer) -> LeadAnswer {
     match answer {
-        Answer::Allow | Answer::Always(_) => LeadAnswer::Allowed(None),
-        Answer::With { input, .. } => LeadAnswer::Allowed(input),
-        Answer::Deny { why } => LeadAnswer::Denied(why),
-        Answer::Unanswered { why } => LeadAnswer::Unanswered(why),
+        PermissionAnswer::Allow | PermissionAnswer::Always(_) => LeadAnswer::Allowed(None),
+        PermissionAnswer::With { input, .. } => LeadAnswer::Allowed(input),
+        PermissionAnswer::Deny { why } => LeadAnswer::Denied(why),
+        PermissionAnswer::Unanswered { why } => LeadAnswer::Unanswered(why),
     }
 }
 
@@ -257,19 +257,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use mail::{AskLead, Invited, Post};
+    use mail::{AskLead, Post, TeamInvitation};
     use settings::agents::Isolation;
 
     /// A program that denies everything, and says what.
     struct Denier;
 
     impl Approver for Denier {
-        fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
-            Box::pin(ready(Answer::Deny { why: question.asker().to_owned() }))
+        fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer> {
+            Box::pin(ready(PermissionAnswer::Deny { why: question.asker().to_owned() }))
         }
 
-        fn who(&self) -> Who {
-            Who::Program
+        fn who(&self) -> Respondent {
+            Respondent::Program
         }
     }
 
@@ -293,10 +293,10 @@ mod tests {
     }
 
     /// What the lead's side answers to two questions of its teammate, in a folder.
-    async fn answers(folder: &Path, policy: Option<Policy>, one: Question, other: Question) -> [Answer; 2] {
+    async fn answers(folder: &Path, policy: Option<Policy>, one: Question, other: Question) -> [PermissionAnswer; 2] {
         let lead = Team::led_by(folder, "s1").unwrap();
         lead.begin("s1", folder, Timestamp::UNIX_EPOCH).unwrap();
-        let scout = Invited { name: "scout", kind: "scout", session: "s2", isolation: Isolation::None };
+        let scout = TeamInvitation { name: "scout", kind: "scout", session: "s2", isolation: Isolation::None };
         lead.invite(&scout, folder, Timestamp::UNIX_EPOCH).unwrap();
         let team = Team::of(folder, lead.name(), "scout").unwrap();
         let post = Post::new(World::real(), Mail::default(), None);
@@ -306,7 +306,7 @@ mod tests {
         let policy = || policy.clone().map(|policy| LeadPolicy { policy, scope: scope.clone() });
         let asked = || Some((Arc::new(Denier) as Arc<dyn Approver>, Arc::new(|_| {}) as Listener));
         let (mail, questions) = (Mail::default(), Questions::default());
-        let side = Side { team: lead, world: World::real(), mail, questions };
+        let side = LeadService { team: lead, world: World::real(), mail, questions };
         let both = join(asking.ask(one), asking.ask(other));
         let (one, other) = tokio::select! {
             biased; // what was asked before it begins, somebody asked who is gone

@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mail::board::Board;
-use mail::mailbox::{LEAD, Mailbox, Message, Word};
-use mail::{Invited, Member, Origin, Post, Team, name_of};
+use mail::mailbox::{ControlMessage, LEAD, Mailbox, Message};
+use mail::{MessageOrigin, Post, Team, TeamInvitation, TeamMember, name_of};
 use parking_lot::Mutex;
 use session::World;
 use session::stats::Teammate;
 use settings::agents::{Definition, Isolation};
-use settings::permission::{Answer, Approver, LiveMode, Policy, Question};
+use settings::permission::{Approver, PermissionAnswer, Policy, Question, SharedMode};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
@@ -27,7 +27,7 @@ use tools::permission::Mode;
 use tools::{JobState, Jobs, Scope};
 use transcript::price::Prices;
 
-use super::answering::{Asked, LeadPolicy, Questions, Side};
+use super::answering::{LeadContacts, LeadPolicy, LeadService, Questions};
 use crate::event::{Event, Listener, MateNews};
 
 /// How long one that has said that it ends is waited for.
@@ -50,14 +50,14 @@ const PROMPT: &str = include_str!("../prompts/teammate.md");
 /// Starts teammates for a session. Clones share the team.
 #[derive(Clone)]
 pub struct Teammates {
-    inner: Arc<Inner>,
+    inner: Arc<TeammatesInner>,
 }
 
-struct Inner {
+struct TeammatesInner {
     team: Team,
     post: Post,
     board: Board,
-    mode: LiveMode,
+    mode: SharedMode,
     begun: AtomicBool,
     /// Whether the lead is leaving.
     leaves: Arc<AtomicBool>,
@@ -70,7 +70,7 @@ struct Inner {
 #[derive(Default)]
 struct TeammatesState {
     /// Who is asked for the teammates, and who hears that one waits.
-    asked: Option<Asked>,
+    asked: Option<LeadContacts>,
     /// What the lead may do unasked; none where no session leads them.
     policy: Option<LeadPolicy>,
     answering: Option<AbortOnDropHandle<()>>,
@@ -113,7 +113,7 @@ pub struct Lead {
 
 /// A teammate that is wanted.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct TeammateRequest {
     /// Its name.
     pub name: String,
     /// What it is to do.
@@ -128,7 +128,7 @@ pub struct Wanted {
     pub isolation: Isolation,
 }
 
-impl Wanted {
+impl TeammateRequest {
     /// One that is what a definition says. What was asked for by hand counts more, but for the right to look only.
     #[must_use]
     pub fn of_type(self, definition: Definition) -> Self {
@@ -155,9 +155,9 @@ impl fmt::Debug for Teammates {
 
 impl Teammates {
     /// For a session that leads a team, once it has one.
-    pub fn new(team: Team, post: Post, board: Board, mode: LiveMode, lead: Lead) -> Self {
+    pub fn new(team: Team, post: Post, board: Board, mode: SharedMode, lead: Lead) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(TeammatesInner {
                 team: team.held_to(mode.clone()),
                 post,
                 board,
@@ -192,13 +192,13 @@ impl Teammates {
     }
 
     /// The question that one waits with, if it does; whoever takes it answers.
-    pub fn take_question(&self, name: &str) -> Option<(Question, oneshot::Sender<Answer>)> {
+    pub fn take_question(&self, name: &str) -> Option<(Question, oneshot::Sender<PermissionAnswer>)> {
         self.inner.questions.take(name)
     }
 
     /// Starts one. It runs when this returns, and has its first message.
-    pub fn start(&self, wanted: &Wanted, jobs: &Jobs) -> Result<String, String> {
-        let Inner { team, post, lead, .. } = &*self.inner;
+    pub fn start(&self, wanted: &TeammateRequest, jobs: &Jobs) -> Result<String, String> {
+        let TeammatesInner { team, post, lead, .. } = &*self.inner;
         self.begin()?;
         let said = |error: mail::mailbox::MailError| error.to_string();
         let (name, now) = (wanted.name.as_str(), lead.world.now());
@@ -207,7 +207,8 @@ impl Teammates {
         }
         let (kind, session) = (wanted.kind.as_deref().unwrap_or(TEAMMATE), post.fresh());
         let isolation = wanted.isolation;
-        team.invite(&Invited { name, kind, session: &session, isolation }, &lead.directory, now).map_err(said)?;
+        team.invite(&TeamInvitation { name, kind, session: &session, isolation }, &lead.directory, now)
+            .map_err(said)?;
         let first = Message::new(post.fresh(), LEAD, &wanted.prompt, now);
         let mut words = self.words(name, if wanted.plans { Mode::Plan } else { self.inner.mode.get() });
         words.push(format!("--session-id={session}"));
@@ -244,7 +245,7 @@ impl Teammates {
             self.has_ended(name).await; // one that hangs is there, and not woken
         }
         let left = team.members().into_iter().find(|member| member.name == name && !member.is_active);
-        let Some(Member { session_id: Some(session), agent_type: kind, isolation, .. }) = left else {
+        let Some(TeamMember { session_id: Some(session), agent_type: kind, isolation, .. }) = left else {
             return Ok(false);
         };
         self.begin()?;
@@ -271,7 +272,7 @@ impl Teammates {
 
     /// Runs a teammate's process, and sees to what is left when it has ended.
     fn run(&self, (name, about): (&str, &str), words: Vec<String>, jobs: &Jobs) -> Result<(), String> {
-        let Inner { team, post, lead, .. } = &*self.inner;
+        let TeammatesInner { team, post, lead, .. } = &*self.inner;
         // A pipe is read once; what stands on a command line anybody can look at.
         let secret = team.secret_for(name).unwrap_or_default();
         let ended = jobs.start_teammate((name, about), words, secret, &lead.directory, lead.guard.as_deref())?;
@@ -295,7 +296,7 @@ impl Teammates {
                     "[its process has ended; {unheard} messages to it were not heard. What it had begun is given back. \
                      Write to it, and it goes on.]"
                 );
-                post.mail().push(Message::new(post.fresh(), name, text, world.now()), Origin::Process);
+                post.mail().push(Message::new(post.fresh(), name, text, world.now()), MessageOrigin::Process);
             }
             post.mail().ring();
         });
@@ -325,13 +326,13 @@ impl Teammates {
 
     /// Interrupts those who are at work: each stops what it does, and stays. Says who.
     pub fn interrupt(&self) -> Vec<String> {
-        let Inner { team, post, lead, questions, .. } = &*self.inner;
+        let TeammatesInner { team, post, lead, questions, .. } = &*self.inner;
         let there = team.others();
         let mut busy = post.mail().busy();
         busy.retain(|name| there.contains(name));
         for name in &busy {
             let (now, id) = (lead.world.now(), post.fresh());
-            let message = Message::new(id, LEAD, Word::Interrupt.to_text(LEAD, now).unwrap_or_default(), now);
+            let message = Message::new(id, LEAD, ControlMessage::Interrupt.to_text(LEAD, now).unwrap_or_default(), now);
             // One that cannot be written to ends with the lead.
             let _ = team.write_to(name, &message);
             questions.withdraw(name);
@@ -343,7 +344,7 @@ impl Teammates {
 
     /// Takes in that one has nothing to do any more, and whom it has given something to do.
     pub fn heard(&self, message: &Message) {
-        if let Word::Idle { rest, handed, .. } = message.word() {
+        if let ControlMessage::Idle { rest, handed, .. } = message.word() {
             let there = self.inner.team.others();
             for (name, id) in handed.iter().filter(|(name, _)| there.contains(name)) {
                 self.inner.post.mail().works_for(name, &message.from, id);
@@ -389,10 +390,10 @@ impl Teammates {
     }
 
     fn open(&self) -> Result<(), String> {
-        let Inner { team, post, board, lead, .. } = &*self.inner;
+        let TeammatesInner { team, post, board, lead, .. } = &*self.inner;
         let mailbox =
             team.begin(&lead.session, &lead.directory, lead.world.now()).map_err(|error| error.to_string())?;
-        post.mail().open(mailbox, Origin::Team);
+        post.mail().open(mailbox, MessageOrigin::Team);
         board.join(team.tasks(), LEAD, &lead.folder)?;
         post.join(team.clone());
         self.inner.state.lock().held = team.hold().ok(); // another has it who writes to this session as well: nothing is lost
@@ -405,13 +406,13 @@ impl Teammates {
             }
         };
         let questions = self.inner.questions.clone();
-        let side = Side { team: team.clone(), world: lead.world.clone(), mail: post.mail().clone(), questions };
+        let side = LeadService { team: team.clone(), world: lead.world.clone(), mail: post.mail().clone(), questions };
         self.inner.state.lock().answering = Some(AbortOnDropHandle::new(tokio::spawn(side.serve(asked, policy, tell))));
         Ok(())
     }
 
     fn words(&self, name: &str, mode: Mode) -> Vec<String> {
-        let Inner { team, lead, .. } = &*self.inner;
+        let TeammatesInner { team, lead, .. } = &*self.inner;
         let own = ["--print", "--team-name", team.name(), "--agent-name", name, "--permission-mode", mode.name()];
         let mut words = vec![lead.program.display().to_string()];
         words.extend(own.map(str::to_owned));
@@ -433,7 +434,7 @@ impl Teammates {
     }
 }
 
-impl Inner {
+impl TeammatesInner {
     /// The model is told something of some.
     fn remind(&self, names: &[String], of: &str) {
         if !names.is_empty() {

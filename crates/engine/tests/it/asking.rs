@@ -2,7 +2,7 @@ use std::sync::{Arc, Mutex};
 
 use engine::Event;
 use futures_util::future::{BoxFuture, ready};
-use settings::permission::{Answer, Approver, CallQuestion, LiveMode, Question};
+use settings::permission::{Approver, CallQuestion, PermissionAnswer, Question, SharedMode};
 use tools::permission::Mode;
 
 use crate::stage::{Stage, call, say};
@@ -18,10 +18,10 @@ const WRITER: &str = r#"
 "#;
 
 /// Answers what it was told to, and remembers what it was asked.
-struct Answers(Answer, Mutex<Vec<CallQuestion>>);
+struct Answers(PermissionAnswer, Mutex<Vec<CallQuestion>>);
 
 impl Approver for Answers {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer> {
         self.1.lock().unwrap().push(call(question));
         Box::pin(ready(self.0.clone()))
     }
@@ -32,7 +32,7 @@ impl Approver for Answers {
 async fn a_question_is_asked_and_its_answer_holds() {
     let mut stage = Stage::new(WRITER).await;
     stage.mode = Mode::Default.into();
-    let no = Arc::new(Answers(Answer::Deny { why: "not on a Sunday".into() }, Mutex::default()));
+    let no = Arc::new(Answers(PermissionAnswer::Deny { why: "not on a Sunday".into() }, Mutex::default()));
     stage.approver = no.clone();
     let turn = say(&mut stage.agent(None), "write").await;
     assert_eq!(turn.text, "It said: not on a Sunday");
@@ -44,13 +44,13 @@ async fn a_question_is_asked_and_its_answer_holds() {
 }
 
 /// Changes the mode when it is asked, as a person would by a key.
-struct Changes(LiveMode, Mutex<u32>);
+struct Changes(SharedMode, Mutex<u32>);
 
 impl Approver for Changes {
-    fn ask(&self, _: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, _: Question) -> BoxFuture<'_, PermissionAnswer> {
         self.0.set(Mode::AcceptEdits);
         *self.1.lock().unwrap() += 1;
-        Box::pin(ready(Answer::Allow))
+        Box::pin(ready(PermissionAnswer::Allow))
     }
 }
 
@@ -71,7 +71,7 @@ async fn a_changed_mode_holds_for_the_next_call() {
     "#,
     )
     .await;
-    let mode = LiveMode::default();
+    let mode = SharedMode::default();
     let changes = Arc::new(Changes(mode.clone(), Mutex::default()));
     (stage.mode, stage.approver) = (mode, changes.clone());
     say(&mut stage.agent(None), "write").await;
@@ -84,7 +84,7 @@ async fn a_changed_mode_holds_for_the_next_call() {
 async fn a_yes_lets_it_run() {
     let mut stage = Stage::new(WRITER).await;
     stage.mode = Mode::Default.into();
-    stage.approver = Arc::new(Answers(Answer::Allow, Mutex::default()));
+    stage.approver = Arc::new(Answers(PermissionAnswer::Allow, Mutex::default()));
     say(&mut stage.agent(None), "write").await;
     assert_eq!(std::fs::read_to_string(stage.project().join("x")).unwrap(), "y");
 }
@@ -106,11 +106,11 @@ const RUNNER: &str = r#"
 struct Always(Mutex<Vec<CallQuestion>>);
 
 impl Approver for Always {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer> {
         let question = call(question);
         let rules = question.always.iter().map(|(_, rule)| rule.clone()).collect();
         self.0.lock().unwrap().push(question);
-        Box::pin(ready(Answer::Always(rules)))
+        Box::pin(ready(PermissionAnswer::Always(rules)))
     }
 }
 
@@ -146,7 +146,7 @@ const OBEYS: &str = r#"
 async fn an_agent_writes_to_its_scratchpad_unasked() {
     let mut stage = Stage::new(OBEYS).await;
     stage.mode = Mode::Default.into();
-    let no = Arc::new(Answers(Answer::Deny { why: "no".into() }, Mutex::default()));
+    let no = Arc::new(Answers(PermissionAnswer::Deny { why: "no".into() }, Mutex::default()));
     stage.approver = no.clone();
     let mut agent = stage.agent(None);
     let folder = agent.session().path().with_extension("");

@@ -2,8 +2,8 @@
 
 use engine::agents::take_role;
 use serde_json::{Value, json};
-use settings::Ground;
-use settings::agents::{Registry, Sources};
+use settings::BasePaths;
+use settings::agents::{DefinitionSources, Registry};
 use tools::permission::Mode;
 
 use crate::children::agents;
@@ -67,10 +67,10 @@ async fn the_guide_answers_from_the_documentation() {
 #[tokio::test]
 async fn a_teammate_can_be_the_guide() {
     let stage = Stage::new(ASKS).await;
-    let guide = Registry::load(&Sources::default()).find("cairn-guide").cloned().unwrap();
+    let guide = Registry::load(&DefinitionSources::default()).find("cairn-guide").cloned().unwrap();
     let (project, session) = (stage.project(), stage.home().path().join("projects/x/session.jsonl"));
     stage.agent_with(None, |parts| {
-        take_role(parts, &guide, &Ground { directory: &project, home: None }, &session).unwrap();
+        take_role(parts, &guide, &BasePaths { directory: &project, home: None }, &session).unwrap();
         let told = parts.prompt.system.clone().unwrap();
         let docs = session.with_extension("").join("docs");
         assert!(told.contains(&format!("`{}`", docs.display())) && !told.contains("{{"), "{told}");

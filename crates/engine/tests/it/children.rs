@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use engine::Event;
-use engine::agents::{AtEnd, Children, MemoryPlaces};
-use engine::event::News;
+use engine::agents::{AtEnd, MemoryPlaces, Subagents};
+use engine::event::SubagentNews;
 use futures_util::future::{BoxFuture, ready};
 use serde_json::{Value, json};
-use settings::agents::{Registry, Sources};
-use settings::permission::{Answer, Approver, CallQuestion, Question};
+use settings::agents::{DefinitionSources, Registry};
+use settings::permission::{Approver, CallQuestion, PermissionAnswer, Question};
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use transcript::Block;
@@ -16,14 +16,14 @@ use transcript::Block;
 use crate::stage::{Stage, call, say};
 
 /// Agents from an object by name, and the built-in ones.
-pub fn agents(more: Value) -> Option<Arc<Children>> {
-    Some(Children::new(registry(more), AtEnd::WaitsForThem))
+pub fn agents(more: Value) -> Option<Arc<Subagents>> {
+    Some(Subagents::new(registry(more), AtEnd::WaitsForThem))
 }
 
 /// The agents of an object by name, and the built-in ones.
 pub fn registry(more: Value) -> Arc<Registry> {
     let Value::Object(more) = more else { panic!("an object") };
-    let registry = Registry::load(&Sources { flag: Some(more), ..Sources::default() });
+    let registry = Registry::load(&DefinitionSources { flag: Some(more), ..DefinitionSources::default() });
     assert_eq!(registry.troubles(), []);
     Arc::new(registry)
 }
@@ -101,7 +101,7 @@ async fn an_agent_is_sent_out_and_reports() {
 
 /// Whether an agent of a type calls a tool.
 fn calls(event: &Event, kind: &str, called: &str) -> bool {
-    let Event::Agent { errand, news: News::Does(event) } = event else { return false };
+    let Event::Agent { errand, news: SubagentNews::Does(event) } = event else { return false };
     errand.kind == kind && matches!(&**event, Event::ToolStarted { tool, .. } if tool == called)
 }
 
@@ -109,9 +109,9 @@ fn calls(event: &Event, kind: &str, called: &str) -> bool {
 struct Yes(Mutex<Vec<CallQuestion>>);
 
 impl Approver for Yes {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer> {
         self.0.lock().unwrap().push(call(question));
-        Box::pin(ready(Answer::Allow))
+        Box::pin(ready(PermissionAnswer::Allow))
     }
 }
 
@@ -232,7 +232,7 @@ async fn who_stops_the_parent_stops_its_children() {
         }
     });
     let turn = stage.agent(None).turn(vec![Block::text("go")], &cancel).await;
-    assert!(matches!(turn.end, engine::run::End::Cancelled), "{:?}", turn.end);
+    assert!(matches!(turn.end, engine::run::TurnEnd::Cancelled), "{:?}", turn.end);
 }
 
 /// AGENT-2: what agents add to every request is small.

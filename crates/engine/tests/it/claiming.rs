@@ -8,24 +8,25 @@ use std::sync::Arc;
 
 use engine::send_message::SendMessage;
 use jiff::Timestamp;
-use mail::board::Status;
+use mail::board::TaskStatus;
 use mail::board::{self, Board};
 use mail::mailbox::LEAD;
-use mail::{Invited, Mail, Origin, Post, Team};
+use mail::{Mail, MessageOrigin, Post, Team, TeamInvitation};
 use serde_json::{Value, json};
 use session::World;
 use settings::agents::Isolation;
-use tools::{Call, Scope, Tool, run_all};
+use tools::{Scope, Tool, ToolCall, run_all};
 
 /// What a worker is to do: the name of the variable that tells it.
 const ORDER: &str = "ENGINE_TEST_CLAIM";
 const WORKERS: usize = 6;
 const TASKS: usize = 40;
-const INVITED: Invited<'_> = Invited { name: "scout", kind: "teammate", session: "s2", isolation: Isolation::None };
+const INVITED: TeamInvitation<'_> =
+    TeamInvitation { name: "scout", kind: "teammate", session: "s2", isolation: Isolation::None };
 
 async fn call(tools: &[Arc<dyn Tool>], folder: &Path, tool: &str, input: Value) -> String {
     let scope = Scope::new(folder, folder.join("session"));
-    run_all(vec![Call::new(tool, input)], tools, &scope, |_, _| {}).await.pop().unwrap().text()
+    run_all(vec![ToolCall::new(tool, input)], tools, &scope, |_, _| {}).await.pop().unwrap().text()
 }
 
 fn tools_of(name: &str, folder: &Path) -> Vec<Arc<dyn Tool>> {
@@ -92,7 +93,7 @@ async fn no_task_is_taken_twice() {
     let tasks = board::read(&folder.path().join("team"));
     assert_eq!(tasks.len(), TASKS);
     for task in &tasks {
-        assert_eq!(task.status, Status::InProgress, "those who were not killed took what there was");
+        assert_eq!(task.status, TaskStatus::InProgress, "those who were not killed took what there was");
         assert!(owners.get(&task.id).is_none_or(|owner| task.owner.as_ref() == Some(owner)), "{task:?} {owners:?}");
     }
 }
@@ -157,7 +158,7 @@ async fn a_message_goes_to_whom_it_names() {
         assert_eq!(said, "Only team-lead may send this.");
     }
     let mail = Mail::default();
-    mail.open(team.mailbox().unwrap(), Origin::Team);
+    mail.open(team.mailbox().unwrap(), MessageOrigin::Team);
     assert!(mail.waiting().unwrap().is_empty());
 }
 
@@ -204,7 +205,7 @@ async fn nobody_takes_a_task_in_anothers_name() {
         call(&two, folder.path(), "TaskUpdate", update(forged.clone())).await;
         let task = board::read(&folder.path().join("team")).remove(0);
         let now = (task.owner.as_deref(), task.status, task.subject.as_str());
-        assert_eq!(now, (Some("one"), Status::InProgress, "it"), "{forged}");
+        assert_eq!(now, (Some("one"), TaskStatus::InProgress, "it"), "{forged}");
     }
     board::give_back(&folder.path().join("team"), "one").unwrap();
     let given = call(&lead, folder.path(), "TaskUpdate", update(json!({"owner": "two"}))).await;

@@ -1,7 +1,7 @@
 use context::Reach;
 use engine::Event;
-use engine::run::End;
-use engine::run::Ending;
+use engine::run::RunEnd;
+use engine::run::TurnEnd;
 use tokio_util::sync::CancellationToken;
 use transcript::commit::{Act, Commit};
 use transcript::line::Body;
@@ -370,7 +370,7 @@ async fn a_reply_that_fills_the_window_is_no_end() {
         say(&mut agent, "hello").await;
     }
     let turn = say(&mut agent, "Tell me all.").await;
-    assert!(matches!(turn.end, End::Ended(Ending::Answered)), "{:?}", turn.end);
+    assert!(matches!(turn.end, TurnEnd::Ended(RunEnd::Answered)), "{:?}", turn.end);
     assert_eq!(turn.text, "That is all.");
     assert!(sent(&stage).contains("Tell me all.") && sent(&stage).contains("What was done."));
     let stage = Stage::new(&script(9)).await;
@@ -379,7 +379,7 @@ async fn a_reply_that_fills_the_window_is_no_end() {
         say(&mut agent, "hello").await;
     }
     let turn = say(&mut agent, "Tell me all.").await;
-    assert!(matches!(turn.end, End::Ended(Ending::WindowFull)), "{:?}", turn.end);
+    assert!(matches!(turn.end, TurnEnd::Ended(RunEnd::WindowFull)), "{:?}", turn.end);
 }
 
 /// COMPACT-8, REACT-1: who stops a turn while room is made after a refusal has stopped it; no error is shown.
@@ -406,5 +406,5 @@ async fn a_stop_while_room_is_made_is_a_stop() {
     };
     let said = vec![transcript::Block::text("Now overflow.")];
     let (turn, ()) = tokio::join!(agent.turn(said, &cancel), stopping);
-    assert!(matches!(turn.end, End::Cancelled), "{:?}", turn.end);
+    assert!(matches!(turn.end, TurnEnd::Cancelled), "{:?}", turn.end);
 }

@@ -50,7 +50,7 @@ async fn worked(steps: u32, bytes: usize, layers: Layers, script: &str) -> (Outc
     inbox.set(agent.inbox().clone()).unwrap();
     let turn = say(&mut agent, "Do all the steps.").await;
     agent.settled().await.unwrap();
-    assert!(matches!(turn.end, engine::run::End::Ended(_)), "{:?}", turn.end);
+    assert!(matches!(turn.end, engine::run::TurnEnd::Ended(_)), "{:?}", turn.end);
     assert_eq!(worker::done(&stage.project()), (1..=steps).collect::<Vec<_>>(), "a step was done twice, or not at all");
     let report = stage.simulator.report();
     let cost = report.requests.iter().map(|line| {

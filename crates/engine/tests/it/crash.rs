@@ -48,7 +48,7 @@ async fn a_session_killed_anywhere_goes_on() {
         let refused = stage.simulator.report().totals.refused;
         let mut agent = stage.agent(Some(&id));
         let turn = say(&mut agent, "Go on.").await;
-        assert!(matches!(turn.end, engine::run::End::Ended(_)), "after line {number}: {:?}", turn.end);
+        assert!(matches!(turn.end, engine::run::TurnEnd::Ended(_)), "after line {number}: {:?}", turn.end);
         agent.settled().await.unwrap();
         let report = stage.simulator.report();
         let errors: Vec<&String> = report.requests.iter().filter_map(|line| line.error.as_ref()).collect();

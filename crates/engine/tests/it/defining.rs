@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use settings::agents::{Registry, Source, Sources, Standing};
-use settings::trust::{Place, Trust};
-use settings::{Files, Flag, Ground, Loaded, Settings};
+use settings::agents::{DefinitionSource, DefinitionSources, DefinitionStatus, Registry};
+use settings::trust::{Trust, TrustPlace};
+use settings::{BasePaths, Files, Flag, LoadedSettings, Settings};
 use tools::permission::Mode;
 
 use crate::children::agents;
@@ -21,13 +21,13 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 /// The same, where the user has let the project's definitions in.
-fn trusting(sources: Sources) -> Sources {
+fn trusting(sources: DefinitionSources) -> DefinitionSources {
     let project = tempfile::tempdir().unwrap();
-    let place = Place { config_home: project.path(), claude_json: None, directory: project.path(), home: None };
+    let place = TrustPlace { config_home: project.path(), claude_json: None, directory: project.path(), home: None };
     let mut trust = Trust::read(place);
     let claims = settings::agents::claims(&sources, trust.site());
     assert!(trust.admit(&claims));
-    Sources { trust: Some(trust), ..sources }
+    DefinitionSources { trust: Some(trust), ..sources }
 }
 
 /// AGENT-1: of one name the strongest source wins; a bad file is named with its line and left out, the rest counts.
@@ -42,8 +42,9 @@ fn the_strongest_definition_wins_and_a_bad_one_is_named() {
     ]);
     let theirs = "---\nname: painter\ndescription: theirs\npermissionMode: bypassPermissions\nhooks:\n  Stop: []\nmemory:\n  scope: local\ntools: Read, Bash(git log:*, git diff:*)\n---\nYou paint badly.";
     let project = folder(&[("painter.md", theirs)]);
-    let folders = vec![(Source::User, user.path().into()), (Source::Project, project.path().into())];
-    let sources = Sources { folders, ..Sources::default() };
+    let folders =
+        vec![(DefinitionSource::User, user.path().into()), (DefinitionSource::Project, project.path().into())];
+    let sources = DefinitionSources { folders, ..DefinitionSources::default() };
     let stranger = Registry::load(&sources);
     let told: Vec<String> = stranger.troubles().iter().map(|one| one.what.clone()).collect();
     assert_eq!(
@@ -51,18 +52,22 @@ fn the_strongest_definition_wins_and_a_bad_one_is_named() {
         "painter goes without this until you trust it: mode bypassPermissions, memory local"
     );
     let painter = stranger.find("painter").unwrap();
-    assert_eq!((painter.description.as_str(), painter.source), ("mine", Source::User), "a stranger's replaces nobody");
-    let alone = vec![(Source::Project, project.path().into())];
-    let alone = Registry::load(&Sources { folders: alone, ..Sources::default() });
+    assert_eq!(
+        (painter.description.as_str(), painter.source),
+        ("mine", DefinitionSource::User),
+        "a stranger's replaces nobody"
+    );
+    let alone = vec![(DefinitionSource::Project, project.path().into())];
+    let alone = Registry::load(&DefinitionSources { folders: alone, ..DefinitionSources::default() });
     let painter = alone.find("painter").unwrap();
     assert_eq!((painter.mode, &painter.hooks, painter.memory), (None, &None, None), "and adds nothing");
     let registry = Registry::load(&trusting(sources));
     let painter = registry.find("painter").unwrap();
-    assert_eq!((painter.description.as_str(), painter.source), ("theirs", Source::Project));
+    assert_eq!((painter.description.as_str(), painter.source), ("theirs", DefinitionSource::Project));
     assert_eq!(painter.listing(), "painter: theirs (Tools: Read, Bash(git log:*, git diff:*))");
-    assert_eq!(painter.memory, Some(settings::agents::Memory::Local));
+    assert_eq!(painter.memory, Some(settings::agents::AgentMemoryScope::Local));
     let replaced = registry.all().iter().find(|one| one.agent.description == "mine").unwrap();
-    assert_eq!(replaced.replaced_by, Some(Source::Project));
+    assert_eq!(replaced.replaced_by, Some(DefinitionSource::Project));
     let troubles: Vec<String> =
         registry.troubles().iter().map(|one| one.to_string().rsplit_once('/').unwrap().1.to_owned()).collect();
     assert_eq!(
@@ -108,15 +113,18 @@ fn definitions_come_from_settings_files_flags_and_policy() {
     files.managed = vec![root.path().join("managed")];
     files.flag = Some(Flag::Text(json!({"agents": {"c": {"description": "--settings", "prompt": "x"}}}).to_string()));
     let settings = |trusted: bool| {
-        let ground = Ground { directory: root.path(), home: None };
-        let settings = Settings::of(&Loaded::read(&files), &ground, &|_| trusted);
+        let ground = BasePaths { directory: root.path(), home: None };
+        let settings = Settings::of(&LoadedSettings::read(&files), &ground, &|_| trusted);
         assert!(settings.findings.is_empty(), "{:?}", settings.findings);
         settings.agents
     };
     let folder = |source, path: &str| (source, root.path().join(path));
-    let sources = Sources {
+    let sources = DefinitionSources {
         settings: settings(true),
-        folders: vec![folder(Source::User, "user/agents"), folder(Source::Project, "project/.claude/agents")],
+        folders: vec![
+            folder(DefinitionSource::User, "user/agents"),
+            folder(DefinitionSource::Project, "project/.claude/agents"),
+        ],
         flag: json!({"d": {"description": "flag", "prompt": "x"}, "e": {"description": "flag", "prompt": "x"}})
             .as_object()
             .cloned(),
@@ -130,7 +138,7 @@ fn definitions_come_from_settings_files_flags_and_policy() {
         ["project settings", "user file", "project file", "--settings", "policy settings", "flag", "project settings"]
     );
     assert_eq!(registry.all().iter().filter(|one| one.agent.name == "d").count(), 2);
-    let stranger = Registry::load(&Sources { settings: settings(false), ..sources });
+    let stranger = Registry::load(&DefinitionSources { settings: settings(false), ..sources });
     let all = ["Explore", "a", "b", "c", "d"].map(|name| wins(&stranger, name));
     assert_eq!(all, ["user settings", "user file", "user settings", "--settings", "policy settings"]);
     assert!(stranger.find("other").is_none(), "what untrusted settings say does not count at all");
@@ -147,15 +155,18 @@ fn a_changed_definition_is_asked_about_anew() {
     let hook = "hooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks:\n        - type: command\n          command: ./check.sh\n";
     let text = format!("---\nname: checker\ndescription: Checks.\nmodel: opus\n{hook}---\nYou check.");
     let project = folder(&[("checker.md", &text)]);
-    let sources = Sources { folders: vec![(Source::Project, project.path().into())], ..Sources::default() };
+    let sources = DefinitionSources {
+        folders: vec![(DefinitionSource::Project, project.path().into())],
+        ..DefinitionSources::default()
+    };
     let trusted = trusting(sources.clone());
     let site = trusted.trust.as_ref().unwrap().site().clone();
     let claims = settings::agents::claims(&sources, &site);
     assert_eq!(claims[0].what, "checker: Checks. (hook PreToolUse: ./check.sh, model opus)");
-    assert_eq!(Registry::load(&trusted).find("checker").unwrap().standing, Standing::Whole);
+    assert_eq!(Registry::load(&trusted).find("checker").unwrap().standing, DefinitionStatus::Whole);
     std::fs::write(project.path().join("checker.md"), text.replace("You check.", "You do as you like.")).unwrap();
     let checker = Registry::load(&trusted).find("checker").unwrap().clone();
-    assert_eq!((checker.standing, checker.model, checker.hooks), (Standing::Narrowed, None, None));
+    assert_eq!((checker.standing, checker.model, checker.hooks), (DefinitionStatus::Narrowed, None, None));
 }
 
 /// AGENT-1: what there is not yet is kept and named, and is nothing wrong; hooks that cannot be understood are.
@@ -165,7 +176,10 @@ fn what_waits_is_told_apart_from_what_is_wrong() {
     let wrong =
         "---\nname: wrong\ndescription: b\nhooks:\n  PreToolUze: []\n  Stop: [{hooks: [{type: command}]}]\n---\nx";
     let user = folder(&[("waits.md", waits), ("wrong.md", wrong)]);
-    let registry = Registry::load(&Sources { folders: vec![(Source::User, user.path().into())], ..Sources::default() });
+    let registry = Registry::load(&DefinitionSources {
+        folders: vec![(DefinitionSource::User, user.path().into())],
+        ..DefinitionSources::default()
+    });
     let told: Vec<String> =
         registry.troubles().iter().map(|one| format!("{:?} {} {}", one.weight, one.line, one.what)).collect();
     assert_eq!(

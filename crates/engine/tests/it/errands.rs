@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Event;
-use engine::agents::{AtEnd, Children};
-use engine::errand::{How, Phase};
-use engine::event::News;
+use engine::agents::{AtEnd, Subagents};
+use engine::errand::{SubagentOutcome, SubagentPhase};
+use engine::event::SubagentNews;
 use futures_util::future::{BoxFuture, pending};
 use serde_json::{Value, json};
-use settings::permission::{Answer, Approver, Question};
+use settings::permission::{Approver, PermissionAnswer, Question};
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 
@@ -61,12 +61,12 @@ async fn an_agent_in_the_background_reports_later() {
 
     // With somebody there, the turn ends; what comes later begins one of its own.
     let mut stage = Stage::new(BACKGROUND).await;
-    stage.agents = Some(Children::new(registry(worker()), AtEnd::LeavesThem));
+    stage.agents = Some(Subagents::new(registry(worker()), AtEnd::LeavesThem));
     let mut agent = stage.agent(None);
     let turn = say(&mut agent, "go on, quiet").await;
     assert!(turn.text.starts_with("Meanwhile: The agent works in the background"), "{}", turn.text);
     let children = agent.agents().unwrap().clone();
-    assert_eq!(children.list()[0].ended().await.how, How::Done);
+    assert_eq!(children.list()[0].ended().await.how, SubagentOutcome::Done);
     assert!(children.has_news());
     let turn = agent.turn(Vec::new(), &CancellationToken::new()).await;
     assert!(turn.text.starts_with("It completed: "), "{}", turn.text);
@@ -77,19 +77,19 @@ async fn an_agent_in_the_background_reports_later() {
 #[tokio::test]
 async fn who_takes_too_long_goes_on_in_the_background() {
     let mut stage = Stage::new(BACKGROUND).await;
-    stage.agents = Some(Children::patient(registry(worker()), AtEnd::WaitsForThem, Duration::ZERO));
+    stage.agents = Some(Subagents::patient(registry(worker()), AtEnd::WaitsForThem, Duration::ZERO));
     let mut agent = stage.agent(None);
     let turn = say(&mut agent, "go on, worker").await;
     assert!(turn.text.starts_with("It completed: "), "{}", turn.text);
     let events = stage.events.lock().unwrap();
-    assert!(events.iter().any(|event| matches!(event, Event::Agent { news: News::Backgrounded, .. })));
+    assert!(events.iter().any(|event| matches!(event, Event::Agent { news: SubagentNews::Backgrounded, .. })));
 }
 
 /// A person who never answers by himself.
 struct Away;
 
 impl Approver for Away {
-    fn ask(&self, _: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, _: Question) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(pending())
     }
 }
@@ -99,12 +99,12 @@ impl Approver for Away {
 #[tokio::test]
 async fn a_question_in_the_background_waits_alone() {
     let mut stage = Stage::new(BACKGROUND).await;
-    stage.agents = Some(Children::new(registry(worker()), AtEnd::LeavesThem));
+    stage.agents = Some(Subagents::new(registry(worker()), AtEnd::LeavesThem));
     stage.mode = Mode::Default.into();
     stage.approver = Arc::new(Away);
     let (asks, mut asked) = tokio::sync::mpsc::unbounded_channel();
     stage.heard = Arc::new(move |event| {
-        if matches!(event, Event::Agent { news: News::Asks, .. }) {
+        if matches!(event, Event::Agent { news: SubagentNews::Asks, .. }) {
             let _ = asks.send(());
         }
     });
@@ -116,8 +116,8 @@ async fn a_question_in_the_background_waits_alone() {
     assert_eq!(errand.waits_for().as_deref(), Some("Write"));
     let (question, reply) = errand.take_question().unwrap();
     assert!(question.why.starts_with("the agent worker asks: "), "{}", question.why);
-    reply.send(Answer::Allow).unwrap();
-    assert_eq!(errand.ended().await.how, How::Done);
+    reply.send(PermissionAnswer::Allow).unwrap();
+    assert_eq!(errand.ended().await.how, SubagentOutcome::Done);
     assert!(stage.project().join("colour.txt").exists());
 
     let mut stage = Stage::new(BACKGROUND).await;
@@ -155,13 +155,13 @@ const WAITS: &str = r#"
 #[tokio::test]
 async fn an_agent_in_the_background_is_looked_at_and_stopped() {
     let mut stage = Stage::new(WAITS).await;
-    stage.agents = Some(Children::new(registry(worker()), AtEnd::LeavesThem));
+    stage.agents = Some(Subagents::new(registry(worker()), AtEnd::LeavesThem));
     let mut agent = stage.agent(None);
     let turn = say(&mut agent, "go").await;
     let errand = agent.agents().unwrap().list()[0].clone();
     // Its end may be told in the same turn.
     assert!(turn.text == format!("Said: Stopped {}: wait", errand.id) || turn.text == "Told.", "{}", turn.text);
-    assert!(matches!(errand.phase(), Phase::Ended(ended) if ended.how == How::Stopped));
+    assert!(matches!(errand.phase(), SubagentPhase::Ended(ended) if ended.how == SubagentOutcome::Stopped));
 
     let mut stage = Stage::new(
         &WAITS.replace("the parent looks\"\n    when", "x\"\n    when").replace("background as", "nothing like"),
@@ -171,7 +171,7 @@ async fn an_agent_in_the_background_is_looked_at_and_stopped() {
     let cancel = CancellationToken::new();
     let stops = cancel.clone();
     stage.heard = Arc::new(move |event| {
-        if let Event::Agent { news: News::Does(event), .. } = event
+        if let Event::Agent { news: SubagentNews::Does(event), .. } = event
             && matches!(**event, Event::ToolStarted { .. })
         {
             stops.cancel();
@@ -180,7 +180,7 @@ async fn an_agent_in_the_background_is_looked_at_and_stopped() {
     let mut agent = stage.agent(None);
     agent.turn(vec![transcript::Block::text("go")], &cancel).await;
     let errand = agent.agents().unwrap().list()[0].clone();
-    assert_eq!(errand.ended().await.how, How::Stopped, "the parent's cancel reaches it");
+    assert_eq!(errand.ended().await.how, SubagentOutcome::Stopped, "the parent's cancel reaches it");
 }
 
 /// AGENT-2: no more than 20 are out at the same time; a budget ends a child.
@@ -202,7 +202,7 @@ async fn count_and_budget_have_limits() {
         call.repeat(21)
     );
     let mut stage = Stage::new(&script).await;
-    stage.agents = Some(Children::new(registry(worker()), AtEnd::LeavesThem));
+    stage.agents = Some(Subagents::new(registry(worker()), AtEnd::LeavesThem));
     let mut agent = stage.agent(None);
     say(&mut agent, "go").await;
     let log = std::fs::read_to_string(agent.session().path()).unwrap();
@@ -214,8 +214,8 @@ async fn count_and_budget_have_limits() {
     stage.agents = agents(json!({"worker": {"description": "d", "prompt": "p", "budget": 10}}));
     let mut agent = stage.agent(None);
     say(&mut agent, "go on, worker").await;
-    let Phase::Ended(ended) = agent.agents().unwrap().list()[0].phase() else { panic!("it is out") };
-    assert_eq!(ended.how, How::Failed("its budget of 10 tokens is spent".into()));
+    let SubagentPhase::Ended(ended) = agent.agents().unwrap().list()[0].phase() else { panic!("it is out") };
+    assert_eq!(ended.how, SubagentOutcome::Failed("its budget of 10 tokens is spent".into()));
 }
 
 /// HOOK-1: hooks hear when an agent begins and when it has answered; what they add reaches the agent, and one may send it
@@ -421,10 +421,10 @@ async fn an_agent_in_the_background_gets_a_label_where_something_has_changed() {
         say = "Well."
     "#;
     let mut stage = Stage::new(script).await;
-    stage.agents = Some(Children::new(registry(json!({})), AtEnd::LeavesThem));
+    stage.agents = Some(Subagents::new(registry(json!({})), AtEnd::LeavesThem));
     let (labels, mut labelled) = tokio::sync::mpsc::unbounded_channel();
     stage.heard = std::sync::Arc::new(move |event| {
-        if let Event::Agent { errand, news: News::Labelled } = event {
+        if let Event::Agent { errand, news: SubagentNews::Labelled } = event {
             let _ = labels.send(errand.progress().label);
         }
     });

@@ -1,6 +1,6 @@
 //! Forks that the model sends out.
 
-use engine::run::End;
+use engine::run::TurnEnd;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use transcript::Block;
@@ -118,7 +118,7 @@ async fn forks_in_the_background_are_launched_at_once() {
         cancel.cancel();
     };
     let (turn, ()) = tokio::join!(agent.turn(vec![Block::text("go")], &cancel), launched);
-    assert!(matches!(turn.end, End::Cancelled), "{turn:?}");
+    assert!(matches!(turn.end, TurnEnd::Cancelled), "{turn:?}");
     agent.close().await;
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::{BoxFuture, ready};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use settings::permission::{Answer, Approver, CallQuestion, Question};
+use settings::permission::{Approver, CallQuestion, PermissionAnswer, Question};
 use tools::permission::Mode;
 
 use crate::stage::{Stage, call, say};
@@ -50,9 +50,9 @@ const TOUCHER: &str = r#"
 struct No(Mutex<Vec<CallQuestion>>);
 
 impl Approver for No {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer> {
         self.0.lock().unwrap().push(call(question));
-        Box::pin(ready(Answer::Deny { why: "no".into() }))
+        Box::pin(ready(PermissionAnswer::Deny { why: "no".into() }))
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use engine::{Agent, Event};
 use jiff::Timestamp;
 use mail::mailbox::{MailError, Mailbox, Message};
-use mail::{Mail, Origin, socket};
+use mail::{Mail, MessageOrigin, socket};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -29,8 +29,8 @@ const HEARS: &str = r#"
 fn agent_with(stage: &Stage, put: impl FnOnce(&Path)) -> (Agent, Mailbox, std::path::PathBuf) {
     let folder = stage.project().join("../inboxes");
     let mail = Mail::default();
-    mail.open(Mailbox::create(&folder, "others").unwrap(), Origin::Elsewhere);
-    mail.open(Mailbox::create(&folder, "me").unwrap(), Origin::Team);
+    mail.open(Mailbox::create(&folder, "others").unwrap(), MessageOrigin::Elsewhere);
+    mail.open(Mailbox::create(&folder, "me").unwrap(), MessageOrigin::Team);
     let hostile = folder.join("others.json");
     fs::remove_file(&hostile).unwrap();
     put(&hostile);

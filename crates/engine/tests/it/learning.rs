@@ -181,7 +181,7 @@ async fn a_run_that_fails_covers_nothing() {
     let stage = Stage::new(&fails).await;
     let mut agent = stage.learning_agent(None).await;
     let turn = say(&mut agent, "We deploy on Mondays.").await;
-    assert!(matches!(turn.end, engine::run::End::Ended(_)), "a failure of learning is none of the turn");
+    assert!(matches!(turn.end, engine::run::TurnEnd::Ended(_)), "a failure of learning is none of the turn");
     while agent.is_learning() {
         tokio::task::yield_now().await;
     }

@@ -1,11 +1,11 @@
 //! What an agent that is sent out is given: how hard it tries, and how much it may use.
 
-use engine::errand::{How, Phase};
-use mail::Origin;
+use engine::errand::{SubagentOutcome, SubagentPhase};
+use mail::MessageOrigin;
 use mail::mailbox::Message;
 use serde_json::{Value, json};
 use settings::Budget;
-use settings::agents::{Registry, Source, Sources};
+use settings::agents::{DefinitionSource, DefinitionSources, Registry};
 
 use crate::children::agents;
 use crate::stage::{Stage, say};
@@ -116,10 +116,10 @@ fn bad_values_are_named_with_their_line() {
     write("c.md", "model: opus\npermissionMode: dontAsk").unwrap();
     write("d.md", "budget: none").unwrap();
     std::fs::write(folder.path().join("f.md"), "---\ndescription: b\nname: fork\n---\nx").unwrap();
-    let folders = vec![(Source::User, folder.path().to_owned())];
+    let folders = vec![(DefinitionSource::User, folder.path().to_owned())];
     let programs = json!({"e": {"description": "d", "prompt": "p", "effort": 40}});
     let flag = programs.as_object().cloned();
-    let registry = Registry::load(&Sources { folders, flag, ..Sources::default() });
+    let registry = Registry::load(&DefinitionSources { folders, flag, ..DefinitionSources::default() });
     let told: Vec<String> = registry.troubles().iter().map(|one| format!("{}: {}", one.line, one.what)).collect();
     assert_eq!(
         told,
@@ -151,8 +151,8 @@ fn tools_and_models_that_are_none_are_named_with_their_line() {
     write("e.md", "model: inherit\ntools: \"*\"").unwrap();
     let programs = json!({"f": {"description": "d", "prompt": "p", "model": null, "tools": ["Reed"]},
         "g": {"description": "d", "prompt": "p", "model": 7}});
-    let (folders, flag) = (vec![(Source::User, folder.path().to_owned())], programs.as_object().cloned());
-    let registry = Registry::load(&Sources { folders, flag, ..Sources::default() });
+    let (folders, flag) = (vec![(DefinitionSource::User, folder.path().to_owned())], programs.as_object().cloned());
+    let registry = Registry::load(&DefinitionSources { folders, flag, ..DefinitionSources::default() });
     let told: Vec<String> =
         registry.troubles().iter().map(|one| format!("{:?} {}: {}", one.weight, one.line, one.what)).collect();
     assert_eq!(
@@ -196,7 +196,7 @@ async fn an_agent_that_goes_on_has_the_model_it_had() {
     say(&mut agent, "go").await;
     let children = agent.agents().unwrap().clone();
     let message = Message::new("m-1", "team-lead", "And now?", jiff::Timestamp::UNIX_EPOCH);
-    children.write_to("one", &message, Origin::Parent).unwrap();
+    children.write_to("one", &message, MessageOrigin::Parent).unwrap();
     children.find("one").unwrap().ended().await;
     let models: Vec<Value> = of_agent(&stage).iter().map(|request| request["model"].clone()).collect();
     assert_eq!(models, ["claude-opus-5", "claude-opus-5"]);
@@ -236,13 +236,13 @@ async fn an_agent_stops_when_its_budget_is_spent() {
         agent.ledger().set_budget(Budget { agent_tokens: settings, ..Budget::default() });
         let turn = say(&mut agent, &format!("go, {kind}")).await;
         let errand = agent.agents().unwrap().list()[0].clone();
-        let Phase::Ended(ended) = errand.phase() else { panic!("it is out") };
+        let SubagentPhase::Ended(ended) = errand.phase() else { panic!("it is out") };
         let Some(spent) = spent else {
-            assert_eq!(ended.how, How::Done, "{}", turn.text);
+            assert_eq!(ended.how, SubagentOutcome::Done, "{}", turn.text);
             continue;
         };
         let why = format!("its budget of {spent} tokens is spent");
-        assert_eq!(ended.how, How::Failed(why.clone()));
+        assert_eq!(ended.how, SubagentOutcome::Failed(why.clone()));
         assert!(turn.text.contains(&format!("The agent {kind} did not finish: {why}.")), "{}", turn.text);
         assert_eq!((errand.progress().requests, errand.progress().calls), (1, 1), "what it had called has run");
         let text = std::fs::read_to_string(&errand.file).unwrap();

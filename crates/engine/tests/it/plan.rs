@@ -1,14 +1,14 @@
 //! Plans and tasks through the engine.
 
-use mail::board::Status;
+use mail::board::TaskStatus;
 use mail::board::{self, Board};
 use serde_json::json;
 use tools::permission::{Decision, Mode, Rules, Situation, decide};
-use tools::{Access, Call, Scope, Subject, run_all};
+use tools::{Access, Scope, Subject, ToolCall, run_all};
 
 async fn call(scope: &Scope, tool: &str, input: serde_json::Value) -> String {
     let offered = engine::plan::offered(&Mode::Plan.into(), &Board::default());
-    run_all(vec![Call::new(tool, input)], &offered, scope, |_, _| {}).await.pop().unwrap().text()
+    run_all(vec![ToolCall::new(tool, input)], &offered, scope, |_, _| {}).await.pop().unwrap().text()
 }
 
 /// PLAN-1: one list, which outlives the calls that made it.
@@ -25,7 +25,7 @@ async fn tasks_are_made_changed_and_taken_away() {
     assert_eq!(call(&scope, "TaskGet", json!({"taskId": "1"})).await, "#1 [pending] one\ndo it");
     call(&scope, "TaskUpdate", json!({"taskId": "1", "status": "deleted"})).await;
     let left = board::read(scope.temporary());
-    assert_eq!((left.len(), left[0].id.as_str(), left[0].status), (1, "2", Status::InProgress));
+    assert_eq!((left.len(), left[0].id.as_str(), left[0].status), (1, "2", TaskStatus::InProgress));
     call(&scope, "TaskCreate", json!({"subject": "three", "description": ""})).await;
     assert_eq!(board::read(scope.temporary())[1].id, "3", "no number is used twice");
     assert!(call(&scope, "TaskGet", json!({"taskId": "9"})).await.contains("There is no task #9"));
@@ -47,9 +47,9 @@ async fn a_plan_is_a_file_and_somebody_is_asked() {
             directories: &directories,
             directory: &directory,
             home: None,
-            confined: tools::permission::Confined::No,
+            confined: tools::permission::ConfinementLevel::No,
             wall: tools::permission::Wall::Whole,
-            leaves: tools::sandbox::Leaves::No,
+            leaves: tools::sandbox::SandboxExit::No,
         };
         let decision = decide(&situation, Access::Asks, "ExitPlanMode", &Subject::Whole);
         assert!(matches!(decision, Decision::Ask { .. }), "{mode:?}");

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use mail::mailbox::{MailError, Mailbox, Message};
-use mail::{Mail, Origin};
+use mail::{Mail, MessageOrigin};
 use serde_json::{Value, json};
 use session::{Fork, Home, Session, World};
 
@@ -70,7 +70,7 @@ impl Worker {
         let lines = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let sent = lines.filter_map(|line| find(&line, "sent")?.as_u64()).max().unwrap_or_default();
         let mail = Mail::default();
-        mail.open(Mailbox::create(&root.join("inboxes"), &name(number)).unwrap(), Origin::Team);
+        mail.open(Mailbox::create(&root.join("inboxes"), &name(number)).unwrap(), MessageOrigin::Team);
         mail.remember(&session);
         Self { number, each, root: root.to_owned(), session, mail, sent }
     }

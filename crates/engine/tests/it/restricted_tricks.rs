@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use memory::store::Indexing;
 use serde_json::json;
 use session::Home;
-use tools::{Call, run_all};
+use tools::{ToolCall, run_all};
 
 use crate::restricted::{Place, memory_text};
 
@@ -124,7 +124,7 @@ async fn check_and_write_cannot_be_raced_apart() {
         // Not judged at all: the write alone has to hold.
         let tool = place.tools.iter().find(|tool| tool.name() == "Write").unwrap();
         let subject = tool.subject(&tool_input(n), &place.scope);
-        let call = Call { subject: Some(subject), ..Call::new("Write", tool_input(n)) };
+        let call = ToolCall { subject: Some(subject), ..ToolCall::new("Write", tool_input(n)) };
         run_all(vec![call], &place.tools, &place.scope, |_, _| {}).await;
     }
     over.store(true, Ordering::Relaxed);

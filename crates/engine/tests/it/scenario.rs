@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use engine::Event;
-use engine::run::End;
+use engine::run::TurnEnd;
 use serde::Deserialize;
 use serde_json::Value;
 use transcript::window::AutoCompact;
@@ -128,8 +128,8 @@ async fn play(name: &str) {
     let last = ends.last().unwrap();
     let expect = &scenario.expect;
     match (&last.end, &expect.no_room) {
-        (End::NoRoom(why), Some(words)) => assert!(why.contains(words.as_str()), "{why}"),
-        (End::Ended(_), None) => {}
+        (TurnEnd::NoRoom(why), Some(words)) => assert!(why.contains(words.as_str()), "{why}"),
+        (TurnEnd::Ended(_), None) => {}
         (end, _) => panic!("{name}: {end:?}"),
     }
     if let Some(words) = &expect.answer {
@@ -210,7 +210,7 @@ fn holds(stage: &Stage, expect: &Expected, steps: u32) {
 /// written at most 1.3 times; and who summarises reads nine tenths of its input from the cache.
 fn cache_holds(report: &simulator::Report, story: &str) {
     let answered = || report.requests.iter().filter(|line| line.status == 200);
-    let is_side = |line: &&simulator::Line| {
+    let is_side = |line: &&simulator::RequestLine| {
         line.rule.as_deref().is_some_and(|rule| rule.starts_with("summary") || rule.starts_with("notes"))
     };
     let (mut expected, mut read) = (0, 0);

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex};
 
 use context::Layers;
 use engine::agent::{Parts, Turn};
-use engine::agents::Children;
+use engine::agents::Subagents;
 use engine::{Agent, Event};
 use learning::extract::Outcome;
 use learning::knowledge::{Knowledge, Selector};
 use memory::instructions::Sources;
 use provider::anthropic::{Anthropic, Auth, Config};
 use session::{Fork, Home, Session, World};
-use settings::permission::{Approver, CallQuestion, LiveMode, Nobody, Question};
-use settings::{Files, Flag, Ground, Learning, Loaded, Settings};
+use settings::permission::{Approver, CallQuestion, NoApprover, Question, SharedMode};
+use settings::{BasePaths, Files, Flag, Learning, LoadedSettings, Settings};
 use simulator::{Options, Script, Simulator};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -26,11 +26,11 @@ pub struct Stage {
     pub simulator: Simulator,
     root: TempDir,
     pub events: Arc<Mutex<Vec<Event>>>,
-    pub mode: LiveMode,
+    pub mode: SharedMode,
     pub approver: Arc<dyn Approver>,
     pub layers: Layers,
     /// Agents that can be sent out.
-    pub agents: Option<Arc<Children>>,
+    pub agents: Option<Arc<Subagents>>,
     /// Settings: hooks and rules.
     pub settings: serde_json::Value,
     /// Who hears of events besides.
@@ -57,7 +57,7 @@ impl Stage {
         let project = std::fs::canonicalize(root.path().join("project")).unwrap();
         script.vars.insert("project".into(), project.display().to_string());
         let simulator = Simulator::start(script, options).await.unwrap();
-        let approver = Arc::new(Nobody);
+        let approver = Arc::new(NoApprover);
         let (events, moved, layers) = (Arc::default(), Arc::default(), Layers::default());
         let heard: Arc<dyn Fn(&Event) + Send + Sync> = Arc::new(|_| {});
         let (mode, agents, settings) = (Mode::BypassPermissions.into(), None, serde_json::Value::Null);
@@ -175,8 +175,8 @@ impl Stage {
         let mut parts = Parts::new(Arc::new(model), "claude-sonnet-5");
         if self.settings.is_object() {
             let flag = Some(Flag::Text(self.settings.to_string()));
-            let loaded = Loaded::read(&Files { flag, ..Files::default() });
-            let settings = Settings::of(&loaded, &Ground { directory: &self.project(), home: None }, &|_| true);
+            let loaded = LoadedSettings::read(&Files { flag, ..Files::default() });
+            let settings = Settings::of(&loaded, &BasePaths { directory: &self.project(), home: None }, &|_| true);
             parts = parts.with_settings(&settings);
         }
         parts.talk.max_tokens = 16_000;

@@ -8,7 +8,7 @@ use context::Reach;
 use context::layers::ClearWhen;
 use engine::Agent;
 use engine::agent::Parts;
-use engine::run::End;
+use engine::run::TurnEnd;
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, ready};
 use futures_util::stream::BoxStream;
@@ -17,7 +17,7 @@ use provider::{Event, Model};
 use session::replay::{SUMMARY_TOKENS, replay_as_recorded};
 use session::rewind::GoesBack;
 use session::{Fork, Session, World};
-use settings::permission::{Answer, Approver, Question};
+use settings::permission::{Approver, PermissionAnswer, Question};
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use transcript::block::Kind;
@@ -82,9 +82,9 @@ async fn going_back_behind_in_and_before_a_compaction() {
 struct Slow(Arc<AtomicI64>);
 
 impl Approver for Slow {
-    fn ask(&self, _: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, _: Question) -> BoxFuture<'_, PermissionAnswer> {
         self.0.fetch_add(3_600, Ordering::Relaxed);
-        Box::pin(ready(Answer::Allow))
+        Box::pin(ready(PermissionAnswer::Allow))
     }
 }
 
@@ -194,7 +194,7 @@ async fn calls_whose_ids_are_used_again_are_told_apart() {
         parts.talk.model = Arc::new(Reusing(Anthropic::new(Config::new(url, Auth::ApiKey("k".into()))).unwrap()));
     });
     let turn = say(&mut agent, "Do all the steps.").await;
-    assert!(matches!(turn.end, End::Ended(_)), "{turn:?}");
+    assert!(matches!(turn.end, TurnEnd::Ended(_)), "{turn:?}");
     assert_eq!(worker::done(&stage.project()), (1..=40).collect::<Vec<_>>());
     let sent = sent(&stage);
     assert!(sent.contains("work 40: FACT") && sent.contains("FACT step 1: v1-7919"), "{sent}");
@@ -237,7 +237,7 @@ async fn the_same_work_is_done_in_windows_of_every_size() {
         let mut agent = stage.agent(None);
         let turn = say(&mut agent, "Do all the steps.").await;
         agent.settled().await.unwrap();
-        assert!(matches!(turn.end, End::Ended(_)), "{size}: {turn:?}");
+        assert!(matches!(turn.end, TurnEnd::Ended(_)), "{size}: {turn:?}");
         assert_eq!(worker::done(&stage.project()), (1..=24).collect::<Vec<_>>(), "{size}");
         assert_eq!(stage.simulator.report().totals.refused, 0, "{size}");
         let sent = sent(&stage);

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::process::Command;
 
 use engine::Event;
-use engine::agents::{AtEnd, Children, left_behind};
-use engine::errand::How;
-use engine::event::News;
-use mail::Origin;
+use engine::agents::{AtEnd, Subagents, left_behind};
+use engine::errand::SubagentOutcome;
+use engine::event::SubagentNews;
+use mail::MessageOrigin;
 use mail::mailbox::Message;
 use serde_json::json;
 use tools::Environment;
@@ -178,12 +178,12 @@ async fn an_agent_that_goes_on_has_its_worktree() {
         std::fs::write(project.join("list.txt"), "one\nthree\n").unwrap();
         git(&project, &["commit", "-q", "-a", "-m", "three"]);
         let message = Message::new("m-1", "team-lead", "Go on.", jiff::Timestamp::UNIX_EPOCH);
-        children.write_to("smith", &message, Origin::Parent).unwrap();
+        children.write_to("smith", &message, MessageOrigin::Parent).unwrap();
         let ended = children.find("smith").unwrap().ended().await;
         if let Between::InTheWay = between {
             assert_eq!(
                 ended.how,
-                How::Failed(format!("it got no worktree: {} is no worktree any more", place.display()))
+                SubagentOutcome::Failed(format!("it got no worktree: {} is no worktree any more", place.display()))
             );
             assert_eq!(std::fs::read_to_string(place.join("mine.txt")).unwrap(), "keep");
             continue;
@@ -204,11 +204,11 @@ async fn an_agent_that_goes_on_has_its_worktree() {
 async fn what_a_killed_session_leaves_is_named_and_cleaned() {
     for (command, changes) in [("sleep 600", false), ("echo two >> list.txt; sleep 600", true)] {
         let mut stage = Stage::new(&script(command)).await;
-        stage.agents = Some(Children::new(registry(json!({})), AtEnd::LeavesThem));
+        stage.agents = Some(Subagents::new(registry(json!({})), AtEnd::LeavesThem));
         repository(&stage.project());
         let (acts, mut acted) = tokio::sync::mpsc::unbounded_channel();
         stage.heard = std::sync::Arc::new(move |event| {
-            if let Event::Agent { news: News::Does(event), .. } = event
+            if let Event::Agent { news: SubagentNews::Does(event), .. } = event
                 && matches!(**event, Event::ToolStarted { .. })
             {
                 let _ = acts.send(());

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use engine::agents::{AtEnd, Children};
-use engine::event::News;
+use engine::agents::{AtEnd, Subagents};
+use engine::event::SubagentNews;
 use engine::send_message::SendMessage;
 use engine::{Agent, Event};
 use mail::{Mail, Post};
@@ -25,9 +25,9 @@ fn writer(stage: &Stage, resume: Option<&str>) -> (Agent, Post) {
     (agent.with_mail(post.mail().clone()), post)
 }
 
-fn painters() -> Option<Arc<Children>> {
+fn painters() -> Option<Arc<Subagents>> {
     let definitions = json!({"worker": {"description": "d", "prompt": "p"}});
-    Some(Children::new(registry(definitions), AtEnd::WaitsForThem))
+    Some(Subagents::new(registry(definitions), AtEnd::WaitsForThem))
 }
 
 /// The messages in an agent's file, by id and text.
@@ -146,7 +146,7 @@ async fn what_comes_at_the_very_end_is_heard() {
     let post: Arc<Mutex<Option<Post>>> = Arc::default();
     let (theirs, heard_of) = (post.clone(), Mutex::new(0));
     stage.heard = Arc::new(move |event| {
-        let Event::Agent { news: News::Does(event), .. } = event else { return };
+        let Event::Agent { news: SubagentNews::Does(event), .. } = event else { return };
         let mut count = heard_of.lock().unwrap();
         if matches!(**event, Event::TurnEnded { .. }) && *count == 0 {
             *count += 1;
@@ -199,7 +199,7 @@ async fn who_writes_to_one_that_cannot_go_on_is_told() {
     );
     let mut stage = Stage::new(&script).await;
     let definitions = json!({"worker": {"description": "d", "prompt": "p"}});
-    stage.agents = Some(Children::new(registry(definitions), AtEnd::LeavesThem));
+    stage.agents = Some(Subagents::new(registry(definitions), AtEnd::LeavesThem));
     let post: Arc<Mutex<Option<Post>>> = Arc::default();
     let theirs = post.clone();
     stage.heard = Arc::new(move |event| {
@@ -209,11 +209,11 @@ async fn who_writes_to_one_that_cannot_go_on_is_told() {
             futures_util::FutureExt::now_or_never(post.send(to, "What did you paint?", None)).unwrap().unwrap();
         };
         match news {
-            News::Does(event) if errand.called() == "painter" && matches!(**event, Event::TurnEnded { .. }) => {
+            SubagentNews::Does(event) if errand.called() == "painter" && matches!(**event, Event::TurnEnded { .. }) => {
                 write("painter");
             }
             // The place that it leaves is taken before it can go on.
-            News::Ended if errand.called() == "painter" => write("spare"),
+            SubagentNews::Ended if errand.called() == "painter" => write("spare"),
             _ => {}
         }
     });
@@ -298,7 +298,7 @@ async fn an_agent_that_cannot_go_on_is_not_begun_again_and_again() {
     let file = agent.agents().unwrap().list()[0].file.clone();
     std::fs::write(&file, "{\"torn").unwrap();
     let turn = say(&mut agent, "write to painter").await;
-    let is_begun = |event: &&Event| matches!(event, Event::Agent { news: News::Started, .. });
+    let is_begun = |event: &&Event| matches!(event, Event::Agent { news: SubagentNews::Started, .. });
     let begun = stage.events.lock().unwrap().iter().filter(is_begun).count();
     assert_eq!(begun, 2, "sent out, and once more: {:?}", turn.end);
     let log = std::fs::read_to_string(agent.session().path()).unwrap();

@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, RenameFlags, fstat, renameat, renameat_with, statat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::{Missing, Place, step};
+use super::{MissingDirectories, NameInDirectory, step};
 use crate::error::Error;
 use crate::root::Root;
 
@@ -45,7 +45,7 @@ impl Identity {
 
 /// The identity of what is at a path; a link's own, where it is one.
 pub fn identity(path: impl AsRef<Path>) -> Result<Identity, Error> {
-    let place = Place::of(path.as_ref(), Missing::Refused)?;
+    let place = NameInDirectory::of(path.as_ref(), MissingDirectories::Refused)?;
     place.identity()
 }
 
@@ -55,7 +55,7 @@ pub fn set_aside(path: impl AsRef<Path>, expected: &Identity, folder: impl AsRef
     let (path, folder) = (path.as_ref(), folder.as_ref());
     match moved(path, expected, folder) {
         Err(Error::Denied { .. }) => {
-            let _open = Opened::above(path);
+            let _open = OpenedDirectories::above(path);
             moved(path, expected, folder)
         }
         other => other,
@@ -63,7 +63,7 @@ pub fn set_aside(path: impl AsRef<Path>, expected: &Identity, folder: impl AsRef
 }
 
 fn moved(path: &Path, expected: &Identity, folder: &Path) -> Result<PathBuf, Error> {
-    let place = Place::of(path, Missing::Refused)?;
+    let place = NameInDirectory::of(path, MissingDirectories::Refused)?;
     if place.identity()? != *expected {
         return Err(Error::Changed { path: path.to_owned() });
     }
@@ -76,7 +76,7 @@ fn moved(path: &Path, expected: &Identity, folder: &Path) -> Result<PathBuf, Err
     Ok(path.with_file_name(name))
 }
 
-impl Place<'_> {
+impl NameInDirectory<'_> {
     fn identity(&self) -> Result<Identity, Error> {
         let metadata = self.dir.symlink_metadata(self.name).map_err(|error| Error::of(self.path, error))?;
         Ok(Identity::of(&metadata))
@@ -111,16 +111,16 @@ fn rename_new(from: &Dir, name: &OsStr, to: &Dir, new: &OsStr) -> Result<(), Err
 }
 
 /// Directories of ours that were shut, open until this is dropped.
-struct Opened(Vec<(OwnedFd, u32)>);
+struct OpenedDirectories(Vec<(OwnedFd, u32)>);
 
-impl Opened {
+impl OpenedDirectories {
     /// Those above a path.
     fn above(path: &Path) -> Self {
         let mut opened = Self(Vec::new());
         let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
         above.reverse();
         for directory in above {
-            let Ok(place) = Place::of(directory, Missing::Refused) else { continue };
+            let Ok(place) = NameInDirectory::of(directory, MissingDirectories::Refused) else { continue };
             let Ok(descriptor) = step(&place.dir, place.name) else { break };
             let Ok(found) = fstat(&descriptor) else { break };
             #[allow(clippy::useless_conversion, reason = "not on every system is it this wide already")]
@@ -134,7 +134,7 @@ impl Opened {
     }
 }
 
-impl Drop for Opened {
+impl Drop for OpenedDirectories {
     fn drop(&mut self) {
         for (descriptor, mode) in self.0.iter().rev() {
             set_mode(descriptor, *mode);

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use files::{Ending, Error, Lines, Log, Text};
+use files::{Error, LineEnding, Lines, Log, Text};
 
 /// What a child is to do: the name of the variable that tells it.
 const ORDER: &str = "FILES_TEST_LOG";
@@ -101,7 +101,7 @@ fn two_hundred_killed_writers_lose_nothing_they_acknowledged() {
             continue;
         };
         let whole = line(round, n);
-        if text == whole && found.ending == Ending::Newline {
+        if text == whole && found.ending == LineEnding::Newline {
             acknowledged.remove(&(round, n));
         } else {
             assert!(whole.starts_with(text), "{round}.{n} is glued to something at {}", found.offset);

@@ -1,13 +1,13 @@
 //! Reading lines back: as the file has them, in bounded memory.
 
-use files::{Ending, Lines, Text};
+use files::{LineEnding, Lines, Text};
 use proptest::prelude::*;
 
-fn all(path: &std::path::Path, cap: usize) -> Vec<(u64, Vec<u8>, Option<u64>, Ending)> {
+fn all(path: &std::path::Path, cap: usize) -> Vec<(u64, Vec<u8>, Option<u64>, LineEnding)> {
     collect(Lines::open(path).unwrap().with_cap(cap))
 }
 
-fn collect(mut lines: Lines) -> Vec<(u64, Vec<u8>, Option<u64>, Ending)> {
+fn collect(mut lines: Lines) -> Vec<(u64, Vec<u8>, Option<u64>, LineEnding)> {
     let mut all = Vec::new();
     while let Some(line) = lines.next().unwrap() {
         all.push(match line.text {
@@ -31,7 +31,7 @@ proptest! {
             prop_assert_eq!(*offset, rebuilt.len() as u64);
             prop_assert!(oversized.is_none() && !text.contains(&b'\n'));
             rebuilt.extend_from_slice(text);
-            if *ending == Ending::Newline {
+            if *ending == LineEnding::Newline {
                 rebuilt.push(b'\n');
             }
         }
@@ -85,7 +85,7 @@ fn lines_longer_than_the_block_are_whole_and_longer_than_the_cap_are_skipped() {
             (eight, Some(oversized.len() as u64)),
         ]
     );
-    assert_eq!(lines.last().unwrap().3, Ending::EndOfFile);
+    assert_eq!(lines.last().unwrap().3, LineEnding::EndOfFile);
     assert_eq!(lines[3].0, (6 + long.len() + 1 + oversized.len() + 1) as u64);
 }
 

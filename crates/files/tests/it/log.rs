@@ -3,14 +3,14 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use files::{Ending, Error, Lines, Log, Text};
+use files::{Error, LineEnding, Lines, Log, Text};
 
 /// Every line that ends in a newline and says something.
 pub(crate) fn whole_lines(path: &Path) -> Vec<Vec<u8>> {
     let mut lines = Lines::open(path).unwrap();
     let mut whole = Vec::new();
     while let Some(line) = lines.next().unwrap() {
-        if let (Text::Whole(text), Ending::Newline) = (line.text, line.ending)
+        if let (Text::Whole(text), LineEnding::Newline) = (line.text, line.ending)
             && !text.is_empty()
         {
             whole.push(text.to_vec());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tools::{Access, Output, Scope, Subject, Typed};
+use tools::{Access, Output, Scope, Subject, TypedTool};
 
 use crate::saver::{Removal, Saver};
 use crate::saving::{answered, off_the_loop};
@@ -29,7 +29,7 @@ pub(super) struct RemoveInput {
 /// Removes memories.
 pub(super) struct Remove(pub(super) Arc<Saver>);
 
-impl Typed for Remove {
+impl TypedTool for Remove {
     type Input = RemoveInput;
     const NAME: &'static str = NAME;
 

@@ -20,7 +20,7 @@ use session::home::SessionFile;
 use settings::permission::readable;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Rules;
-use tools::sandbox::Standing;
+use tools::sandbox::SandboxStatus;
 use tools::{Scope, Tool};
 use transcript::mark::{Seams, Ttl, mark};
 use transcript::{Block, Prologue, Request, tool_names};
@@ -255,7 +255,7 @@ impl Dream {
             excluded: self.excluded.clone(),
             config: self.site.home.path().to_owned(),
             rules: self.rules.clone(),
-            standing: Standing::No { why: "a dream runs no commands".to_owned() },
+            standing: SandboxStatus::No { why: "a dream runs no commands".to_owned() },
         };
         let restricted = Restricted::new(ground, &scope)?;
         restricted.saver().protect(Protection::of(&self.site.changes()));

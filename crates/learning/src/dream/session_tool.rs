@@ -8,7 +8,7 @@ use memory::neutral;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use session::home::SessionFile;
-use tools::{Access, Output, Scope, Subject, Typed};
+use tools::{Access, Output, Scope, Subject, TypedTool};
 
 use super::sources::{SessionMessage, Sources, counted};
 use crate::extract::render::{Speaker, shortened};
@@ -53,7 +53,7 @@ pub(super) struct Sessions {
     pub(super) saver: Arc<Saver>,
 }
 
-impl Typed for Sessions {
+impl TypedTool for Sessions {
     type Input = SessionsInput;
     const NAME: &'static str = NAME;
 

@@ -59,7 +59,7 @@ fn works_in(folder: &Path, root: &Path) -> bool {
 
 /// The sessions in a folder, newest first.
 fn sessions_in(folder: &Path) -> Vec<SessionFile> {
-    let session = |entry: files::Entry| {
+    let session = |entry: files::DirectoryEntry| {
         let id = entry.name.to_str()?.strip_suffix(".jsonl")?.to_owned();
         // What a subagent did stands beside the sessions, and is none.
         let is_file = entry.kind == files::EntryKind::File;

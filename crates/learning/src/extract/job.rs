@@ -9,10 +9,10 @@ use jiff::tz::TimeZone;
 use memory::echo::Injected;
 use memory::spoken::Typed;
 use serde_json::Value;
-use settings::Gate;
+use settings::ExtractGate;
 use tools::Scope;
 use transcript::block::Kind;
-use transcript::line::{Body, Line, Source};
+use transcript::line::{Body, Line, TextSource};
 use transcript::{Block, Id, Log, Request, tool_names};
 
 use super::note::Note;
@@ -86,7 +86,7 @@ impl NewTurn {
 
     fn take(&mut self, line: &Line) {
         match &line.body {
-            Body::User { blocks, source: Source::Said } => {
+            Body::User { blocks, source: TextSource::Said } => {
                 let words = render::words_of(blocks);
                 self.shown.extend(blocks.iter().filter(|block| *block.kind() != Kind::Text).cloned());
                 if !words.trim().is_empty() {
@@ -97,7 +97,7 @@ impl NewTurn {
                     self.messages += 1;
                 }
             }
-            Body::User { blocks, source: Source::Injected } => {
+            Body::User { blocks, source: TextSource::Injected } => {
                 let words = render::words_of(blocks);
                 self.commands.extend(words.starts_with(COMMAND).then_some(words));
             }
@@ -194,7 +194,7 @@ pub(crate) struct TurnJudge<'a> {
     pub(crate) scope: &'a Scope,
     /// The memory directory, links followed.
     pub(crate) memory: &'a Path,
-    pub(crate) gate: Gate,
+    pub(crate) gate: ExtractGate,
 }
 
 impl TurnJudge<'_> {
@@ -232,7 +232,7 @@ impl TurnJudge<'_> {
         if written.any(|(_, _, input)| place(input).is_some_and(|real| real.starts_with(self.memory))) {
             return Some("memories were saved in the conversation itself");
         }
-        let worth_it = self.gate == Gate::Open || memory::extract::signals(&turn.typed);
+        let worth_it = self.gate == ExtractGate::Open || memory::extract::signals(&turn.typed);
         (!worth_it).then_some("nothing in it looked worth it")
     }
 }
@@ -256,10 +256,11 @@ impl Texts {
                 private = on;
             }
             match &line.body {
-                Body::Attachment { blocks } | Body::User { blocks, source: Source::Injected | Source::Summary } => {
+                Body::Attachment { blocks }
+                | Body::User { blocks, source: TextSource::Injected | TextSource::Summary } => {
                     texts.injected.extend(blocks.iter().cloned());
                 }
-                Body::User { blocks, source: Source::Said } => {
+                Body::User { blocks, source: TextSource::Said } => {
                     for block in blocks {
                         let own = *block.kind() == Kind::Text && !private && index >= elsewhere;
                         match own {

@@ -79,7 +79,7 @@ impl Queue {
     pub(crate) fn sessions(&self) -> Vec<String> {
         let mut entries = files::list(&self.folder).unwrap_or_default();
         entries.sort_by(|one, other| (one.modified, &one.name).cmp(&(other.modified, &other.name)));
-        let id = |entry: files::Entry| Some(entry.name.to_str()?.strip_suffix(ENTRY)?.to_owned());
+        let id = |entry: files::DirectoryEntry| Some(entry.name.to_str()?.strip_suffix(ENTRY)?.to_owned());
         entries.into_iter().filter_map(id).collect()
     }
 

@@ -6,7 +6,7 @@
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use transcript::block::Kind;
-use transcript::line::{Body, Line, Source};
+use transcript::line::{Body, Line, TextSource};
 use transcript::{Block, Log};
 
 use super::turns::Turn;
@@ -38,7 +38,7 @@ pub(crate) fn said(log: &Log, turn: &Turn, zone: &TimeZone) -> String {
 /// What somebody said on a line, word for word; nothing where it was taken back or nobody said it.
 pub(crate) fn words_on(log: &Log, line: &Line) -> Option<(Speaker, String)> {
     let (speaker, words) = match &line.body {
-        Body::User { source: Source::Said, .. } => (Speaker::User, line.typed().join("\n")),
+        Body::User { source: TextSource::Said, .. } => (Speaker::User, line.typed().join("\n")),
         Body::Assistant { blocks, .. } => (Speaker::Assistant, words_of(blocks)),
         _ => return None,
     };

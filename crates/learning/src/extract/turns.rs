@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use transcript::block::Kind;
-use transcript::line::{Body, Source};
+use transcript::line::{Body, TextSource};
 use transcript::{Block, Id, Log};
 
 use super::note::Note;
@@ -113,8 +113,10 @@ impl Turns {
         }
         match &line.body {
             Body::Meta(_) => self.note(log, index),
-            Body::User { blocks, source: Source::Said } if blocks.iter().any(is_result) => self.goes_on(index, false),
-            Body::User { blocks, source: Source::Said } if blocks.iter().any(is_text) => self.said(log, index),
+            Body::User { blocks, source: TextSource::Said } if blocks.iter().any(is_result) => {
+                self.goes_on(index, false)
+            }
+            Body::User { blocks, source: TextSource::Said } if blocks.iter().any(is_text) => self.said(log, index),
             Body::Assistant { blocks, .. } => self.goes_on(index, !blocks.iter().any(is_call)),
             _ => {}
         }

@@ -11,10 +11,10 @@ use memory::store::Indexing;
 use memory::{Header, Ranker};
 use provider::Model;
 use session::{Home, World};
-use settings::Gate;
+use settings::ExtractGate;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Rules;
-use tools::sandbox::Standing;
+use tools::sandbox::SandboxStatus;
 use tools::{Scope, Tool};
 use transcript::mark::{Seams, Ttl, mark};
 use transcript::{Block, Id, Prologue, Request, Usage, tool_names};
@@ -67,7 +67,7 @@ pub(crate) struct Learner {
     pub(crate) memory: PathBuf,
     pub(crate) team: Option<PathBuf>,
     pub(crate) excluded: Rules,
-    pub(crate) gate: Gate,
+    pub(crate) gate: ExtractGate,
     pub(crate) indexing: Indexing,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) world: World,
@@ -168,7 +168,7 @@ impl Learner {
         };
         let standing = match self.scope.sandbox() {
             Some(sandbox) => sandbox.standing().clone(),
-            None => Standing::find_out(self.scope.guard()).await,
+            None => SandboxStatus::find_out(self.scope.guard()).await,
         };
         let scope = self.scope.fork();
         let prepared = match self.prepare(job, standing, &scope).await {
@@ -204,7 +204,7 @@ impl Learner {
 
     /// The policy, the request and the words, put together where it holds up nobody. Memories that are shown whole count as
     /// read in the scope.
-    async fn prepare(&self, job: Job, standing: Standing, scope: &Scope) -> Result<Prepared, memory::Error> {
+    async fn prepare(&self, job: Job, standing: SandboxStatus, scope: &Scope) -> Result<Prepared, memory::Error> {
         let (learner, scope) = (self.clone(), scope.clone());
         let work = move || {
             let restricted = learner.policy(&job, standing, &scope)?;
@@ -225,7 +225,7 @@ impl Learner {
         }
     }
 
-    fn policy(&self, job: &Job, standing: Standing, scope: &Scope) -> Result<Arc<Restricted>, memory::Error> {
+    fn policy(&self, job: &Job, standing: SandboxStatus, scope: &Scope) -> Result<Arc<Restricted>, memory::Error> {
         let last = job.turns.last().and_then(|turn| turn.last.as_ref());
         let ground = Ground {
             place: SavingPlace {

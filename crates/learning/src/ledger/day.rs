@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use files::{Ending, Lines, Text};
+use files::{LineEnding, Lines, Text};
 use serde::{Deserialize, Serialize};
 
 /// A longer line is not one of ours.
@@ -196,7 +196,7 @@ impl Reading {
                 Text::Whole(bytes) => (bytes.len() as u64, serde_json::from_slice::<Entry>(bytes).ok()),
                 Text::Oversized { len, .. } => (len, None),
             };
-            if line.ending == Ending::EndOfFile {
+            if line.ending == LineEnding::EndOfFile {
                 break; // torn, or still being written
             }
             self.offset = line.offset + length + 1;

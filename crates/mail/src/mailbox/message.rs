@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::word::Word;
+use super::word::ControlMessage;
 
 /// The name of a team's lead.
 pub const LEAD: &str = "team-lead";
@@ -28,7 +28,7 @@ pub struct Message {
 
 /// Which messages are heard before which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Order {
+pub enum MessageOrder {
     /// It is to end.
     Shutdown,
     /// From the lead.
@@ -45,19 +45,19 @@ impl Message {
     }
 
     /// When it is heard, among those that wait.
-    pub fn order(&self) -> Order {
+    pub fn order(&self) -> MessageOrder {
         match self.word() {
-            Word::ShutdownRequest { .. } => Order::Shutdown,
-            _ if self.from == LEAD => Order::Lead,
-            _ => Order::Other,
+            ControlMessage::ShutdownRequest { .. } => MessageOrder::Shutdown,
+            _ if self.from == LEAD => MessageOrder::Lead,
+            _ => MessageOrder::Other,
         }
     }
 
     /// What it is. An object of a kind that is not known is words like any other.
-    pub fn word(&self) -> Word {
+    pub fn word(&self) -> ControlMessage {
         let text = self.text.trim_start();
         let object: Option<Value> = text.starts_with('{').then(|| serde_json::from_str(text).ok()).flatten();
-        object.and_then(|object| Word::of(&object)).unwrap_or(Word::Text)
+        object.and_then(|object| ControlMessage::of(&object)).unwrap_or(ControlMessage::Text)
     }
 
     /// As it stands in the file.

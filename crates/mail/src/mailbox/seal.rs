@@ -26,9 +26,9 @@ pub struct SealKey(Vec<u8>);
 
 /// Whose letters are known, and by what. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Known(Arc<Mutex<BTreeMap<String, SealKey>>>);
+pub struct SealKeys(Arc<Mutex<BTreeMap<String, SealKey>>>);
 
-impl Known {
+impl SealKeys {
     /// From now on only that is somebody's which is sealed with this.
     pub fn insert(&self, name: &str, key: SealKey) {
         self.0.lock().insert(name.to_ascii_lowercase(), key);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// What a message is, beside its text.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Word {
+pub enum ControlMessage {
     /// Words.
     Text,
     /// The recipient is asked to end.
@@ -60,7 +60,7 @@ pub enum Word {
         /// What could be answered for always, as Claude Code writes it.
         suggestions: Vec<Value>,
         /// What is asked for.
-        about: Asking,
+        about: TeammateQuestion,
     },
     /// What the lead's side says to that.
     PermissionResponse {
@@ -74,7 +74,7 @@ pub enum Word {
     /// The sender has nothing to do any more.
     Idle {
         /// Why.
-        rest: Rest,
+        rest: IdleReason,
         /// What it said last.
         said: String,
         /// The newest message that it has heard, by the sender.
@@ -112,7 +112,7 @@ pub enum LeadAnswer {
 /// What a teammate asks for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Asking {
+pub enum TeammateQuestion {
     /// A call.
     #[default]
     Call,
@@ -125,7 +125,7 @@ pub enum Asking {
 /// Why somebody has nothing to do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Rest {
+pub enum IdleReason {
     /// All is done.
     #[default]
     Available,
@@ -135,7 +135,7 @@ pub enum Rest {
     Failed,
 }
 
-impl Word {
+impl ControlMessage {
     /// Whether it is for the programs alone: no model hears of it.
     pub(super) fn is_between_programs(&self) -> bool {
         match self {
@@ -143,7 +143,7 @@ impl Word {
             | Self::PermissionResponse { .. }
             | Self::Interrupt
             | Self::Progress { .. } => true,
-            Self::Idle { rest, .. } => *rest == Rest::Interrupted,
+            Self::Idle { rest, .. } => *rest == IdleReason::Interrupted,
             _ => false,
         }
     }
@@ -235,7 +235,7 @@ impl Word {
                     "type": "permission_request", "request_id": request, "agent_id": from, "tool_name": tool,
                     "tool_use_id": request, "description": why, "input": input, "permission_suggestions": suggestions,
                 });
-                if *about != Asking::Call {
+                if *about != TeammateQuestion::Call {
                     object["about"] = json!(about);
                 }
                 object
@@ -283,73 +283,73 @@ mod tests {
     fn a_word_is_understood_as_it_was_sent() {
         let (request, reason) = (|| "r-1".to_owned(), || "why".to_owned());
         let words = [
-            Word::ShutdownRequest { request: request(), reason: reason() },
-            Word::ShutdownResponse { request: request(), approve: true, reason: String::new() },
-            Word::ShutdownResponse { request: request(), approve: false, reason: reason() },
-            Word::PlanRequest { request: request(), plan: "1. go".to_owned(), file: "/p.md".to_owned() },
-            Word::PlanResponse { request: request(), approve: true, feedback: reason() },
-            Word::PermissionRequest {
+            ControlMessage::ShutdownRequest { request: request(), reason: reason() },
+            ControlMessage::ShutdownResponse { request: request(), approve: true, reason: String::new() },
+            ControlMessage::ShutdownResponse { request: request(), approve: false, reason: reason() },
+            ControlMessage::PlanRequest { request: request(), plan: "1. go".to_owned(), file: "/p.md".to_owned() },
+            ControlMessage::PlanResponse { request: request(), approve: true, feedback: reason() },
+            ControlMessage::PermissionRequest {
                 request: request(),
                 tool: "Bash".to_owned(),
                 input: json!({"command": "ls"}),
                 why: reason(),
                 suggestions: vec![json!({"type": "setMode"})],
-                about: Asking::Call,
+                about: TeammateQuestion::Call,
             },
-            Word::PermissionRequest {
+            ControlMessage::PermissionRequest {
                 request: request(),
                 tool: "CLAUDE.md".to_owned(),
                 input: json!({"file_path": "/x.md"}),
                 why: reason(),
                 suggestions: Vec::new(),
-                about: Asking::Include,
+                about: TeammateQuestion::Include,
             },
-            Word::PermissionResponse { request: request(), answer: LeadAnswer::Allowed(None) },
-            Word::PermissionResponse {
+            ControlMessage::PermissionResponse { request: request(), answer: LeadAnswer::Allowed(None) },
+            ControlMessage::PermissionResponse {
                 request: request(),
                 answer: LeadAnswer::Allowed(Some(json!({"command": "ls -l"}))),
             },
-            Word::PermissionResponse { request: request(), answer: LeadAnswer::Denied(reason()) },
-            Word::PermissionResponse { request: request(), answer: LeadAnswer::Unanswered(reason()) },
-            Word::Interrupt,
-            Word::Idle {
-                rest: Rest::Interrupted,
+            ControlMessage::PermissionResponse { request: request(), answer: LeadAnswer::Denied(reason()) },
+            ControlMessage::PermissionResponse { request: request(), answer: LeadAnswer::Unanswered(reason()) },
+            ControlMessage::Interrupt,
+            ControlMessage::Idle {
+                rest: IdleReason::Interrupted,
                 said: reason(),
                 heard: BTreeMap::from([("team-lead".to_owned(), request())]),
                 handed: BTreeMap::from([("anna".to_owned(), request())]),
             },
-            Word::Progress { label: "Reading the tests".to_owned() },
-            Word::Assigned { task: "3".to_owned(), subject: "it".to_owned(), description: reason() },
+            ControlMessage::Progress { label: "Reading the tests".to_owned() },
+            ControlMessage::Assigned { task: "3".to_owned(), subject: "it".to_owned(), description: reason() },
         ];
         for word in words {
             let text = word.to_text("scout", Timestamp::UNIX_EPOCH).unwrap();
-            assert_eq!(Word::of(&serde_json::from_str(&text).unwrap()), Some(word), "{text}");
+            assert_eq!(ControlMessage::of(&serde_json::from_str(&text).unwrap()), Some(word), "{text}");
         }
     }
 
     /// MSG-3: what Claude Code 2.1 writes is understood.
     #[test]
     fn what_claude_code_writes_is_understood() {
-        let of = |object: Value| Word::of(&object).unwrap();
+        let of = |object: Value| ControlMessage::of(&object).unwrap();
         let idle = json!({
             "type": "idle_notification", "from": "a", "timestamp": "t", "idleReason": "available", "summary": "done",
         });
-        assert!(matches!(of(idle), Word::Idle { rest: Rest::Available, said, .. } if said == "done"));
+        assert!(matches!(of(idle), ControlMessage::Idle { rest: IdleReason::Available, said, .. } if said == "done"));
         let plan = json!({
             "type": "plan_approval_request", "from": "a", "timestamp": "t", "planFilePath": "/p", "planContent": "x",
             "requestId": "r",
         });
-        assert!(matches!(of(plan), Word::PlanRequest { plan, .. } if plan == "x"));
+        assert!(matches!(of(plan), ControlMessage::PlanRequest { plan, .. } if plan == "x"));
         let assigned = json!({
             "type": "task_assignment", "taskId": "4", "subject": "s", "description": "d", "assignedBy": "team-lead",
             "timestamp": "t",
         });
-        assert!(matches!(of(assigned), Word::Assigned { task, .. } if task == "4"));
+        assert!(matches!(of(assigned), ControlMessage::Assigned { task, .. } if task == "4"));
         let answer = json!({
             "type": "permission_response", "request_id": "r", "subtype": "success", "tool_use_id": "t",
             "response": {"updated_input": {"command": "ls"}, "permission_updates": []},
         });
-        assert!(matches!(of(answer), Word::PermissionResponse { answer: LeadAnswer::Allowed(Some(_)), .. }));
-        assert_eq!(Word::of(&json!({"type": "mode_set_request", "mode": "bypassPermissions"})), None);
+        assert!(matches!(of(answer), ControlMessage::PermissionResponse { answer: LeadAnswer::Allowed(Some(_)), .. }));
+        assert_eq!(ControlMessage::of(&json!({"type": "mode_set_request", "mode": "bypassPermissions"})), None);
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use transcript::block::Kind;
-use transcript::mark::{Edit, Marks, Place, Ttl};
+use transcript::mark::{BlockPlace, Marks, ProviderCacheEdit, Ttl};
 use transcript::{Block, Message, Prologue, Request, Role};
 
 /// The beta under which the provider says why its cache did not hold.
@@ -63,16 +63,16 @@ fn room(request: &Request, known: usize) -> usize {
 
 /// What is written beside a block.
 #[derive(Default)]
-struct Beside<'a> {
+struct BlockExtras<'a> {
     /// A breakpoint.
     marked: bool,
     /// The name under which it can be dropped from the cache.
     reference: Option<Arc<str>>,
     /// Edits of the cache that follow it.
-    edits: Vec<&'a Edit>,
+    edits: Vec<&'a ProviderCacheEdit>,
 }
 
-impl Beside<'_> {
+impl BlockExtras<'_> {
     fn marked(marked: bool) -> Self {
         Self { marked, ..Self::default() }
     }
@@ -82,7 +82,7 @@ impl Beside<'_> {
 /// name there; without a breakpoint there is no cache to edit.
 struct Annotations<'a> {
     marks: &'a Marks,
-    last: Option<Place>,
+    last: Option<BlockPlace>,
 }
 
 impl<'a> Annotations<'a> {
@@ -91,13 +91,13 @@ impl<'a> Annotations<'a> {
         Self { marks, last }
     }
 
-    fn beside(&self, place: Place, block: &Block) -> Beside<'a> {
+    fn beside(&self, place: BlockPlace, block: &Block) -> BlockExtras<'a> {
         let reference = match block.kind() {
             Kind::ToolResult { id, .. } if self.last.is_some_and(|last| place <= last) => Some(id.clone()),
             _ => None,
         };
         let edits = self.marks.edits.iter().filter(|edit| self.last.is_some() && edit.behind == place);
-        Beside { marked: self.marks.messages.contains(&place), reference, edits: edits.collect() }
+        BlockExtras { marked: self.marks.messages.contains(&place), reference, edits: edits.collect() }
     }
 }
 
@@ -108,7 +108,7 @@ impl Body {
     fn prompt(&mut self, prologue: &Prologue, messages: &[Message], marks: &Marks) {
         if !prologue.system.is_empty() {
             self.raw(",\"system\":");
-            self.blocks(&prologue.system, marks.ttl, |block| Beside::marked(marks.system.contains(&block)));
+            self.blocks(&prologue.system, marks.ttl, |block| BlockExtras::marked(marks.system.contains(&block)));
         }
         let annotations = Annotations::new(marks);
         self.raw(",\"messages\":[");
@@ -118,7 +118,7 @@ impl Body {
                 Role::User => "{\"role\":\"user\",\"content\":",
                 Role::Assistant => "{\"role\":\"assistant\",\"content\":",
             });
-            self.blocks(blocks, marks.ttl, |block| annotations.beside(Place { message, block }, &blocks[block]));
+            self.blocks(blocks, marks.ttl, |block| annotations.beside(BlockPlace { message, block }, &blocks[block]));
             self.raw("}");
         }
         self.raw("]");
@@ -150,11 +150,11 @@ impl Body {
         }
     }
 
-    fn blocks<'m>(&mut self, blocks: &[Block], ttl: Ttl, beside: impl Fn(usize) -> Beside<'m>) {
+    fn blocks<'m>(&mut self, blocks: &[Block], ttl: Ttl, beside: impl Fn(usize) -> BlockExtras<'m>) {
         self.raw("[");
         for (index, block) in blocks.iter().enumerate() {
             self.raw(if index == 0 { "" } else { "," });
-            let Beside { marked, reference, edits } = beside(index);
+            let BlockExtras { marked, reference, edits } = beside(index);
             match block.json().strip_suffix('}') {
                 Some(open) if marked || reference.is_some() => {
                     self.raw(open);

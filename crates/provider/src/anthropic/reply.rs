@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use transcript::{Block, Remarks, Reply, StopReason, Usage};
 
-use super::wire::{Delta, Diagnosis, Head, KNOWN, Whole, Wire};
+use super::wire::{Delta, Diagnosis, KNOWN, MessageHead, WholeReply, WireEvent};
 use crate::event::{Event, input};
-use crate::exchange::{self, Wrong};
+use crate::exchange::{self, AnswerFault};
 
 /// A reply in the making.
 #[derive(Debug, Default)]
@@ -27,13 +27,13 @@ pub(crate) struct Draft {
 
 #[derive(Debug)]
 enum Slot {
-    Open(Open),
+    Open(OpenBlock),
     Closed(Block),
 }
 
 /// A block in the making: how it began, and the pieces that came since.
 #[derive(Debug, Default)]
-struct Open {
+struct OpenBlock {
     start: Map<String, Value>,
     text: String,
     thinking: String,
@@ -43,19 +43,21 @@ struct Open {
 
 impl Draft {
     /// Takes an event; gives what the caller should see of it, or what is wrong with it.
-    pub(crate) fn take(&mut self, event: Wire) -> Result<Option<Event>, String> {
-        if self.head.is_none() && !matches!(event, Wire::MessageStart { .. } | Wire::Error(_) | Wire::Unknown) {
+    pub(crate) fn take(&mut self, event: WireEvent) -> Result<Option<Event>, String> {
+        if self.head.is_none()
+            && !matches!(event, WireEvent::MessageStart { .. } | WireEvent::Error(_) | WireEvent::Unknown)
+        {
             return Err("the stream does not begin with message_start".into());
         }
         match event {
-            Wire::MessageStart { message } => self.begin(message).map(Some),
-            Wire::ContentBlockStart { index, content_block } => self.open(index, content_block),
-            Wire::ContentBlockDelta { index, delta } => match self.slots.get_mut(&index) {
+            WireEvent::MessageStart { message } => self.begin(message).map(Some),
+            WireEvent::ContentBlockStart { index, content_block } => self.open(index, content_block),
+            WireEvent::ContentBlockDelta { index, delta } => match self.slots.get_mut(&index) {
                 Some(Slot::Open(open)) => Ok(open.add(delta)),
                 _ => Err(format!("a delta for block {index}, which is not open")),
             },
-            Wire::ContentBlockStop { index } => self.close(index).map(Some),
-            Wire::MessageDelta { delta, usage, context_management } => {
+            WireEvent::ContentBlockStop { index } => self.close(index).map(Some),
+            WireEvent::MessageDelta { delta, usage, context_management } => {
                 context_management.unwrap_or_default().tell(&mut self.remarks);
                 self.stop = delta.stop_reason.or(self.stop.take());
                 let usage = usage.unwrap_or_default();
@@ -63,16 +65,16 @@ impl Draft {
                 usage.update(&mut self.usage);
                 Ok(None)
             }
-            Wire::MessageStop => {
+            WireEvent::MessageStop => {
                 self.ended = true;
                 Ok(None)
             }
-            Wire::Error(_) | Wire::Unknown => Ok(None),
+            WireEvent::Error(_) | WireEvent::Unknown => Ok(None),
         }
     }
 
     /// Takes a whole reply, with the events a stream of it would have had.
-    pub(crate) fn take_whole(&mut self, whole: Whole) -> Result<Vec<Event>, String> {
+    pub(crate) fn take_whole(&mut self, whole: WholeReply) -> Result<Vec<Event>, String> {
         let mut events = vec![self.begin(whole.head)?];
         for (index, block) in (0..).zip(whole.content) {
             events.extend(self.open(index, block)?);
@@ -84,7 +86,7 @@ impl Draft {
         Ok(events)
     }
 
-    fn begin(&mut self, head: Head) -> Result<Event, String> {
+    fn begin(&mut self, head: MessageHead) -> Result<Event, String> {
         if self.head.is_some() {
             return Err("a second message_start".into());
         }
@@ -109,7 +111,7 @@ impl Draft {
         };
         let shown =
             shown.filter(|event| !matches!(event, Event::Text(text) | Event::Thinking(text) if text.is_empty()));
-        let open = Open { start, ..Open::default() };
+        let open = OpenBlock { start, ..OpenBlock::default() };
         match self.slots.insert(index, Slot::Open(open)) {
             None => Ok(shown),
             Some(_) => Err(format!("block {index} begins twice")),
@@ -127,23 +129,23 @@ impl Draft {
     }
 }
 
-impl exchange::Draft for Draft {
+impl exchange::ReplyDraft for Draft {
     fn of(_: &[u8]) -> Self {
         Self::default()
     }
 
-    fn read_event(&mut self, name: Option<&str>, data: &str) -> Result<Vec<Event>, Wrong> {
+    fn read_event(&mut self, name: Option<&str>, data: &str) -> Result<Vec<Event>, AnswerFault> {
         if data == "[DONE]" || name.is_some_and(|name| !KNOWN.contains(&name)) {
             return Ok(Vec::new());
         }
         match serde_json::from_str(data)? {
-            Wire::Error(complaint) => Err(Wrong::Complaint(Box::new(complaint))),
-            wire => self.take(wire).map(Vec::from_iter).map_err(Wrong::Nonsense),
+            WireEvent::Error(complaint) => Err(AnswerFault::Complaint(Box::new(complaint))),
+            wire => self.take(wire).map(Vec::from_iter).map_err(AnswerFault::Nonsense),
         }
     }
 
-    fn read_whole(&mut self, body: &[u8]) -> Result<Vec<Event>, Wrong> {
-        self.take_whole(serde_json::from_slice(body)?).map_err(Wrong::Nonsense)
+    fn read_whole(&mut self, body: &[u8]) -> Result<Vec<Event>, AnswerFault> {
+        self.take_whole(serde_json::from_slice(body)?).map_err(AnswerFault::Nonsense)
     }
 
     fn has_ended(&self) -> bool {
@@ -172,7 +174,7 @@ impl exchange::Draft for Draft {
     }
 }
 
-impl Open {
+impl OpenBlock {
     fn add(&mut self, delta: Delta) -> Option<Event> {
         match delta {
             Delta::Text { text } => {

@@ -12,9 +12,9 @@ use crate::refusal::Complaint;
 /// An event as it comes over the wire. The kinds we have no use for, `ping` among them, are `Unknown`.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum Wire {
+pub(crate) enum WireEvent {
     MessageStart {
-        message: Head,
+        message: MessageHead,
     },
     ContentBlockStart {
         index: u64,
@@ -28,7 +28,7 @@ pub(crate) enum Wire {
         index: u64,
     },
     MessageDelta {
-        delta: End,
+        delta: MessageEnd,
         usage: Option<Counts>,
         context_management: Option<Management>,
     },
@@ -51,7 +51,7 @@ pub(crate) const KNOWN: [&str; 7] = [
 
 /// What a message tells of itself at its start.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Head {
+pub(crate) struct MessageHead {
     #[serde(default)]
     pub(crate) id: String,
     #[serde(default)]
@@ -63,11 +63,11 @@ pub(crate) struct Head {
 /// Why the cache did not hold, where that was asked.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Diagnosis {
-    cache_miss_reason: Option<Miss>,
+    cache_miss_reason: Option<CacheMiss>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Miss {
+struct CacheMiss {
     #[serde(rename = "type")]
     kind: String,
 }
@@ -83,11 +83,11 @@ impl Diagnosis {
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Management {
     #[serde(default)]
-    applied_edits: Vec<Edit>,
+    applied_edits: Vec<WireEdit>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Edit {
+struct WireEdit {
     #[serde(default)]
     cleared_tool_uses: u64,
     #[serde(default)]
@@ -124,7 +124,7 @@ pub(crate) enum Delta {
 
 /// What it tells at its end.
 #[derive(Debug, Deserialize)]
-pub(crate) struct End {
+pub(crate) struct MessageEnd {
     pub(crate) stop_reason: Option<StopReason>,
 }
 
@@ -178,9 +178,9 @@ impl Counts {
 
 /// A whole reply in one JSON object, from servers that do not stream.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Whole {
+pub(crate) struct WholeReply {
     #[serde(flatten)]
-    pub(crate) head: Head,
+    pub(crate) head: MessageHead,
     pub(crate) content: Vec<Map<String, Value>>,
     pub(crate) stop_reason: Option<StopReason>,
     pub(crate) context_management: Option<Management>,

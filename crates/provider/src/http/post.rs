@@ -14,7 +14,7 @@ const LIMIT: usize = 4 << 20;
 
 /// What a server answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answered {
+pub struct HttpAnswer {
     /// The status.
     pub status: u16,
     /// The text.
@@ -27,7 +27,7 @@ pub async fn post(
     headers: &BTreeMap<String, String>,
     body: String,
     patience: Duration,
-) -> Result<Answered, String> {
+) -> Result<HttpAnswer, String> {
     let mut all = HeaderMap::new();
     all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     for (name, value) in headers {
@@ -49,5 +49,5 @@ pub async fn post(
     };
     let status = response.status().as_u16();
     let body = server.whole(response, LIMIT).await.map_err(|broken| broken.to_string())?;
-    Ok(Answered { status, text: String::from_utf8_lossy(&body).into_owned() })
+    Ok(HttpAnswer { status, text: String::from_utf8_lossy(&body).into_owned() })
 }

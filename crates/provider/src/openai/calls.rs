@@ -9,16 +9,16 @@
 use serde_json::Value;
 use transcript::Block;
 
-use super::wire::Call;
+use super::wire::CallPiece;
 use crate::event::{Event, input};
 
 /// The calls of one reply, in the order they began.
 #[derive(Debug, Default)]
-pub(crate) struct Calls(Vec<Open>);
+pub(crate) struct Calls(Vec<OpenCall>);
 
 /// A call in the making.
 #[derive(Debug)]
-struct Open {
+struct OpenCall {
     index: Option<u64>,
     id: String,
     is_made_up: bool,
@@ -28,7 +28,7 @@ struct Open {
 
 impl Calls {
     /// Takes a piece of a call; gives what the caller should see of it.
-    pub(crate) fn take(&mut self, piece: Call, seed: u64) -> Option<Event> {
+    pub(crate) fn take(&mut self, piece: CallPiece, seed: u64) -> Option<Event> {
         let id = piece.id.filter(|id| !id.is_empty());
         let mut function = piece.function.unwrap_or_default();
         let name = function.name.take().filter(|name| !name.is_empty());
@@ -41,7 +41,7 @@ impl Calls {
             let is_made_up = id.is_none();
             let id = id.unwrap_or_else(|| format!("call_{seed:016x}_{at}"));
             let name = name.clone().unwrap_or_default();
-            self.0.push(Open { index: piece.index, id, is_made_up, name, arguments: String::new() });
+            self.0.push(OpenCall { index: piece.index, id, is_made_up, name, arguments: String::new() });
         }
         let open = self.0.get_mut(at)?;
         if let Some(name) = name.filter(|_| open.name.is_empty()) {
@@ -54,7 +54,7 @@ impl Calls {
 
     /// The calls as blocks, or what is wrong with one.
     pub(crate) fn blocks(&self) -> Result<Vec<Block>, String> {
-        let block = |open: &Open| match open.name.is_empty() {
+        let block = |open: &OpenCall| match open.name.is_empty() {
             true => Err("a tool call without a name".to_owned()),
             false => Ok(Block::tool_use(&open.id, &open.name, &input(None, &open.arguments))),
         };
@@ -62,7 +62,7 @@ impl Calls {
     }
 }
 
-impl Open {
+impl OpenCall {
     /// Whether a piece belongs to the next call rather than to this one.
     fn is_over(&self, id: Option<&str>, name: Option<&str>, more: &str) -> bool {
         match id {
@@ -168,7 +168,7 @@ mod tests {
     fn a_call_needs_a_name_and_no_arguments() {
         assert_eq!(calls(&[json!({"id": "x", "function": {"name": "Stop"}})])[0].2, json!({}));
         let mut calls = Calls::default();
-        calls.take(Call { id: Some("x".into()), ..Call::default() }, 0);
+        calls.take(CallPiece { id: Some("x".into()), ..CallPiece::default() }, 0);
         assert!(calls.blocks().is_err());
     }
 }

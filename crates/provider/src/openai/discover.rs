@@ -33,7 +33,7 @@ const LIST_LIMIT: usize = 4 << 20;
 
 /// A server that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct DiscoveredServer {
     /// Where, as it was asked for.
     pub base_url: String,
     /// What it is, as far as its answer tells.
@@ -60,12 +60,12 @@ pub enum Kind {
 }
 
 /// The servers among these addresses, in their order; see [`USUAL`] and [`QUICK`].
-pub async fn discover(base_urls: &[&str], patience: Patience) -> Vec<Found> {
+pub async fn discover(base_urls: &[&str], patience: Patience) -> Vec<DiscoveredServer> {
     let found = join_all(base_urls.iter().map(|base_url| ask(base_url, patience))).await;
     found.into_iter().flatten().collect()
 }
 
-async fn ask(base_url: &str, patience: Patience) -> Option<Found> {
+async fn ask(base_url: &str, patience: Patience) -> Option<DiscoveredServer> {
     let host = Url::parse(base_url).ok()?.host_str()?.to_owned();
     if !is_loopback(&host) {
         return None;
@@ -90,7 +90,7 @@ async fn ask(base_url: &str, patience: Patience) -> Option<Found> {
         },
         Kind::Vllm | Kind::Other => smallest(&list, "data", &["max_model_len"]),
     };
-    Some(Found { base_url: base_url.to_owned(), kind, models, window })
+    Some(DiscoveredServer { base_url: base_url.to_owned(), kind, models, window })
 }
 
 /// By whom the models say they are owned.

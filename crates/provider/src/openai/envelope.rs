@@ -96,20 +96,20 @@ fn user(blocks: &[Block], messages: &mut Vec<Value>) {
 }
 
 /// A result as a `tool` message; its pictures move to where they can be seen.
-fn result(block: &Block, id: &str, failed: bool, moved: &mut Vec<Part>) -> Value {
+fn result(block: &Block, id: &str, failed: bool, moved: &mut Vec<MessagePart>) -> Value {
     let mut text = if failed { "Error: ".to_owned() } else { String::new() };
     let mut pictures = 0;
     let parts = block.result_content();
     for (index, part) in parts.iter().filter_map(part).enumerate() {
         text.push_str(if index == 0 { "" } else { "\n" });
         match part {
-            Part::Text(words) => text.push_str(&words),
-            Part::Picture(url) => {
+            MessagePart::Text(words) => text.push_str(&words),
+            MessagePart::Picture(url) => {
                 pictures += 1;
                 // Writing to a string cannot fail.
                 let _ = write!(text, "[picture {pictures}, shown in the next user message]");
-                moved.push(Part::Text(format!("Picture {pictures} from the result of tool call {id}:")));
-                moved.push(Part::Picture(url));
+                moved.push(MessagePart::Text(format!("Picture {pictures} from the result of tool call {id}:")));
+                moved.push(MessagePart::Picture(url));
             }
         }
     }
@@ -120,20 +120,20 @@ fn result(block: &Block, id: &str, failed: bool, moved: &mut Vec<Part>) -> Value
 }
 
 /// A part of a message.
-enum Part {
+enum MessagePart {
     Text(String),
     Picture(String),
 }
 
 /// What can be told of a block in a user's turn.
-fn part(block: &Block) -> Option<Part> {
+fn part(block: &Block) -> Option<MessagePart> {
     match block.kind() {
-        Kind::Text => text(block).map(Part::Text),
+        Kind::Text => text(block).map(MessagePart::Text),
         Kind::Image => Some(picture(&block.value()["source"])),
-        Kind::Document => Some(Part::Text(document(&block.value()))),
+        Kind::Document => Some(MessagePart::Text(document(&block.value()))),
         Kind::Other => {
             let kind = block.value()["type"].as_str().unwrap_or("unknown").to_owned();
-            Some(Part::Text(format!("[a block of the kind {kind}, which cannot be sent to this model]")))
+            Some(MessagePart::Text(format!("[a block of the kind {kind}, which cannot be sent to this model]")))
         }
         Kind::Thinking | Kind::ToolUse { .. } | Kind::ToolResult { .. } => None,
     }
@@ -143,12 +143,14 @@ fn text(block: &Block) -> Option<String> {
     block.as_text().filter(|_| block.is_sendable())
 }
 
-fn picture(source: &Value) -> Part {
+fn picture(source: &Value) -> MessagePart {
     let field = |key: &str| source[key].as_str().unwrap_or_default();
     match field("type") {
-        "base64" => Part::Picture(format!("data:{};base64,{}", field("media_type"), field("data"))),
-        "url" => Part::Picture(field("url").to_owned()),
-        _ => Part::Text("[a picture that is stored with another provider and cannot be sent to this model]".into()),
+        "base64" => MessagePart::Picture(format!("data:{};base64,{}", field("media_type"), field("data"))),
+        "url" => MessagePart::Picture(field("url").to_owned()),
+        _ => MessagePart::Text(
+            "[a picture that is stored with another provider and cannot be sent to this model]".into(),
+        ),
     }
 }
 
@@ -165,19 +167,19 @@ fn document(block: &Value) -> String {
 }
 
 /// Text alone is a string, which every server's template understands; with pictures it is a list.
-fn content(parts: Vec<Part>) -> Value {
-    if parts.iter().any(|part| matches!(part, Part::Picture(_))) {
+fn content(parts: Vec<MessagePart>) -> Value {
+    if parts.iter().any(|part| matches!(part, MessagePart::Picture(_))) {
         let list = parts.into_iter().map(|part| match part {
-            Part::Text(text) => json!({"type": "text", "text": text}),
-            Part::Picture(url) => json!({"type": "image_url", "image_url": {"url": url}}),
+            MessagePart::Text(text) => json!({"type": "text", "text": text}),
+            MessagePart::Picture(url) => json!({"type": "image_url", "image_url": {"url": url}}),
         });
         return list.collect();
     }
-    let texts: Vec<String> = parts.into_iter().filter_map(Part::into_text).collect();
+    let texts: Vec<String> = parts.into_iter().filter_map(MessagePart::into_text).collect();
     texts.join(BETWEEN).into()
 }
 
-impl Part {
+impl MessagePart {
     fn into_text(self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text),

@@ -10,9 +10,9 @@
 use transcript::{Block, Remarks, Reply, StopReason, Usage};
 
 use super::calls::Calls;
-use super::wire::{Choice, Chunk};
+use super::wire::{Chunk, WireChoice};
 use crate::event::Event;
-use crate::exchange::{self, Wrong};
+use crate::exchange::{self, AnswerFault};
 use crate::refusal::Complaint;
 use crate::retry::seed;
 
@@ -53,10 +53,10 @@ impl Draft {
         Ok(shown)
     }
 
-    fn add(&mut self, choice: Choice, shown: &mut Vec<Event>) -> Result<(), String> {
+    fn add(&mut self, choice: WireChoice, shown: &mut Vec<Event>) -> Result<(), String> {
         let mut delta = choice.delta.unwrap_or_default();
         shown.extend(delta.thinking().map(Event::Thinking));
-        let said = delta.content.map(super::wire::Content::into_text);
+        let said = delta.content.map(super::wire::TextContent::into_text);
         for text in [said, delta.refusal].into_iter().flatten().filter(|text| !text.is_empty()) {
             self.text.push_str(&text);
             shown.push(Event::Text(text));
@@ -93,40 +93,40 @@ impl Draft {
     }
 }
 
-impl exchange::Draft for Draft {
+impl exchange::ReplyDraft for Draft {
     fn of(request: &[u8]) -> Self {
         Self { seed: seed(request), ..Self::default() }
     }
 
-    fn read_event(&mut self, name: Option<&str>, data: &str) -> Result<Vec<Event>, Wrong> {
+    fn read_event(&mut self, name: Option<&str>, data: &str) -> Result<Vec<Event>, AnswerFault> {
         let mut shown = Vec::new();
         if data.trim() == DONE {
             self.ended = true;
             if self.head.is_some() {
-                self.close(&mut shown).map_err(Wrong::Nonsense)?;
+                self.close(&mut shown).map_err(AnswerFault::Nonsense)?;
             }
             return Ok(shown);
         }
         if data.contains("\"error\"")
             && let Ok(complaint) = serde_json::from_str::<Complaint>(data)
         {
-            return Err(Wrong::Complaint(Box::new(complaint)));
+            return Err(AnswerFault::Complaint(Box::new(complaint)));
         }
         match serde_json::from_str(data) {
-            Ok(chunk) => self.take(chunk).map_err(Wrong::Nonsense),
+            Ok(chunk) => self.take(chunk).map_err(AnswerFault::Nonsense),
             // By the book events have no names, so one that has may be anything.
             Err(_) if name.is_some() => Ok(shown),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn read_whole(&mut self, body: &[u8]) -> Result<Vec<Event>, Wrong> {
+    fn read_whole(&mut self, body: &[u8]) -> Result<Vec<Event>, AnswerFault> {
         let chunk: Chunk = serde_json::from_slice(body)?;
         if chunk.choices.as_ref().is_none_or(Vec::is_empty) {
-            return Err(Wrong::Unreadable(serde::de::Error::missing_field("choices")));
+            return Err(AnswerFault::Unreadable(serde::de::Error::missing_field("choices")));
         }
-        let mut shown = self.take(chunk).map_err(Wrong::Nonsense)?;
-        self.close(&mut shown).map_err(Wrong::Nonsense)?;
+        let mut shown = self.take(chunk).map_err(AnswerFault::Nonsense)?;
+        self.close(&mut shown).map_err(AnswerFault::Nonsense)?;
         self.ended = true;
         Ok(shown)
     }

@@ -13,13 +13,13 @@ pub(crate) struct Chunk {
     pub(crate) id: Option<String>,
     pub(crate) model: Option<String>,
     /// Absent from a chunk that only counts.
-    pub(crate) choices: Option<Vec<Choice>>,
+    pub(crate) choices: Option<Vec<WireChoice>>,
     pub(crate) usage: Option<Counts>,
 }
 
 /// One of the answers; we ask for one.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Choice {
+pub(crate) struct WireChoice {
     #[serde(default)]
     pub(crate) index: u64,
     #[serde(alias = "message")]
@@ -31,14 +31,14 @@ pub(crate) struct Choice {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Delta {
-    pub(crate) content: Option<Content>,
+    pub(crate) content: Option<TextContent>,
     /// What llama.cpp, vLLM, DeepSeek and others call thinking.
     reasoning_content: Option<String>,
     /// What Ollama, OpenRouter and newer vLLM call it.
     reasoning: Option<String>,
     /// What the model says instead of an answer it declines to give.
     pub(crate) refusal: Option<String>,
-    pub(crate) tool_calls: Option<Vec<Call>>,
+    pub(crate) tool_calls: Option<Vec<CallPiece>>,
 }
 
 impl Delta {
@@ -52,19 +52,19 @@ impl Delta {
 /// Text, whole or in parts.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Content {
+pub(crate) enum TextContent {
     Text(String),
-    Parts(Vec<Part>),
+    Parts(Vec<ContentPart>),
 }
 
 /// A part of a content; only text is of use.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Part {
+pub(crate) struct ContentPart {
     #[serde(default)]
     text: String,
 }
 
-impl Content {
+impl TextContent {
     pub(crate) fn into_text(self) -> String {
         match self {
             Self::Text(text) => text,
@@ -76,7 +76,7 @@ impl Content {
 /// A piece of a tool call.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Call {
+pub(crate) struct CallPiece {
     pub(crate) index: Option<u64>,
     pub(crate) id: Option<String>,
     pub(crate) function: Option<Function>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use provider::openai::{Config, Found, Kind, OpenAi, QUICK, discover};
+use provider::openai::{Config, DiscoveredServer, Kind, OpenAi, QUICK, discover};
 use provider::{Error, Event, Model, Patience, Retry};
 use serde_json::{Value, json};
 use transcript::{Block, Reply, StopReason, Usage};
@@ -217,7 +217,7 @@ async fn servers_on_this_machine_are_found_with_their_models_and_windows() {
         let models = ids.map(|model| model["id"].as_str().unwrap().to_owned()).collect();
         let server = serving(&answers).await;
         let found = discover(&[&server.url], wire_patience()).await;
-        assert_eq!(found, [Found { base_url: server.url.clone(), kind, models, window }]);
+        assert_eq!(found, [DiscoveredServer { base_url: server.url.clone(), kind, models, window }]);
         assert_eq!(server.received()[0].path(), "/v1/models");
     }
 }

@@ -9,7 +9,7 @@ use provider::{Error, Event, Model, Patience, Retry};
 use serde_json::json;
 use simulator::{Fault, Options, Overflow, Script, Simulator};
 use transcript::block::Kind;
-use transcript::mark::{Marks, Place};
+use transcript::mark::{BlockPlace, Marks};
 use transcript::{Block, Message, Outcome, Prologue, Reply, Request, Role, StopReason, Thinking, ToolDefinition};
 
 const SCRIPT: &str = r#"
@@ -55,7 +55,7 @@ fn request(messages: Vec<Message>) -> Request {
         context_management: None,
     };
     let last = messages.len() - 1;
-    let place = Place { message: last, block: messages[last].blocks.len() - 1 };
+    let place = BlockPlace { message: last, block: messages[last].blocks.len() - 1 };
     let marks = Marks { system: vec![0], messages: vec![place], ..Marks::default() };
     Request { prologue: Arc::new(prologue), messages, marks }
 }

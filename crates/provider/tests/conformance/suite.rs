@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use provider::{Error, Event, Model, Patience, Retry, invalid_input};
 use serde_json::{Value, json};
-use transcript::mark::{Marks, Place, Ttl};
+use transcript::mark::{BlockPlace, Marks, Ttl};
 use transcript::{
     Block, Message, Prologue, Remarks, Reply, Request, Role, StopReason, Thinking, ToolDefinition, Usage,
 };
@@ -137,7 +137,7 @@ pub(crate) fn request() -> Request {
     ];
     let marks = Marks {
         system: vec![1],
-        messages: vec![Place { message: 0, block: 1 }, Place { message: 2, block: 0 }],
+        messages: vec![BlockPlace { message: 0, block: 1 }, BlockPlace { message: 2, block: 0 }],
         ttl: Ttl::FiveMinutes,
         ..Marks::default()
     };

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use jiff::Timestamp;
-use tools::Typed;
+use tools::TypedTool;
 use transcript::block::Kind;
 use transcript::commit::Act;
-use transcript::line::{Body, Line, Source};
+use transcript::line::{Body, Line, TextSource};
 use transcript::{Block, Id};
 
 use super::History;
@@ -55,9 +55,9 @@ fn own_call(block: &Block) -> Option<String> {
 
 pub(super) fn message(line: &Line) -> Option<Message> {
     let (who, blocks) = match &line.body {
-        Body::User { blocks, source: Source::Said } => ("user", blocks),
-        Body::User { blocks, source: Source::Summary } => ("summary", blocks),
-        Body::User { blocks, source: Source::Injected } | Body::Attachment { blocks } => ("beside", blocks),
+        Body::User { blocks, source: TextSource::Said } => ("user", blocks),
+        Body::User { blocks, source: TextSource::Summary } => ("summary", blocks),
+        Body::User { blocks, source: TextSource::Injected } | Body::Attachment { blocks } => ("beside", blocks),
         Body::Assistant { blocks, .. } => ("assistant", blocks),
         Body::Commit(commit) => return written_down(line, &commit.act),
         _ => return None,

@@ -61,7 +61,7 @@ impl SessionFiles {
         Ok(())
     }
 
-    fn add_entries(&mut self, folder: &Path, entries: Vec<files::Entry>, deeper: usize) {
+    fn add_entries(&mut self, folder: &Path, entries: Vec<files::DirectoryEntry>, deeper: usize) {
         for entry in entries {
             let path = folder.join(&entry.name);
             let is_session = entry.name.to_str().is_some_and(|name| name.ends_with(ENDING));

@@ -7,7 +7,7 @@ use context::layer::{About, Write};
 use jiff::Timestamp;
 use transcript::Block;
 use transcript::mark::Ttl;
-use transcript::view::{Change, Entry, View};
+use transcript::view::{View, ViewChange, ViewEntry};
 use transcript::window::Window;
 
 use super::bill::{LayerAction, RequestBill, SessionBill};
@@ -97,7 +97,7 @@ impl<'a> Meter<'a> {
         self.stretches.resize(view.len().max(self.stretches.len()), stretch);
         self.items.resize_with(view.len(), ItemWeight::default);
         // Only what is shown: a long session has many more items that are not.
-        let shown: Vec<Entry<'_>> = view.visible().rev().take_while(|entry| entry.index() >= from).collect();
+        let shown: Vec<ViewEntry<'_>> = view.visible().rev().take_while(|entry| entry.index() >= from).collect();
         for entry in shown.into_iter().rev() {
             let at = entry.index();
             let tokens = self.recording.weights.tokens(entry.size(), self.stretches[at]);
@@ -156,11 +156,11 @@ enum Charge {
 }
 
 impl ReplayFollower for Meter<'_> {
-    fn changed(&mut self, _: &View, change: Change) {
+    fn changed(&mut self, _: &View, change: ViewChange) {
         match change {
-            Change::Grew => {}
-            Change::From(item) => self.changed = Some(self.changed.map_or(item, |changed| changed.min(item))),
-            Change::Prologue => self.clocks.iter_mut().for_each(|clock| clock.keep_prefix(0)),
+            ViewChange::Grew => {}
+            ViewChange::From(item) => self.changed = Some(self.changed.map_or(item, |changed| changed.min(item))),
+            ViewChange::Prologue => self.clocks.iter_mut().for_each(|clock| clock.keep_prefix(0)),
         }
     }
 

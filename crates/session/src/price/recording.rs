@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use context::{Fact, list};
 use jiff::Timestamp;
 use transcript::commit::{Act, Commit};
-use transcript::line::{Body, Line, Source, Writer};
+use transcript::line::{Body, Line, TextSource, Writer};
 use transcript::mark::Ttl;
 use transcript::price::{Price, Prices};
 use transcript::size::Size;
@@ -187,7 +187,7 @@ fn joined(mut lines: Vec<Line>) -> Vec<Line> {
 /// Whether a line is part of what was said; to go back is the user's doing, and no policy's.
 fn is_said(line: &Line) -> bool {
     match &line.body {
-        Body::User { source, .. } => *source != Source::Summary,
+        Body::User { source, .. } => *source != TextSource::Summary,
         Body::Assistant { .. } | Body::Attachment { .. } | Body::Prologue(_) => true,
         Body::Commit(commit) => matches!(commit.act, Act::Rewind { .. } | Act::Undo { .. }),
         Body::Meta(_) | Body::Other => false,

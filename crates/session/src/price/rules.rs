@@ -9,7 +9,7 @@ use context::{Layer, LayerRole, Layers, Situation, clear};
 use transcript::commit::{Act, CLEARED, CallName, Commit, Reason, Trigger};
 use transcript::size::Size;
 use transcript::tool_names;
-use transcript::view::{Answered, Entry, Stands, View};
+use transcript::view::{AnsweredCall, ItemState, View, ViewEntry};
 
 /// Results older than so many rounds are cleared, as soon as they have so many tokens together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Layer for MaskRule {
     }
 
     fn decide(&self, view: &View, _: &Situation<'_>) -> Decision {
-        let is_longer = |call: &Answered<'_>| call.shown.size().result_bytes > CLEARED.len();
+        let is_longer = |call: &AnsweredCall<'_>| call.shown.size().result_bytes > CLEARED.len();
         let old = replies(view).skip(self.rounds).flat_map(|entry| entry.calls().rev());
         let behind = old.filter(|call| call.result.is_some()).take_while(|call| !is_cleared(call));
         clearing(behind.filter(is_longer).map(|call| call.name()).collect())
@@ -136,11 +136,11 @@ impl Layer for ProviderRule {
     }
 }
 
-fn replies(view: &View) -> impl Iterator<Item = Entry<'_>> {
-    view.visible().rev().filter(|entry| entry.stands() == Stands::Reply)
+fn replies(view: &View) -> impl Iterator<Item = ViewEntry<'_>> {
+    view.visible().rev().filter(|entry| entry.stands() == ItemState::Reply)
 }
 
-fn is_cleared(call: &Answered<'_>) -> bool {
+fn is_cleared(call: &AnsweredCall<'_>) -> bool {
     call.result.is_some_and(|result| !result.is_same(call.shown))
 }
 

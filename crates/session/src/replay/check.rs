@@ -2,7 +2,7 @@
 //! changed without a commit that says so.
 
 use transcript::block::Kind;
-use transcript::view::{Change, View};
+use transcript::view::{View, ViewChange};
 use transcript::window::AutoCompact;
 use transcript::{Block, Message, Role};
 
@@ -19,11 +19,11 @@ pub(super) struct Checked {
 
 impl ReplayFollower for Checked {
     /// The view changed from an item on, and said so.
-    fn changed(&mut self, _: &View, change: Change) {
+    fn changed(&mut self, _: &View, change: ViewChange) {
         let item = match change {
-            Change::Grew => return,
-            Change::Prologue => 0,
-            Change::From(item) => item,
+            ViewChange::Grew => return,
+            ViewChange::Prologue => 0,
+            ViewChange::From(item) => item,
         };
         self.changed = Some(self.changed.map_or(item, |changed| changed.min(item)));
     }

@@ -3,7 +3,7 @@
 use context::Layers;
 use context::layer::Write;
 use jiff::Timestamp;
-use transcript::view::{Change, View};
+use transcript::view::{View, ViewChange};
 use transcript::{Id, Usage};
 
 use super::Done;
@@ -11,7 +11,7 @@ use super::Done;
 /// Follows a replay. Each method is called as things happen, in their order.
 pub trait ReplayFollower {
     /// A line was taken in, and the view changed so.
-    fn changed(&mut self, view: &View, change: Change) {
+    fn changed(&mut self, view: &View, change: ViewChange) {
         let _ = (view, change);
     }
 

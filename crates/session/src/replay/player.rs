@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use tools::Tool;
 use transcript::commit::Act;
-use transcript::line::{Body, Line, Source};
+use transcript::line::{Body, Line, TextSource};
 use transcript::view::View;
 use transcript::window::Window;
 use transcript::{Block, Id, Log, Outcome, Usage, tool_names};
@@ -116,7 +116,7 @@ impl<'a> Player<'a> {
                 return;
             }
             Body::Commit(commit) if matches!(commit.act, Act::Compact { .. }) => self.is_by_hand = true,
-            Body::User { source: Source::Summary, .. } if !self.is_by_hand => return,
+            Body::User { source: TextSource::Summary, .. } if !self.is_by_hand => return,
             Body::Meta(_) => return self.learn(line),
             Body::Assistant { id, .. } if self.newest_reply.as_ref() != Some(id) => {
                 self.newest_reply = Some(id.clone());
@@ -133,7 +133,7 @@ impl<'a> Player<'a> {
                 *usage = None; // it counts what was sent then, not what would be sent here
             }
         }
-        let is_result_or_said = matches!(body, Body::User { source: Source::Said, .. });
+        let is_result_or_said = matches!(body, Body::User { source: TextSource::Said, .. });
         let provided = match &body {
             Body::Assistant { blocks, .. } => blocks.iter().find_map(Block::compaction),
             _ => None,
@@ -207,7 +207,7 @@ impl<'a> Player<'a> {
         }
         let id = Id::from(format!("read-again-{}", self.names));
         self.write(None, Body::Assistant { id, model: String::new(), blocks: calls, usage: Some(usage), stop: None });
-        self.write(None, Body::User { blocks: results, source: Source::Said });
+        self.write(None, Body::User { blocks: results, source: TextSource::Said });
         self.walked = None;
     }
 
@@ -306,7 +306,7 @@ impl<'a> Player<'a> {
         let id = recorded.name_of(&change.commit.act).filter(|_| self.is_in_step());
         self.write(id, Body::Commit(change.commit));
         if let Some(text) = change.summary {
-            self.write(None, Body::User { blocks: vec![Block::text(text)], source: Source::Summary });
+            self.write(None, Body::User { blocks: vec![Block::text(text)], source: TextSource::Summary });
         }
         Done { layer, freed: before.saturating_sub(self.count()), why, results }
     }

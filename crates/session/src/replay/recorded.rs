@@ -4,7 +4,7 @@ use context::framing::{self, Made};
 use context::layer::Change;
 use context::spill;
 use transcript::commit::{Act, Commit, Trigger};
-use transcript::line::{Body, Line, Source};
+use transcript::line::{Body, Line, TextSource};
 use transcript::{Block, Id};
 
 use crate::session::DROPPED;
@@ -41,9 +41,9 @@ impl Round {
         let mut by_hand = false;
         for line in rest {
             match &line.body {
-                Body::Assistant { .. } | Body::User { source: Source::Said, .. } => break,
+                Body::Assistant { .. } | Body::User { source: TextSource::Said, .. } => break,
                 Body::Meta(_) if matches!(context::Fact::of(line), Some(context::Fact::Refused { .. })) => break,
-                Body::User { blocks, source: Source::Summary } if !by_hand => {
+                Body::User { blocks, source: TextSource::Summary } if !by_hand => {
                     if let Some((Act::Compact { .. }, summary @ None)) = round.acts.last_mut() {
                         *summary = blocks.iter().find_map(Block::as_text);
                     }

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use transcript::Id;
 use transcript::commit::{Act, Commit, Reason};
-use transcript::line::{Body, Line, Source};
-use transcript::view::Entry;
+use transcript::line::{Body, Line, TextSource};
+use transcript::view::ViewEntry;
 use transcript::window::Window;
 
 use super::Session;
@@ -53,7 +53,7 @@ impl Session {
         }
         let until_next = lines[at + 1..].iter().take_while(|line| {
             !is_compaction(line)
-                && !matches!(line.body, Body::Assistant { .. } | Body::User { source: Source::Said, .. })
+                && !matches!(line.body, Body::Assistant { .. } | Body::User { source: TextSource::Said, .. })
         });
         let restored = until_next.filter(|line| is_restore(line)).filter_map(|line| line.id.clone());
         restored.filter(|id| self.log.view().counts(id)).collect()
@@ -73,7 +73,7 @@ impl Session {
             }
         }
         let goes =
-            |entry: &Entry<'_>| entry.is_original() && entry.index() < end && !instructions.contains(entry.line());
+            |entry: &ViewEntry<'_>| entry.is_original() && entry.index() < end && !instructions.contains(entry.line());
         let dropped: Vec<_> = view.visible().filter(goes).collect();
         let (Some(first), Some(last)) = (dropped.first(), dropped.last()) else { return Ok(0) };
         let count = dropped.iter().filter(|entry| !attached.contains(entry.line())).count();

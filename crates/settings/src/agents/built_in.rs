@@ -9,7 +9,7 @@ use std::path::Path;
 use session::Error;
 
 use super::definition::Definition;
-use super::registry::Source;
+use super::registry::DefinitionSource;
 
 /// All of them, as they are written.
 pub(super) const ALL: [&str; 5] = [
@@ -40,7 +40,7 @@ const SETTINGS: &str = "{{ settings }}";
 /// that a person talks to, below the config home.
 pub fn prompt(definition: &Definition, folder: &Path, session: &Path) -> Result<String, Error> {
     let text = definition.prompt.clone();
-    if definition.source != Source::BuiltIn || !(text.contains(DOCS) || text.contains(SETTINGS)) {
+    if definition.source != DefinitionSource::BuiltIn || !(text.contains(DOCS) || text.contains(SETTINGS)) {
         return Ok(text);
     }
     let docs = folder.join("docs");

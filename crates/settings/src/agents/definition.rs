@@ -6,12 +6,12 @@ use memory::frontmatter;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tools::Subject;
-use tools::permission::{Mode, Rules, Verdict};
+use tools::permission::{Mode, RuleVerdict, Rules};
 use transcript::{Effort, tool_names};
 
 use super::hooks::hooks_of;
-use super::registry::Source;
-use crate::trust::{Claim, Kind, Site};
+use super::registry::DefinitionSource;
+use crate::trust::{Claim, Kind, TrustSite};
 
 /// The type of an agent that goes on from where the conversation stands.
 pub const FORK: &str = "fork";
@@ -53,7 +53,7 @@ pub struct Definition {
     /// Its system prompt.
     pub prompt: String,
     /// The tools it is offered.
-    pub tools: Offered,
+    pub tools: OfferedTools,
     /// Tools it is not offered, whatever else is said.
     pub without: Vec<String>,
     /// The model; its parent's if none is named.
@@ -65,7 +65,7 @@ pub struct Definition {
     /// What one run may read and write, with those it sends out itself, in tokens; past it no further request is made.
     pub budget: Option<u64>,
     /// Where it keeps memories of its own, if it does.
-    pub memory: Option<Memory>,
+    pub memory: Option<AgentMemoryScope>,
     /// A colour to tell it by.
     pub color: Option<String>,
     /// Whether its parent waits for it.
@@ -83,16 +83,16 @@ pub struct Definition {
     /// Hooks of its own, as they are written.
     pub hooks: Option<Value>,
     /// Where it comes from.
-    pub source: Source,
+    pub source: DefinitionSource,
     /// Its file.
     pub file: Option<PathBuf>,
     /// Whether all of it counts.
-    pub standing: Standing,
+    pub standing: DefinitionStatus,
 }
 
 /// How much of a definition counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum DefinitionStatus {
     /// All of it.
     Whole,
     /// What takes away: it stands in a directory that is not trusted with it, and replaces nobody.
@@ -101,7 +101,7 @@ pub enum Standing {
 
 /// The tools an agent is offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Offered {
+pub enum OfferedTools {
     /// All that its parent has.
     All,
     /// Those that are named, as rules name them.
@@ -110,7 +110,7 @@ pub enum Offered {
 
 /// Where an agent keeps memories of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Memory {
+pub enum AgentMemoryScope {
     /// With the user, for all projects.
     User,
     /// In the project, for everybody.
@@ -119,7 +119,7 @@ pub enum Memory {
     Local,
 }
 
-impl Memory {
+impl AgentMemoryScope {
     /// As it is written.
     pub fn name(self) -> &'static str {
         match self {
@@ -168,11 +168,11 @@ impl Isolation {
 }
 
 /// What is wrong with a definition: the key, where there is one, and why.
-pub(super) type Wrong = (Option<&'static str>, String);
+pub(super) type DefinitionFault = (Option<&'static str>, String);
 
 impl Definition {
     /// Reads a Markdown file: keys on top, then the prompt.
-    pub(super) fn of_file(text: &str, source: Source) -> Result<Self, Wrong> {
+    pub(super) fn of_file(text: &str, source: DefinitionSource) -> Result<Self, DefinitionFault> {
         let top = frontmatter::read(text);
         if !top.is_present() {
             return Err((None, "it does not begin with `---` and the keys name and description".to_owned()));
@@ -187,7 +187,11 @@ impl Definition {
     }
 
     /// Reads an object of settings or of a flag, which is known by its name.
-    pub(super) fn of_object(name: &str, fields: &Map<String, Value>, source: Source) -> Result<Self, Wrong> {
+    pub(super) fn of_object(
+        name: &str,
+        fields: &Map<String, Value>,
+        source: DefinitionSource,
+    ) -> Result<Self, DefinitionFault> {
         let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | ':');
         if name.is_empty() || name.len() > MOST_NAME || !name.chars().all(fine) {
             let why = format!("{name:?} is no name: use up to {MOST_NAME} letters, digits, `-`, `_` and `:`");
@@ -211,9 +215,9 @@ impl Definition {
             description,
             prompt,
             tools: match of.list("tools")? {
-                None => Offered::All,
-                Some(names) if names.iter().any(|name| name == "*") => Offered::All,
-                Some(names) => Offered::Only(names),
+                None => OfferedTools::All,
+                Some(names) if names.iter().any(|name| name == "*") => OfferedTools::All,
+                Some(names) => OfferedTools::Only(names),
             },
             without: of.list("disallowedTools")?.unwrap_or_default(),
             model: of.text("model")?.filter(|model| model != "inherit" && is_model(model)),
@@ -238,7 +242,7 @@ impl Definition {
             hooks: fields.get("hooks").filter(|value| !value.is_null()).cloned(),
             source,
             file: None,
-            standing: Standing::Whole,
+            standing: DefinitionStatus::Whole,
         })
     }
 
@@ -247,7 +251,7 @@ impl Definition {
         (self.hooks, self.servers, self.memory, self.model, self.effort) = (None, None, None, None, None);
         self.mode = self.mode.filter(|mode| *mode == Mode::Plan);
         self.max_turns = self.max_turns.map(|most| most.min(MOST_ROUNDS));
-        Self { standing: Standing::Narrowed, ..self }
+        Self { standing: DefinitionStatus::Narrowed, ..self }
     }
 
     /// What only a trusted one has, each in a few words.
@@ -271,7 +275,7 @@ impl Definition {
     }
 
     /// The claim that a project makes with it, by all it is written as: its name, when it is of use, and what it adds.
-    pub(super) fn claim(&self, text: &str, place: &str, site: &Site) -> Claim {
+    pub(super) fn claim(&self, text: &str, place: &str, site: &TrustSite) -> Claim {
         let adds = self.asks_for();
         let adds = if adds.is_empty() { String::new() } else { format!(" ({})", adds.join(", ")) };
         let what =
@@ -287,9 +291,9 @@ impl Definition {
     /// As the model is told of it: when it is of use, and what it has.
     pub fn listing(&self) -> String {
         let tools = match &self.tools {
-            Offered::All if self.without.is_empty() => "all".to_owned(),
-            Offered::All => format!("all but {}", self.without.join(", ")),
-            Offered::Only(names) => names.join(", "),
+            OfferedTools::All if self.without.is_empty() => "all".to_owned(),
+            OfferedTools::All => format!("all but {}", self.without.join(", ")),
+            OfferedTools::Only(names) => names.join(", "),
         };
         let description = self.description.split_whitespace().collect::<Vec<_>>().join(" ");
         format!("{}: {description} (Tools: {tools})", self.name)
@@ -298,10 +302,11 @@ impl Definition {
 
 /// Whether a rule keeps an agent of a name from being sent out.
 pub(super) fn is_denied(name: &str, rules: &Rules) -> bool {
-    matches!(rules.decide(tool_names::AGENT, &Subject::Name(name.to_owned())), Verdict::Deny(_))
+    matches!(rules.decide(tool_names::AGENT, &Subject::Name(name.to_owned())), RuleVerdict::Deny(_))
 }
 
-const MEMORIES: &[(&str, Memory)] = &[("user", Memory::User), ("project", Memory::Project), ("local", Memory::Local)];
+const MEMORIES: &[(&str, AgentMemoryScope)] =
+    &[("user", AgentMemoryScope::User), ("project", AgentMemoryScope::Project), ("local", AgentMemoryScope::Local)];
 const MODES: &[(&str, Mode)] = &[
     ("default", Mode::Default),
     ("acceptEdits", Mode::AcceptEdits),
@@ -321,7 +326,7 @@ pub(super) fn is_model(text: &str) -> bool {
 struct Fields<'a>(&'a Map<String, Value>);
 
 impl Fields<'_> {
-    fn text(&self, key: &'static str) -> Result<Option<String>, Wrong> {
+    fn text(&self, key: &'static str) -> Result<Option<String>, DefinitionFault> {
         match self.0.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) if text.trim().is_empty() => Ok(None),
@@ -333,7 +338,7 @@ impl Fields<'_> {
     }
 
     /// A sequence, or a text with commas outside of parentheses and braces.
-    fn list(&self, key: &'static str) -> Result<Option<Vec<String>>, Wrong> {
+    fn list(&self, key: &'static str) -> Result<Option<Vec<String>>, DefinitionFault> {
         let no_list = || (Some(key), format!("{key} is to be a list of names"));
         match self.0.get(key) {
             None | Some(Value::Null) => Ok(None),
@@ -346,7 +351,7 @@ impl Fields<'_> {
         }
     }
 
-    fn count(&self, key: &'static str) -> Result<Option<u32>, Wrong> {
+    fn count(&self, key: &'static str) -> Result<Option<u32>, DefinitionFault> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         match text.parse() {
             Ok(count) if count > 0 => Ok(Some(count)),
@@ -354,7 +359,7 @@ impl Fields<'_> {
         }
     }
 
-    fn one_of<T: Copy>(&self, key: &'static str, known: &[(&str, T)]) -> Result<Option<T>, Wrong> {
+    fn one_of<T: Copy>(&self, key: &'static str, known: &[(&str, T)]) -> Result<Option<T>, DefinitionFault> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         if let Some((_, value)) = known.iter().find(|(name, _)| *name == text) {
             return Ok(Some(*value));

@@ -4,12 +4,12 @@
 use serde_json::{Map, Value};
 use transcript::tool_names;
 
-use super::definition::{Definition, Offered, is_model};
+use super::definition::{Definition, OfferedTools, is_model};
 use super::narrow::base;
 use crate::Weight;
 
 /// The key, what is to be said of it, and how bad it is.
-pub(super) type Doubt = (&'static str, String, Weight);
+pub(super) type DefinitionDoubt = (&'static str, String, Weight);
 
 /// Tools that are made anew for each session, beside the standard ones.
 const OF_SESSIONS: [&str; 3] = [tool_names::AGENT, tool_names::HISTORY, tool_names::SEND_MESSAGE];
@@ -42,10 +42,10 @@ const MISSING: &str = "Config CronCreate CronDelete CronList EnterWorktree ExitW
     WebFetch WebSearch";
 
 /// All of a definition that can be read, by its keys as they are written.
-pub(super) fn doubts(agent: &Definition, fields: &Map<String, Value>) -> Vec<Doubt> {
+pub(super) fn doubts(agent: &Definition, fields: &Map<String, Value>) -> Vec<DefinitionDoubt> {
     let offered: &[String] = match &agent.tools {
-        Offered::Only(names) => names,
-        Offered::All => &[],
+        OfferedTools::Only(names) => names,
+        OfferedTools::All => &[],
     };
     let named = offered.iter().map(|name| ("tools", name)).chain(agent.without.iter().map(|name| (WITHOUT, name)));
     let tools = named.filter_map(|(key, name)| of_tool(key, name));
@@ -54,7 +54,7 @@ pub(super) fn doubts(agent: &Definition, fields: &Map<String, Value>) -> Vec<Dou
 
 const WITHOUT: &str = "disallowedTools";
 
-fn of_tool(key: &'static str, name: &str) -> Option<Doubt> {
+fn of_tool(key: &'static str, name: &str) -> Option<DefinitionDoubt> {
     let tool = base(name);
     let standard = tools::standard();
     let known = || standard.iter().map(|tool| tool.name()).chain(OF_SESSIONS).chain(OF_PLANS);
@@ -78,7 +78,7 @@ fn of_tool(key: &'static str, name: &str) -> Option<Doubt> {
 }
 
 /// A model that is no name; the parent's is taken.
-fn model(fields: &Map<String, Value>) -> Option<Doubt> {
+fn model(fields: &Map<String, Value>) -> Option<DefinitionDoubt> {
     let text = match fields.get("model")? {
         Value::Null => return None,
         Value::String(text) => text.trim().to_owned(),
@@ -93,13 +93,13 @@ fn model(fields: &Map<String, Value>) -> Option<Doubt> {
 }
 
 /// Programs say it in numbers as well.
-fn effort(fields: &Map<String, Value>) -> Option<Doubt> {
+fn effort(fields: &Map<String, Value>) -> Option<DefinitionDoubt> {
     let number = fields.get("effort").filter(|value| value.is_number())?;
     let what = format!("effort {number} does not count: it is to be a word, such as high");
     Some(("effort", what, Weight::Warning))
 }
 
-fn mode(fields: &Map<String, Value>) -> Option<Doubt> {
+fn mode(fields: &Map<String, Value>) -> Option<DefinitionDoubt> {
     let mode =
         fields.get("permissionMode").and_then(Value::as_str).filter(|mode| ["dontAsk", "auto"].contains(mode))?;
     Some(("permissionMode", format!("there is no mode {mode} here; it works in the mode default"), Weight::Warning))

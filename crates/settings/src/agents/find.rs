@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use memory::frontmatter;
 use serde_json::{Map, Value};
 
-use super::definition::{Definition, Wrong};
-use super::registry::{Source, Trouble};
-use crate::kind::Part;
-use crate::trust::{Claim, Site, Trust};
-use crate::{Set, Weight};
+use super::definition::{Definition, DefinitionFault};
+use super::registry::{DefinitionSource, DefinitionTrouble};
+use crate::kind::ValuePart;
+use crate::trust::{Claim, Trust, TrustSite};
+use crate::{SetValue, Weight};
 
 /// The largest definition that is read.
 const MOST_BYTES: u64 = 200_000;
@@ -22,11 +22,11 @@ const DEPTH: usize = 4;
 
 /// Where definitions are looked for.
 #[derive(Debug, Clone, Default)]
-pub struct Sources {
+pub struct DefinitionSources {
     /// Those of settings that count, the weakest first.
-    pub settings: Vec<Set>,
+    pub settings: Vec<SetValue>,
     /// Folders, each with whose it is; a later one of a source wins.
-    pub folders: Vec<(Source, PathBuf)>,
+    pub folders: Vec<(DefinitionSource, PathBuf)>,
     /// Objects by name, as the flag gives them.
     pub flag: Option<Map<String, Value>>,
     /// What the user lets a project's definitions; they only take away where this is none.
@@ -34,13 +34,13 @@ pub struct Sources {
 }
 
 /// A definition, or why it is none, and where it stands.
-pub(super) struct Found {
-    pub(super) read: Result<Definition, Wrong>,
-    pub(super) at: At,
+pub(super) struct DefinitionFile {
+    pub(super) read: Result<Definition, DefinitionFault>,
+    pub(super) at: DefinitionPlace,
 }
 
 /// Where a definition stands, and as what.
-pub(super) struct At {
+pub(super) struct DefinitionPlace {
     /// The file, or the flag.
     pub(super) file: PathBuf,
     /// The line, of one that shares its file with others.
@@ -49,7 +49,7 @@ pub(super) struct At {
     pub(super) text: String,
 }
 
-impl At {
+impl DefinitionPlace {
     /// The line a key stands on, from 1; where it begins if it stands on none.
     pub(super) fn line_of(&self, key: Option<&str>) -> usize {
         let (Some(key), None) = (key, self.line) else { return self.line.unwrap_or(1) };
@@ -67,24 +67,24 @@ impl At {
     }
 
     /// As it is told.
-    pub(super) fn place(&self, site: &Site) -> String {
+    pub(super) fn place(&self, site: &TrustSite) -> String {
         format!("{}:{}", site.short(&self.file), self.line.unwrap_or(1))
     }
 }
 
 /// What the definitions in a project's folders ask for: each one that can be read.
-pub fn claims(sources: &Sources, site: &Site) -> Vec<Claim> {
+pub fn claims(sources: &DefinitionSources, site: &TrustSite) -> Vec<Claim> {
     let (found, _) = all(sources);
-    let claim = |Found { read, at }: Found| {
-        let agent = read.ok().filter(|agent| agent.source == Source::Project && at.line.is_none())?;
+    let claim = |DefinitionFile { read, at }: DefinitionFile| {
+        let agent = read.ok().filter(|agent| agent.source == DefinitionSource::Project && at.line.is_none())?;
         Some(agent.claim(&at.text, &at.place(site), site))
     };
     found.into_iter().filter_map(claim).collect()
 }
 
 /// All that there are but those of this program, and what cannot be read.
-pub(super) fn all(sources: &Sources) -> (Vec<Found>, Vec<Trouble>) {
-    let mut found: Vec<Found> = sources.settings.iter().filter_map(of_settings).collect();
+pub(super) fn all(sources: &DefinitionSources) -> (Vec<DefinitionFile>, Vec<DefinitionTrouble>) {
+    let mut found: Vec<DefinitionFile> = sources.settings.iter().filter_map(of_settings).collect();
     let mut troubles = Vec::new();
     for (source, folder) in &sources.folders {
         let mut paths = Vec::new();
@@ -94,10 +94,15 @@ pub(super) fn all(sources: &Sources) -> (Vec<Found>, Vec<Trouble>) {
                 Ok(file) => {
                     let text = String::from_utf8_lossy(&file.bytes).into_owned();
                     let read = Definition::of_file(&text, *source);
-                    found.push(Found { read, at: At { file: path, line: None, text } });
+                    found.push(DefinitionFile { read, at: DefinitionPlace { file: path, line: None, text } });
                 }
                 Err(error) => {
-                    troubles.push(Trouble { file: path, line: 1, what: error.to_string(), weight: Weight::Error });
+                    troubles.push(DefinitionTrouble {
+                        file: path,
+                        line: 1,
+                        what: error.to_string(),
+                        weight: Weight::Error,
+                    });
                 }
             }
         }
@@ -111,40 +116,43 @@ pub(super) fn all(sources: &Sources) -> (Vec<Found>, Vec<Trouble>) {
 }
 
 /// Those that the command line or a program gives, by name.
-pub(super) fn of_flag(objects: &Map<String, Value>, flag: &str) -> (Vec<Found>, Vec<Trouble>) {
+pub(super) fn of_flag(objects: &Map<String, Value>, flag: &str) -> (Vec<DefinitionFile>, Vec<DefinitionTrouble>) {
     let (mut found, mut troubles) = (Vec::new(), Vec::new());
     for (name, value) in objects {
         let file = PathBuf::from(flag);
         match value {
             Value::Object(fields) => {
-                let read = Definition::of_object(name, fields, Source::Flag);
-                found.push(Found { read, at: At { file, line: Some(1), text: value.to_string() } });
+                let read = Definition::of_object(name, fields, DefinitionSource::Flag);
+                found.push(DefinitionFile {
+                    read,
+                    at: DefinitionPlace { file, line: Some(1), text: value.to_string() },
+                });
             }
             _ => {
                 let what = format!("{name} is to be an object");
-                troubles.push(Trouble { file, line: 1, what, weight: Weight::Error });
+                troubles.push(DefinitionTrouble { file, line: 1, what, weight: Weight::Error });
             }
         }
     }
     (found, troubles)
 }
 
-fn of_settings(set: &Set) -> Option<Found> {
-    let (Part::Entry(name), Value::Object(fields)) = (&set.part, &set.value) else { return None };
+fn of_settings(set: &SetValue) -> Option<DefinitionFile> {
+    let (ValuePart::Entry(name), Value::Object(fields)) = (&set.part, &set.value) else { return None };
     let source = match set.origin.source {
-        crate::Source::User => Source::User,
-        crate::Source::Project | crate::Source::Local => Source::Project,
-        crate::Source::Flag => Source::Flag,
-        crate::Source::Managed => Source::Policy,
+        crate::SettingsSource::User => DefinitionSource::User,
+        crate::SettingsSource::Project | crate::SettingsSource::Local => DefinitionSource::Project,
+        crate::SettingsSource::Flag => DefinitionSource::Flag,
+        crate::SettingsSource::Managed => DefinitionSource::Policy,
     };
     let file = set.origin.file.clone().unwrap_or_else(|| "--settings".into());
-    let at = At { file, line: Some(set.origin.line), text: set.value.to_string() };
-    Some(Found { read: Definition::of_object(name, fields, source), at })
+    let at = DefinitionPlace { file, line: Some(set.origin.line), text: set.value.to_string() };
+    Some(DefinitionFile { read: Definition::of_object(name, fields, source), at })
 }
 
 /// The Markdown files below a folder, in order of their names. People link theirs from elsewhere; a project's links are
 /// not followed.
-fn markdown(folder: &Path, source: Source, depth: usize, found: &mut Vec<PathBuf>) {
+fn markdown(folder: &Path, source: DefinitionSource, depth: usize, found: &mut Vec<PathBuf>) {
     let mut entries = files::list(folder).unwrap_or_default();
     entries.sort_by(|one, other| one.name.cmp(&other.name));
     for entry in entries {
@@ -156,7 +164,7 @@ fn markdown(folder: &Path, source: Source, depth: usize, found: &mut Vec<PathBuf
         match entry.kind {
             files::EntryKind::Directory if depth > 0 => markdown(&path, source, depth - 1, found),
             files::EntryKind::File if is_markdown => found.push(path),
-            files::EntryKind::Link if is_markdown && source != Source::Project => found.push(path),
+            files::EntryKind::Link if is_markdown && source != DefinitionSource::Project => found.push(path),
             _ => {}
         }
     }

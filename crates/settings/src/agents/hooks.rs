@@ -9,11 +9,11 @@ use serde_json::Value;
 use tools::permission::Places;
 
 use super::definition::Definition;
-use super::registry::Source;
-use crate::hooks::{Hook, Matcher, Moment};
-use crate::keys::Key;
-use crate::kind::Part;
-use crate::{Origin, Set, Standing};
+use super::registry::DefinitionSource;
+use crate::hooks::{Hook, HookEvent, Matcher};
+use crate::keys::SettingKey;
+use crate::kind::ValuePart;
+use crate::{SetValue, ValueOrigin, ValueStatus};
 
 /// The hooks of a definition that can be understood, and what is to be said of the others.
 pub(super) fn hooks_of(definition: &Definition) -> (Vec<Hook>, Vec<String>) {
@@ -26,7 +26,7 @@ pub fn hooks_in(definition: &Definition, directory: &Path) -> (Vec<Hook>, Vec<St
     let Some(value) = &definition.hooks else { return (hooks, told) };
     let Some(moments) = value.as_object() else { return (hooks, vec!["hooks are to be an object".to_owned()]) };
     for (name, groups) in moments {
-        let Some(key) = Key::named(&format!("hooks.{name}")) else {
+        let Some(key) = SettingKey::named(&format!("hooks.{name}")) else {
             told.push(format!("there is no moment {name} for hooks"));
             continue;
         };
@@ -49,27 +49,27 @@ pub fn hooks_in(definition: &Definition, directory: &Path) -> (Vec<Hook>, Vec<St
 
 fn one(
     definition: &Definition,
-    key: &'static Key,
-    part: Part,
+    key: &'static SettingKey,
+    part: ValuePart,
     value: Value,
     directory: &Path,
 ) -> Option<(Hook, Vec<String>)> {
     let source = match definition.source {
-        Source::BuiltIn | Source::Plugin | Source::User => crate::Source::User,
-        Source::Project => crate::Source::Project,
-        Source::Flag => crate::Source::Flag,
-        Source::Policy => crate::Source::Managed,
+        DefinitionSource::BuiltIn | DefinitionSource::Plugin | DefinitionSource::User => crate::SettingsSource::User,
+        DefinitionSource::Project => crate::SettingsSource::Project,
+        DefinitionSource::Flag => crate::SettingsSource::Flag,
+        DefinitionSource::Policy => crate::SettingsSource::Managed,
     };
-    let origin = Origin { source, file: definition.file.clone(), line: 1, column: 1 };
+    let origin = ValueOrigin { source, file: definition.file.clone(), line: 1, column: 1 };
     let places = Places {
         directory: directory.to_owned(),
         settings: directory.to_owned(),
         home: None,
         file: definition.file.clone(),
     };
-    let (mut hook, told) = Hook::of(&Set { key, part, value, origin, standing: Standing::Counts }, &places)?;
-    if hook.moment == Moment::Stop {
-        (hook.moment, hook.matcher) = (Moment::SubagentStop, Matcher::Names(vec![definition.name.clone()]));
+    let (mut hook, told) = Hook::of(&SetValue { key, part, value, origin, standing: ValueStatus::Counts }, &places)?;
+    if hook.moment == HookEvent::Stop {
+        (hook.moment, hook.matcher) = (HookEvent::SubagentStop, Matcher::Names(vec![definition.name.clone()]));
     }
     Some((hook, told))
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use session::Error;
-use tools::permission::{Decision, Mode, Rights, Rule, Rules, Situation, Verdict, decide};
+use tools::permission::{Decision, Mode, Rights, Rule, RuleVerdict, Rules, Situation, decide};
 use tools::{Access, Subject, Tool};
 use transcript::tool_names;
 
-use super::definition::{Definition, Offered};
-use crate::counting::Ground;
+use super::definition::{Definition, OfferedTools};
+use crate::counting::BasePaths;
 use crate::rules;
 
 /// Commands that only look, as a definition writes it.
@@ -16,7 +16,7 @@ const READ_ONLY: &str = "read-only";
 
 /// Calls that a definition lets an agent make, where it names more than tools.
 #[derive(Debug, Clone, Default)]
-pub struct Narrowed {
+pub struct ToolRestriction {
     /// By tool: the rules of which one has to cover the call.
     only: Vec<(String, Rules)>,
     /// Whether commands may only look.
@@ -24,10 +24,10 @@ pub struct Narrowed {
     /// Tools that are offered for the sake of the cache alone, and why they do not run.
     never: Vec<(&'static str, &'static str)>,
     /// What is left to the one who sent it out.
-    above: Option<Box<Narrowed>>,
+    above: Option<Box<ToolRestriction>>,
 }
 
-impl Narrowed {
+impl ToolRestriction {
     /// For an agent that is sent out by one that has this left.
     #[must_use]
     pub fn below(&self, mut own: Self) -> Self {
@@ -56,7 +56,7 @@ impl Narrowed {
             return Err((*why).to_owned());
         }
         let Some((_, only)) = self.only.iter().find(|(name, _)| name == tool) else { return Ok(above) };
-        if only.decide(tool, subject) == Verdict::Allow {
+        if only.decide(tool, subject) == RuleVerdict::Allow {
             return Ok(above);
         }
         let looking = Situation { mode: Mode::Plan, rules: &Rules::default(), ..*situation };
@@ -78,11 +78,11 @@ impl Narrowed {
 pub fn narrow(
     definition: &Definition,
     tools: &[Arc<dyn Tool>],
-    ground: &Ground<'_>,
-) -> Result<(Vec<Arc<dyn Tool>>, Narrowed), Error> {
-    let mut narrowed = Narrowed::default();
+    ground: &BasePaths<'_>,
+) -> Result<(Vec<Arc<dyn Tool>>, ToolRestriction), Error> {
+    let mut narrowed = ToolRestriction::default();
     let mut offered: Vec<Arc<dyn Tool>> = tools.to_vec();
-    if let Offered::Only(names) = &definition.tools {
+    if let OfferedTools::Only(names) = &definition.tools {
         offered.retain(|tool| names.iter().any(|name| base(name) == tool.name()));
         for tool in &offered {
             let mine: Vec<&String> = names.iter().filter(|name| base(name) == tool.name()).collect();
@@ -121,8 +121,8 @@ pub(super) fn agents_named(tool: &str) -> Option<impl Iterator<Item = &str>> {
 /// Whether a definition offers a tool.
 pub fn offers(definition: &Definition, tool: &str) -> bool {
     let named = match &definition.tools {
-        Offered::Only(names) => names.iter().any(|name| base(name) == tool),
-        Offered::All => true,
+        OfferedTools::Only(names) => names.iter().any(|name| base(name) == tool),
+        OfferedTools::All => true,
     };
     named && !definition.without.iter().any(|name| base(name) == tool && !name.contains('('))
 }

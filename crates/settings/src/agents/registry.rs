@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use tools::permission::Rules;
 
-use super::definition::{Definition, KEYS, Offered, Standing, is_denied};
+use super::definition::{Definition, DefinitionStatus, KEYS, OfferedTools, is_denied};
 use super::doubts::doubts;
-use super::find::{self, At, Found, Sources};
+use super::find::{self, DefinitionFile, DefinitionPlace, DefinitionSources};
 use super::hooks::hooks_of;
 use super::narrow::agents_named;
 use super::{FORK, built_in};
-use crate::counting::Ground;
+use crate::counting::BasePaths;
 use crate::trust::Trust;
 use crate::{Weight, rules};
 
 /// Where a definition comes from; the later wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
+pub enum DefinitionSource {
     /// Part of this program.
     BuiltIn,
     /// A plugin.
@@ -33,7 +33,7 @@ pub enum Source {
     Policy,
 }
 
-impl Source {
+impl DefinitionSource {
     /// In a word.
     pub fn name(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl Source {
 
 /// Something that is wrong with a definition. One that is wrong is left out, unless it says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct DefinitionTrouble {
     /// The file, or the flag.
     pub file: PathBuf,
     /// The line, from 1.
@@ -60,7 +60,7 @@ pub struct Trouble {
     pub weight: Weight,
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for DefinitionTrouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let follows = if self.weight == Weight::Error { "; this agent is left out" } else { "" };
         write!(f, "{}:{}: {}{follows}", self.file.display(), self.line, self.what)
@@ -69,30 +69,30 @@ impl fmt::Display for Trouble {
 
 /// An agent in the list of all there are.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Listed {
+pub struct ListedAgent {
     /// The agent.
     pub agent: Definition,
     /// By which source it is replaced, if it is.
-    pub replaced_by: Option<Source>,
+    pub replaced_by: Option<DefinitionSource>,
 }
 
 /// The agents there are.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Registry {
-    all: Vec<Listed>,
-    troubles: Vec<Trouble>,
+    all: Vec<ListedAgent>,
+    troubles: Vec<DefinitionTrouble>,
     /// Which agents definitions name, and where: whether there are such is known when all are read.
     named: Vec<(String, PathBuf, usize)>,
-    missed: Vec<Trouble>,
+    missed: Vec<DefinitionTrouble>,
 }
 
 impl Registry {
     /// Reads all definitions. It never fails: what cannot be read is named in [`Registry::troubles`].
-    pub fn load(sources: &Sources) -> Self {
+    pub fn load(sources: &DefinitionSources) -> Self {
         let mut registry = Self::default();
         for text in built_in::ALL {
-            let at = At { file: Path::new("built-in").to_owned(), line: None, text: text.to_owned() };
-            registry.add(Found { read: Definition::of_file(text, Source::BuiltIn), at }, None);
+            let at = DefinitionPlace { file: Path::new("built-in").to_owned(), line: None, text: text.to_owned() };
+            registry.add(DefinitionFile { read: Definition::of_file(text, DefinitionSource::BuiltIn), at }, None);
         }
         let (found, troubles) = find::all(sources);
         registry.troubles = troubles;
@@ -115,8 +115,8 @@ impl Registry {
         self
     }
 
-    fn add(&mut self, found: Found, trust: Option<&Trust>) {
-        let Found { read, at } = found;
+    fn add(&mut self, found: DefinitionFile, trust: Option<&Trust>) {
+        let DefinitionFile { read, at } = found;
         let agent = match read {
             Ok(agent) => agent,
             Err((key, what)) => return self.trouble(&at, key, what, Weight::Error),
@@ -128,7 +128,7 @@ impl Registry {
         for (key, what, weight) in doubts(&agent, &fields) {
             self.trouble(&at, Some(key), what, weight);
         }
-        if let Offered::Only(tools) = &agent.tools {
+        if let OfferedTools::Only(tools) = &agent.tools {
             let names = tools.iter().filter_map(|tool| agents_named(tool)).flatten();
             self.named.extend(names.map(|name| (name.to_owned(), at.file.clone(), at.line_of(Some("tools")))));
         }
@@ -141,7 +141,7 @@ impl Registry {
                 self.trouble(&at, Some(key), what, Weight::Note);
             }
         }
-        let is_strange = agent.source == Source::Project
+        let is_strange = agent.source == DefinitionSource::Project
             && at.line.is_none() // those of settings have come through trust already
             && !trust.is_some_and(|trust| trust.covers(&agent.claim(&at.text, &at.place(trust.site()), trust.site())));
         let asks = if is_strange { agent.asks_for() } else { Vec::new() };
@@ -149,22 +149,23 @@ impl Registry {
             let what = format!("{} goes without this until you trust it: {}", agent.name, asks.join(", "));
             self.trouble(&at, None, what, Weight::Warning);
         }
-        let file = Some(at.file).filter(|_| !matches!(agent.source, Source::BuiltIn | Source::Flag));
+        let file =
+            Some(at.file).filter(|_| !matches!(agent.source, DefinitionSource::BuiltIn | DefinitionSource::Flag));
         let agent = Definition { file, ..agent };
         let agent = if is_strange { agent.narrowed() } else { agent };
-        self.all.push(Listed { agent, replaced_by: None });
+        self.all.push(ListedAgent { agent, replaced_by: None });
     }
 
-    fn trouble(&mut self, at: &At, key: Option<&str>, what: String, weight: Weight) {
-        self.troubles.push(Trouble { file: at.file.clone(), line: at.line_of(key), what, weight });
+    fn trouble(&mut self, at: &DefinitionPlace, key: Option<&str>, what: String, weight: Weight) {
+        self.troubles.push(DefinitionTrouble { file: at.file.clone(), line: at.line_of(key), what, weight });
     }
 
     /// Lets the strongest of each name win; of one source, the later.
     fn settle(&mut self) {
-        let rank = |one: &Listed| match one.agent.standing {
+        let rank = |one: &ListedAgent| match one.agent.standing {
             // A stranger's replaces nothing: it would do more than what is known by that name.
-            Standing::Narrowed => (one.agent.name.clone(), None, one.agent.source),
-            Standing::Whole => (one.agent.name.clone(), Some(one.agent.source), one.agent.source),
+            DefinitionStatus::Narrowed => (one.agent.name.clone(), None, one.agent.source),
+            DefinitionStatus::Whole => (one.agent.name.clone(), Some(one.agent.source), one.agent.source),
         };
         let ranks: Vec<_> = self.all.iter().map(rank).collect();
         for (at, one) in self.all.iter_mut().enumerate() {
@@ -179,7 +180,7 @@ impl Registry {
 
     /// Says which agents are named that there are not, by all that are known by now.
     fn look_for_named(&mut self) {
-        let ground = Ground { directory: Path::new("/"), home: None };
+        let ground = BasePaths { directory: Path::new("/"), home: None };
         let is_there = |name: &str| {
             // What the rule denies is what it is about.
             let about =
@@ -193,16 +194,16 @@ impl Registry {
             let meant = self.agents().find(|agent| agent.name.eq_ignore_ascii_case(name));
             let meant = meant.map(|agent| format!("; it is written {}", agent.name)).unwrap_or_default();
             let what = format!("tools names the agent {name:?}, and there is no such agent{meant}");
-            Some(Trouble { file: file.clone(), line: *line, what, weight: Weight::Warning })
+            Some(DefinitionTrouble { file: file.clone(), line: *line, what, weight: Weight::Warning })
         };
-        let missed: Vec<Trouble> = self.named.iter().filter_map(missing).collect();
+        let missed: Vec<DefinitionTrouble> = self.named.iter().filter_map(missing).collect();
         self.troubles.retain(|trouble| !self.missed.contains(trouble));
         self.troubles.extend(missed.iter().cloned());
         self.missed = missed;
     }
 
     /// All definitions that could be read, those too that are replaced by another of their name.
-    pub fn all(&self) -> &[Listed] {
+    pub fn all(&self) -> &[ListedAgent] {
         &self.all
     }
 
@@ -217,7 +218,7 @@ impl Registry {
     }
 
     /// What is wrong with definitions.
-    pub fn troubles(&self) -> &[Trouble] {
+    pub fn troubles(&self) -> &[DefinitionTrouble] {
         &self.troubles
     }
 }

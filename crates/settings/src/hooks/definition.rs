@@ -7,8 +7,8 @@ use serde_json::Value;
 use tools::permission::{Places, Rule};
 
 use super::matcher::Matcher;
-use super::moment::Moment;
-use crate::{Origin, Set};
+use super::moment::HookEvent;
+use crate::{SetValue, ValueOrigin};
 
 /// How long a question to a model may take that does not say.
 const PROMPT_PATIENCE: Duration = Duration::from_secs(30);
@@ -19,7 +19,7 @@ const AGENT_PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hook {
     /// When it runs.
-    pub moment: Moment,
+    pub moment: HookEvent,
     /// What it is for.
     pub matcher: Matcher,
     /// As it is written.
@@ -29,15 +29,15 @@ pub struct Hook {
     /// Which calls it is for; all where this is none.
     pub condition: Option<Rule>,
     /// How often it runs.
-    pub times: Times,
+    pub times: HookRepetition,
     /// Whether it is waited for.
-    pub waiting: Waiting,
+    pub waiting: HookWait,
     /// How long it may take, where it says so.
     pub timeout: Option<Duration>,
     /// What is shown while it runs.
     pub status: Option<String>,
     /// Where it stands.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
 }
 
 /// What runs.
@@ -98,7 +98,7 @@ pub enum OnFailure {
 
 /// How often a hook runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Times {
+pub enum HookRepetition {
     /// Whenever its moment comes.
     Always,
     /// Once in a session.
@@ -107,7 +107,7 @@ pub enum Times {
 
 /// Whether a hook is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
+pub enum HookWait {
     /// It is.
     Yes,
     /// What it says comes with a later request.
@@ -116,7 +116,7 @@ pub enum Waiting {
 
 /// Whose word a hook's text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Voice {
+pub enum HookAuthor {
     /// The user's, the organisation's, or that of who started the program.
     User,
     /// That of the project's files: data, and no request.
@@ -125,8 +125,8 @@ pub enum Voice {
 
 impl Hook {
     /// The hook that a value of the settings defines, and what is to be said of it.
-    pub(crate) fn of(set: &Set, places: &Places) -> Option<(Self, Vec<String>)> {
-        let moment = Moment::named(set.key.name.strip_prefix("hooks.")?)?;
+    pub(crate) fn of(set: &SetValue, places: &Places) -> Option<(Self, Vec<String>)> {
+        let moment = HookEvent::named(set.key.name.strip_prefix("hooks.")?)?;
         let (hook, matcher_text) = (&set.value["hook"], set.value["matcher"].as_str());
         let mut told = Vec::new();
         let (matcher, wrong) = Matcher::parse(matcher_text);
@@ -147,8 +147,8 @@ impl Hook {
             matcher_text: matcher_text.unwrap_or_default().to_owned(),
             kind,
             condition,
-            times: if hook["once"] == true { Times::Once } else { Times::Always },
-            waiting: if hook["async"] == true { Waiting::No } else { Waiting::Yes },
+            times: if hook["once"] == true { HookRepetition::Once } else { HookRepetition::Always },
+            waiting: if hook["async"] == true { HookWait::No } else { HookWait::Yes },
             timeout: timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
             status: hook["statusMessage"].as_str().map(str::to_owned),
             origin: set.origin.clone(),
@@ -157,8 +157,8 @@ impl Hook {
     }
 
     /// Whose word its text is.
-    pub fn voice(&self) -> Voice {
-        if self.origin.source.is_below_project() { Voice::Project } else { Voice::User }
+    pub fn voice(&self) -> HookAuthor {
+        if self.origin.source.is_below_project() { HookAuthor::Project } else { HookAuthor::User }
     }
 
     /// How long it may take.

@@ -7,9 +7,9 @@ macro_rules! moments {
     ($($(#[$about:meta])* $moment:ident,)*) => {
         /// A moment at which hooks run, by Claude Code's names.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum Moment { $($(#[$about])* $moment,)* }
+        pub enum HookEvent { $($(#[$about])* $moment,)* }
 
-        impl Moment {
+        impl HookEvent {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$moment),*];
 
@@ -75,7 +75,7 @@ pub enum Block {
     Nothing,
 }
 
-impl Moment {
+impl HookEvent {
     /// The moment of a name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|moment| moment.name() == name)

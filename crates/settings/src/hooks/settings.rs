@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::counting::{Counting, Ground};
+use crate::counting::{BasePaths, EffectiveValues};
 use crate::hooks::Hook;
-use crate::keys::{self, Key};
+use crate::keys::{self, SettingKey};
 use crate::rules::places;
-use crate::{Finding, Source, Weight};
+use crate::{SettingsFinding, SettingsSource, Weight};
 
 /// Whose hooks run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,20 +21,20 @@ pub enum HooksOf {
 }
 
 impl HooksOf {
-    pub(crate) fn of(counting: &Counting<'_>) -> Self {
-        let says = |key: &Key| counting.of(key).find(|set| set.value == true).map(|set| set.origin.source);
+    pub(crate) fn of(counting: &EffectiveValues<'_>) -> Self {
+        let says = |key: &SettingKey| counting.of(key).find(|set| set.value == true).map(|set| set.origin.source);
         match (says(&keys::NO_HOOKS), says(&keys::MANAGED_HOOKS)) {
-            (Some(Source::Managed), _) => Self::Nobody,
+            (Some(SettingsSource::Managed), _) => Self::Nobody,
             (None, None) => Self::All,
             _ => Self::Managed,
         }
     }
 
     /// Whether those of a source run.
-    pub fn lets_run(self, source: Source) -> bool {
+    pub fn lets_run(self, source: SettingsSource) -> bool {
         match self {
             Self::All => true,
-            Self::Managed => source == Source::Managed,
+            Self::Managed => source == SettingsSource::Managed,
             Self::Nobody => false,
         }
     }
@@ -56,19 +56,19 @@ pub struct HookSettings {
 /// The hooks that run, and what is to be said of them.
 pub(crate) fn hooks_of(
     whose: HooksOf,
-    counting: &Counting<'_>,
-    ground: &Ground<'_>,
-    findings: &mut Vec<Finding>,
+    counting: &EffectiveValues<'_>,
+    ground: &BasePaths<'_>,
+    findings: &mut Vec<SettingsFinding>,
 ) -> HookSettings {
     let mut list = Vec::new();
     for set in counting.sets.iter().filter(|set| set.key.name.starts_with("hooks.")) {
         let Some((hook, told)) = Hook::of(set, &places(&set.origin, ground)) else { continue };
         let told = told.into_iter().map(|text| format!("a {} hook: {text}", hook.moment.name()));
-        findings.extend(told.map(|text| Finding::at(&set.origin, Weight::Warning, set.key.name, text)));
+        findings.extend(told.map(|text| SettingsFinding::at(&set.origin, Weight::Warning, set.key.name, text)));
         if whose.lets_run(hook.origin.source) {
             list.push(Arc::new(hook));
         }
     }
-    let listed = |key: &Key| Some(counting.texts(key)).filter(|texts| !texts.is_empty());
+    let listed = |key: &SettingKey| Some(counting.texts(key)).filter(|texts| !texts.is_empty());
     HookSettings { list, urls: listed(&keys::HTTP_HOOKS), variables: listed(&keys::HTTP_VARIABLES), whose }
 }

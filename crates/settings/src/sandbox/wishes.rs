@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::counting::{Counting, Ground, path};
+use crate::counting::{BasePaths, EffectiveValues, path};
 use crate::keys;
 
 /// What the settings say of the sandbox; none where they say nothing. Paths are absolute.
@@ -41,7 +41,7 @@ pub struct SandboxSettings {
 }
 
 impl SandboxSettings {
-    pub(crate) fn of(sets: &Counting<'_>, ground: &Ground<'_>) -> Self {
+    pub(crate) fn of(sets: &EffectiveValues<'_>, ground: &BasePaths<'_>) -> Self {
         let mut deny_read = sets.paths(&keys::SANDBOX_NO_READ, ground);
         let files = sets.of(&keys::SANDBOX_NO_FILES);
         deny_read.extend(files.filter_map(|set| Some(path(set.value["path"].as_str()?, &set.origin, ground))));

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::Site;
-use crate::keys::{self, Reach};
-use crate::kind::Part;
-use crate::{File, Loaded, Origin, Set, Source, Standing, Step};
+use super::TrustSite;
+use crate::keys::{self, MaySet};
+use crate::kind::ValuePart;
+use crate::{File, LoadedSettings, PathStep, SetValue, SettingsSource, ValueOrigin, ValueStatus};
 
 /// The largest `.mcp.json` that is read.
 const SERVERS_LIMIT: u64 = 1_000_000;
@@ -86,7 +86,7 @@ impl Kind {
 
 impl Claim {
     /// A claim of the files in a site. `content` is all that makes it what it is.
-    pub fn new(kind: Kind, what: impl Into<String>, content: &str, place: impl Into<String>, site: &Site) -> Self {
+    pub fn new(kind: Kind, what: impl Into<String>, content: &str, place: impl Into<String>, site: &TrustSite) -> Self {
         let within = site.directory.strip_prefix(&site.top).unwrap_or(Path::new(""));
         let mut hasher = blake3::Hasher::new();
         for part in [kind.name(), &within.to_string_lossy(), content] {
@@ -97,9 +97,9 @@ impl Claim {
     }
 
     /// What a value that stands below the project asks for.
-    pub fn of_set(set: &Set, site: &Site) -> Self {
+    pub fn of_set(set: &SetValue, site: &TrustSite) -> Self {
         let text = set.value.as_str().map_or_else(|| set.value.to_string(), str::to_owned);
-        let is = |key: &keys::Key| set.key.name == key.name;
+        let is = |key: &keys::SettingKey| set.key.name == key.name;
         let (kind, what, content) = if is(&keys::ALLOW) {
             (Kind::Rule, text.clone(), text)
         } else if is(&keys::DIRECTORIES) {
@@ -109,7 +109,7 @@ impl Claim {
             (Kind::Mode, text.clone(), text)
         } else if is(&keys::ENV) {
             let name = match &set.part {
-                Part::Entry(name) => name.as_str(),
+                ValuePart::Entry(name) => name.as_str(),
                 _ => "",
             };
             let content = format!("{name}={text}");
@@ -139,12 +139,12 @@ impl Claim {
     }
 }
 
-fn is_path(key: &keys::Key) -> bool {
+fn is_path(key: &keys::SettingKey) -> bool {
     [keys::SANDBOX_WRITE, keys::SANDBOX_READ, keys::SANDBOX_SOCKETS].iter().any(|path| path.name == key.name)
 }
 
 /// Where a path leads, links followed: what is asked for is the place, not the name of a link to it.
-fn leads_to(path: &str, site: &Site) -> String {
+fn leads_to(path: &str, site: &TrustSite) -> String {
     let path = match (path.strip_prefix("~/"), &site.home) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => site.directory.join(path),
@@ -156,16 +156,16 @@ fn leads_to(path: &str, site: &Site) -> String {
     }
 }
 
-fn place(origin: &Origin, site: &Site) -> String {
+fn place(origin: &ValueOrigin, site: &TrustSite) -> String {
     let file = origin.file.as_deref().unwrap_or(Path::new(""));
     format!("{}:{}", file.strip_prefix(&site.directory).unwrap_or(file).display(), origin.line)
 }
 
 /// All that the files of a site ask for, in the order in which it is told.
-pub fn claims(loaded: &Loaded, site: &Site) -> Vec<Claim> {
-    let asks = |set: &&Set| {
-        let needs_trust = set.origin.source.is_below_project() && set.key.reach != Reach::Anyone;
-        needs_trust && set.standing == Standing::Counts
+pub fn claims(loaded: &LoadedSettings, site: &TrustSite) -> Vec<Claim> {
+    let asks = |set: &&SetValue| {
+        let needs_trust = set.origin.source.is_below_project() && set.key.reach != MaySet::Anyone;
+        needs_trust && set.standing == ValueStatus::Counts
     };
     let mut claims: Vec<Claim> = loaded.sets.iter().filter(asks).map(|set| Claim::of_set(set, site)).collect();
     for file in loaded.files.iter().filter(|file| file.source.is_below_project()) {
@@ -178,12 +178,12 @@ pub fn claims(loaded: &Loaded, site: &Site) -> Vec<Claim> {
 }
 
 /// What a settings file would have run by itself.
-fn programs(file: &File, site: &Site) -> Vec<Claim> {
+fn programs(file: &File, site: &TrustSite) -> Vec<Claim> {
     let mut claims = Vec::new();
     let mut claim = |kind: Kind, steps: &[&str], what: String, value: &Value| {
-        let steps: Vec<Step> = steps.iter().map(|name| Step::Name((*name).to_owned())).collect();
+        let steps: Vec<PathStep> = steps.iter().map(|name| PathStep::Name((*name).to_owned())).collect();
         let (line, column) = file.json.place(&steps);
-        let origin = Origin { source: Source::Project, file: file.path.clone(), line, column };
+        let origin = ValueOrigin { source: SettingsSource::Project, file: file.path.clone(), line, column };
         claims.push(Claim::new(kind, what.clone(), &format!("{what}\n{value}"), place(&origin, site), site));
     };
     let settings = file.json.value();
@@ -203,7 +203,7 @@ fn programs(file: &File, site: &Site) -> Vec<Claim> {
 }
 
 /// The servers of the project's `.mcp.json`.
-fn servers(site: &Site) -> Vec<Claim> {
+fn servers(site: &TrustSite) -> Vec<Claim> {
     let Ok(file) = files::read(site.directory.join(".mcp.json"), SERVERS_LIMIT) else { return Vec::new() };
     let Ok(value) = serde_json::from_slice::<Value>(&file.bytes) else { return Vec::new() };
     let servers = value["mcpServers"].as_object().into_iter().flatten();

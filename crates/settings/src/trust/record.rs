@@ -7,7 +7,7 @@ use files::Root;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Claim, NotKept};
+use super::{Claim, TrustNotKept};
 
 /// The folder of ours below the config home.
 const FOLDER: &str = "cairn";
@@ -38,7 +38,7 @@ pub(super) struct Record {
 
 /// A directory the user was asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trusted {
+pub struct TrustRecord {
     /// Its canonical root.
     pub root: PathBuf,
     /// What was let in.
@@ -49,17 +49,17 @@ pub struct Trusted {
 
 /// What the user said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum TrustDecision {
     Yes,
     No,
 }
 
 impl Record {
     /// The fingerprints of what was answered so, for a root.
-    pub(super) fn known(&self, root: &Path, said: Said) -> BTreeSet<String> {
+    pub(super) fn known(&self, root: &Path, said: TrustDecision) -> BTreeSet<String> {
         let answers = match said {
-            Said::Yes => &self.directories,
-            Said::No => &self.declined,
+            TrustDecision::Yes => &self.directories,
+            TrustDecision::No => &self.declined,
         };
         answers.get(root).into_iter().flatten().map(|(fingerprint, _)| fingerprint.clone()).collect()
     }
@@ -69,11 +69,11 @@ impl Record {
         self.taken_over.contains(root)
     }
 
-    fn add(&mut self, root: &Path, claims: &[Claim], said: Said) {
+    fn add(&mut self, root: &Path, claims: &[Claim], said: TrustDecision) {
         let Self { directories, declined, .. } = self;
         let (now, before) = match said {
-            Said::Yes => (directories, declined),
-            Said::No => (declined, directories),
+            TrustDecision::Yes => (directories, declined),
+            TrustDecision::No => (declined, directories),
         };
         for claim in claims {
             let what = format!("{}: {}", claim.kind.name(), claim.what);
@@ -103,25 +103,25 @@ pub(super) fn read(config_home: &Path) -> Result<Record, String> {
 }
 
 /// Adds to what is let in for a root, or declined. The last answer counts.
-pub(super) fn add(config_home: &Path, root: &Path, claims: &[Claim], said: Said) -> Result<(), NotKept> {
+pub(super) fn add(config_home: &Path, root: &Path, claims: &[Claim], said: TrustDecision) -> Result<(), TrustNotKept> {
     change(config_home, |record| record.add(root, claims, said))
 }
 
 /// Lets these in for a root, once: where another process has taken a yes over meanwhile, its look was the first. Gives
 /// the fingerprints of all that is let in.
-pub(super) fn take_over(config_home: &Path, root: &Path, claims: &[Claim]) -> Result<BTreeSet<String>, NotKept> {
+pub(super) fn take_over(config_home: &Path, root: &Path, claims: &[Claim]) -> Result<BTreeSet<String>, TrustNotKept> {
     change(config_home, |record| {
         if record.taken_over.insert(root.to_owned()) {
-            record.add(root, claims, Said::Yes);
+            record.add(root, claims, TrustDecision::Yes);
         }
-        record.known(root, Said::Yes)
+        record.known(root, TrustDecision::Yes)
     })
 }
 
-fn change<T>(config_home: &Path, change: impl FnOnce(&mut Record) -> T) -> Result<T, NotKept> {
+fn change<T>(config_home: &Path, change: impl FnOnce(&mut Record) -> T) -> Result<T, TrustNotKept> {
     let root = Root::create(config_home.join(FOLDER))?;
     let _lock = root.lock(LOCK)?;
-    let mut record = read(config_home).map_err(NotKept::Broken)?;
+    let mut record = read(config_home).map_err(TrustNotKept::Broken)?;
     let changed = change(&mut record);
     let text = serde_json::to_string_pretty(&record).unwrap_or_default();
     root.replace(FILE, format!("{text}\n").as_bytes(), PRIVATE)?;
@@ -129,11 +129,11 @@ fn change<T>(config_home: &Path, change: impl FnOnce(&mut Record) -> T) -> Resul
 }
 
 /// What the user said, by directory.
-pub fn list(config_home: &Path) -> Result<Vec<Trusted>, NotKept> {
-    let Record { mut directories, mut declined, .. } = read(config_home).map_err(NotKept::Broken)?;
+pub fn list(config_home: &Path) -> Result<Vec<TrustRecord>, TrustNotKept> {
+    let Record { mut directories, mut declined, .. } = read(config_home).map_err(TrustNotKept::Broken)?;
     let roots: BTreeSet<PathBuf> = directories.keys().chain(declined.keys()).cloned().collect();
     let words = |claims: Option<BTreeMap<String, String>>| claims.unwrap_or_default().into_values().collect();
-    let entry = |root: PathBuf| Trusted {
+    let entry = |root: PathBuf| TrustRecord {
         claims: words(directories.remove(&root)),
         declined: words(declined.remove(&root)),
         root,
@@ -142,19 +142,19 @@ pub fn list(config_home: &Path) -> Result<Vec<Trusted>, NotKept> {
 }
 
 /// Forgets what was said of a root. Says whether there was something. A yes in Claude Code is not taken over again.
-pub fn revoke(config_home: &Path, root: &Path) -> Result<bool, NotKept> {
+pub fn revoke(config_home: &Path, root: &Path) -> Result<bool, TrustNotKept> {
     change(config_home, |record| record.directories.remove(root).is_some() | record.declined.remove(root).is_some())
 }
 
 /// Whether Claude Code was told to trust one of these directories.
 pub(super) fn trusted_by_claude_code(file: &Path, directories: &[&Path]) -> bool {
     #[derive(Deserialize)]
-    struct Known {
+    struct ClaudeProjects {
         #[serde(default)]
         projects: BTreeMap<String, Value>,
     }
     let Ok(file) = files::read(file, CLAUDE_LIMIT) else { return false };
-    let Ok(known) = serde_json::from_slice::<Known>(&file.bytes) else { return false };
+    let Ok(known) = serde_json::from_slice::<ClaudeProjects>(&file.bytes) else { return false };
     let accepted = |directory: &&Path| {
         let project = directory.to_str().and_then(|directory| known.projects.get(directory));
         project.is_some_and(|project| project["hasTrustDialogAccepted"] == true)

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use tools::permission::runs_others;
 use transcript::tool_names;
 
-use super::{Claim, Kind, Site};
+use super::{Claim, Kind, TrustSite};
 
 /// Tools whose rules are about files.
 const FILE_TOOLS: [&str; 7] = [
@@ -27,7 +27,7 @@ const WILDCARDS: [char; 5] = ['*', '?', '[', '{', '\\'];
 const APPLICATION_DATA: &str = "Library";
 
 /// Whether a yes in Claude Code is a yes to this claim.
-pub(super) fn covers(claim: &Claim, site: &Site) -> bool {
+pub(super) fn covers(claim: &Claim, site: &TrustSite) -> bool {
     match claim.kind {
         Kind::Rule => rule_is_narrow(&claim.what, site),
         // A path inside the checkout is told from there.
@@ -38,7 +38,7 @@ pub(super) fn covers(claim: &Claim, site: &Site) -> bool {
 }
 
 /// Whether an allow rule is about some calls of its tool, and says which.
-fn rule_is_narrow(rule: &str, site: &Site) -> bool {
+fn rule_is_narrow(rule: &str, site: &TrustSite) -> bool {
     let parts = rule.trim().split_once('(').and_then(|(tool, rest)| Some((tool, rest.strip_suffix(')')?.trim())));
     let Some((tool, pattern)) = parts else { return false };
     if tool == tool_names::BASH {
@@ -66,7 +66,7 @@ fn rule_is_narrow(rule: &str, site: &Site) -> bool {
 
 /// Whether a place is in the checkout, or in a folder of the home that is not hidden. The home as a whole, its hidden
 /// folders, and everything outside of it are not: the system's folders, other people's, the root.
-fn place_is_narrow(place: &Path, site: &Site) -> bool {
+fn place_is_narrow(place: &Path, site: &TrustSite) -> bool {
     let is_plain = |part: Component<'_>| match part {
         Component::Normal(name) => name != APPLICATION_DATA && !name.to_string_lossy().starts_with('.'),
         _ => false,

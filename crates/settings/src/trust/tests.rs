@@ -3,10 +3,10 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::*;
-use crate::counting::Ground;
+use crate::counting::BasePaths;
 use crate::values::Settings;
 use crate::values::tests::Stage;
-use crate::{Loaded, Source};
+use crate::{LoadedSettings, SettingsSource};
 
 /// A project with files in it, a config home and a home.
 struct Scene {
@@ -25,7 +25,7 @@ impl Scene {
     }
 
     fn trust_in(&self, directory: &str) -> Trust {
-        Trust::read(Place {
+        Trust::read(TrustPlace {
             config_home: &self.stage.path("config"),
             claude_json: Some(&self.stage.path(".claude.json")),
             directory: &self.stage.path(directory),
@@ -33,8 +33,8 @@ impl Scene {
         })
     }
 
-    fn loaded(&self) -> Loaded {
-        Loaded::read(&self.stage.files())
+    fn loaded(&self) -> LoadedSettings {
+        LoadedSettings::read(&self.stage.files())
     }
 
     fn claims(&self) -> Vec<Claim> {
@@ -43,7 +43,7 @@ impl Scene {
 
     fn settings(&self, trust: &Trust) -> Settings {
         let (directory, home) = (self.stage.path("project"), self.stage.path(""));
-        let ground = Ground { directory: &directory, home: Some(&home) };
+        let ground = BasePaths { directory: &directory, home: Some(&home) };
         Settings::of(&self.loaded(), &ground, &|set| trust.covers_set(set))
     }
 
@@ -64,7 +64,7 @@ fn everything_beyond_caution_is_a_claim_and_caution_is_none() {
     let mut scene = Scene::new();
     let elsewhere = scene.stage.path("elsewhere");
     scene.stage.put(
-        Source::Project,
+        SettingsSource::Project,
         &json!({
             "permissions": {"allow": ["Bash(npm test)"], "deny": ["Read(.env)"], "ask": ["Bash(git push:*)"],
                 "defaultMode": "acceptEdits", "additionalDirectories": ["../elsewhere"]},
@@ -97,7 +97,7 @@ fn everything_beyond_caution_is_a_claim_and_caution_is_none() {
 #[test]
 fn what_is_new_later_is_asked_about_alone() {
     let mut scene = Scene::new();
-    scene.stage.put(Source::Project, &json!({"permissions": {"allow": ["A"]}, "env": {"APP_FOO": "1"}}));
+    scene.stage.put(SettingsSource::Project, &json!({"permissions": {"allow": ["A"]}, "env": {"APP_FOO": "1"}}));
     let claims = scene.claims();
     let mut trust = scene.trust();
     assert_eq!(trust.missing(&claims).len(), 2);
@@ -106,7 +106,7 @@ fn what_is_new_later_is_asked_about_alone() {
     assert!(trust.missing(&claims).is_empty() && scene.trust().missing(&claims).is_empty());
     assert_eq!(scene.settings(&scene.trust()).rules.allow.len(), 1);
 
-    scene.stage.put(Source::Project, &json!({"permissions": {"allow": ["B", "A"]}, "env": {"APP_FOO": "2"}}));
+    scene.stage.put(SettingsSource::Project, &json!({"permissions": {"allow": ["B", "A"]}, "env": {"APP_FOO": "2"}}));
     let trust = scene.trust();
     assert_eq!(words(&trust.missing(&scene.claims())), ["allow rule: B", "variable: APP_FOO=2"]);
     let settings = scene.settings(&trust);
@@ -117,7 +117,7 @@ fn what_is_new_later_is_asked_about_alone() {
 #[test]
 fn a_directory_is_trusted_where_it_leads_to() {
     let mut scene = Scene::new();
-    scene.stage.put(Source::Project, &json!({"permissions": {"additionalDirectories": ["link"]}}));
+    scene.stage.put(SettingsSource::Project, &json!({"permissions": {"additionalDirectories": ["link"]}}));
     let link = scene.stage.path("project/link");
     std::os::unix::fs::symlink(scene.stage.path("one"), &link).unwrap();
     scene.trust().remember(&scene.claims()).unwrap();
@@ -153,11 +153,11 @@ fn the_home_directory_is_never_trusted() {
     files::replace(scene.stage.path(".git/HEAD"), b"ref: refs/heads/main\n").unwrap();
     let never = [scene.stage.path(""), PathBuf::from("/"), scene.stage.path("").parent().unwrap().to_owned()];
     for directory in never {
-        assert_eq!(Site::of(&directory, Some(&scene.stage.path(""))).root, None, "{directory:?}");
+        assert_eq!(TrustSite::of(&directory, Some(&scene.stage.path(""))).root, None, "{directory:?}");
     }
     let mut home = scene.trust_in("");
     let claim = Claim::new(Kind::Rule, "A", "A", "", home.site());
-    assert!(matches!(home.remember(std::slice::from_ref(&claim)), Err(NotKept::Never)));
+    assert!(matches!(home.remember(std::slice::from_ref(&claim)), Err(TrustNotKept::Never)));
     assert!(!home.admit(std::slice::from_ref(&claim)) && !home.covers(&claim));
     scene.accepted_in_claude_code("");
     for directory in ["", "plain"] {
@@ -166,7 +166,7 @@ fn the_home_directory_is_never_trusted() {
         assert!(!trust.covers(&claim), "the home's yes is nobody's: {directory:?}");
     }
     let plain = scene.stage.path("plain");
-    assert_eq!(Site::of(&plain, Some(&scene.stage.path(""))).root, Some(plain));
+    assert_eq!(TrustSite::of(&plain, Some(&scene.stage.path(""))).root, Some(plain));
 }
 
 /// TRUST-2: a yes in Claude Code counts for rules, directories, variables and settings, not for what runs programs.
@@ -322,7 +322,7 @@ fn a_yes_is_kept_privately_and_can_be_taken_back() {
     let root = scene.stage.path("project");
     let said = |claims: &[&str], declined: &[&str]| {
         let words = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
-        vec![Trusted { root: root.clone(), claims: words(claims), declined: words(declined) }]
+        vec![TrustRecord { root: root.clone(), claims: words(claims), declined: words(declined) }]
     };
     assert_eq!(list(&config).unwrap(), said(&["allow rule: A"], &[]));
     scene.trust().decline(std::slice::from_ref(&claim)).unwrap();
@@ -336,6 +336,6 @@ fn a_yes_is_kept_privately_and_can_be_taken_back() {
     files::replace(&path, b"{").unwrap();
     let mut trust = scene.trust();
     assert!(!trust.covers(&claim) && trust.warning.as_deref().is_some_and(|told| told.contains("trust.json")));
-    assert!(matches!(trust.remember(std::slice::from_ref(&claim)), Err(NotKept::Broken(_))));
+    assert!(matches!(trust.remember(std::slice::from_ref(&claim)), Err(TrustNotKept::Broken(_))));
     assert_eq!(files::read(&path, 100).unwrap().bytes, b"{");
 }

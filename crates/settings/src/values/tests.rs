@@ -6,8 +6,8 @@ use transcript::tokens::Estimator;
 use transcript::window::{AutoCompact, Window};
 
 use super::*;
-use crate::keys::{KEYS, Reach};
-use crate::kind::{Entry, Kind};
+use crate::keys::{KEYS, MaySet};
+use crate::kind::{EntryForm, Kind};
 use std::path::Path;
 
 use crate::source::{Files, Flag};
@@ -39,34 +39,40 @@ impl Stage {
         files
     }
 
-    fn file(&self, source: Source) -> PathBuf {
+    fn file(&self, source: SettingsSource) -> PathBuf {
         match source {
-            Source::User => self.path("config/settings.json"),
-            Source::Project => self.path("project/.claude/settings.json"),
-            Source::Local => self.path("project/.claude/settings.local.json"),
-            Source::Flag => self.path("flag.json"),
-            Source::Managed => self.path("managed/managed-settings.json"),
+            SettingsSource::User => self.path("config/settings.json"),
+            SettingsSource::Project => self.path("project/.claude/settings.json"),
+            SettingsSource::Local => self.path("project/.claude/settings.local.json"),
+            SettingsSource::Flag => self.path("flag.json"),
+            SettingsSource::Managed => self.path("managed/managed-settings.json"),
         }
     }
 
-    pub(crate) fn put(&mut self, source: Source, settings: &Value) {
+    pub(crate) fn put(&mut self, source: SettingsSource, settings: &Value) {
         self.put_text(source, settings.to_string().as_bytes());
     }
 
-    fn put_text(&mut self, source: Source, text: &[u8]) {
+    fn put_text(&mut self, source: SettingsSource, text: &[u8]) {
         files::replace(self.file(source), text).unwrap();
-        if source == Source::Flag {
+        if source == SettingsSource::Flag {
             self.flag = Some(Flag::File(self.file(source)));
         }
     }
 
     fn load(&self, trusted: bool) -> Settings {
-        let ground = Ground { directory: &self.path("project"), home: Some(Path::new("/home/me")) };
-        Settings::of(&Loaded::read(&self.files()), &ground, &|_| trusted)
+        let ground = BasePaths { directory: &self.path("project"), home: Some(Path::new("/home/me")) };
+        Settings::of(&LoadedSettings::read(&self.files()), &ground, &|_| trusted)
     }
 }
 
-const ALL: [Source; 5] = [Source::User, Source::Project, Source::Local, Source::Flag, Source::Managed];
+const ALL: [SettingsSource; 5] = [
+    SettingsSource::User,
+    SettingsSource::Project,
+    SettingsSource::Local,
+    SettingsSource::Flag,
+    SettingsSource::Managed,
+];
 
 /// A settings file with one value in it.
 fn nested(name: &str, value: &Value) -> Value {
@@ -75,7 +81,7 @@ fn nested(name: &str, value: &Value) -> Value {
 
 fn warnings(name: &str, value: &Value) -> Vec<String> {
     let mut stage = Stage::new();
-    stage.put(Source::User, &nested(name, value));
+    stage.put(SettingsSource::User, &nested(name, value));
     stage.load(true).warnings()
 }
 
@@ -116,7 +122,7 @@ fn every_key_has_an_effect() {
                 effect(&stage.load(true)) != nothing
             };
             let changed = key.kind.examples().iter().any(changes);
-            assert_eq!(changed, !(key.reach == Reach::Own && source.is_below_project()), "{} {source:?}", key.name);
+            assert_eq!(changed, !(key.reach == MaySet::Own && source.is_below_project()), "{} {source:?}", key.name);
         }
     }
 }
@@ -124,7 +130,7 @@ fn every_key_has_an_effect() {
 #[test]
 fn every_key_of_an_entry_is_read_and_those_required_must_be_there() {
     for key in KEYS {
-        let Kind::Entries(entry @ Entry { keys, required }) = key.kind else { continue };
+        let Kind::Entries(entry @ EntryForm { keys, required }) = key.kind else { continue };
         let whole = Kind::Entry(entry).example();
         for part in keys {
             let mut without = whole.clone();
@@ -143,7 +149,7 @@ fn every_key_of_an_entry_is_read_and_those_required_must_be_there() {
 fn what_is_right_beside_what_is_wrong_counts() {
     let mut stage = Stage::new();
     stage.put(
-        Source::User,
+        SettingsSource::User,
         &json!({"permissions": {"allow": ["Read(/a)", 7, "(("], "deny": "Bash"}, "env": {"A": [], "B": "1"}}),
     );
     let settings = stage.load(true);
@@ -173,7 +179,7 @@ fn a_broken_file_is_left_out_and_the_others_count() {
             (b"{\"model\": \"\xff\"}", ": not JSON"),
         ] {
             let mut stage = Stage::new();
-            let other = if source == Source::User { Source::Flag } else { Source::User };
+            let other = if source == SettingsSource::User { SettingsSource::Flag } else { SettingsSource::User };
             stage.put(other, &json!({"maxOutputTokens": 5}));
             stage.put_text(source, text);
             let settings = stage.load(true);
@@ -196,11 +202,11 @@ fn the_stronger_source_wins_and_each_value_knows_its_own() {
         let settings = stage.load(true);
         assert_eq!(settings.max_output_tokens, Some(index as u64));
         assert_eq!(settings.environment["APP_A"], index.to_string());
-        let counting: Vec<&Set> = settings.counting(&keys::MAX_OUTPUT_TOKENS).collect();
+        let counting: Vec<&SetValue> = settings.counting(&keys::MAX_OUTPUT_TOKENS).collect();
         assert!(counting.len() == 1 && counting[0].origin.source == source);
-        let rules: Vec<(String, Source)> =
+        let rules: Vec<(String, SettingsSource)> =
             settings.counting(&keys::ALLOW).map(|set| (load::text(&set.value), set.origin.source)).collect();
-        let joined: Vec<(String, Source)> =
+        let joined: Vec<(String, SettingsSource)> =
             ALL[..=index].iter().enumerate().map(|(index, source)| (format!("T{index}"), *source)).collect();
         assert_eq!(rules, joined, "lists are joined, and each element keeps its source");
     }
@@ -212,8 +218,8 @@ fn the_stronger_source_wins_and_each_value_knows_its_own() {
 #[test]
 fn managed_files_are_read_in_order() {
     let mut stage = Stage::new();
-    stage.put(Source::Managed, &json!({"maxOutputTokens": 1}));
-    stage.put(Source::Flag, &json!({"maxOutputTokens": 9}));
+    stage.put(SettingsSource::Managed, &json!({"maxOutputTokens": 1}));
+    stage.put(SettingsSource::Flag, &json!({"maxOutputTokens": 9}));
     for (name, number) in [("20-b.json", 3), ("10-a.json", 2), (".30.json", 4), ("40.txt", 5)] {
         let text = json!({"maxOutputTokens": number}).to_string();
         files::replace(stage.path("managed/managed-settings.d").join(name), text.as_bytes()).unwrap();
@@ -225,22 +231,22 @@ fn managed_files_are_read_in_order() {
 #[test]
 fn a_tracked_local_file_is_the_projects() {
     let mut stage = Stage::new();
-    stage.put(Source::Local, &json!({"notes": false}));
+    stage.put(SettingsSource::Local, &json!({"notes": false}));
     let source = |stage: &Stage| stage.load(true).counting(&keys::NOTES).next().unwrap().origin.source;
-    assert_eq!(source(&stage), Source::Local);
+    assert_eq!(source(&stage), SettingsSource::Local);
     files::replace(stage.path("project/.git/index"), b"not an index").unwrap();
-    assert_eq!(source(&stage), Source::Project);
+    assert_eq!(source(&stage), SettingsSource::Project);
 }
 
 /// TRUST-1: in the home directory, the project's file is the user's.
 #[test]
 fn the_users_own_file_is_read_once_in_the_home_directory() {
     let mut stage = Stage::new();
-    stage.put(Source::Project, &json!({"model": "x", "permissions": {"allow": ["A"]}}));
+    stage.put(SettingsSource::Project, &json!({"model": "x", "permissions": {"allow": ["A"]}}));
     let mut files = stage.files();
     files.user.clone_from(&files.project);
-    let loaded = Loaded::read(&files);
-    assert!(loaded.sets.len() == 2 && loaded.sets.iter().all(|set| set.origin.source == Source::User));
+    let loaded = LoadedSettings::read(&files);
+    assert!(loaded.sets.len() == 2 && loaded.sets.iter().all(|set| set.origin.source == SettingsSource::User));
 }
 
 /// TRUST-1: settings given as text have no file.
@@ -249,7 +255,7 @@ fn settings_given_as_text_are_a_flag() {
     let mut stage = Stage::new();
     stage.flag = Some(Flag::Text("{\"model\": \"x\", \"nots\": 1}".to_owned()));
     let settings = stage.load(false);
-    assert_eq!(settings.model, Some(Chosen { name: "x".into(), source: Source::Flag, own: None }));
+    assert_eq!(settings.model, Some(NamedModel { name: "x".into(), source: SettingsSource::Flag, own: None }));
     assert_eq!(settings.warnings(), ["--settings:1:16: nots is not known; is notes meant?"]);
 }
 
@@ -257,9 +263,9 @@ fn settings_given_as_text_are_a_flag() {
 #[test]
 fn an_older_name_is_still_read() {
     let mut stage = Stage::new();
-    stage.put(Source::User, &json!({"autoCompact": false}));
+    stage.put(SettingsSource::User, &json!({"autoCompact": false}));
     assert_eq!(stage.load(true).layers.auto_compact, AutoCompact::Off);
-    stage.put(Source::User, &json!({"autoCompact": false, "autoCompactEnabled": true}));
+    stage.put(SettingsSource::User, &json!({"autoCompact": false, "autoCompactEnabled": true}));
     assert_eq!(stage.load(true).layers.auto_compact, AutoCompact::On);
 }
 
@@ -267,18 +273,18 @@ fn an_older_name_is_still_read() {
 #[test]
 fn bypass_can_be_forbidden_and_a_broken_managed_file_forbids_it() {
     let mut stage = Stage::new();
-    assert_eq!(stage.load(true).bypass, Bypass::Allowed);
-    stage.put(Source::Managed, &json!({"permissions": {"disableBypassPermissionsMode": "disable"}}));
-    assert_eq!(stage.load(true).bypass, Bypass::Disabled);
-    stage.put_text(Source::Managed, b"{");
-    assert_eq!(stage.load(true).bypass, Bypass::Disabled);
+    assert_eq!(stage.load(true).bypass, BypassPermission::Allowed);
+    stage.put(SettingsSource::Managed, &json!({"permissions": {"disableBypassPermissionsMode": "disable"}}));
+    assert_eq!(stage.load(true).bypass, BypassPermission::Disabled);
+    stage.put_text(SettingsSource::Managed, b"{");
+    assert_eq!(stage.load(true).bypass, BypassPermission::Disabled);
 }
 
 /// The sandbox's keys, with paths from where they say.
 #[test]
 fn the_sandbox_is_read_in_claude_codes_words() {
     let mut stage = Stage::new();
-    stage.put(Source::Project, &json!({"sandbox": {
+    stage.put(SettingsSource::Project, &json!({"sandbox": {
         "enabled": true, "excludedCommands": ["docker"], "autoAllowBashIfSandboxed": false,
         "filesystem": {"allowWrite": ["//var/x", "~/y", "/z", "./w", "v"], "denyRead": ["~/.ssh"]},
         "network": {"allowedDomains": ["*.example.com"]},
@@ -297,9 +303,9 @@ fn the_sandbox_is_read_in_claude_codes_words() {
 /// TRUST-3: what reached a stranger's server before.
 #[test]
 fn a_cloned_repository_names_no_server_no_key_and_no_memory() {
-    for source in [Source::Project, Source::Local] {
+    for source in [SettingsSource::Project, SettingsSource::Local] {
         let mut stage = Stage::new();
-        stage.put(Source::User, &json!({"providers": {"work": {"baseUrl": "http://mine"}}}));
+        stage.put(SettingsSource::User, &json!({"providers": {"work": {"baseUrl": "http://mine"}}}));
         let before = effect(&stage.load(true));
         stage.put(
             source,
@@ -370,10 +376,10 @@ proptest! {
     #[test]
     fn a_file_nobody_trusts_may_deny_and_ask_and_nothing_else(project in any_file(), local in any_file()) {
         let mut stage = Stage::new();
-        stage.put(Source::User, &json!({"model": "mine", "providers": {"work": {"baseUrl": "http://mine"}}, "permissions": {"allow": ["Read"]}}));
+        stage.put(SettingsSource::User, &json!({"model": "mine", "providers": {"work": {"baseUrl": "http://mine"}}, "permissions": {"allow": ["Read"]}}));
         let before = stage.load(false);
-        stage.put(Source::Project, &project);
-        stage.put(Source::Local, &local);
+        stage.put(SettingsSource::Project, &project);
+        stage.put(SettingsSource::Local, &local);
         let mut after = stage.load(false);
         after.rules.deny.clear();
         after.rules.ask.clear();
@@ -385,13 +391,13 @@ proptest! {
     #[test]
     fn no_file_below_the_project_reaches_what_is_the_users_alone(project in any_file(), local in any_file(), tracked in any::<bool>()) {
         let mut stage = Stage::new();
-        stage.put(Source::User, &json!({"model": "mine", "providers": {"work": {"baseUrl": "http://mine"}}}));
+        stage.put(SettingsSource::User, &json!({"model": "mine", "providers": {"work": {"baseUrl": "http://mine"}}}));
         if tracked {
             files::replace(stage.path("project/.git/index"), b"?").unwrap();
         }
         let before = stage.load(true);
-        stage.put(Source::Project, &project);
-        stage.put(Source::Local, &local);
+        stage.put(SettingsSource::Project, &project);
+        stage.put(SettingsSource::Local, &local);
         let after = stage.load(true);
         prop_assert_eq!(format!("{:?}", &after.providers), format!("{:?}", &before.providers));
         prop_assert_eq!(&after.memory_directory, &None);
@@ -417,7 +423,7 @@ fn every_switch_of_the_layers_turns_one() {
     let window = Window { size: 200_000, effective: 180_000 };
     let layers = |settings: &Value| {
         let mut stage = Stage::new();
-        stage.put(Source::User, settings);
+        stage.put(SettingsSource::User, settings);
         Layers { window, ..stage.load(false).layers }
     };
     let usual = layers(&json!({}));

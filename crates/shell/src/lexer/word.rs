@@ -7,7 +7,7 @@
 use crate::lexer;
 
 /// Why a text is not understood, in words.
-pub(crate) type Refused = &'static str;
+pub(crate) type NotUnderstood = &'static str;
 
 /// A piece of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +77,10 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads what is nested one deeper.
-    pub(crate) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Refused>) -> Result<T, Refused> {
+    pub(crate) fn deeper<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, NotUnderstood>,
+    ) -> Result<T, NotUnderstood> {
         if self.depth >= lexer::DEEPEST {
             return Err("too deeply nested");
         }
@@ -98,7 +101,7 @@ impl<'a> Cursor<'a> {
 
 /// What ends a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ends {
+enum WordEnd {
     /// A blank or an operator, as in a command.
     AtBlank,
     /// This sign, as in `${x:-word}`.
@@ -108,35 +111,35 @@ enum Ends {
 }
 
 /// Reads one word of a command.
-pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Vec<Piece>, Refused> {
-    pieces(cursor, Ends::AtBlank)
+pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Vec<Piece>, NotUnderstood> {
+    pieces(cursor, WordEnd::AtBlank)
 }
 
 /// The pieces of a text that is one word as a whole.
-pub(crate) fn whole(text: &str, depth: usize) -> Result<Vec<Piece>, Refused> {
+pub(crate) fn whole(text: &str, depth: usize) -> Result<Vec<Piece>, NotUnderstood> {
     // A word cannot begin with these signs but here.
     let process = text.strip_prefix("<(").or_else(|| text.strip_prefix(">("));
     if let Some(text) = process.and_then(|rest| rest.strip_suffix(')')) {
         return Ok(vec![Piece::Process { text: text.to_owned() }]);
     }
-    pieces(&mut Cursor::new(text, depth), Ends::Never)
+    pieces(&mut Cursor::new(text, depth), WordEnd::Never)
 }
 
 /// The pieces of a here-document, in which quotes mean nothing.
-pub(crate) fn document(text: &str, depth: usize) -> Result<Vec<Piece>, Refused> {
+pub(crate) fn document(text: &str, depth: usize) -> Result<Vec<Piece>, NotUnderstood> {
     let mut cursor = Cursor::new(text, depth);
     let mut found = Vec::new();
     inside_quotes(&mut cursor, None, &mut found)?;
     Ok(found)
 }
 
-fn pieces(cursor: &mut Cursor<'_>, ends: Ends) -> Result<Vec<Piece>, Refused> {
+fn pieces(cursor: &mut Cursor<'_>, ends: WordEnd) -> Result<Vec<Piece>, NotUnderstood> {
     let mut found = Vec::new();
     let mut bare = String::new();
     while let Some(next) = cursor.peek() {
         match ends {
-            Ends::AtBlank if is_meta(next) => break,
-            Ends::At(end) if next == end => break,
+            WordEnd::AtBlank if is_meta(next) => break,
+            WordEnd::At(end) if next == end => break,
             _ => {}
         }
         let piece = match next {
@@ -194,7 +197,7 @@ pub(crate) fn is_meta(letter: char) -> bool {
 }
 
 /// Reads text between double quotes, or a here-document where there is no closing quote.
-fn inside_quotes(cursor: &mut Cursor<'_>, close: Option<char>, found: &mut Vec<Piece>) -> Result<(), Refused> {
+fn inside_quotes(cursor: &mut Cursor<'_>, close: Option<char>, found: &mut Vec<Piece>) -> Result<(), NotUnderstood> {
     let mut text = String::new();
     loop {
         let Some(next) = cursor.peek() else {
@@ -244,7 +247,7 @@ fn inside_quotes(cursor: &mut Cursor<'_>, close: Option<char>, found: &mut Vec<P
 }
 
 /// Reads what a `$` or a backquote begins. None: the `$` is only a sign.
-fn expansion(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Option<Piece>, Refused> {
+fn expansion(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Option<Piece>, NotUnderstood> {
     if cursor.take("`") {
         let text = cursor.until('`').ok_or("a backquote is not closed")?;
         if text.contains('\\') || (quoted && text.contains('"')) {
@@ -303,7 +306,7 @@ fn name<'a>(cursor: &mut Cursor<'a>) -> &'a str {
 }
 
 /// Reads `${…}` behind its opening. Subscripts, indirection, substrings and `@` are refused: they calculate.
-fn braced(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Piece, Refused> {
+fn braced(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Piece, NotUnderstood> {
     let length = cursor.starts_with("#") && !cursor.starts_with("#}");
     if length {
         cursor.next();
@@ -365,9 +368,9 @@ fn braced(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Piece, Refused> {
 }
 
 /// The word in `${x:-word}`. Quotes in it are read differently by different shells, so only the plain ones are read.
-fn argument(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Vec<Piece>, Refused> {
+fn argument(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Vec<Piece>, NotUnderstood> {
     let start = cursor.at;
-    let pieces = pieces(cursor, Ends::At('}'))?;
+    let pieces = pieces(cursor, WordEnd::At('}'))?;
     let raw = &cursor.text[start..cursor.at];
     if quoted && raw.contains(['\'', '"', '\\', '{']) || raw.contains(['{', '\n']) && !raw.contains("$") {
         return Err("quotes inside of ${…}");
@@ -376,7 +379,7 @@ fn argument(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Vec<Piece>, Refused
 }
 
 /// Reads `$((…))`: numbers, operators, variables and substitutions.
-fn arithmetic(cursor: &mut Cursor<'_>) -> Result<Piece, Refused> {
+fn arithmetic(cursor: &mut Cursor<'_>) -> Result<Piece, NotUnderstood> {
     cursor.at += 3;
     let mut found = Vec::new();
     let mut open = 0_usize;
@@ -426,7 +429,7 @@ fn arithmetic(cursor: &mut Cursor<'_>) -> Result<Piece, Refused> {
 }
 
 /// Reads `$'…'` behind its opening.
-fn ansi(cursor: &mut Cursor<'_>) -> Result<String, Refused> {
+fn ansi(cursor: &mut Cursor<'_>) -> Result<String, NotUnderstood> {
     let mut text = String::new();
     loop {
         match cursor.next().ok_or("a quote is not closed")? {
@@ -457,7 +460,7 @@ fn ansi(cursor: &mut Cursor<'_>) -> Result<String, Refused> {
     }
 }
 
-fn code(cursor: &mut Cursor<'_>, radix: u32, most: usize) -> Result<char, Refused> {
+fn code(cursor: &mut Cursor<'_>, radix: u32, most: usize) -> Result<char, NotUnderstood> {
     let refused = "an escape in $'…' that is not known";
     let digits: String = cursor.rest().chars().take(most).take_while(|digit| digit.is_digit(radix)).collect();
     cursor.at += digits.len();

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use shell::{Verdict, judge};
+use shell::{CommandEffect, judge};
 
 /// How many commands are tried. Most are not judged to only look, so most cost nothing.
 const TRIED: u32 = 5_000;
@@ -49,7 +49,7 @@ fn nothing_that_is_judged_read_only_runs_another_command() {
     let mut runner = tried(2 * TRIED);
     let judged = std::cell::Cell::new(0);
     let result = runner.run(&shellish(), |command| {
-        if judge(&command).verdict != Verdict::ReadOnly || !command.contains("pwn") {
+        if judge(&command).verdict != CommandEffect::ReadOnly || !command.contains("pwn") {
             return Ok(());
         }
         judged.set(judged.get() + 1);

@@ -1,7 +1,7 @@
 //! Judging shell commands by their text: a table, and laws.
 
 use proptest::prelude::*;
-use shell::{Verdict, judge};
+use shell::{CommandEffect, judge};
 
 use super::running::shellish;
 
@@ -18,10 +18,10 @@ fn commands_are_judged_as_the_table_says() {
         let [verdict, command, reason] = fields[..] else { panic!("not three fields: {line}") };
         let judged = judge(&command.replace('⏎', "\n"));
         let expected = match verdict {
-            "read_only" => Verdict::ReadOnly,
-            "confined" => Verdict::Confined,
-            "writes" => Verdict::Writes,
-            "unknown" => Verdict::Unknown,
+            "read_only" => CommandEffect::ReadOnly,
+            "confined" => CommandEffect::Confined,
+            "writes" => CommandEffect::Writes,
+            "unknown" => CommandEffect::Unknown,
             other => panic!("no verdict: {other}"),
         };
         count += 1;
@@ -72,7 +72,10 @@ fn deep_nesting_is_bounded() {
                     let judged = judge(&command);
                     // A negation holds no command of its own.
                     let is_nested = depth > 32 && open != "! ";
-                    assert!(!is_nested || judged.verdict == Verdict::Unknown, "{open}, {depth} times: {judged:?}");
+                    assert!(
+                        !is_nested || judged.verdict == CommandEffect::Unknown,
+                        "{open}, {depth} times: {judged:?}"
+                    );
                 }
             }
         }

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::{Checked, invalid, no_other_fields};
+use super::{CheckedBody, invalid, no_other_fields};
 use crate::prompt::{Ttl, is_cacheable, items};
 
 /// Breakpoints in a request, the automatic one included.
 const MOST_BREAKPOINTS: usize = 4;
 
-pub(super) fn marks(body: &Value) -> Checked {
+pub(super) fn marks(body: &Value) -> CheckedBody {
     let mut found: Vec<(String, Ttl)> = Vec::new();
     for (index, tool) in items(&body["tools"]).enumerate() {
         mark(&format!("tools.{index}"), tool, &mut found)?;
@@ -45,7 +45,7 @@ pub(super) fn marks(body: &Value) -> Checked {
     Ok(())
 }
 
-fn mark(path: &str, block: &Value, found: &mut Vec<(String, Ttl)>) -> Checked {
+fn mark(path: &str, block: &Value, found: &mut Vec<(String, Ttl)>) -> CheckedBody {
     let control = &block["cache_control"];
     if control.is_null() {
         return Ok(());
@@ -59,7 +59,7 @@ fn mark(path: &str, block: &Value, found: &mut Vec<(String, Ttl)>) -> Checked {
     Ok(())
 }
 
-fn form(path: &str, control: &Value) -> Checked {
+fn form(path: &str, control: &Value) -> CheckedBody {
     refuse_if!(control["type"] != "ephemeral", &format!("{path}.type"), "Input should be 'ephemeral'");
     if !(control["ttl"].is_null() || control["ttl"] == "5m" || control["ttl"] == "1h") {
         return Err(invalid(&format!("{path}.ephemeral.ttl"), "Input should be '5m' or '1h'"));

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::{Checked, Context, instructions, invalid, is_name, no_other_fields, required_text};
+use super::{CheckedBody, Context, instructions, invalid, is_name, no_other_fields, required_text};
 use crate::prompt::items;
 
 /// Most messages in a request.
@@ -51,7 +51,7 @@ const OTHER_BLOCKS: &[&str] = &[
 const RESULT_BLOCKS: &[&str] = &["text", "image", "document", "search_result", "tool_reference"];
 
 /// The system prompt: text blocks only.
-pub(super) fn system(body: &Value) -> Checked {
+pub(super) fn system(body: &Value) -> CheckedBody {
     for (index, block) in items(&body["system"]).enumerate() {
         let path = format!("system.{index}");
         refuse_if!(block["type"] != "text", &format!("{path}.type"), "Input should be 'text'");
@@ -64,7 +64,7 @@ pub(super) fn system(body: &Value) -> Checked {
 }
 
 /// All messages.
-pub(super) fn messages(body: &Value, context: &Context<'_>) -> Checked {
+pub(super) fn messages(body: &Value, context: &Context<'_>) -> CheckedBody {
     let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
     refuse_if!(messages.is_empty(), "messages", "at least one message is required");
     refuse_if!(messages.len() > MOST_MESSAGES, "messages", format!("List should have at most {MOST_MESSAGES} items"));
@@ -93,7 +93,7 @@ pub(super) fn messages(body: &Value, context: &Context<'_>) -> Checked {
     prefill(messages)
 }
 
-fn role(path: &str, message: &Value) -> Checked {
+fn role(path: &str, message: &Value) -> CheckedBody {
     match required_text(path, message, "role")? {
         "user" | "assistant" | "system" => Ok(()),
         other => Err(invalid(
@@ -104,7 +104,7 @@ fn role(path: &str, message: &Value) -> Checked {
 }
 
 /// A last message of the assistant is the beginning of the reply, and a reply never begins before a blank.
-fn prefill(messages: &[Value]) -> Checked {
+fn prefill(messages: &[Value]) -> CheckedBody {
     let last = messages.last().filter(|message| message["role"] == "assistant");
     let text = last.and_then(|message| message["content"].as_array()?.last()?["text"].as_str());
     match text {
@@ -119,7 +119,7 @@ pub(super) fn fields_of(kind: &str) -> Option<&'static [&'static str]> {
     BLOCKS.iter().find(|(name, _)| *name == kind).map(|(_, fields)| *fields)
 }
 
-fn block(path: &str, block: &Value, role: &Value, context: &Context<'_>) -> Checked {
+fn block(path: &str, block: &Value, role: &Value, context: &Context<'_>) -> CheckedBody {
     refuse_if!(!block.is_object(), path, "Input should be a valid dictionary");
     let kind = required_text(path, block, "type")?;
     let Some(fields) = fields_of(kind).filter(|_| kind != "cache_edits" || context.cache_edits) else {
@@ -177,7 +177,7 @@ fn unknown_tag(path: &str, kind: &str) -> crate::refusal::Refusal {
     invalid(path, problem)
 }
 
-pub(super) fn text(path: &str, block: &Value) -> Checked {
+pub(super) fn text(path: &str, block: &Value) -> CheckedBody {
     let text = required_text(path, block, "text")?;
     if text.is_empty() && block["cache_control"].is_object() {
         return Err(invalid(path, "cache_control cannot be set for empty text blocks"));
@@ -187,7 +187,7 @@ pub(super) fn text(path: &str, block: &Value) -> Checked {
     Ok(())
 }
 
-fn tool_use(path: &str, block: &Value) -> Checked {
+fn tool_use(path: &str, block: &Value) -> CheckedBody {
     let id = required_text(path, block, "id")?;
     refuse_if!(!is_name(id, usize::MAX), &format!("{path}.id"), "String should match pattern '^[a-zA-Z0-9_-]+$'");
     let name = required_text(path, block, "name")?;
@@ -203,7 +203,7 @@ fn tool_use(path: &str, block: &Value) -> Checked {
     }
 }
 
-fn tool_result(path: &str, block: &Value) -> Checked {
+fn tool_result(path: &str, block: &Value) -> CheckedBody {
     required_text(path, block, "tool_use_id")?;
     if !matches!(block["is_error"], Value::Null | Value::Bool(_)) {
         return Err(invalid(&format!("{path}.is_error"), "Input should be a valid boolean"));
@@ -245,7 +245,7 @@ fn tool_result(path: &str, block: &Value) -> Checked {
     Ok(())
 }
 
-fn image(path: &str, block: &Value) -> Checked {
+fn image(path: &str, block: &Value) -> CheckedBody {
     let source = &block["source"];
     match required_text(&format!("{path}.source"), source, "type")? {
         "base64" => {

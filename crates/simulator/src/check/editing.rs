@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Checked, invalid, no_other_fields, required_text};
+use super::{CheckedBody, invalid, no_other_fields, required_text};
 use crate::prompt::items;
 
 /// The least trigger of a server-side compaction.
@@ -15,7 +15,7 @@ const CLEAR_THINKING: &str = "clear_thinking_20251015";
 const COMPACT: &str = "compact_20260112";
 
 /// `context_management.edits`.
-pub(super) fn context_management(body: &Value) -> Checked {
+pub(super) fn context_management(body: &Value) -> CheckedBody {
     let management = &body["context_management"];
     no_other_fields("context_management", management, &["edits"])?;
     let mut seen = HashSet::new();
@@ -53,7 +53,7 @@ pub(super) fn context_management(body: &Value) -> Checked {
 }
 
 /// `cache_edits` blocks: each deletes a result that stands before it and that carries its reference.
-pub(super) fn cache_edits(body: &Value) -> Checked {
+pub(super) fn cache_edits(body: &Value) -> CheckedBody {
     let mut results = HashSet::new();
     let mut deleted = HashSet::new();
     for (index, message) in items(&body["messages"]).enumerate() {
@@ -85,7 +85,7 @@ pub(super) fn cache_edits(body: &Value) -> Checked {
 }
 
 /// Only what lies within the cached prefix can be referred to.
-fn references_are_cached(body: &Value) -> Checked {
+fn references_are_cached(body: &Value) -> CheckedBody {
     let blocks: Vec<(String, &Value)> = items(&body["messages"])
         .enumerate()
         .flat_map(|(index, message)| {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Checked, Context, invalid, model_name, no_other_fields};
+use super::{CheckedBody, Context, invalid, model_name, no_other_fields};
 
 /// The least thinking budget.
 const LEAST_BUDGET: u64 = 1_024;
@@ -77,7 +77,7 @@ const FIELDS: &[(&str, Kind)] = &[
 ];
 
 /// Fields, their types, and those that must be there.
-pub(super) fn known(body: &Value, context: &Context<'_>) -> Checked {
+pub(super) fn known(body: &Value, context: &Context<'_>) -> CheckedBody {
     model_name(body)?;
     refuse_if!(body["max_tokens"].is_null() && !context.counting, "max_tokens", "Field required");
     refuse_if!(body["messages"].is_null(), "messages", "Field required");
@@ -101,7 +101,7 @@ pub(super) fn known(body: &Value, context: &Context<'_>) -> Checked {
 }
 
 /// How fields limit one another.
-pub(super) fn limits(body: &Value, context: &Context<'_>) -> Checked {
+pub(super) fn limits(body: &Value, context: &Context<'_>) -> CheckedBody {
     between(body, "temperature")?;
     between(body, "top_p")?;
     let most = body["max_tokens"].as_i64().unwrap_or_default();
@@ -120,14 +120,14 @@ pub(super) fn limits(body: &Value, context: &Context<'_>) -> Checked {
     thinking(body, context)
 }
 
-fn between(body: &Value, key: &str) -> Checked {
+fn between(body: &Value, key: &str) -> CheckedBody {
     match body[key].as_f64() {
         Some(value) if !(0.0..=1.0).contains(&value) => Err(invalid(key, "range: 0..1")),
         _ => Ok(()),
     }
 }
 
-fn thinking(body: &Value, context: &Context<'_>) -> Checked {
+fn thinking(body: &Value, context: &Context<'_>) -> CheckedBody {
     let thinking = &body["thinking"];
     let kind = match (thinking, thinking["type"].as_str()) {
         (Value::Null, _) | (_, Some("disabled")) => return Ok(()),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Checked, invalid};
+use super::{CheckedBody, invalid};
 use crate::prompt::items;
 use crate::schema::is_schema;
 
@@ -27,7 +27,7 @@ const LISTS: &[&str] = &["anyOf", "allOf", "oneOf", "prefixItems"];
 /// Keywords whose value is a table of schemas.
 const TABLES: &[&str] = &["properties", "$defs", "definitions"];
 
-pub(super) fn output(body: &Value) -> Checked {
+pub(super) fn output(body: &Value) -> CheckedBody {
     let formats =
         [("output_config.format", &body["output_config"]["format"]), ("output_format", &body["output_format"])];
     for (path, format) in formats {
@@ -39,7 +39,7 @@ pub(super) fn output(body: &Value) -> Checked {
         match root {
             Value::Null => return Err(invalid(&path, "Field required")),
             Value::Object(_) if is_schema(root) => {
-                Walk { root, inside: Vec::new(), sound: HashSet::new() }.schema(&path, root)?;
+                SchemaWalk { root, inside: Vec::new(), sound: HashSet::new() }.schema(&path, root)?;
             }
             Value::Object(_) => return Err(invalid(&path, "JSON schema is invalid")),
             _ => return Err(invalid(&path, "Input should be a valid dictionary")),
@@ -49,7 +49,7 @@ pub(super) fn output(body: &Value) -> Checked {
 }
 
 /// A walk through a schema and the definitions it refers to.
-struct Walk<'a> {
+struct SchemaWalk<'a> {
     root: &'a Value,
     /// References that are being followed.
     inside: Vec<&'a str>,
@@ -57,8 +57,8 @@ struct Walk<'a> {
     sound: HashSet<&'a str>,
 }
 
-impl<'a> Walk<'a> {
-    fn schema(&mut self, path: &str, schema: &'a Value) -> Checked {
+impl<'a> SchemaWalk<'a> {
+    fn schema(&mut self, path: &str, schema: &'a Value) -> CheckedBody {
         let kind = schema["type"].as_str().unwrap_or_default();
         if kind == "object" && schema["additionalProperties"] != false {
             let problem = "For 'object' type, 'additionalProperties' must be explicitly set to false";
@@ -90,7 +90,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn follow(&mut self, path: &str, reference: &'a str) -> Checked {
+    fn follow(&mut self, path: &str, reference: &'a str) -> CheckedBody {
         if self.inside.contains(&reference) || reference == "#" {
             return Err(invalid(path, format!("Circular reference detected in schema definitions: {reference}")));
         }

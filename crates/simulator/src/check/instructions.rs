@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::content::{fields_of, text};
-use super::{Checked, Context, invalid, no_other_fields, required_text};
+use super::{CheckedBody, Context, invalid, no_other_fields, required_text};
 use crate::prompt::items;
 
 /// Either allows `output_config` on a system message.
@@ -15,7 +15,7 @@ const OUTPUT_BETAS: &[&str] = &["mid-conversation-output-config-2026-07-01", "pe
 const TOOL_BETA: &str = "mid-conversation-tool-changes-2026-07-01";
 
 /// One system message.
-pub(super) fn message(path: &str, message: &Value, context: &Context<'_>) -> Checked {
+pub(super) fn message(path: &str, message: &Value, context: &Context<'_>) -> CheckedBody {
     refuse_if!(!context.system_messages, "", "role 'system' is not supported on this model");
     no_other_fields(path, message, &["role", "content", "output_config"])?;
     let configures = !message["output_config"].is_null();
@@ -38,7 +38,7 @@ pub(super) fn message(path: &str, message: &Value, context: &Context<'_>) -> Che
     Ok(())
 }
 
-fn block(path: &str, block: &Value, context: &Context<'_>) -> Checked {
+fn block(path: &str, block: &Value, context: &Context<'_>) -> CheckedBody {
     let kind = required_text(path, block, "type")?;
     let path_of_kind = format!("{path}.{kind}");
     match kind {
@@ -62,7 +62,7 @@ fn block(path: &str, block: &Value, context: &Context<'_>) -> Checked {
 
 /// Each stands after a user's turn, or after a reply that ends with a call of the server's own tools, and last or
 /// before a reply.
-pub(super) fn places(body: &Value) -> Checked {
+pub(super) fn places(body: &Value) -> CheckedBody {
     let messages: Vec<&Value> = items(&body["messages"]).collect();
     for (index, _) in messages.iter().enumerate().filter(|(_, message)| message["role"] == "system") {
         let path = format!("messages.{index}");

@@ -7,22 +7,22 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Checked, invalid};
+use super::{CheckedBody, invalid};
 use crate::prompt::items;
 
 /// Consecutive messages of one role.
-pub(super) struct Turn<'a> {
+pub(super) struct RoleMessages<'a> {
     pub(super) is_assistant: bool,
     /// Message, block, and the block itself.
     pub(super) blocks: Vec<(usize, usize, &'a Value)>,
 }
 
-pub(super) fn turns(body: &Value) -> Vec<Turn<'_>> {
-    let mut turns: Vec<Turn<'_>> = Vec::new();
+pub(super) fn turns(body: &Value) -> Vec<RoleMessages<'_>> {
+    let mut turns: Vec<RoleMessages<'_>> = Vec::new();
     for (message, value) in items(&body["messages"]).enumerate() {
         let is_assistant = value["role"] == "assistant";
         if turns.last().is_none_or(|turn| turn.is_assistant != is_assistant) {
-            turns.push(Turn { is_assistant, blocks: Vec::new() });
+            turns.push(RoleMessages { is_assistant, blocks: Vec::new() });
         }
         if let Some(turn) = turns.last_mut() {
             turn.blocks.extend(items(&value["content"]).enumerate().map(|(block, value)| (message, block, value)));
@@ -32,7 +32,7 @@ pub(super) fn turns(body: &Value) -> Vec<Turn<'_>> {
 }
 
 /// The ids of a turn's calls, with the message each is in.
-fn calls<'a>(turn: &Turn<'a>) -> Vec<(usize, &'a str)> {
+fn calls<'a>(turn: &RoleMessages<'a>) -> Vec<(usize, &'a str)> {
     turn.blocks
         .iter()
         .filter(|(_, _, block)| block["type"] == "tool_use")
@@ -40,7 +40,7 @@ fn calls<'a>(turn: &Turn<'a>) -> Vec<(usize, &'a str)> {
         .collect()
 }
 
-pub(super) fn calls_and_results(body: &Value) -> Checked {
+pub(super) fn calls_and_results(body: &Value) -> CheckedBody {
     let turns = turns(body);
     let mut seen = HashSet::new();
     for (index, turn) in turns.iter().enumerate() {
@@ -57,7 +57,7 @@ pub(super) fn calls_and_results(body: &Value) -> Checked {
 }
 
 /// Each call has a result among those that open the next turn.
-fn answered(calls: &[(usize, &str)], next: Option<&Turn<'_>>) -> Checked {
+fn answered(calls: &[(usize, &str)], next: Option<&RoleMessages<'_>>) -> CheckedBody {
     let results: HashSet<&str> = next
         .into_iter()
         .flat_map(|turn| turn.blocks.iter().take_while(|(_, _, block)| opens_turn(block)))
@@ -81,7 +81,7 @@ fn opens_turn(block: &Value) -> bool {
 }
 
 /// Each result has a call in the turn before, and is the only one.
-fn called(turn: &Turn<'_>, before: &[(usize, &str)]) -> Checked {
+fn called(turn: &RoleMessages<'_>, before: &[(usize, &str)]) -> CheckedBody {
     let mut seen = HashSet::new();
     for (message, index, block) in &turn.blocks {
         if block["type"] != "tool_result" {

@@ -6,9 +6,9 @@
 use serde_json::Value;
 
 use super::pairing::turns;
-use super::{Checked, Context, invalid};
+use super::{CheckedBody, Context, invalid};
 
-pub(super) fn before_calls(body: &Value, context: &Context<'_>) -> Checked {
+pub(super) fn before_calls(body: &Value, context: &Context<'_>) -> CheckedBody {
     if !matches!(body["thinking"]["type"].as_str(), Some("enabled" | "adaptive" | "between_tools")) {
         return Ok(());
     }

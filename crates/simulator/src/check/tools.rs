@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Checked, invalid, is_name, no_other_fields, required_text};
+use super::{CheckedBody, invalid, is_name, no_other_fields, required_text};
 use crate::prompt::items;
 use crate::schema::is_schema;
 
@@ -39,7 +39,7 @@ const SERVER_TOOLS: &[&str] = &[
 ];
 
 /// Every definition, and that their names differ.
-pub(super) fn definitions(body: &Value) -> Checked {
+pub(super) fn definitions(body: &Value) -> CheckedBody {
     let mut names = HashSet::new();
     for (index, tool) in items(&body["tools"]).enumerate() {
         let path = format!("tools.{index}");
@@ -64,7 +64,7 @@ pub(super) fn definitions(body: &Value) -> Checked {
     Ok(())
 }
 
-fn custom(path: &str, tool: &Value) -> Checked {
+fn custom(path: &str, tool: &Value) -> CheckedBody {
     no_other_fields(path, tool, CUSTOM_FIELDS)?;
     if !is_name(required_text(path, tool, "name")?, LONGEST_NAME) {
         return Err(invalid(&format!("{path}.name"), "String should match pattern '^[a-zA-Z0-9_-]{1,128}$'"));
@@ -97,7 +97,7 @@ fn custom(path: &str, tool: &Value) -> Checked {
 }
 
 /// `tool_choice` names something that is there.
-pub(super) fn choice(body: &Value) -> Checked {
+pub(super) fn choice(body: &Value) -> CheckedBody {
     let choice = &body["tool_choice"];
     if choice.is_null() {
         return Ok(());

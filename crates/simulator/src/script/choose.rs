@@ -2,9 +2,9 @@
 
 use minijinja::Environment;
 
-use super::{Rule, Script, render};
+use super::{Script, ScriptRule, render};
 use crate::Error;
-use crate::view::View;
+use crate::view::RequestView;
 use crate::when::{Conditions, Names};
 
 /// What a template calls all text of the messages.
@@ -13,15 +13,15 @@ const MESSAGES: &str = "messages";
 /// A script made ready, with a count of how often each rule spoke.
 #[derive(Debug)]
 pub(crate) struct Chooser {
-    rules: Vec<(Conditions, Rule)>,
+    rules: Vec<(Conditions, ScriptRule)>,
     used: Vec<u64>,
     vars: Names,
 }
 
 /// The rule that applies, and what its templates may use.
 #[derive(Debug)]
-pub(crate) struct Choice {
-    pub(crate) rule: Rule,
+pub(crate) struct RuleChoice {
+    pub(crate) rule: ScriptRule,
     pub(crate) names: Names,
 }
 
@@ -43,7 +43,7 @@ impl Chooser {
     }
 
     /// The first rule whose conditions hold and that has not spoken too often.
-    pub(crate) fn choose(&mut self, view: &View) -> Option<Choice> {
+    pub(crate) fn choose(&mut self, view: &RequestView) -> Option<RuleChoice> {
         for ((conditions, rule), used) in self.rules.iter().zip(&mut self.used) {
             if rule.times.is_some_and(|times| *used >= times) {
                 continue;
@@ -60,7 +60,7 @@ impl Chooser {
             }
             names.extend(self.vars.clone());
             names.extend(captured);
-            return Some(Choice { rule: rule.clone(), names });
+            return Some(RuleChoice { rule: rule.clone(), names });
         }
         None
     }

@@ -8,8 +8,8 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior};
 use serde_json::{Map, Value, json};
 
-use super::Rule;
-use super::choose::Choice;
+use super::ScriptRule;
+use super::choose::RuleChoice;
 use crate::Error;
 use crate::count::Counter;
 use crate::ids::Ids;
@@ -68,7 +68,7 @@ pub(crate) struct Frame<'a> {
 }
 
 /// The templates of a rule.
-fn templates(rule: &Rule) -> Vec<&str> {
+fn templates(rule: &ScriptRule) -> Vec<&str> {
     let mut texts: Vec<&str> = rule.think.iter().chain(&rule.say).map(String::as_str).collect();
     rule.json.iter().for_each(|value| strings_in(value, &mut texts));
     rule.call.iter().for_each(|call| strings_in(&call.input, &mut texts));
@@ -76,7 +76,7 @@ fn templates(rule: &Rule) -> Vec<&str> {
 }
 
 /// Whether a template of a rule speaks of something.
-pub(crate) fn mentions(rule: &Rule, word: &str) -> bool {
+pub(crate) fn mentions(rule: &ScriptRule, word: &str) -> bool {
     templates(rule).iter().any(|text| text.contains(word))
 }
 
@@ -95,7 +95,7 @@ fn matches(text: &str, expression: &str) -> Result<Vec<String>, minijinja::Error
 }
 
 /// Refuses templates that cannot be parsed, before any request.
-pub(crate) fn check_templates(environment: &Environment<'_>, rule: &Rule) -> Result<(), Error> {
+pub(crate) fn check_templates(environment: &Environment<'_>, rule: &ScriptRule) -> Result<(), Error> {
     let wrong = |problem: minijinja::Error| Error::Rule { rule: rule.name.clone(), problem: problem.to_string() };
     for text in templates(rule) {
         environment.template_from_str(text).map_err(wrong)?;
@@ -115,8 +115,8 @@ fn strings_in<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
 /// The reply when no rule applies.
 pub(crate) fn fallback(frame: &Frame<'_>, rules: &str) -> Result<Reply, Refusal> {
     let say = format!("I have nothing to add here. No rule of the script applies; considered: {rules}.");
-    let rule = Rule { name: "no rule applies".into(), say: Some(escape(&say)), ..Rule::default() };
-    render(frame, &Choice { rule, names: Names::new() })
+    let rule = ScriptRule { name: "no rule applies".into(), say: Some(escape(&say)), ..ScriptRule::default() };
+    render(frame, &RuleChoice { rule, names: Names::new() })
 }
 
 fn escape(text: &str) -> String {
@@ -124,7 +124,7 @@ fn escape(text: &str) -> String {
 }
 
 /// Makes the reply.
-pub(crate) fn render(frame: &Frame<'_>, choice: &Choice) -> Result<Reply, Refusal> {
+pub(crate) fn render(frame: &Frame<'_>, choice: &RuleChoice) -> Result<Reply, Refusal> {
     let rule = &choice.rule;
     let template = Template::new(rule, &choice.names);
     let mut content = Vec::new();
@@ -153,7 +153,7 @@ pub(crate) fn render(frame: &Frame<'_>, choice: &Choice) -> Result<Reply, Refusa
 }
 
 /// A model that is made to call, or to call only once, does.
-fn obeys_choice(frame: &Frame<'_>, rule: &Rule) -> Result<(), Refusal> {
+fn obeys_choice(frame: &Frame<'_>, rule: &ScriptRule) -> Result<(), Refusal> {
     let choice = &frame.body["tool_choice"];
     let calls = |name: &Value| rule.call.iter().any(|call| *name == *call.tool);
     let problem = match choice["type"].as_str() {
@@ -180,7 +180,7 @@ pub(crate) fn requested_schema(body: &Value) -> Option<&Value> {
         .map(|format| &format["schema"])
 }
 
-fn spoken(frame: &Frame<'_>, rule: &Rule, template: &Template<'_>) -> Result<Option<String>, Refusal> {
+fn spoken(frame: &Frame<'_>, rule: &ScriptRule, template: &Template<'_>) -> Result<Option<String>, Refusal> {
     let mut text = match (&rule.json, &rule.say) {
         (Some(Value::String(text)), _) => Some(template.text(text)?),
         (Some(value), _) => Some(template.value(value)?.to_string()),
@@ -207,7 +207,7 @@ fn spoken(frame: &Frame<'_>, rule: &Rule, template: &Template<'_>) -> Result<Opt
     Ok(text)
 }
 
-fn offered<'a>(frame: &Frame<'a>, rule: &Rule, name: &str) -> Result<&'a Value, Refusal> {
+fn offered<'a>(frame: &Frame<'a>, rule: &ScriptRule, name: &str) -> Result<&'a Value, Refusal> {
     if frame.body["tool_choice"]["type"] == "none" {
         return Err(Refusal::script(&rule.name, format!("calls `{name}` although tool_choice is none")));
     }
@@ -231,7 +231,7 @@ fn typed(input: Value, properties: &Value) -> Value {
 }
 
 /// Stops the content where a stop sequence, `max_tokens` or the window ends it.
-fn limited(frame: &Frame<'_>, rule: &Rule, content: Vec<Value>) -> Reply {
+fn limited(frame: &Frame<'_>, rule: &ScriptRule, content: Vec<Value>) -> Reply {
     let asked = frame.body["max_tokens"].as_u64().unwrap_or_default();
     let budget = asked.min(frame.room);
     let out_of_budget = if frame.room < asked { "model_context_window_exceeded" } else { "max_tokens" };
@@ -320,7 +320,7 @@ struct Template<'a> {
 }
 
 impl<'a> Template<'a> {
-    fn new(rule: &'a Rule, names: &'a Names) -> Self {
+    fn new(rule: &'a ScriptRule, names: &'a Names) -> Self {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_fuel(Some(TEMPLATE_STEPS));

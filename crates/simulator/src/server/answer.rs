@@ -10,8 +10,8 @@ use futures_util::stream;
 use serde_json::{Value, json};
 
 use super::routes::{Arrival, ok, refuse, respond};
-use super::{Shared, until_closed};
-use crate::cache::{Plan, Split};
+use super::{ServerState, until_closed};
+use crate::cache::{CachePlan, Split};
 use crate::check;
 use crate::edits::{self, Compaction};
 use crate::faults::{Fault, too_long};
@@ -19,13 +19,13 @@ use crate::ids::Ids;
 use crate::models::{self, Model};
 use crate::prompt::Prompt;
 use crate::refusal::Refusal;
-use crate::report::Line;
+use crate::report::RequestLine;
 use crate::script::render::{self, Frame, Reply};
 use crate::stream::{Envelope, error_event, events, message as whole_message};
-use crate::view::View;
+use crate::view::RequestView;
 
 /// A request that passed the checks.
-struct Asked {
+struct CheckedRequest {
     /// In its long form, after its own context management.
     body: Value,
     ids: Ids,
@@ -38,8 +38,8 @@ struct Asked {
 }
 
 /// `POST /v1/messages/count_tokens`.
-pub(super) fn count(shared: &Shared, arrival: &Arrival) -> Result<Value, Refusal> {
-    let asked = understand(shared, arrival, Purpose::Count)?;
+pub(super) fn count(shared: &ServerState, arrival: &Arrival) -> Result<Value, Refusal> {
+    let asked = understand(shared, arrival, AnswerPurpose::Count)?;
     let mut count = json!({"input_tokens": asked.prompt.tokens()});
     if asked.applied.is_some() {
         count["context_management"] = json!({"original_input_tokens": asked.original_tokens});
@@ -48,15 +48,15 @@ pub(super) fn count(shared: &Shared, arrival: &Arrival) -> Result<Value, Refusal
 }
 
 /// `POST /v1/messages`.
-pub(super) async fn message(shared: &Shared, arrival: Arrival) -> Response<Body> {
+pub(super) async fn message(shared: &ServerState, arrival: Arrival) -> Response<Body> {
     let number = {
         let mut state = shared.state.lock();
         state.asked += 1;
         state.keep(arrival.bytes.clone(), shared.options.keep_requests);
         state.asked
     };
-    let mut line = Line { index: number, status: 200, betas: arrival.betas.clone(), ..Line::default() };
-    let answered = match understand(shared, &arrival, Purpose::Reply) {
+    let mut line = RequestLine { index: number, status: 200, betas: arrival.betas.clone(), ..RequestLine::default() };
+    let answered = match understand(shared, &arrival, AnswerPurpose::Reply) {
         Ok(asked) => {
             line.model.clone_from(&asked.prompt.model);
             line.agent = agent(&asked.body);
@@ -79,7 +79,7 @@ pub(super) async fn message(shared: &Shared, arrival: Arrival) -> Response<Body>
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Purpose {
+enum AnswerPurpose {
     Reply,
     Count,
 }
@@ -90,7 +90,7 @@ fn named_model(bytes: &[u8]) -> String {
 }
 
 /// Checks a request and lays it out.
-fn understand(shared: &Shared, arrival: &Arrival, purpose: Purpose) -> Result<Asked, Refusal> {
+fn understand(shared: &ServerState, arrival: &Arrival, purpose: AnswerPurpose) -> Result<CheckedRequest, Refusal> {
     let body: Value = serde_json::from_slice(&arrival.bytes)
         .map_err(|problem| Refusal::invalid(format!("The request body is not valid JSON: {problem}")))?;
     let name = check::model_name(&body)?;
@@ -102,17 +102,17 @@ fn understand(shared: &Shared, arrival: &Arrival, purpose: Purpose) -> Result<As
         ids: &ids,
         longest_reply: model.longest_reply,
         system_messages: model.takes_system_messages(),
-        counting: purpose == Purpose::Count,
+        counting: purpose == AnswerPurpose::Count,
     };
     let mut body = check::request(body, &context)?;
     let original_tokens = Prompt::new(&body, shared.counter).tokens();
     let applied = edits::apply(&mut body, shared.counter);
     let prompt = Prompt::new(&body, shared.counter);
     let window = shared.window.unwrap_or(model.window);
-    if purpose == Purpose::Reply && prompt.tokens() > window {
+    if purpose == AnswerPurpose::Reply && prompt.tokens() > window {
         return Err(too_long(prompt.tokens(), window));
     }
-    Ok(Asked { body, ids, model, prompt, applied, original_tokens, window })
+    Ok(CheckedRequest { body, ids, model, prompt, applied, original_tokens, window })
 }
 
 /// The kind of agent, when the user id is a JSON object that says it.
@@ -122,8 +122,13 @@ fn agent(body: &Value) -> Option<String> {
 }
 
 /// Lets a fault strike or a rule reply, and accounts for it.
-async fn reply(shared: &Shared, asked: Asked, id: &str, line: &mut Line) -> Result<Response<Body>, Refusal> {
-    let view = View::new(&asked.body);
+async fn reply(
+    shared: &ServerState,
+    asked: CheckedRequest,
+    id: &str,
+    line: &mut RequestLine,
+) -> Result<Response<Body>, Refusal> {
+    let view = RequestView::new(&asked.body);
     let tokens = asked.prompt.tokens();
     let (fault, reply, plan) = {
         let mut state = shared.state.lock();
@@ -140,7 +145,7 @@ async fn reply(shared: &Shared, asked: Asked, id: &str, line: &mut Line) -> Resu
             default_thinking: shared.default_thinking.as_deref(),
         };
         let compaction = Compaction::of(&asked.body, tokens);
-        let summary_view = compaction.as_ref().map(|compaction| View::new(&compaction.body));
+        let summary_view = compaction.as_ref().map(|compaction| RequestView::new(&compaction.body));
         let mut reply = match state.chooser.choose(summary_view.as_ref().unwrap_or(&view)) {
             Some(choice) => {
                 line.rule = Some(choice.rule.name.clone());
@@ -154,7 +159,7 @@ async fn reply(shared: &Shared, asked: Asked, id: &str, line: &mut Line) -> Resu
                 let mut body = asked.body.clone();
                 body["messages"] = json!([{"role": "user", "content": [{"type": "text", "text": summary}]}]);
                 let frame = Frame { body: &body, ..frame };
-                let next = match state.chooser.choose(&View::new(&body)) {
+                let next = match state.chooser.choose(&RequestView::new(&body)) {
                     Some(choice) => render::render(&frame, &choice)?,
                     None => render::fallback(&frame, &state.chooser.rule_names())?,
                 };
@@ -172,13 +177,13 @@ async fn reply(shared: &Shared, asked: Asked, id: &str, line: &mut Line) -> Resu
 
 /// The reply begins: the cache learns of it, and the report.
 fn begin(
-    shared: &Shared,
-    asked: Asked,
+    shared: &ServerState,
+    asked: CheckedRequest,
     id: &str,
-    line: &mut Line,
+    line: &mut RequestLine,
     fault: &Fault,
     reply: &Reply,
-    plan: &Plan,
+    plan: &CachePlan,
 ) -> Response<Body> {
     let streams = asked.body["stream"] == true;
     let allowed = if streams { fault.cut_after } else { fault.cut_after.map(|_| 0) };
@@ -199,8 +204,8 @@ fn begin(
         diagnostics
     };
     let envelope = Envelope { split: plan.split, context_management: asked.applied, diagnostics };
-    let mut parts: Vec<Part> = if streams {
-        events(reply, &envelope).into_iter().map(|event| Part::Send(Bytes::from(event))).collect()
+    let mut parts: Vec<StreamPart> = if streams {
+        events(reply, &envelope).into_iter().map(|event| StreamPart::Send(Bytes::from(event))).collect()
     } else if sent.is_none() {
         return ok(id, &whole_message(reply, &envelope));
     } else {
@@ -209,9 +214,9 @@ fn begin(
     if let Some(sent) = sent {
         parts.truncate(sent);
         parts.push(match fault.error() {
-            _ if fault.stall => Part::Stall,
-            Some(refusal) => Part::Send(Bytes::from(error_event(&refusal.body(id)))),
-            None => Part::Cut,
+            _ if fault.stall => StreamPart::Stall,
+            Some(refusal) => StreamPart::Send(Bytes::from(error_event(&refusal.body(id)))),
+            None => StreamPart::Cut,
         });
     }
     let pause = Duration::from_millis(fault.slow_ms_per_event);
@@ -219,13 +224,13 @@ fn begin(
     respond(id, 200, content_type, body_of(parts, pause, shared))
 }
 
-fn price(shared: &Shared, name: &str, model: Model, split: Split, output: u64) -> f64 {
+fn price(shared: &ServerState, name: &str, model: Model, split: Split, output: u64) -> f64 {
     shared.options.prices.get(name).copied().unwrap_or(model.price).of(split, output)
 }
 
 /// One step of a streamed body.
 #[derive(Debug, Clone)]
-enum Part {
+enum StreamPart {
     Send(Bytes),
     /// Drop the connection.
     Cut,
@@ -233,7 +238,7 @@ enum Part {
     Stall,
 }
 
-fn body_of(parts: Vec<Part>, pause: Duration, shared: &Shared) -> Body {
+fn body_of(parts: Vec<StreamPart>, pause: Duration, shared: &ServerState) -> Body {
     let closed = shared.closed.clone();
     let start = (parts.into_iter(), closed);
     Body::from_stream(stream::unfold(start, move |(mut parts, closed)| async move {
@@ -245,9 +250,9 @@ fn body_of(parts: Vec<Part>, pause: Duration, shared: &Shared) -> Body {
             tokio::time::sleep(pause).await;
         }
         let sent = match part {
-            Part::Send(bytes) => Ok(bytes),
-            Part::Cut => Err(io::Error::from(io::ErrorKind::ConnectionAborted)),
-            Part::Stall => {
+            StreamPart::Send(bytes) => Ok(bytes),
+            StreamPart::Cut => Err(io::Error::from(io::ErrorKind::ConnectionAborted)),
+            StreamPart::Stall => {
                 until_closed(closed.clone()).await;
                 Err(io::Error::from(io::ErrorKind::ConnectionAborted))
             }

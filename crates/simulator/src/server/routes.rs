@@ -10,7 +10,7 @@ use axum::routing::{get, post};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{Shared, answer};
+use super::{ServerState, answer};
 use crate::ids::request_id;
 use crate::models;
 use crate::refusal::Refusal;
@@ -25,7 +25,7 @@ pub(super) struct Arrival {
     pub(super) bytes: Bytes,
 }
 
-pub(super) fn router(shared: Arc<Shared>) -> Router {
+pub(super) fn router(shared: Arc<ServerState>) -> Router {
     Router::new()
         .route("/", get(health))
         .route("/health", get(health))
@@ -39,23 +39,23 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-async fn health(State(shared): State<Arc<Shared>>) -> Response<Body> {
+async fn health(State(shared): State<Arc<ServerState>>) -> Response<Body> {
     ok(&next_id(&shared), &json!({"status": "ok"}))
 }
 
-async fn report(State(shared): State<Arc<Shared>>) -> Response<Body> {
+async fn report(State(shared): State<Arc<ServerState>>) -> Response<Body> {
     let report = shared.state.lock().report.clone();
     ok(&next_id(&shared), &json!(report))
 }
 
-async fn messages(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
+async fn messages(State(shared): State<Arc<ServerState>>, request: Request) -> Response<Body> {
     match arrive(&shared, request).await {
         Ok(arrival) => answer::message(&shared, arrival).await,
         Err((id, refusal)) => refuse(&id, &refusal),
     }
 }
 
-async fn count_tokens(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
+async fn count_tokens(State(shared): State<Arc<ServerState>>, request: Request) -> Response<Body> {
     match arrive(&shared, request).await {
         Ok(arrival) => match answer::count(&shared, &arrival) {
             Ok(count) => ok(&arrival.id, &count),
@@ -65,7 +65,7 @@ async fn count_tokens(State(shared): State<Arc<Shared>>, request: Request) -> Re
     }
 }
 
-async fn list_models(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response<Body> {
+async fn list_models(State(shared): State<Arc<ServerState>>, headers: HeaderMap) -> Response<Body> {
     let id = next_id(&shared);
     if let Err(refusal) = let_in(&headers) {
         return refuse(&id, &refusal);
@@ -75,7 +75,11 @@ async fn list_models(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> R
     ok(&id, &json!({"data": all, "has_more": false, "first_id": first, "last_id": last}))
 }
 
-async fn one_model(State(shared): State<Arc<Shared>>, headers: HeaderMap, Path(name): Path<String>) -> Response<Body> {
+async fn one_model(
+    State(shared): State<Arc<ServerState>>,
+    headers: HeaderMap,
+    Path(name): Path<String>,
+) -> Response<Body> {
     let id = next_id(&shared);
     if let Err(refusal) = let_in(&headers) {
         return refuse(&id, &refusal);
@@ -98,22 +102,22 @@ fn describe(name: &str, model: &models::Model) -> Value {
     })
 }
 
-async fn not_found(State(shared): State<Arc<Shared>>) -> Response<Body> {
+async fn not_found(State(shared): State<Arc<ServerState>>) -> Response<Body> {
     refuse(&next_id(&shared), &Refusal::new(404, "Not found"))
 }
 
-async fn wrong_method(State(shared): State<Arc<Shared>>) -> Response<Body> {
+async fn wrong_method(State(shared): State<Arc<ServerState>>) -> Response<Body> {
     refuse(&next_id(&shared), &Refusal::new(405, "Method Not Allowed"))
 }
 
-fn next_id(shared: &Shared) -> String {
+fn next_id(shared: &ServerState) -> String {
     let mut state = shared.state.lock();
     state.received += 1;
     request_id(shared.seed, state.received)
 }
 
 /// Reads a request that may enter.
-async fn arrive(shared: &Shared, request: Request) -> Result<Arrival, (String, Refusal)> {
+async fn arrive(shared: &ServerState, request: Request) -> Result<Arrival, (String, Refusal)> {
     let id = next_id(shared);
     let (head, body) = request.into_parts();
     let admitted = let_in(&head.headers).and_then(|()| has_version(&head.headers));

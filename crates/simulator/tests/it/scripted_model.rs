@@ -1,7 +1,7 @@
 //! The scripted model reacts to what is visible, and to nothing else.
 
 use serde_json::{Value, json};
-use simulator::{Options, Rule, Script, When};
+use simulator::{Options, Script, ScriptRule, When};
 
 use crate::client::{Client, body};
 
@@ -246,12 +246,12 @@ async fn thinking_is_sent_only_when_the_request_enables_it() {
 
 #[tokio::test]
 async fn a_rule_may_apply_only_so_often_and_scripts_can_be_built_in_rust() {
-    let rule = |name: &str, times| Rule {
+    let rule = |name: &str, times| ScriptRule {
         name: name.into(),
         when: When { user: Some("x".into()), ..When::default() },
         say: Some(name.into()),
         times,
-        ..Rule::default()
+        ..ScriptRule::default()
     };
     let script = Script { rules: vec![rule("first", Some(2)), rule("then", None)], ..Script::default() };
     let mut client = Client::new("").await;

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use engine::Agent;
 use engine::agent::Parts;
-use engine::agents::{AtEnd, Children};
-use engine::hooks::{Back, CallsBack, Leaving, asked_for};
-use engine::run::End;
-use engine::run::Ending;
+use engine::agents::{AtEnd, Subagents};
+use engine::hooks::{CallbackReply, CallsBack, ExitReason, asked_for};
+use engine::run::RunEnd;
+use engine::run::TurnEnd;
 use engine::send_message::SendMessage;
 use files::faults::{Mounted, mount};
 use futures_util::future::BoxFuture;
@@ -27,7 +27,7 @@ use mail::{Mail, Post};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use session::{Fork, Home, Session, World};
-use settings::agents::{Registry, Sources};
+use settings::agents::{DefinitionSources, Registry};
 use settings::{Budget, Learning};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -72,11 +72,11 @@ enum Death {
 struct SlowStop(Mutex<Chance>);
 
 impl CallsBack for SlowStop {
-    fn call_back(&self, _: &str, _: &Value, _: Option<&str>) -> BoxFuture<'_, Back> {
+    fn call_back(&self, _: &str, _: &Value, _: Option<&str>) -> BoxFuture<'_, CallbackReply> {
         let while_ = Duration::from_millis(self.0.lock().below(2_000) as u64);
         Box::pin(async move {
             tokio::time::sleep(while_).await;
-            Back::Said(json!({}))
+            CallbackReply::Said(json!({}))
         })
     }
 }
@@ -142,8 +142,8 @@ impl SessionWorld {
         parts.contacts.labelled = None;
         let definitions = json!({"worker": {"description": "works", "prompt": "Work."}});
         let flag = definitions.as_object().cloned();
-        let registry = Registry::load(&Sources { flag, ..Sources::default() });
-        parts.contacts.agents = Some(Children::new(Arc::new(registry), self.at_end));
+        let registry = Registry::load(&DefinitionSources { flag, ..DefinitionSources::default() });
+        parts.contacts.agents = Some(Subagents::new(Arc::new(registry), self.at_end));
         let post = Post::new(world.clone(), Mail::default(), None);
         parts.contacts.post = Some(post.clone());
         parts.work.tools.push(Arc::new(SendMessage { post: post.clone(), teammates: None }));
@@ -249,7 +249,8 @@ impl SessionWorld {
             };
             self.tell(&format!("a turn ends: {:?}", turn.end));
             let is_unheard = agent.agents().is_some_and(|children| children.in_background() > 0 || children.has_news());
-            if self.at_end == AtEnd::WaitsForThem && is_unheard && matches!(turn.end, End::Ended(Ending::Answered)) {
+            if self.at_end == AtEnd::WaitsForThem && is_unheard && matches!(turn.end, TurnEnd::Ended(RunEnd::Answered))
+            {
                 self.model.minutes().broken.push("a turn ended before all agents were heard".to_owned());
             }
         }
@@ -261,7 +262,7 @@ impl SessionWorld {
             let _ = agent.finish_learning(&CancellationToken::new()).await;
         }
         self.tell("it leaves");
-        agent.leave(Leaving::Other).await;
+        agent.leave(ExitReason::Other).await;
     }
 
     /// Turns for what others have to say, as a screen begins them.
@@ -302,7 +303,7 @@ impl SessionWorld {
             self.model.minutes().ended();
             let told = session::stats::Stats::of(agent.session().log(), &Prices::default());
             laws::costs(self, told.cost_usd);
-            agent.leave(Leaving::Other).await;
+            agent.leave(ExitReason::Other).await;
         });
         drop(runtime);
         laws::files(self);

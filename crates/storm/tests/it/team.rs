@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use ::team::mirror::Mirror;
-use ::team::report::{Stopped, SyncReport};
+use ::team::report::{EarlyEnd, SyncReport};
 use ::team::sync::Deletions;
 use files::faults::{Effect, Mounted, mount};
 use parking_lot::Mutex;
@@ -42,7 +42,7 @@ const EFFECTS: usize = 70;
 /// At one effect in so many, a person writes just then.
 const TYPED_MEANWHILE: usize = 60;
 
-type Outcome = Result<SyncReport, Stopped>;
+type Outcome = Result<SyncReport, EarlyEnd>;
 
 /// What goes wrong beside kills, power cuts, a bad network, full disks and folders that cannot be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,8 +15,8 @@ use std::task::{Context, Poll, Waker};
 
 use world::{BAD, Chance, Hands, Weakness, World};
 
-use crate::key::Key;
-use crate::report::{Stopped, SyncReport};
+use crate::key::EntryKey;
+use crate::report::{EarlyEnd, SyncReport};
 use crate::sync::Deletions;
 
 const FOLDERS: usize = 3;
@@ -36,9 +36,9 @@ enum Mishap {
     StateLost,
 }
 
-type Running = Pin<Box<dyn Future<Output = Result<SyncReport, Stopped>>>>;
+type Running = Pin<Box<dyn Future<Output = Result<SyncReport, EarlyEnd>>>>;
 
-fn key(name: &str) -> Key {
+fn key(name: &str) -> EntryKey {
     name.parse().unwrap()
 }
 
@@ -54,12 +54,12 @@ fn run(world: &Arc<Mutex<World>>, folder: usize, is_push: bool, deletions: Delet
     })
 }
 
-fn poll(running: &mut Running) -> Poll<Result<SyncReport, Stopped>> {
+fn poll(running: &mut Running) -> Poll<Result<SyncReport, EarlyEnd>> {
     running.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
 /// Lets one run go on to its end.
-fn finish(mut running: Running) -> Result<SyncReport, Stopped> {
+fn finish(mut running: Running) -> Result<SyncReport, EarlyEnd> {
     for _ in 0..STEPS {
         if let Poll::Ready(outcome) = poll(&mut running) {
             return outcome;
@@ -86,9 +86,9 @@ fn live(seed: u64, mishap: Mishap, weakness: Weakness) -> Vec<String> {
     calm(&world);
     let world = world.lock().unwrap();
     let mut broken = world.broken.clone();
-    let there: BTreeMap<Key, String> = world.server.entries();
+    let there: BTreeMap<EntryKey, String> = world.server.entries();
     for (number, folder) in world.folders.iter().enumerate() {
-        let here: BTreeMap<Key, String> =
+        let here: BTreeMap<EntryKey, String> =
             folder.files.iter().filter(|(key, _)| key.as_str() != BAD).map(|(k, t)| (k.clone(), t.clone())).collect();
         if here != there {
             broken.push(format!("folder {number} has {here:?}, the server {there:?}"));
@@ -177,7 +177,7 @@ fn event(chance: &mut Chance, shared: &Arc<Mutex<World>>, runs: &mut Vec<(usize,
     }
 }
 
-fn heard(world: &Arc<Mutex<World>>, folder: usize, outcome: Result<SyncReport, Stopped>) {
+fn heard(world: &Arc<Mutex<World>>, folder: usize, outcome: Result<SyncReport, EarlyEnd>) {
     if let Ok(report) = outcome {
         let told = report.overwritten.into_iter().map(|text| (text.key, text.version));
         world.lock().unwrap().folders[folder].told.extend(told);

@@ -2,44 +2,50 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Disk, Run, Sent, Server};
+use super::{Disk, SendResult, Server, SyncRun};
 use crate::checksum::{self, Checksums};
-use crate::error::Trouble;
-use crate::key::Key;
-use crate::protocol::{HistoryAnswer, Write, Written};
-use crate::report::Stopped;
+use crate::error::RequestTrouble;
+use crate::key::EntryKey;
+use crate::protocol::{EntryWrite, HistoryAnswer, WriteAnswer};
+use crate::report::EarlyEnd;
 use crate::sync;
 
 /// What waits to be written, and what the server has no room for.
 #[derive(Default)]
 struct Outbox {
-    waiting: VecDeque<Write>,
+    waiting: VecDeque<EntryWrite>,
     /// New entries beyond the limit.
-    beyond: BTreeMap<Key, String>,
+    beyond: BTreeMap<EntryKey, String>,
     /// Whether the server named its limit in this run, and not only in an earlier one.
     limit_heard: bool,
 }
 
-impl<D: Disk, S: Server> Run<'_, D, S> {
+impl<D: Disk, S: Server> SyncRun<'_, D, S> {
     /// Sends what was done here. One entry that is refused stops no other.
-    pub(super) async fn send(&mut self) -> Result<Sent, Stopped> {
+    pub(super) async fn send(&mut self) -> Result<SendResult, EarlyEnd> {
         let (listing, plan) = self.compare().await?;
         self.report.not_sent.clone_from(&plan.not_sent);
         self.report.limit = None;
         let mut outbox = Outbox::default();
         let kept = self.local_texts(&plan.keep, &listing.files).await;
         let entries = self.local_texts(&plan.send, &listing.files).await;
-        outbox.waiting.extend(sync::batches(kept).into_iter().map(|kept| Write { kept, ..Write::default() }));
+        outbox.waiting.extend(sync::batches(kept).into_iter().map(|kept| EntryWrite { kept, ..EntryWrite::default() }));
         // Deletions first: they make room, and a name that only changed its case is no twin of itself.
         if !plan.delete.is_empty() {
-            outbox.waiting.push_back(Write { deletes: plan.delete, ..Write::default() });
+            outbox.waiting.push_back(EntryWrite { deletes: plan.delete, ..EntryWrite::default() });
         }
-        outbox.waiting.extend(sync::batches(entries).into_iter().map(|entries| Write { entries, ..Write::default() }));
+        outbox
+            .waiting
+            .extend(sync::batches(entries).into_iter().map(|entries| EntryWrite { entries, ..EntryWrite::default() }));
         self.empty(outbox).await?;
-        Ok(if plan.keep.is_empty() { Sent::All } else { Sent::WithMoreToTake })
+        Ok(if plan.keep.is_empty() { SendResult::All } else { SendResult::WithMoreToTake })
     }
 
-    async fn local_texts(&mut self, keys: &std::collections::BTreeSet<Key>, here: &Checksums) -> BTreeMap<Key, String> {
+    async fn local_texts(
+        &mut self,
+        keys: &std::collections::BTreeSet<EntryKey>,
+        here: &Checksums,
+    ) -> BTreeMap<EntryKey, String> {
         let mut texts = BTreeMap::new();
         for (key, checksum) in keys.iter().filter_map(|key| Some((key, here.get(key)?))) {
             if let Some(text) = self.disk.text(key, checksum).await {
@@ -49,7 +55,7 @@ impl<D: Disk, S: Server> Run<'_, D, S> {
         texts
     }
 
-    async fn empty(&mut self, mut outbox: Outbox) -> Result<(), Stopped> {
+    async fn empty(&mut self, mut outbox: Outbox) -> Result<(), EarlyEnd> {
         loop {
             let Some(write) = outbox.waiting.pop_front() else {
                 if outbox.beyond.is_empty() || outbox.limit_heard {
@@ -68,10 +74,10 @@ impl<D: Disk, S: Server> Run<'_, D, S> {
             self.save().await?;
             match self.server.write(&write, &self.tag).await {
                 Ok(written) => self.wrote(&write, written).await?,
-                Err(Trouble::Refused { refused, message, .. }) => {
+                Err(RequestTrouble::Refused { refused, message, .. }) => {
                     self.set_aside(write, &refused, &message, &mut outbox);
                 }
-                Err(Trouble::TooMany { most }) => self.heard_limit(write, most, &mut outbox),
+                Err(RequestTrouble::TooMany { most }) => self.heard_limit(write, most, &mut outbox),
                 Err(trouble) => return Err(trouble.into()),
             }
         }
@@ -84,14 +90,14 @@ impl<D: Disk, S: Server> Run<'_, D, S> {
     }
 
     /// What each text was made from.
-    fn bases(&self, write: &Write) -> Checksums {
-        let base = |key: &Key| self.state.entries.get(key).cloned().unwrap_or_default();
+    fn bases(&self, write: &EntryWrite) -> Checksums {
+        let base = |key: &EntryKey| self.state.entries.get(key).cloned().unwrap_or_default();
         write.entries.keys().map(|key| (key.clone(), base(key))).collect()
     }
 
     /// What is replaced, or stays above.
-    fn seen(&self, write: &Write) -> Checksums {
-        let seen = |key: &Key| self.state.server.get(key).cloned().unwrap_or_default();
+    fn seen(&self, write: &EntryWrite) -> Checksums {
+        let seen = |key: &EntryKey| self.state.server.get(key).cloned().unwrap_or_default();
         write
             .entries
             .keys()
@@ -101,7 +107,7 @@ impl<D: Disk, S: Server> Run<'_, D, S> {
             .collect()
     }
 
-    async fn wrote(&mut self, write: &Write, written: Written) -> Result<(), Stopped> {
+    async fn wrote(&mut self, write: &EntryWrite, written: WriteAnswer) -> Result<(), EarlyEnd> {
         for (key, text) in &write.entries {
             let checksum = checksum::of(text);
             self.state.agree(key, Some(&checksum));
@@ -133,7 +139,7 @@ impl<D: Disk, S: Server> Run<'_, D, S> {
     }
 
     /// New entries beyond the limit that the server named are held back.
-    fn within_limit(&self, mut write: Write, beyond: &mut BTreeMap<Key, String>) -> Write {
+    fn within_limit(&self, mut write: EntryWrite, beyond: &mut BTreeMap<EntryKey, String>) -> EntryWrite {
         let Some(most) = self.state.most else { return write };
         let mut room = most.saturating_sub(self.state.server.len() as u64);
         for (key, text) in std::mem::take(&mut write.entries) {
@@ -149,7 +155,7 @@ impl<D: Disk, S: Server> Run<'_, D, S> {
         write
     }
 
-    fn heard_limit(&mut self, write: Write, most: u64, outbox: &mut Outbox) {
+    fn heard_limit(&mut self, write: EntryWrite, most: u64, outbox: &mut Outbox) {
         (self.state.most, outbox.limit_heard) = (Some(most), true);
         let before = write.entries.len();
         let write = self.within_limit(write, &mut outbox.beyond);
@@ -166,16 +172,24 @@ impl<D: Disk, S: Server> Run<'_, D, S> {
         (self.state.most, outbox.limit_heard) = (None, true);
         let mut beyond = std::mem::take(&mut outbox.beyond);
         if let Some((key, text)) = beyond.pop_first() {
-            outbox.waiting.push_back(Write { entries: [(key, text)].into(), ..Write::default() });
+            outbox.waiting.push_back(EntryWrite { entries: [(key, text)].into(), ..EntryWrite::default() });
         }
-        outbox.waiting.extend(sync::batches(beyond).into_iter().map(|entries| Write { entries, ..Write::default() }));
+        outbox
+            .waiting
+            .extend(sync::batches(beyond).into_iter().map(|entries| EntryWrite { entries, ..EntryWrite::default() }));
     }
 
     /// Takes out what the server refused by name. Where it named nothing, halves are tried, down to the one that is refused.
-    fn set_aside(&mut self, mut write: Write, refused: &BTreeMap<String, String>, message: &str, outbox: &mut Outbox) {
+    fn set_aside(
+        &mut self,
+        mut write: EntryWrite,
+        refused: &BTreeMap<String, String>,
+        message: &str,
+        outbox: &mut Outbox,
+    ) {
         let before = write.entries.len() + write.kept.len();
         for (name, why) in refused {
-            let Ok(key) = name.parse::<Key>() else { continue };
+            let Ok(key) = name.parse::<EntryKey>() else { continue };
             if write.entries.remove(&key).is_some() || write.kept.remove(&key).is_some() {
                 self.report.not_sent.insert(key, why.clone());
             }
@@ -185,7 +199,7 @@ impl<D: Disk, S: Server> Run<'_, D, S> {
         } else if write.entries.len() > 1 {
             let half = write.entries.keys().nth(write.entries.len() / 2).cloned();
             let later = half.map(|half| write.entries.split_off(&half)).unwrap_or_default();
-            outbox.waiting.push_front(Write { entries: later, ..Write::default() });
+            outbox.waiting.push_front(EntryWrite { entries: later, ..EntryWrite::default() });
             outbox.waiting.push_front(write);
         } else {
             let keys = write.entries.into_keys().chain(write.deletes).chain(write.kept.into_keys());

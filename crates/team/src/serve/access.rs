@@ -8,8 +8,8 @@ use super::Service;
 use super::problem::Problem;
 use crate::error::Error;
 use crate::folder;
-use crate::key::Key;
-use crate::protocol::{Details, Write, Written};
+use crate::key::EntryKey;
+use crate::protocol::{Details, EntryWrite, WriteAnswer};
 use crate::repository::Repository;
 use crate::store::{Action, Level, Member};
 
@@ -41,7 +41,7 @@ impl<'a> Access<'a> {
     }
 
     /// Writes entries, unless one of them holds a secret.
-    pub(super) async fn write(&self, write: &Write, expected: Option<&str>) -> Result<Written, Problem> {
+    pub(super) async fn write(&self, write: &EntryWrite, expected: Option<&str>) -> Result<WriteAnswer, Problem> {
         let found = |text: &String| folder::secret(text).map(str::to_owned);
         let secrets =
             write.entries.iter().chain(&write.kept).filter_map(|(key, text)| Some((key.to_string(), found(text)?)));
@@ -57,17 +57,17 @@ impl<'a> Access<'a> {
     }
 
     /// Writes an earlier text of an entry once more.
-    pub(super) async fn restore(&self, key: &str, version: u64) -> Result<Written, Problem> {
-        let key: Key = key.parse().map_err(Error::from)?;
+    pub(super) async fn restore(&self, key: &str, version: u64) -> Result<WriteAnswer, Problem> {
+        let key: EntryKey = key.parse().map_err(Error::from)?;
         let versions = self.service.store.history().versions(&self.repository, &key).await?;
         let version = versions.into_iter().find(|one| one.version == version);
         let text = version.and_then(|one| one.text).ok_or_else(|| Problem::missing("that version has no text"))?;
-        let written = self.write(&Write { entries: [(key, text)].into(), ..Write::default() }, None).await;
+        let written = self.write(&EntryWrite { entries: [(key, text)].into(), ..EntryWrite::default() }, None).await;
         self.noted(written).await
     }
 
     /// What came of a write. Why it was refused is written down, for the admins of the repository and for who tried.
-    pub(super) async fn noted(&self, written: Result<Written, Problem>) -> Result<Written, Problem> {
+    pub(super) async fn noted(&self, written: Result<WriteAnswer, Problem>) -> Result<WriteAnswer, Problem> {
         if let Err(problem) = &written
             && matches!(problem.status, StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE)
         {

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::Service;
 use super::access::Access;
 use super::problem::Problem;
-use super::signing::{Signed, Stranger};
-use crate::key::Key;
+use super::signing::{SignedInMember, UnknownVisitor};
+use crate::key::EntryKey;
 use crate::store::{Invitation, Level, Token};
 
 /// The most lines of the audit log in one answer.
@@ -33,23 +33,23 @@ pub(super) fn routes() -> Router<Service> {
         .route("/api/team/audit", get(audit))
 }
 
-type Answer = Result<Json<Value>, Problem>;
+type AdminAnswer = Result<Json<Value>, Problem>;
 
-async fn me(signed: Signed) -> Answer {
+async fn me(signed: SignedInMember) -> AdminAnswer {
     Ok(Json(json!({"name": signed.member.name, "isAdmin": signed.member.is_admin})))
 }
 
 /// Somebody takes up an invitation.
 #[derive(Deserialize)]
-struct Joining {
+struct JoinRequest {
     invitation: String,
     name: String,
     #[serde(default)]
     label: String,
 }
 
-async fn join(State(service): State<Service>, _: Stranger, body: Body) -> Answer {
-    let joining: Joining = service.json(body).await?;
+async fn join(State(service): State<Service>, _: UnknownVisitor, body: Body) -> AdminAnswer {
+    let joining: JoinRequest = service.json(body).await?;
     let now = service.now();
     let invited =
         service.store.invitations().accept(&joining.invitation, &joining.name, None, &joining.label, now).await?;
@@ -58,13 +58,13 @@ async fn join(State(service): State<Service>, _: Stranger, body: Body) -> Answer
 
 /// An invitation to a repository, or to administer the server.
 #[derive(Deserialize)]
-struct Inviting {
+struct InviteRequest {
     repo: Option<String>,
     level: Option<Level>,
 }
 
-async fn invite(State(service): State<Service>, signed: Signed, body: Body) -> Answer {
-    let inviting: Inviting = service.json(body).await?;
+async fn invite(State(service): State<Service>, signed: SignedInMember, body: Body) -> AdminAnswer {
+    let inviting: InviteRequest = service.json(body).await?;
     let invitation = match (inviting.repo, inviting.level) {
         (Some(repo), Some(level)) => {
             let access = Access::check(&service, &signed.member, &repo, Level::Admin).await?;
@@ -78,7 +78,7 @@ async fn invite(State(service): State<Service>, signed: Signed, body: Body) -> A
     Ok(Json(json!({"invitation": secret.reveal()})))
 }
 
-async fn members(State(service): State<Service>, signed: Signed) -> Answer {
+async fn members(State(service): State<Service>, signed: SignedInMember) -> AdminAnswer {
     if !signed.member.is_admin {
         return Err(Problem::forbidden());
     }
@@ -88,7 +88,11 @@ async fn members(State(service): State<Service>, signed: Signed) -> Answer {
     Ok(Json(json!({"members": members})))
 }
 
-async fn remove_member(State(service): State<Service>, signed: Signed, Path(name): Path<String>) -> Answer {
+async fn remove_member(
+    State(service): State<Service>,
+    signed: SignedInMember,
+    Path(name): Path<String>,
+) -> AdminAnswer {
     if !signed.member.is_admin {
         return Err(Problem::forbidden());
     }
@@ -96,30 +100,34 @@ async fn remove_member(State(service): State<Service>, signed: Signed, Path(name
     Ok(Json(json!({"removed": name})))
 }
 
-async fn tokens(State(service): State<Service>, signed: Signed) -> Answer {
+async fn tokens(State(service): State<Service>, signed: SignedInMember) -> AdminAnswer {
     let tokens = service.store.tokens().of(&signed.member).await?;
     let told = |token: &Token| json!({"id": token.id, "label": token.label, "created": token.created});
     Ok(Json(json!({"tokens": tokens.iter().map(told).collect::<Vec<_>>()})))
 }
 
-async fn rotate(State(service): State<Service>, signed: Signed) -> Answer {
+async fn rotate(State(service): State<Service>, signed: SignedInMember) -> AdminAnswer {
     let secret = service.store.tokens().rotate(&signed.token, service.now()).await?;
     Ok(Json(json!({"token": secret.reveal()})))
 }
 
-async fn revoke(State(service): State<Service>, signed: Signed, Path(id): Path<String>) -> Answer {
+async fn revoke(State(service): State<Service>, signed: SignedInMember, Path(id): Path<String>) -> AdminAnswer {
     service.store.tokens().revoke(&signed.member, &signed.member, &id, service.now()).await?;
     Ok(Json(json!({"revoked": id})))
 }
 
 /// A question about a repository.
 #[derive(Deserialize)]
-struct About {
+struct RepositoryQuery {
     repo: String,
     key: Option<String>,
 }
 
-async fn rights(State(service): State<Service>, signed: Signed, Query(about): Query<About>) -> Answer {
+async fn rights(
+    State(service): State<Service>,
+    signed: SignedInMember,
+    Query(about): Query<RepositoryQuery>,
+) -> AdminAnswer {
     let access = Access::check(&service, &signed.member, &about.repo, Level::Read).await?;
     let rights = service.store.repositories().rights(&access.repository).await?;
     let told: Vec<Value> = rights.iter().map(|one| json!({"member": one.member, "level": one.level.word()})).collect();
@@ -128,14 +136,14 @@ async fn rights(State(service): State<Service>, signed: Signed, Query(about): Qu
 
 /// What somebody may do from now on.
 #[derive(Deserialize)]
-struct Granting {
+struct GrantRequest {
     repo: String,
     member: String,
     level: Option<Level>,
 }
 
-async fn grant(State(service): State<Service>, signed: Signed, body: Body) -> Answer {
-    let granting: Granting = service.json(body).await?;
+async fn grant(State(service): State<Service>, signed: SignedInMember, body: Body) -> AdminAnswer {
+    let granting: GrantRequest = service.json(body).await?;
     let access = Access::check(&service, &signed.member, &granting.repo, Level::Admin).await?;
     let member = service.store.members().named(&granting.member).await?;
     service
@@ -146,38 +154,46 @@ async fn grant(State(service): State<Service>, signed: Signed, body: Body) -> An
     Ok(Json(json!({"member": member.name, "level": granting.level.map(Level::word)})))
 }
 
-async fn repositories(State(service): State<Service>, signed: Signed) -> Answer {
+async fn repositories(State(service): State<Service>, signed: SignedInMember) -> AdminAnswer {
     Ok(Json(json!({"repositories": service.store.repositories().visible_to(&signed.member).await?})))
 }
 
-async fn remove_repository(State(service): State<Service>, signed: Signed, Query(about): Query<About>) -> Answer {
+async fn remove_repository(
+    State(service): State<Service>,
+    signed: SignedInMember,
+    Query(about): Query<RepositoryQuery>,
+) -> AdminAnswer {
     let access = Access::check(&service, &signed.member, &about.repo, Level::Admin).await?;
     service.store.repositories().remove(&signed.member, &access.repository, service.now()).await?;
     Ok(Json(json!({"removed": access.repository})))
 }
 
-async fn history(State(service): State<Service>, signed: Signed, Query(about): Query<About>) -> Answer {
+async fn history(
+    State(service): State<Service>,
+    signed: SignedInMember,
+    Query(about): Query<RepositoryQuery>,
+) -> AdminAnswer {
     let access = Access::check(&service, &signed.member, &about.repo, Level::Read).await?;
-    let key: Key = about.key.unwrap_or_default().parse().map_err(crate::Error::from)?;
+    let key: EntryKey = about.key.unwrap_or_default().parse().map_err(crate::Error::from)?;
     Ok(Json(json!({"versions": service.store.history().versions(&access.repository, &key).await?})))
 }
 
 /// A version that comes back.
 #[derive(Deserialize)]
-struct Restoring {
+struct RestoreRequest {
     repo: String,
     key: String,
     version: u64,
 }
 
-async fn restore(State(service): State<Service>, signed: Signed, body: Body) -> Answer {
-    let restoring: Restoring = service.json(body).await?;
+async fn restore(State(service): State<Service>, signed: SignedInMember, body: Body) -> AdminAnswer {
+    let restoring: RestoreRequest = service.json(body).await?;
     let access = Access::check(&service, &signed.member, &restoring.repo, Level::Write).await?;
     let written = access.restore(&restoring.key, restoring.version).await?;
     Ok(Json(json!({"version": written.version})))
 }
 
-async fn audit(State(service): State<Service>, signed: Signed, Query(about): Query<AuditOf>) -> Answer {
+async fn audit(State(service): State<Service>, signed: SignedInMember, Query(about): Query<AuditOf>) -> AdminAnswer {
     let access = match &about.repo {
         Some(repo) => Some(Access::check(&service, &signed.member, repo, Level::Admin).await?),
         None if signed.member.is_admin => None,

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::Service;
 use super::access::Access;
 use super::problem::Problem;
-use super::signing::Signed;
+use super::signing::SignedInMember;
 use crate::protocol::{HistoryQuestion, KNOWN_PATH, PATH};
 use crate::store::Level;
 
@@ -22,7 +22,7 @@ pub(super) fn routes() -> Router<Service> {
 
 /// What is asked for.
 #[derive(Debug, Deserialize)]
-struct Asked {
+struct EntriesQuery {
     repo: String,
     view: Option<String>,
     #[serde(default)]
@@ -36,9 +36,9 @@ struct Asked {
 /// The entries, their checksums, or nothing new.
 async fn read(
     State(service): State<Service>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<EntriesQuery>,
     headers: HeaderMap,
-    signed: Signed,
+    signed: SignedInMember,
 ) -> Result<Response, Problem> {
     let repository = &Access::check(&service, &signed.member, &asked.repo, Level::Read).await?.repository;
     let nothing = || Problem::missing("nothing was written to this repository yet");
@@ -64,8 +64,8 @@ async fn read(
 /// Which texts the history knows.
 async fn known(
     State(service): State<Service>,
-    Query(asked): Query<Asked>,
-    signed: Signed,
+    Query(asked): Query<EntriesQuery>,
+    signed: SignedInMember,
     body: Body,
 ) -> Result<Response, Problem> {
     let access = Access::check(&service, &signed.member, &asked.repo, Level::Read).await?;
@@ -77,9 +77,9 @@ async fn known(
 /// Puts and deletes entries, if the repository still is what the writer thinks.
 async fn write(
     State(service): State<Service>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<EntriesQuery>,
     headers: HeaderMap,
-    signed: Signed,
+    signed: SignedInMember,
     body: Body,
 ) -> Result<Response, Problem> {
     let access = Access::check(&service, &signed.member, &asked.repo, Level::Write).await?;

@@ -22,7 +22,7 @@ const KEPT_FAILURE: Time = 10 * 1000;
 
 /// What an issuer publishes about itself.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-pub(super) struct Published {
+pub(super) struct IssuerMetadata {
     pub(super) issuer: String,
     pub(super) authorization_endpoint: String,
     pub(super) token_endpoint: String,
@@ -33,18 +33,18 @@ pub(super) struct Published {
 /// The last answers of an issuer. Who asks at once waits for one answer together.
 #[derive(Debug, Default)]
 pub(super) struct IssuerCache {
-    published: Mutex<Option<Answer<Published>>>,
-    keys: Mutex<Option<Answer<JwkSet>>>,
+    published: Mutex<Option<CachedAnswer<IssuerMetadata>>>,
+    keys: Mutex<Option<CachedAnswer<JwkSet>>>,
 }
 
 /// An answer, or that there was none, and when.
 #[derive(Debug)]
-struct Answer<T> {
+struct CachedAnswer<T> {
     at: Time,
     said: Option<T>,
 }
 
-impl<T: Clone> Answer<T> {
+impl<T: Clone> CachedAnswer<T> {
     /// What was said, if it still counts. A clock that was set back makes it old.
     fn fresh(&self, now: Time) -> Option<Option<T>> {
         let kept = if self.said.is_some() { KEPT } else { KEPT_FAILURE };
@@ -54,21 +54,26 @@ impl<T: Clone> Answer<T> {
 
 impl IssuerCache {
     /// What an issuer publishes. That it speaks for itself is checked.
-    pub(super) async fn published(&self, issuer: &Issuer, now: Time) -> Result<Published, Problem> {
+    pub(super) async fn published(&self, issuer: &Issuer, now: Time) -> Result<IssuerMetadata, Problem> {
         let mut kept = self.published.lock().await;
         if let Some(said) = kept.as_ref().and_then(|answer| answer.fresh(now)) {
             return said.ok_or_else(unusable);
         }
         let address = issuer.address.trim_end_matches('/');
-        let asked: Result<Published, Problem> =
+        let asked: Result<IssuerMetadata, Problem> =
             ask(client()?.get(format!("{address}/.well-known/openid-configuration"))).await;
         let said = asked.ok().filter(|published| published.issuer.trim_end_matches('/') == address);
-        *kept = Some(Answer { at: now, said: said.clone() });
+        *kept = Some(CachedAnswer { at: now, said: said.clone() });
         said.ok_or_else(unusable)
     }
 
     /// Its keys, among them that of this name if it has one: it is asked again, now and then, for one that it did not name.
-    pub(super) async fn keys(&self, published: &Published, name: Option<&str>, now: Time) -> Result<JwkSet, Problem> {
+    pub(super) async fn keys(
+        &self,
+        published: &IssuerMetadata,
+        name: Option<&str>,
+        now: Time,
+    ) -> Result<JwkSet, Problem> {
         let mut kept = self.keys.lock().await;
         if let Some(answer) = kept.as_ref()
             && let Some(said) = answer.fresh(now)
@@ -79,7 +84,7 @@ impl IssuerCache {
             }
         }
         let said: Option<JwkSet> = ask(client()?.get(&published.jwks_uri)).await.ok();
-        *kept = Some(Answer { at: now, said: said.clone() });
+        *kept = Some(CachedAnswer { at: now, said: said.clone() });
         said.ok_or_else(unusable)
     }
 }

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service as _;
 
-use super::seats::{Answering, Seat, Seats};
+use super::seats::{AnsweringGuard, Seat, Seats};
 use crate::error::Error;
 
 /// The head of a request, or a TLS greeting, usually has to be there within this time.
@@ -65,14 +65,14 @@ impl Peer {
 
 /// A server that runs.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningServer {
     /// Where it listens.
     pub address: SocketAddr,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
 
-impl Running {
+impl RunningServer {
     /// Accepts nothing more, lets what runs finish, and ends.
     pub async fn stop(self) {
         self.stop.cancel();
@@ -81,13 +81,18 @@ impl Running {
 }
 
 /// Serves at an address. Who has not sent the head of a request after so long is cut.
-pub async fn listen(address: SocketAddr, tls: Option<&Tls>, head: Duration, service: Router) -> Result<Running, Error> {
+pub async fn listen(
+    address: SocketAddr,
+    tls: Option<&Tls>,
+    head: Duration,
+    service: Router,
+) -> Result<RunningServer, Error> {
     let listener = bound(address).map_err(|error| Error::Listen { address, source: error })?;
     let address = listener.local_addr().map_err(|error| Error::Listen { address, source: error })?;
     let tls = tls.map(acceptor).transpose()?;
     let stop = CancellationToken::new();
     let task = tokio::spawn(accept(listener, tls, head, service, stop.clone()));
-    Ok(Running { address, stop, task })
+    Ok(RunningServer { address, stop, task })
 }
 
 fn bound(address: SocketAddr) -> io::Result<TcpListener> {
@@ -180,7 +185,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         let mut request: Request = request.map(axum::body::Body::new);
         request.extensions_mut().insert(peer);
         let answer = service.clone().call(request);
-        async { answer.await.map(|answer| answer.map(|body| Sending { body, _answering: answering })) }
+        async { answer.await.map(|answer| answer.map(|body| AnswerBody { body, _answering: answering })) }
     });
     // HTTP/1 alone: it is what clients and balancers speak, and its heads have a time.
     let mut builder = http1::Builder::new();
@@ -194,12 +199,12 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 }
 
 /// The body of an answer, on its way.
-struct Sending {
+struct AnswerBody {
     body: axum::body::Body,
-    _answering: Answering,
+    _answering: AnsweringGuard,
 }
 
-impl HttpBody for Sending {
+impl HttpBody for AnswerBody {
     type Data = Bytes;
     type Error = axum::Error;
 

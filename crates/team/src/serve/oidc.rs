@@ -20,11 +20,11 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::Service;
-use super::issuer::{Published, ask, client, refused, unusable};
+use super::issuer::{IssuerMetadata, ask, client, refused, unusable};
 use super::page::{self, cookie};
 use super::problem::Problem;
 use super::signature::{ALGORITHMS, check_with_ring};
-use super::signing::Stranger;
+use super::signing::UnknownVisitor;
 use crate::store::Member;
 
 /// An id token handed in is at most so old, in seconds.
@@ -67,7 +67,7 @@ pub(super) fn routes() -> Router<Service> {
 }
 
 /// What the command line needs to run the device flow.
-async fn told(State(service): State<Service>, _: Stranger) -> Result<Json<serde_json::Value>, Problem> {
+async fn told(State(service): State<Service>, _: UnknownVisitor) -> Result<Json<serde_json::Value>, Problem> {
     let issuer = service.issuer()?;
     let published = service.issuer_cache.published(&issuer, service.now()).await?;
     let Some(device) = published.device_authorization_endpoint else {
@@ -78,14 +78,18 @@ async fn told(State(service): State<Service>, _: Stranger) -> Result<Json<serde_
 
 /// An id token that the command line got.
 #[derive(Deserialize)]
-struct HandedIn {
+struct IdToken {
     id_token: String,
     #[serde(default)]
     label: String,
 }
 
-async fn hand_in(State(service): State<Service>, _: Stranger, body: Body) -> Result<Json<serde_json::Value>, Problem> {
-    let handed: HandedIn = service.json(body).await?;
+async fn hand_in(
+    State(service): State<Service>,
+    _: UnknownVisitor,
+    body: Body,
+) -> Result<Json<serde_json::Value>, Problem> {
+    let handed: IdToken = service.json(body).await?;
     let member = service.member_of(&handed.id_token, None).await?;
     let token = service.store.tokens().issue(&member, &handed.label, None, service.now()).await?;
     Ok(Json(json!({"name": member.name, "token": token.reveal()})))
@@ -93,17 +97,17 @@ async fn hand_in(State(service): State<Service>, _: Stranger, body: Body) -> Res
 
 /// What has to be remembered while the issuer asks.
 #[derive(Serialize, Deserialize)]
-struct Half {
+struct PendingSignIn {
     state: String,
     nonce: String,
     verifier: String,
 }
 
-async fn begin(State(service): State<Service>, _: Stranger) -> Result<Response, Problem> {
+async fn begin(State(service): State<Service>, _: UnknownVisitor) -> Result<Response, Problem> {
     let issuer = service.issuer()?;
     let published = service.issuer_cache.published(&issuer, service.now()).await?;
     let random = || format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
-    let half = Half { state: random(), nonce: random(), verifier: random() };
+    let half = PendingSignIn { state: random(), nonce: random(), verifier: random() };
     let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(half.verifier.as_bytes()));
     let mut address = reqwest::Url::parse(&published.authorization_endpoint).map_err(|_| unusable())?;
     address.query_pairs_mut().extend_pairs([
@@ -123,7 +127,7 @@ async fn begin(State(service): State<Service>, _: Stranger) -> Result<Response, 
 
 /// What the issuer sends somebody back with.
 #[derive(Deserialize)]
-struct Back {
+struct IssuerRedirect {
     #[serde(default)]
     code: String,
     #[serde(default)]
@@ -132,14 +136,14 @@ struct Back {
 
 async fn end(
     State(service): State<Service>,
-    _: Stranger,
-    Query(back): Query<Back>,
+    _: UnknownVisitor,
+    Query(back): Query<IssuerRedirect>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let issuer = service.issuer()?;
     let begun = || Problem::bad("this sign-in was not begun here, or is over; begin again");
     let half = cookie(&headers, HALF).and_then(|half| URL_SAFE_NO_PAD.decode(half).ok()).ok_or_else(begun)?;
-    let half: Half = serde_json::from_slice(&half).map_err(|_| begun())?;
+    let half: PendingSignIn = serde_json::from_slice(&half).map_err(|_| begun())?;
     if half.state != back.state || back.code.is_empty() {
         return Err(begun());
     }
@@ -206,7 +210,7 @@ fn plausible(id_token: &str, issuer: &Issuer, nonce: Option<&str>, second: i64) 
 }
 
 /// The claims of a token that is signed by the issuer, for this server, and not over.
-fn checked(id_token: &str, keys: &JwkSet, published: &Published, issuer: &Issuer) -> Result<Claims, Problem> {
+fn checked(id_token: &str, keys: &JwkSet, published: &IssuerMetadata, issuer: &Issuer) -> Result<Claims, Problem> {
     let header = decode_header(id_token).map_err(|_| refused())?;
     if !ALGORITHMS.contains(&header.alg) {
         return Err(refused());

@@ -21,9 +21,9 @@ use subtle::ConstantTimeEq;
 use super::Service;
 use super::access::Access;
 use super::problem::Problem;
-use super::signing::Stranger;
-use crate::key::Key;
-use crate::store::{Action, Level, Member, Visit};
+use super::signing::UnknownVisitor;
+use crate::key::EntryKey;
+use crate::store::{Action, Level, Member, Visitor};
 
 /// The cookie of a visit.
 const VISIT: &str = "cairn_team_visit";
@@ -48,7 +48,7 @@ pub(super) fn routes() -> Router<Service> {
 
 /// What a page is asked about.
 #[derive(Deserialize)]
-struct About {
+struct PageQuery {
     #[serde(default)]
     repo: String,
     #[serde(default)]
@@ -77,12 +77,12 @@ async fn style() -> Response {
 
 /// A token typed into the form.
 #[derive(Deserialize)]
-struct Typed {
+struct TokenForm {
     token: String,
 }
 
-async fn sign_in(State(service): State<Service>, _: Stranger, body: Body) -> Result<Response, Problem> {
-    let typed: Typed = service.form(body).await?;
+async fn sign_in(State(service): State<Service>, _: UnknownVisitor, body: Body) -> Result<Response, Problem> {
+    let typed: TokenForm = service.form(body).await?;
     let member = service.store.tokens().member(typed.token.trim(), service.now()).await?;
     match member {
         Some(member) => signed_in(&service, &member).await,
@@ -102,19 +102,19 @@ pub(super) async fn signed_in(service: &Service, member: &Member) -> Result<Resp
 
 /// What every form carries.
 #[derive(Deserialize)]
-struct Carried {
+struct FormFields {
     form: String,
 }
 
 async fn sign_out(State(service): State<Service>, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
-    let (_, _): (Visit, Carried) = service.submitted(&headers, body, |carried: &Carried| &carried.form).await?;
+    let (_, _): (Visitor, FormFields) = service.submitted(&headers, body, |carried: &FormFields| &carried.form).await?;
     if let Some(cookie) = cookie(&headers, VISIT) {
         service.store.visits().end(&cookie).await?;
     }
     Ok(([(SET_COOKIE, set_cookie(&service, VISIT, "", 0))], Redirect::to("/")).into_response())
 }
 
-async fn repository(State(service): State<Service>, headers: HeaderMap, Query(about): Query<About>) -> Response {
+async fn repository(State(service): State<Service>, headers: HeaderMap, Query(about): Query<PageQuery>) -> Response {
     let shown = async {
         let visit = service.visiting(&headers).await?.ok_or_else(Problem::nobody)?;
         let access = Access::check(&service, &visit.member, &about.repo, Level::Read).await?;
@@ -131,12 +131,12 @@ async fn repository(State(service): State<Service>, headers: HeaderMap, Query(ab
     answered(shown.await)
 }
 
-async fn entry(State(service): State<Service>, headers: HeaderMap, Query(about): Query<About>) -> Response {
+async fn entry(State(service): State<Service>, headers: HeaderMap, Query(about): Query<PageQuery>) -> Response {
     let shown = async {
         let visit = service.visiting(&headers).await?.ok_or_else(Problem::nobody)?;
         let access = Access::check(&service, &visit.member, &about.repo, Level::Read).await?;
         let repository = &access.repository;
-        let key: Key = about.key.parse().map_err(crate::Error::from)?;
+        let key: EntryKey = about.key.parse().map_err(crate::Error::from)?;
         let versions = service.store.history().versions(repository, &key).await?;
         if versions.is_empty() {
             return Err(Problem::missing("there is no such entry"));
@@ -149,7 +149,7 @@ async fn entry(State(service): State<Service>, headers: HeaderMap, Query(about):
 
 /// A version to bring back.
 #[derive(Deserialize)]
-struct Wanted {
+struct RestoreForm {
     form: String,
     repo: String,
     key: String,
@@ -158,8 +158,8 @@ struct Wanted {
 
 async fn restore(State(service): State<Service>, headers: HeaderMap, body: Body) -> Response {
     let done = async {
-        let (visit, wanted): (Visit, Wanted) =
-            service.submitted(&headers, body, |wanted: &Wanted| &wanted.form).await?;
+        let (visit, wanted): (Visitor, RestoreForm) =
+            service.submitted(&headers, body, |wanted: &RestoreForm| &wanted.form).await?;
         let access = Access::check(&service, &visit.member, &wanted.repo, Level::Write).await?;
         access.restore(&wanted.key, wanted.version).await?;
         let pairs = [("repo", &wanted.repo), ("key", &wanted.key)];
@@ -171,7 +171,7 @@ async fn restore(State(service): State<Service>, headers: HeaderMap, body: Body)
 
 impl Service {
     /// The visit of whoever asks, if it is one.
-    async fn visiting(&self, headers: &HeaderMap) -> Result<Option<Visit>, Problem> {
+    async fn visiting(&self, headers: &HeaderMap) -> Result<Option<Visitor>, Problem> {
         match cookie(headers, VISIT) {
             Some(cookie) => Ok(self.store.visits().find(&cookie, self.now()).await?),
             None => Ok(None),
@@ -191,7 +191,7 @@ impl Service {
         headers: &HeaderMap,
         body: Body,
         carried: impl Fn(&T) -> &String,
-    ) -> Result<(Visit, T), Problem> {
+    ) -> Result<(Visitor, T), Problem> {
         let visit = self.visiting(headers).await?.ok_or_else(Problem::nobody)?;
         let form: T = self.form(body).await?;
         if !bool::from(carried(&form).as_bytes().ct_eq(visit.form.as_bytes())) {

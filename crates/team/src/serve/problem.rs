@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
 use crate::error::Error;
-use crate::protocol::{Details, Failure, Problem as Told, TOO_MANY_ENTRIES};
+use crate::protocol::{Details, ErrorBody, ErrorDetail as Told, TOO_MANY_ENTRIES};
 
 /// Why a request is not answered as it wished.
 #[derive(Debug)]
@@ -74,6 +74,6 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let told =
             Told { kind: self.kind.to_owned(), message: self.message, details: self.details.map(|details| *details) };
-        (self.status, Json(Failure { error: told })).into_response()
+        (self.status, Json(ErrorBody { error: told })).into_response()
     }
 }

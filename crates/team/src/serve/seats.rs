@@ -25,19 +25,19 @@ const LONG_ANSWER: Duration = Duration::from_secs(60);
 
 /// All connections, in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct Seats(Mutex<(u64, BTreeMap<u64, Arc<Place>>)>);
+pub(super) struct Seats(Mutex<(u64, BTreeMap<u64, Arc<ConnectionPlace>>)>);
 
 /// A connection among the others.
 #[derive(Debug)]
-struct Place {
+struct ConnectionPlace {
     network: IpAddr,
     cut: CancellationToken,
     /// What is done, and since when.
-    doing: Mutex<(Doing, Instant)>,
+    doing: Mutex<(ConnectionState, Instant)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Doing {
+enum ConnectionState {
     /// Waiting for a request, or for the rest of its head.
     Waiting,
     /// Reading a body, working, or sending an answer.
@@ -49,12 +49,12 @@ enum Doing {
 pub(super) struct Seat {
     seats: Arc<Seats>,
     number: u64,
-    place: Arc<Place>,
+    place: Arc<ConnectionPlace>,
 }
 
 /// A request is being answered, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Answering(Arc<Place>);
+pub(super) struct AnsweringGuard(Arc<ConnectionPlace>);
 
 impl Seats {
     /// A place for a connection from this network; none where all are in use by others that may not be cut.
@@ -68,8 +68,8 @@ impl Seats {
             cut_one(&mut seats.1, most)?;
         }
         let number = seats.0;
-        let doing = Mutex::new((Doing::Waiting, Instant::now()));
-        let place = Arc::new(Place { network, cut: CancellationToken::new(), doing });
+        let doing = Mutex::new((ConnectionState::Waiting, Instant::now()));
+        let place = Arc::new(ConnectionPlace { network, cut: CancellationToken::new(), doing });
         seats.0 += 1;
         seats.1.insert(number, place.clone());
         drop(seats);
@@ -87,7 +87,12 @@ impl Seats {
 
     /// Cuts those that only wait.
     pub(super) fn cut_waiting(&self) {
-        self.0.lock().1.values().filter(|place| place.doing().0 == Doing::Waiting).for_each(|place| place.cut.cancel());
+        self.0
+            .lock()
+            .1
+            .values()
+            .filter(|place| place.doing().0 == ConnectionState::Waiting)
+            .for_each(|place| place.cut.cancel());
     }
 
     /// Cuts all.
@@ -97,7 +102,7 @@ impl Seats {
 }
 
 /// The network that has most.
-fn largest(places: &BTreeMap<u64, Arc<Place>>) -> Option<IpAddr> {
+fn largest(places: &BTreeMap<u64, Arc<ConnectionPlace>>) -> Option<IpAddr> {
     let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
     for place in places.values() {
         *counts.entry(place.network).or_default() += 1;
@@ -106,10 +111,10 @@ fn largest(places: &BTreeMap<u64, Arc<Place>>) -> Option<IpAddr> {
 }
 
 /// Cuts one of a network: that which has waited longest, or else that which has answered for too long.
-fn cut_one(places: &mut BTreeMap<u64, Arc<Place>>, network: IpAddr) -> Option<()> {
-    let may_go = |place: &Arc<Place>| {
+fn cut_one(places: &mut BTreeMap<u64, Arc<ConnectionPlace>>, network: IpAddr) -> Option<()> {
+    let may_go = |place: &Arc<ConnectionPlace>| {
         let (doing, since) = place.doing();
-        (doing == Doing::Waiting || since.elapsed() > LONG_ANSWER).then_some((doing, since))
+        (doing == ConnectionState::Waiting || since.elapsed() > LONG_ANSWER).then_some((doing, since))
     };
     let of_network = places.iter().filter(|(_, place)| place.network == network);
     let candidates = of_network.filter_map(|(number, place)| Some((may_go(place)?, *number)));
@@ -118,12 +123,12 @@ fn cut_one(places: &mut BTreeMap<u64, Arc<Place>>, network: IpAddr) -> Option<()
     Some(())
 }
 
-impl Place {
-    fn doing(&self) -> (Doing, Instant) {
+impl ConnectionPlace {
+    fn doing(&self) -> (ConnectionState, Instant) {
         *self.doing.lock()
     }
 
-    fn does(&self, doing: Doing) {
+    fn does(&self, doing: ConnectionState) {
         *self.doing.lock() = (doing, Instant::now());
     }
 }
@@ -135,9 +140,9 @@ impl Seat {
     }
 
     /// Somebody else's business until what is given is dropped.
-    pub(super) fn answering(&self) -> Answering {
-        self.place.does(Doing::Answering);
-        Answering(self.place.clone())
+    pub(super) fn answering(&self) -> AnsweringGuard {
+        self.place.does(ConnectionState::Answering);
+        AnsweringGuard(self.place.clone())
     }
 }
 
@@ -147,9 +152,9 @@ impl Drop for Seat {
     }
 }
 
-impl Drop for Answering {
+impl Drop for AnsweringGuard {
     fn drop(&mut self) {
-        self.0.does(Doing::Waiting);
+        self.0.does(ConnectionState::Waiting);
     }
 }
 
@@ -185,7 +190,7 @@ mod tests {
     async fn an_answer_is_cut_for_another_only_when_it_takes_long() {
         let seats = Arc::new(Seats::default());
         let many: Vec<Seat> = (0..MOST_OF_NETWORK).filter_map(|_| seats.take(network(1))).collect();
-        let answers: Vec<Answering> = many.iter().map(Seat::answering).collect();
+        let answers: Vec<AnsweringGuard> = many.iter().map(Seat::answering).collect();
         assert!(seats.take(network(1)).is_none(), "all are in use");
         assert!(seats.take(network(2)).is_some(), "by one network");
         tokio::time::advance(LONG_ANSWER + Duration::from_secs(1)).await;

@@ -12,20 +12,20 @@ use super::problem::Problem;
 use crate::store::Member;
 
 /// A member that showed its token.
-pub(super) struct Signed {
+pub(super) struct SignedInMember {
     pub(super) member: Member,
     /// The token itself, for what concerns it alone.
     pub(super) token: String,
 }
 
 /// Why nobody is let in.
-pub(super) enum Stopped {
+pub(super) enum SignInRefusal {
     Problem(Problem),
     /// Too many requests; seconds to wait.
     TooOften(u64),
 }
 
-impl IntoResponse for Stopped {
+impl IntoResponse for SignInRefusal {
     fn into_response(self) -> Response {
         match self {
             Self::Problem(problem) => problem.into_response(),
@@ -38,35 +38,36 @@ impl IntoResponse for Stopped {
     }
 }
 
-impl FromRequestParts<Service> for Signed {
-    type Rejection = Stopped;
+impl FromRequestParts<Service> for SignedInMember {
+    type Rejection = SignInRefusal;
 
-    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, Stopped> {
+    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, SignInRefusal> {
         let now = service.now();
         let bearer = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = bearer.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default().trim();
-        let member = service.store.tokens().member(token, now).await.map_err(|error| Stopped::Problem(error.into()))?;
+        let member =
+            service.store.tokens().member(token, now).await.map_err(|error| SignInRefusal::Problem(error.into()))?;
         // Who guesses tokens is limited by address, who has one by name.
         let name = member.as_ref().map_or_else(|| network(parts), |member| member.id.clone());
-        service.rates.ask(&name, now).map_err(Stopped::TooOften)?;
+        service.rates.ask(&name, now).map_err(SignInRefusal::TooOften)?;
         match member {
             Some(member) => Ok(Self { member, token: token.to_owned() }),
-            None => Err(Stopped::Problem(Problem::nobody())),
+            None => Err(SignInRefusal::Problem(Problem::nobody())),
         }
     }
 }
 
 /// Somebody who wants to become a member, or to sign in. Each address has an allowance, so that one cannot use up that of
 /// all others; and all together have a larger one.
-pub(super) struct Stranger;
+pub(super) struct UnknownVisitor;
 
-impl FromRequestParts<Service> for Stranger {
-    type Rejection = Stopped;
+impl FromRequestParts<Service> for UnknownVisitor {
+    type Rejection = SignInRefusal;
 
-    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, Stopped> {
+    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, SignInRefusal> {
         let now = service.now();
-        service.rates.ask(&network(parts), now).map_err(Stopped::TooOften)?;
-        service.strangers.ask("", now).map_err(Stopped::TooOften)?;
+        service.rates.ask(&network(parts), now).map_err(SignInRefusal::TooOften)?;
+        service.strangers.ask("", now).map_err(SignInRefusal::TooOften)?;
         Ok(Self)
     }
 }

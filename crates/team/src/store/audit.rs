@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::rows::{Database, Row, Transaction};
+use super::rows::{Database, DatabaseRow, Transaction};
 use super::{Time, fresh_id};
 use crate::error::Error;
 use crate::repository::Repository;
@@ -108,7 +108,7 @@ impl AuditLog<'_> {
     }
 }
 
-fn line(row: &Row) -> Result<AuditLine, Error> {
+fn line(row: &DatabaseRow) -> Result<AuditLine, Error> {
     let word = row.text(2)?;
     let action =
         serde_json::from_value(word.clone().into()).map_err(|_| Error::Schema(format!("the action {word}")))?;

@@ -4,7 +4,7 @@ use std::io::{BufRead, Write};
 
 use serde_json::{Value as Json, json};
 
-use super::rows::{Row, Value};
+use super::rows::{DatabaseRow, Value};
 use super::{Store, Time, audit};
 use crate::error::Error;
 
@@ -115,7 +115,7 @@ impl Store {
     }
 }
 
-fn values(row: Row) -> Vec<Json> {
+fn values(row: DatabaseRow) -> Vec<Json> {
     let json = |value| match value {
         Value::Text(text) => text.into(),
         Value::Number(number) => number.into(),

@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::audit::{self, Action};
-use super::rows::{Database, Row, Transaction, Value};
+use super::rows::{Database, DatabaseRow, Transaction, Value};
 use super::{Member, Time};
 use crate::checksum;
 use crate::error::Error;
-use crate::key::Key;
-use crate::protocol::{Author, Content, ENTRY_BYTES, Hashes, Snapshot, Write, Written};
+use crate::key::EntryKey;
+use crate::protocol::{Author, ENTRY_BYTES, EntryWrite, Hashes, RepositoryContent, Snapshot, WriteAnswer};
 use crate::repository::Repository;
 
 /// What a repository may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct RepositoryLimits {
     /// The most entries.
     pub entries: u64,
     /// The longest text of one, in bytes.
@@ -29,7 +29,7 @@ pub struct Limits {
 /// The most tombstones: what clients remember of them fits into what they read again.
 const TOMBSTONES: u64 = 5_000;
 
-impl Default for Limits {
+impl Default for RepositoryLimits {
     fn default() -> Self {
         Self { entries: 1_000, entry_bytes: ENTRY_BYTES, tombstones: TOMBSTONES, versions: 100 }
     }
@@ -93,7 +93,7 @@ impl Entries<'_> {
         }
         let mut values = of();
         values.push(until.unwrap_or(i64::MAX).into());
-        let mut content = Content::default();
+        let mut content = RepositoryContent::default();
         for row in snapshot.rows(READ, values).await? {
             let Some(key) = known_key(&row)? else { continue };
             content.authors.insert(key.clone(), Author { name: row.text(3)?, at: written(row.number(4)?) });
@@ -121,11 +121,11 @@ impl Entries<'_> {
         self,
         repository: &Repository,
         member: &Member,
-        write: &Write,
+        write: &EntryWrite,
         expected: Option<&str>,
-        limits: &Limits,
+        limits: &RepositoryLimits,
         now: Time,
-    ) -> Result<Written, Error> {
+    ) -> Result<WriteAnswer, Error> {
         if let Some(key) = write.deletes.iter().find(|key| write.entries.contains_key(*key)) {
             return Err(Error::Invalid(format!("{key} cannot be both written and deleted")));
         }
@@ -144,7 +144,7 @@ impl Entries<'_> {
         let before = before.as_ref().map(state).transpose()?.filter(|state| state.version > 0);
         let known = before.as_ref().map_or("", |state| state.checksum.as_str());
         let version = before.as_ref().map_or(0, |state| state.version) + 1;
-        let mut writing = Writing { transaction, repository, member, write, limits, now, version };
+        let mut writing = PendingWrite { transaction, repository, member, write, limits, now, version };
         // The whole may be as the writer's own last write left it, with what others did in between: what it says it saw of
         // each entry is what counts.
         let is_late = match write.says_what_it_saw() {
@@ -156,23 +156,23 @@ impl Entries<'_> {
         }
         let checksum = writing.run().await?;
         writing.transaction.commit().await?;
-        Ok(Written { version: writing.version, checksum })
+        Ok(WriteAnswer { version: writing.version, checksum })
     }
 }
 
 /// A write on its way into the database.
-struct Writing<'a> {
+struct PendingWrite<'a> {
     transaction: Transaction,
     repository: &'a Repository,
     member: &'a Member,
-    write: &'a Write,
-    limits: &'a Limits,
+    write: &'a EntryWrite,
+    limits: &'a RepositoryLimits,
     now: Time,
     /// Of the repository, once it is written.
     version: u64,
 }
 
-impl Writing<'_> {
+impl PendingWrite<'_> {
     /// Writes all of it. Says the checksum of the repository.
     async fn run(&mut self) -> Result<String, Error> {
         const TOUCH: &str = "INSERT INTO repositories (name, version, checksum, modified) VALUES ($1, $2, '', $3)
@@ -211,7 +211,7 @@ impl Writing<'_> {
         let checksum = checksum::of_all(checksums.iter().map(|(key, checksum)| (key, checksum.as_str())));
         self.transaction.run(SETTLE, vec![name(), checksum.clone().into(), self.number()]).await?;
         self.forget().await?;
-        let keys: Vec<&str> = write.entries.keys().chain(&write.deletes).map(Key::as_str).collect();
+        let keys: Vec<&str> = write.entries.keys().chain(&write.deletes).map(EntryKey::as_str).collect();
         let (who, keys) = (&self.member.name, keys.join(", "));
         audit::note(&mut self.transaction, who, Action::Wrote, Some(repository), &keys, self.now).await?;
         Ok(checksum)
@@ -223,16 +223,21 @@ impl Writing<'_> {
     }
 
     /// The values of a statement about an entry.
-    fn of<const N: usize>(&self, key: &Key, more: [Value; N]) -> Vec<Value> {
+    fn of<const N: usize>(&self, key: &EntryKey, more: [Value; N]) -> Vec<Value> {
         [self.repository.as_str().into(), key.as_str().into()].into_iter().chain(more).collect()
     }
 
-    async fn run_on<const N: usize>(&mut self, sql: &'static str, key: &Key, more: [Value; N]) -> Result<(), Error> {
+    async fn run_on<const N: usize>(
+        &mut self,
+        sql: &'static str,
+        key: &EntryKey,
+        more: [Value; N],
+    ) -> Result<(), Error> {
         let values = self.of(key, more);
         self.transaction.run(sql, values).await.map(drop)
     }
 
-    async fn put(&mut self, key: &Key, text: Option<&String>) -> Result<(), Error> {
+    async fn put(&mut self, key: &EntryKey, text: Option<&String>) -> Result<(), Error> {
         const ENTRY: &str = "INSERT INTO entries (repository, key, folded, text, checksum, version, author, at)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (repository, key) DO UPDATE SET text = excluded.text,
             checksum = excluded.checksum, version = excluded.version, author = excluded.author, at = excluded.at";
@@ -244,7 +249,7 @@ impl Writing<'_> {
     }
 
     /// Why an entry cannot be kept, if it cannot.
-    async fn refusal(&mut self, key: &Key, text: &str) -> Result<Option<String>, Error> {
+    async fn refusal(&mut self, key: &EntryKey, text: &str) -> Result<Option<String>, Error> {
         const TWIN: &str =
             "SELECT key FROM entries WHERE repository = $1 AND key <> $2 AND folded = $3 AND text IS NOT NULL";
         let most = self.limits.entry_bytes;
@@ -319,7 +324,7 @@ impl Writing<'_> {
 
 const STATE: &str = "SELECT version, checksum, modified FROM repositories WHERE name = $1";
 
-fn state(row: &Row) -> Result<State, Error> {
+fn state(row: &DatabaseRow) -> Result<State, Error> {
     Ok(State { version: row.number(0)? as u64, checksum: row.text(1)?, modified: row.number(2)? })
 }
 
@@ -329,7 +334,7 @@ pub(super) fn written(time: Time) -> String {
 }
 
 /// The key of a row; none where an earlier version took for a key what is none any more.
-fn known_key(row: &Row) -> Result<Option<Key>, Error> {
+fn known_key(row: &DatabaseRow) -> Result<Option<EntryKey>, Error> {
     Ok(row.text(0)?.parse().ok())
 }
 
@@ -337,7 +342,7 @@ fn known_key(row: &Row) -> Result<Option<Key>, Error> {
 async fn checksums(
     transaction: &mut Transaction,
     repository: &Repository,
-) -> Result<(BTreeMap<Key, String>, BTreeSet<Key>), Error> {
+) -> Result<(BTreeMap<EntryKey, String>, BTreeSet<EntryKey>), Error> {
     const CHECKSUMS: &str = "SELECT key, checksum, CASE WHEN text IS NULL THEN 'deleted' ELSE '' END
         FROM entries WHERE repository = $1";
     let (mut there, mut deleted) = (BTreeMap::new(), BTreeSet::new());

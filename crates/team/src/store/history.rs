@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::rows::{Database, Row};
-use super::{Limits, Member, Time};
+use super::rows::{Database, DatabaseRow};
+use super::{Member, RepositoryLimits, Time};
 use crate::error::Error;
-use crate::key::Key;
+use crate::key::EntryKey;
 use crate::protocol::{HistoryAnswer, HistoryQuestion, OverwrittenText};
 use crate::repository::Repository;
 
@@ -29,15 +29,15 @@ pub struct Version {
 
 /// The versions that entries had.
 #[derive(Debug, Clone, Copy)]
-pub struct History<'a>(pub(super) &'a Database);
+pub struct VersionHistory<'a>(pub(super) &'a Database);
 
-impl History<'_> {
+impl VersionHistory<'_> {
     /// The versions of an entry, the newest first.
-    pub async fn versions(self, repository: &Repository, key: &Key) -> Result<Vec<Version>, Error> {
+    pub async fn versions(self, repository: &Repository, key: &EntryKey) -> Result<Vec<Version>, Error> {
         const HISTORY: &str = "SELECT version, text, COALESCE(members.name, author), at FROM history
             LEFT JOIN members ON members.id = author WHERE repository = $1 AND key = $2 ORDER BY version DESC";
         let rows = self.0.rows(HISTORY, vec![repository.as_str().into(), key.as_str().into()]).await?;
-        let version = |row: &Row| {
+        let version = |row: &DatabaseRow| {
             Ok(Version {
                 version: row.number(0)? as u64,
                 text: row.text_if_any(1)?,
@@ -53,7 +53,7 @@ impl History<'_> {
         self,
         repository: &Repository,
         question: &HistoryQuestion,
-        limits: &Limits,
+        limits: &RepositoryLimits,
     ) -> Result<HistoryAnswer, Error> {
         const KNOWS: &str = "SELECT COUNT(*), COUNT(put_back) FROM history WHERE repository = $1 AND key = $2
             AND checksum = $3 AND text IS NOT NULL";
@@ -104,8 +104,9 @@ impl History<'_> {
             AND later.key IN (SELECT key FROM entries WHERE repository = $1 AND version > $2)
             ORDER BY later.version DESC LIMIT $4";
         let values = vec![repository.as_str().into(), (since as i64).into(), member.id.as_str().into(), TOLD.into()];
-        let told =
-            |row: &Row| Ok(OverwrittenText { key: row.text(0)?, version: row.number(1)? as u64, by: row.text(2)? });
+        let told = |row: &DatabaseRow| {
+            Ok(OverwrittenText { key: row.text(0)?, version: row.number(1)? as u64, by: row.text(2)? })
+        };
         let rows = self.0.rows(OVERWRITTEN, values).await?;
         let told: BTreeSet<OverwrittenText> = rows.iter().map(told).collect::<Result<_, Error>>()?;
         Ok(told.into_iter().collect())

@@ -1,7 +1,7 @@
 //! Members: who may sign in.
 
 use super::audit::{self, Action};
-use super::rows::{Database, Row, Transaction};
+use super::rows::{Database, DatabaseRow, Transaction};
 use super::{Time, fresh_id};
 use crate::error::Error;
 
@@ -112,6 +112,6 @@ pub(super) async fn add(
     Ok(member)
 }
 
-pub(super) fn member(row: &Row) -> Result<Member, Error> {
+pub(super) fn member(row: &DatabaseRow) -> Result<Member, Error> {
     Ok(Member { id: row.text(0)?, name: row.text(1)?, is_admin: row.number(2)? != 0 })
 }

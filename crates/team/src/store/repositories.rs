@@ -1,7 +1,7 @@
 //! Repositories, and who may do what with which.
 
 use super::audit::{self, Action};
-use super::rows::{Database, Row, Transaction};
+use super::rows::{Database, DatabaseRow, Transaction};
 use super::{Level, Member, Time};
 use crate::checksum;
 use crate::error::Error;
@@ -9,7 +9,7 @@ use crate::repository::Repository;
 
 /// The right of a member to a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Right {
+pub struct RepositoryRight {
     /// Who.
     pub member: String,
     /// Where.
@@ -45,11 +45,11 @@ impl Repositories<'_> {
     }
 
     /// Who may do what with a repository.
-    pub async fn rights(self, repository: &Repository) -> Result<Vec<Right>, Error> {
+    pub async fn rights(self, repository: &Repository) -> Result<Vec<RepositoryRight>, Error> {
         const RIGHTS: &str = "SELECT members.name, level FROM rights JOIN members ON members.id = member
             WHERE repository = $1 ORDER BY members.name";
-        let right = |row: &Row| {
-            Ok(Right { member: row.text(0)?, repository: repository.clone(), level: row.text(1)?.parse()? })
+        let right = |row: &DatabaseRow| {
+            Ok(RepositoryRight { member: row.text(0)?, repository: repository.clone(), level: row.text(1)?.parse()? })
         };
         self.0.rows(RIGHTS, vec![repository.as_str().into()]).await?.iter().map(right).collect()
     }

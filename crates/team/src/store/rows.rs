@@ -57,9 +57,9 @@ impl From<Option<i64>> for Value {
 
 /// A row of an answer.
 #[derive(Debug, Clone)]
-pub(crate) struct Row(Vec<Value>);
+pub(crate) struct DatabaseRow(Vec<Value>);
 
-impl Row {
+impl DatabaseRow {
     pub(crate) fn text(&self, at: usize) -> Result<String, Error> {
         match self.0.get(at) {
             Some(Value::Text(Some(text))) => Ok(text.clone()),
@@ -141,7 +141,7 @@ impl Database {
     }
 
     /// The rows of one statement that reads.
-    pub(crate) async fn rows(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Row>, Error> {
+    pub(crate) async fn rows(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<DatabaseRow>, Error> {
         match self {
             Self::Sqlite { read, .. } => sqlite::rows(read, sql, values).await,
             Self::Postgres(pool) => postgres::rows(pool, sql, values).await,
@@ -185,7 +185,7 @@ pub(crate) enum Transaction {
 }
 
 impl Transaction {
-    pub(crate) async fn rows(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Row>, Error> {
+    pub(crate) async fn rows(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Vec<DatabaseRow>, Error> {
         match self {
             Self::Sqlite(transaction) => sqlite::rows(&mut **transaction, sql, values).await,
             Self::Postgres(transaction) => postgres::rows(&mut **transaction, sql, values).await,
@@ -193,7 +193,7 @@ impl Transaction {
     }
 
     /// The first row, if there is one.
-    pub(crate) async fn row(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Option<Row>, Error> {
+    pub(crate) async fn row(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Option<DatabaseRow>, Error> {
         Ok(self.rows(sql, values).await?.into_iter().next())
     }
 
@@ -242,20 +242,20 @@ macro_rules! adapter {
                 Ok(arguments)
             }
 
-            fn row(row: &<$database as sqlx::Database>::Row) -> Result<Row, Error> {
+            fn row(row: &<$database as sqlx::Database>::Row) -> Result<DatabaseRow, Error> {
                 let value = |at: usize| -> Result<Value, Error> {
                     let (held, declared) = (row.try_get_raw(at)?.type_info().into_owned(), row.column(at).type_info());
                     let is_number = [held.name(), declared.name()].contains(&$number);
                     Ok(if is_number { Value::Number(row.try_get(at)?) } else { Value::Text(row.try_get(at)?) })
                 };
-                (0..row.len()).map(value).collect::<Result<_, _>>().map(Row)
+                (0..row.len()).map(value).collect::<Result<_, _>>().map(DatabaseRow)
             }
 
             pub(super) async fn rows<'c>(
                 executor: impl sqlx::Executor<'c, Database = $database>,
                 sql: &'static str,
                 values: Vec<Value>,
-            ) -> Result<Vec<Row>, Error> {
+            ) -> Result<Vec<DatabaseRow>, Error> {
                 let found = sqlx::query_with(sql, arguments(values)?).fetch_all(executor).await?;
                 found.iter().map(row).collect()
             }

@@ -5,7 +5,7 @@ use subtle::ConstantTimeEq;
 
 use super::audit::{self, Action};
 use super::members::member;
-use super::rows::{Database, Row, Transaction};
+use super::rows::{Database, DatabaseRow, Transaction};
 use super::{Member, Time, fresh_id};
 use crate::error::Error;
 
@@ -100,7 +100,7 @@ impl Tokens<'_> {
     pub async fn of(self, member: &Member) -> Result<Vec<Token>, Error> {
         const OF: &str = "SELECT id, label, created, expires FROM tokens WHERE member = $1 ORDER BY id";
         let rows = self.0.rows(OF, vec![member.id.as_str().into()]).await?;
-        let token = |row: &Row| {
+        let token = |row: &DatabaseRow| {
             Ok(Token { id: row.text(0)?, label: row.text(1)?, created: row.number(2)?, expires: row.number_if_any(3)? })
         };
         rows.iter().map(token).collect()

@@ -11,7 +11,7 @@ const LASTS: Time = 12 * 60 * 60 * 1000;
 
 /// Who visits.
 #[derive(Debug, Clone)]
-pub struct Visit {
+pub struct Visitor {
     /// The member.
     pub member: Member,
     /// What every form it sends has to carry.
@@ -38,7 +38,7 @@ impl Visits<'_> {
     }
 
     /// The visit a cookie stands for.
-    pub async fn find(self, cookie: &str, now: Time) -> Result<Option<Visit>, Error> {
+    pub async fn find(self, cookie: &str, now: Time) -> Result<Option<Visitor>, Error> {
         const FIND: &str = "SELECT members.id, members.name, members.is_admin, hash, form, expires FROM visits
             JOIN members ON members.id = visits.member WHERE visits.id = $1";
         let Some(sealed) = tokens::opened(cookie) else { return Ok(None) };
@@ -47,7 +47,7 @@ impl Visits<'_> {
         if !tokens::same(&row.text(3)?, &sealed.hash) || row.number(5)? <= now {
             return Ok(None);
         }
-        Ok(Some(Visit { member: member(row)?, form: row.text(4)? }))
+        Ok(Some(Visitor { member: member(row)?, form: row.text(4)? }))
     }
 
     /// A member leaves.

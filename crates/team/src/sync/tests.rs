@@ -1,6 +1,6 @@
 use super::*;
 
-fn key(name: &str) -> Key {
+fn key(name: &str) -> EntryKey {
     name.parse().unwrap()
 }
 
@@ -31,12 +31,12 @@ fn state(was: Option<&str>, other: Option<&str>) -> SyncState {
 }
 
 /// What the history says of the text here.
-fn past(is: Option<&str>, past: Past) -> PastTexts {
+fn past(is: Option<&str>, past: TextHistory) -> PastTexts {
     let told = is.iter().map(|is| (key("a"), ((*is).to_owned(), past))).collect();
     PastTexts { told }
 }
 
-fn word(plan: &Plan) -> (&'static str, bool) {
+fn word(plan: &SyncPlan) -> (&'static str, bool) {
     let sets = [
         ("take", &plan.take),
         ("remove", &plan.remove),
@@ -51,7 +51,7 @@ fn word(plan: &Plan) -> (&'static str, bool) {
 
 /// What is done with one entry, in a word, and whether it is a conflict; the history knows what was agreed on.
 fn done(was: Option<&str>, is: Option<&str>, other: Option<&str>) -> (&'static str, bool) {
-    let told = if is.is_some() && is == was { Past::Known } else { Past::Lost };
+    let told = if is.is_some() && is == was { TextHistory::Known } else { TextHistory::Lost };
     word(&plan(&state(was, other), &here(is), &past(is, told), Deletions::Travel))
 }
 
@@ -83,15 +83,15 @@ fn a_text_beats_a_deletion() {
 /// TEAM-9: without a common state a text that the history knows gives way, also to a deletion; another one is sent.
 #[test]
 fn without_a_common_state_old_texts_give_way() {
-    let plan_of = |other: Option<&str>, told: Past| {
+    let plan_of = |other: Option<&str>, told: TextHistory| {
         let state = SyncState { met: false, ..state(None, other) };
         word(&plan(&state, &here(Some("2")), &past(Some("2"), told), Deletions::Travel))
     };
-    assert_eq!(plan_of(Some("3"), Past::Known), ("take", false));
-    assert_eq!(plan_of(Some("3"), Past::Lost), ("send", true));
-    assert_eq!(plan_of(Some("3"), Past::Trimmed), ("send", true), "it may be an edit");
-    assert_eq!(plan_of(Some("3"), Past::Untold), ("send", true), "a server without a history");
-    assert_eq!(plan_of(None, Past::Known), ("remove", false));
+    assert_eq!(plan_of(Some("3"), TextHistory::Known), ("take", false));
+    assert_eq!(plan_of(Some("3"), TextHistory::Lost), ("send", true));
+    assert_eq!(plan_of(Some("3"), TextHistory::Trimmed), ("send", true), "it may be an edit");
+    assert_eq!(plan_of(Some("3"), TextHistory::Untold), ("send", true), "a server without a history");
+    assert_eq!(plan_of(None, TextHistory::Known), ("remove", false));
     // With one, a file that has an old text again was put there by somebody.
     let again = plan(&state(None, None), &here(Some("2")), &PastTexts::default(), Deletions::Travel);
     assert_eq!(word(&again), ("send", false));
@@ -107,7 +107,7 @@ fn what_a_server_lost_it_gets_back() {
     let untouched = |other: Option<&str>, before: &[&str]| {
         let mut state = state(Some("2"), other);
         state.past.insert(key("a"), before.iter().map(|&text| text.to_owned()).collect());
-        word(&plan(&state, &here(Some("2")), &past(Some("2"), Past::Lost), Deletions::Travel))
+        word(&plan(&state, &here(Some("2")), &past(Some("2"), TextHistory::Lost), Deletions::Travel))
     };
     assert_eq!(untouched(Some("1"), &["1"]), ("send", true), "the server went back");
     assert_eq!(untouched(Some("3"), &["1"]), ("keep", true), "and somebody wrote since");
@@ -115,8 +115,8 @@ fn what_a_server_lost_it_gets_back() {
     let mut vanished = state(Some("2"), None);
     vanished.deleted.clear();
     let of = |told| word(&plan(&vanished, &here(Some("2")), &past(Some("2"), told), Deletions::Travel));
-    assert_eq!(of(Past::Untold), ("send", false), "gone there without a tombstone");
-    assert_eq!(of(Past::Known), ("remove", false), "deleted, and its tombstone too");
+    assert_eq!(of(TextHistory::Untold), ("send", false), "gone there without a tombstone");
+    assert_eq!(of(TextHistory::Known), ("remove", false), "deleted, and its tombstone too");
 }
 
 /// TEAM-9: a text that somebody put back below what is there is sent again by who had that one before it, also where the
@@ -161,7 +161,7 @@ fn what_cannot_be_seen_is_left_alone() {
 #[test]
 fn many_deletions_are_asked_about() {
     let of = |all: usize, missing: usize, deletions: Deletions| {
-        let keys: Vec<Key> = (0..all).map(|number| key(&format!("f{number:02}"))).collect();
+        let keys: Vec<EntryKey> = (0..all).map(|number| key(&format!("f{number:02}"))).collect();
         let texts: Checksums = keys.iter().map(|key| (key.clone(), "1".to_owned())).collect();
         let here = listing(texts.clone().split_off(&key(&format!("f{missing:02}"))));
         let state = SyncState { met: true, entries: texts.clone(), server: texts, ..SyncState::default() };
@@ -188,7 +188,7 @@ fn names_in_the_way_are_told() {
     let state = SyncState { met: true, server, ..SyncState::default() };
     let here = listing(texts(&["api", "notes.md", "mine.md", "dir/y.md"]));
     let plan = plan(&state, &here, &PastTexts::default(), Deletions::Travel);
-    let names = |keys: Vec<&Key>| keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let names = |keys: Vec<&EntryKey>| keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     assert_eq!(names(plan.take.iter().collect()), "ok.md");
     assert_eq!(names(plan.send.iter().collect()), "mine.md");
     assert_eq!(names(plan.not_taken.keys().collect()), "NOTES.md api/x.md dir");
@@ -200,12 +200,12 @@ fn names_in_the_way_are_told() {
 #[test]
 fn texts_are_sent_in_batches() {
     let text = |bytes: usize| "x".repeat(bytes);
-    let texts: BTreeMap<Key, String> = [("a", 90_000), ("b", 90_000), ("c", 90_000), ("d", 240_000), ("e", 10)]
+    let texts: BTreeMap<EntryKey, String> = [("a", 90_000), ("b", 90_000), ("c", 90_000), ("d", 240_000), ("e", 10)]
         .into_iter()
         .map(|(name, bytes)| (key(name), text(bytes)))
         .collect();
     let sent = batches(texts.clone());
-    let names: Vec<String> = sent.iter().map(|batch| batch.keys().map(Key::as_str).collect::<String>()).collect();
+    let names: Vec<String> = sent.iter().map(|batch| batch.keys().map(EntryKey::as_str).collect::<String>()).collect();
     assert_eq!(names, ["ab", "c", "d", "e"]);
     assert_eq!(sent.into_iter().flatten().collect::<BTreeMap<_, _>>(), texts);
 }

@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 
 use base64::Engine;
 use serde_json::{Value, json};
-use team::protocol::Write;
-use team::store::{Level, Limits};
+use team::protocol::EntryWrite;
+use team::store::{Level, RepositoryLimits};
 
 use super::house::{House, NOW, repository, secret};
 use crate::skipped::{is_full, skipped};
@@ -205,11 +205,11 @@ async fn furnished() -> (House, String) {
         ),
     ];
     for (at, (key, text)) in texts.into_iter().enumerate() {
-        let write = Write { entries: [(key.parse().unwrap(), text.to_owned())].into(), ..Write::default() };
+        let write = EntryWrite { entries: [(key.parse().unwrap(), text.to_owned())].into(), ..EntryWrite::default() };
         house
             .store
             .entries()
-            .write(&repository(), &grace, &write, None, &Limits::default(), NOW + at as i64 * 3_600_000)
+            .write(&repository(), &grace, &write, None, &RepositoryLimits::default(), NOW + at as i64 * 3_600_000)
             .await
             .unwrap();
     }

@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reqwest::Method;
-use team::Key;
-use team::Trouble;
+use team::EntryKey;
+use team::RequestTrouble;
 use team::client::Client;
 use team::mirror::Mirror;
-use team::report::Stopped;
+use team::report::EarlyEnd;
 use team::store::Level;
 use team::sync::Deletions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -271,7 +271,7 @@ async fn survives(seed: u64) -> BTreeMap<Fault, usize> {
         std::fs::create_dir(place.path().join("team")).unwrap();
         desks.push(Desk { place, client });
     }
-    let acknowledged: Mutex<BTreeMap<Key, BTreeSet<String>>> = Mutex::default();
+    let acknowledged: Mutex<BTreeMap<EntryKey, BTreeSet<String>>> = Mutex::default();
     let work = desks.iter().enumerate().map(|(number, desk)| {
         let acknowledged = &acknowledged;
         async move {
@@ -289,7 +289,7 @@ async fn survives(seed: u64) -> BTreeMap<Fault, usize> {
                             acknowledged.lock().unwrap().entry(key).or_default().insert(text);
                         }
                     }
-                    Err(Stopped::Server(Trouble::Conflict | Trouble::Later { .. })) => {}
+                    Err(EarlyEnd::Server(RequestTrouble::Conflict | RequestTrouble::Later { .. })) => {}
                     Err(error) => panic!("seed {seed}: {error}"),
                 }
             }

@@ -8,7 +8,7 @@ use axum::routing::any;
 use serde_json::{Value, json};
 use team::client::Client;
 use team::mirror::Mirror;
-use team::report::{Stopped, SyncReport};
+use team::report::{EarlyEnd, SyncReport};
 use team::sync::Deletions;
 use team::{checksum, protocol};
 
@@ -35,7 +35,7 @@ fn snapshot(entries: &[(&str, &str)]) -> Value {
 }
 
 /// Pulls from it into a folder; gives what was done, and the files that then lie in and beside the folder.
-async fn pulled(address: &str) -> (Result<SyncReport, Stopped>, Vec<String>) {
+async fn pulled(address: &str) -> (Result<SyncReport, EarlyEnd>, Vec<String>) {
     let place = tempfile::tempdir().unwrap();
     let client = Client::new(address, "token", "acme/rocket".parse().unwrap()).unwrap();
     let (folder, state) = (place.path().join("team"), place.path().join("state.json"));

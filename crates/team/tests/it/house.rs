@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use team::Repository;
-use team::client::{Client, Wire};
+use team::client::{Client, Transport};
 use team::mirror::Mirror;
-use team::report::{Stopped, SyncReport};
-use team::serve::{HEAD, Options, Running, listen, service};
-use team::store::{Invitation, Level, Limits, Member, Store};
+use team::report::{EarlyEnd, SyncReport};
+use team::serve::{HEAD, Options, RunningServer, listen, service};
+use team::store::{Invitation, Level, Member, RepositoryLimits, Store};
 use team::sync::Deletions;
 use tempfile::TempDir;
 
@@ -29,7 +29,7 @@ pub(crate) struct House {
     pub(crate) store: Store,
     pub(crate) clock: Arc<AtomicI64>,
     pub(crate) admin: Member,
-    running: Option<Running>,
+    running: Option<RunningServer>,
     place: TempDir,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn repository() -> Repository {
 pub(crate) fn options(clock: &Arc<AtomicI64>) -> Options {
     let clock = clock.clone();
     Options {
-        limits: Limits::default(),
+        limits: RepositoryLimits::default(),
         body_bytes: 1_000_000,
         body_patience: Duration::from_secs(5),
         requests: 100_000,
@@ -193,16 +193,16 @@ impl Desk {
     }
 
     /// The same desk, on another network.
-    pub(crate) fn over(&self, wire: Arc<dyn Wire>) -> Self {
+    pub(crate) fn over(&self, wire: Arc<dyn Transport>) -> Self {
         let client = self.client.clone().over(wire);
         Self { path: self.path.clone(), token: self.token.clone(), client, deletions: self.deletions }
     }
 
-    pub(crate) async fn push(&self) -> Result<SyncReport, Stopped> {
+    pub(crate) async fn push(&self) -> Result<SyncReport, EarlyEnd> {
         self.mirror().push().await
     }
 
-    pub(crate) async fn pull(&self) -> Result<SyncReport, Stopped> {
+    pub(crate) async fn pull(&self) -> Result<SyncReport, EarlyEnd> {
         self.mirror().pull().await
     }
 

@@ -1,7 +1,7 @@
 //! Folders of several members, kept in step by a server.
 
-use team::Trouble;
-use team::report::Stopped;
+use team::RequestTrouble;
+use team::report::EarlyEnd;
 use team::sync::Deletions;
 
 use super::house::{House, secret};
@@ -148,7 +148,7 @@ async fn members_that_push_together_converge() {
                 loop {
                     match desk.push().await {
                         Ok(_) => break,
-                        Err(Stopped::Server(Trouble::Conflict)) => {}
+                        Err(EarlyEnd::Server(RequestTrouble::Conflict)) => {}
                         Err(error) => panic!("{error}"),
                     }
                 }

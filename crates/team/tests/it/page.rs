@@ -1,7 +1,7 @@
 //! The page, as a browser without scripts sees it.
 
-use team::protocol::Write;
-use team::store::{Level, Limits};
+use team::protocol::EntryWrite;
+use team::store::{Level, RepositoryLimits};
 
 use super::house::{House, NOW, repository};
 
@@ -53,8 +53,14 @@ async fn furnished() -> (House, String) {
     let token = house.token("Grace", Level::Write).await;
     let grace = house.store.members().named("Grace").await.unwrap();
     for text in ["<script>alert(1)</script>\nfirst", "<img src=x onerror=alert(2)>\nsecond"] {
-        let write = Write { entries: [("a.md".parse().unwrap(), text.to_owned())].into(), ..Write::default() };
-        house.store.entries().write(&repository(), &grace, &write, None, &Limits::default(), NOW).await.unwrap();
+        let write =
+            EntryWrite { entries: [("a.md".parse().unwrap(), text.to_owned())].into(), ..EntryWrite::default() };
+        house
+            .store
+            .entries()
+            .write(&repository(), &grace, &write, None, &RepositoryLimits::default(), NOW)
+            .await
+            .unwrap();
     }
     (house, token)
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use team::client::Wire;
-use team::report::Stopped;
+use team::client::Transport;
+use team::report::EarlyEnd;
 use team::sync::Deletions;
 use tokio::sync::Notify;
 
@@ -75,7 +75,7 @@ struct Deaf {
     arrived: Arc<Notify>,
 }
 
-impl Wire for Deaf {
+impl Transport for Deaf {
     fn exchange(&self, request: reqwest::Request) -> BoxFuture<'static, Result<reqwest::Response, String>> {
         let (is_write, arrived) = (request.method() == reqwest::Method::PUT, self.arrived.clone());
         let answer = self.http.exchange(request);
@@ -271,7 +271,7 @@ async fn one_run_at_a_time() {
     assert!(lock.try_lock().unwrap());
     lock.write("4711").unwrap();
     let stopped = bob.mirror().with_patience(Duration::from_millis(60)).push().await.unwrap_err();
-    assert!(matches!(&stopped, Stopped::Busy { by } if by == "4711"), "{stopped}");
+    assert!(matches!(&stopped, EarlyEnd::Busy { by } if by == "4711"), "{stopped}");
     let mut waiting = bob.mirror();
     let (done, ()) = tokio::join!(waiting.pull(), async { drop(lock) });
     done.unwrap();

@@ -5,9 +5,9 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
-use team::protocol::{HistoryQuestion, Write};
-use team::store::{Action, Invitation, Level, Limits, Member, Store};
-use team::{Error, Key, Repository, checksum};
+use team::protocol::{EntryWrite, HistoryQuestion};
+use team::store::{Action, Invitation, Level, Member, RepositoryLimits, Store};
+use team::{EntryKey, Error, Repository, checksum};
 
 use super::databases::Postgres;
 
@@ -18,17 +18,17 @@ fn repository() -> Repository {
     "acme/rocket".parse().unwrap()
 }
 
-fn key(text: &str) -> Key {
+fn key(text: &str) -> EntryKey {
     text.parse().unwrap()
 }
 
-fn texts(entries: &[(&str, &str)]) -> Write {
+fn texts(entries: &[(&str, &str)]) -> EntryWrite {
     let entries = entries.iter().map(|(name, text)| (key(name), (*text).to_owned())).collect();
-    Write { entries, ..Write::default() }
+    EntryWrite { entries, ..EntryWrite::default() }
 }
 
-fn deletes(keys: &[&str]) -> Write {
-    Write { deletes: keys.iter().map(|name| key(name)).collect(), ..Write::default() }
+fn deletes(keys: &[&str]) -> EntryWrite {
+    EntryWrite { deletes: keys.iter().map(|name| key(name)).collect(), ..EntryWrite::default() }
 }
 
 async fn admin(store: &Store) -> Member {
@@ -36,8 +36,9 @@ async fn admin(store: &Store) -> Member {
     store.invitations().accept(invitation.reveal(), "Ada", None, "laptop", NOW).await.unwrap().member
 }
 
-async fn put(store: &Store, member: &Member, write: &Write, expected: Option<&str>) -> Result<String, Error> {
-    let written = store.entries().write(&repository(), member, write, expected, &Limits::default(), NOW).await?;
+async fn put(store: &Store, member: &Member, write: &EntryWrite, expected: Option<&str>) -> Result<String, Error> {
+    let written =
+        store.entries().write(&repository(), member, write, expected, &RepositoryLimits::default(), NOW).await?;
     Ok(written.checksum)
 }
 
@@ -61,7 +62,7 @@ async fn entries_are_put_per_key(store: Store) {
     let all = hashes.entry_checksums.iter().map(|(key, checksum)| (key, checksum.as_str()));
     assert_eq!(hashes.checksum, checksum::of_all(all));
     let since = store.entries().read(&repository(), 1).await.unwrap().unwrap();
-    assert_eq!(since.content.entries.keys().map(Key::as_str).collect::<Vec<_>>(), ["a.md"]);
+    assert_eq!(since.content.entries.keys().map(EntryKey::as_str).collect::<Vec<_>>(), ["a.md"]);
 }
 
 /// TEAM-2: whoever read an older state writes nothing, and hears what the state is.
@@ -169,7 +170,7 @@ async fn twins_are_refused(store: Store) {
 /// TEAM-3, TEAM-8: more entries or longer ones than the limit are refused whole; history beyond the retention goes.
 async fn limits_hold(store: Store) {
     let ada = admin(&store).await;
-    let limits = Limits { entries: 2, entry_bytes: 10, versions: 3, ..Limits::default() };
+    let limits = RepositoryLimits { entries: 2, entry_bytes: 10, versions: 3, ..RepositoryLimits::default() };
     let write = |write| {
         let (store, ada) = (store.clone(), ada.clone());
         async move { store.entries().write(&repository(), &ada, &write, None, &limits, NOW).await }
@@ -287,7 +288,7 @@ async fn a_name_is_taken_once(store: Store) {
 /// TEAM-5, TEAM-8: what never was there leaves no tombstone, and of many only the newest are told of.
 async fn tombstones_are_bounded(store: Store) {
     let ada = admin(&store).await;
-    let limits = Limits { tombstones: 3, ..Limits::default() };
+    let limits = RepositoryLimits { tombstones: 3, ..RepositoryLimits::default() };
     let never: Vec<String> = (0..1_000).map(|number| format!("never{number}.md")).collect();
     put(&store, &ada, &deletes(&never.iter().map(String::as_str).collect::<Vec<_>>()), None).await.unwrap();
     assert!(store.entries().read(&repository(), 0).await.unwrap().unwrap().content.deleted.is_empty());
@@ -299,7 +300,7 @@ async fn tombstones_are_bounded(store: Store) {
         }
     }
     let told = store.entries().hashes(&repository()).await.unwrap().unwrap().deleted;
-    assert_eq!(told.iter().map(Key::as_str).collect::<Vec<_>>(), ["3.md", "4.md", "5.md"]);
+    assert_eq!(told.iter().map(EntryKey::as_str).collect::<Vec<_>>(), ["3.md", "4.md", "5.md"]);
     assert_eq!(store.history().versions(&repository(), &key("0.md")).await.unwrap().len(), 2, "its history stays");
 }
 
@@ -343,9 +344,9 @@ async fn the_history_can_be_asked(store: Store) {
     let invitation = Invitation::Repository(repository(), Level::Write);
     let invitation = store.invitations().create(&ada, &invitation, NOW).await.unwrap();
     let bob = store.invitations().accept(invitation.reveal(), "Bob", None, "desk", NOW).await.unwrap().member;
-    let made_from = |write: Write, base: &str| {
+    let made_from = |write: EntryWrite, base: &str| {
         let bases = write.entries.keys().map(|key| (key.clone(), base.to_owned())).collect();
-        Write { bases, ..write }
+        EntryWrite { bases, ..write }
     };
     put(&store, &ada, &made_from(texts(&[("a.md", "one"), ("b.md", "one")]), ""), None).await.unwrap();
     put(&store, &ada, &made_from(texts(&[("a.md", "Ada's")]), &checksum::of("one")), None).await.unwrap();
@@ -358,21 +359,21 @@ async fn the_history_can_be_asked(store: Store) {
     assert!(store.history().overwritten(&repository(), &bob, 0).await.unwrap().is_empty());
     assert!(store.history().overwritten(&repository(), &ada, 3).await.unwrap().is_empty());
     let ask = |text: &str| HistoryQuestion { entries: [(key("a.md"), checksum::of(text))].into() };
-    let limits = Limits::default();
+    let limits = RepositoryLimits::default();
     assert!(store.history().known(&repository(), &ask("one"), &limits).await.unwrap().known.contains(&key("a.md")));
     let lost = store.history().known(&repository(), &ask("lost"), &limits).await.unwrap();
     assert!(lost.known.is_empty() && lost.trimmed.is_empty());
     assert_eq!(lost.checksum, store.entries().state(&repository()).await.unwrap().unwrap().checksum);
-    let few = Limits { versions: 3, ..limits };
+    let few = RepositoryLimits { versions: 3, ..limits };
     assert!(store.history().known(&repository(), &ask("lost"), &few).await.unwrap().trimmed.contains(&key("a.md")));
-    let kept = Write { kept: [(key("a.md"), "lost".to_owned())].into(), ..Write::default() };
+    let kept = EntryWrite { kept: [(key("a.md"), "lost".to_owned())].into(), ..EntryWrite::default() };
     assert_eq!(put(&store, &ada, &kept, Some(&lost.checksum)).await.unwrap(), lost.checksum, "what is there stays");
     let history = store.history().versions(&repository(), &key("a.md")).await.unwrap();
     let texts: Vec<_> = history.iter().filter_map(|one| one.text.as_deref()).collect();
     assert_eq!((texts, history[0].author.as_str()), (vec!["Bob's", "lost", "Bob's", "Ada's", "one"], "Bob"));
     // Who says what it replaces is late only for that.
     let seen = |name: &str, text: &str| [(key(name), text.to_owned())].into();
-    let write = |name: &str, text: &str| Write { seen: seen(name, text), ..self::texts(&[(name, "new")]) };
+    let write = |name: &str, text: &str| EntryWrite { seen: seen(name, text), ..self::texts(&[(name, "new")]) };
     assert!(put(&store, &ada, &write("b.md", &checksum::of("Bob's")), Some("late")).await.is_ok());
     assert!(put(&store, &ada, &write("c.md", ""), Some("late")).await.is_ok());
     for (name, text) in [("b.md", checksum::of("Bob's")), ("a.md", String::new()), ("d.md", checksum::of("x"))] {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use team::watch::{News, Watching};
+use team::watch::{WatchNews, WatchedFolder};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::house::{Desk, House, secret};
@@ -12,15 +12,15 @@ use super::house::{Desk, House, secret};
 /// Far more than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn watch(house: &House, desk: &Desk) -> (Watching, UnboundedReceiver<News>) {
+fn watch(house: &House, desk: &Desk) -> (WatchedFolder, UnboundedReceiver<WatchNews>) {
     let (sender, news) = unbounded_channel();
     let clock = house.clock.clone();
     let clock = Arc::new(move || clock.load(Ordering::SeqCst));
-    (Watching::start(desk.mirror(), clock, Arc::new(move |news| drop(sender.send(news)))), news)
+    (WatchedFolder::start(desk.mirror(), clock, Arc::new(move |news| drop(sender.send(news)))), news)
 }
 
 /// The next thing that is told; the clock goes on meanwhile.
-async fn next(house: &House, news: &mut UnboundedReceiver<News>) -> News {
+async fn next(house: &House, news: &mut UnboundedReceiver<WatchNews>) -> WatchNews {
     let later = async {
         loop {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -40,27 +40,27 @@ async fn what_one_writes_the_other_gets() {
     let (ada, grace) = (house.folder("Ada2").await, house.folder("Grace").await);
     ada.write("old.md", "was here before\n");
     let (ada_watches, mut of_ada) = watch(&house, &ada);
-    let News::Done(done) = next(&house, &mut of_ada).await else { panic!() };
+    let WatchNews::Done(done) = next(&house, &mut of_ada).await else { panic!() };
     assert_eq!(done.sent.len(), 1, "what was written before is sent too");
     let (grace_watches, mut of_grace) = watch(&house, &grace);
-    let News::Done(done) = next(&house, &mut of_grace).await else { panic!() };
+    let WatchNews::Done(done) = next(&house, &mut of_grace).await else { panic!() };
     assert_eq!(
         (done.changes[0].before.as_deref(), done.changes[0].after.as_deref()),
         (None, Some("was here before\n"))
     );
     assert_eq!(done.changes[0].author.as_deref(), Some("Ada2"));
     ada.write("old.md", "and now\n");
-    let News::Done(done) = next(&house, &mut of_ada).await else { panic!() };
+    let WatchNews::Done(done) = next(&house, &mut of_ada).await else { panic!() };
     assert_eq!(done.sent.len(), 1);
-    let News::Done(done) = next(&house, &mut of_grace).await else { panic!() };
+    let WatchNews::Done(done) = next(&house, &mut of_grace).await else { panic!() };
     let change = &done.changes[0];
     assert_eq!((change.before.as_deref(), change.after.as_deref()), (Some("was here before\n"), Some("and now\n")));
     // A folder that is empty would come back.
     ada.write("stays.md", "words\n");
     ada.remove("old.md");
-    let News::Done(done) = next(&house, &mut of_ada).await else { panic!() };
+    let WatchNews::Done(done) = next(&house, &mut of_ada).await else { panic!() };
     assert_eq!(done.deleted.len(), 1);
-    let News::Done(done) = next(&house, &mut of_grace).await else { panic!() };
+    let WatchNews::Done(done) = next(&house, &mut of_grace).await else { panic!() };
     assert_eq!((done.removed.len(), grace.read("old.md")), (1, None));
     // What is written at the very end still goes out.
     ada.write("last.md", "words\n");
@@ -83,7 +83,7 @@ async fn a_secret_is_told_and_not_sent() {
     while told.len() < 2 {
         told.push(next(&house, &mut news).await);
     }
-    let left = told.iter().find_map(|news| if let News::Left(left) = news { Some(left) } else { None }).unwrap();
+    let left = told.iter().find_map(|news| if let WatchNews::Left(left) = news { Some(left) } else { None }).unwrap();
     assert_eq!(left.get("keys.md").map(String::as_str), Some("it holds a secret (github-pat)"));
     assert!(!format!("{told:?}").contains(&secret()));
     assert_eq!(watching.standing().left.len(), 1);
@@ -100,7 +100,7 @@ async fn who_may_not_write_is_told_once() {
     let ada = house.reader("Ada2").await;
     ada.write("mine.md", "words\n");
     let (watching, mut news) = watch(&house, &ada);
-    let News::Trouble(why) = next(&house, &mut news).await else { panic!() };
+    let WatchNews::Trouble(why) = next(&house, &mut news).await else { panic!() };
     assert!(why.contains("403"), "{why}");
     for _ in 0..20 {
         house.clock.fetch_add(60_000, Ordering::SeqCst);

@@ -13,7 +13,7 @@ const LINE_CHARACTERS: usize = 500;
 const COLLECTED: usize = 1_000_000;
 
 /// Lines to be shown: some left out first, then up to so many.
-pub(super) struct Collected {
+pub(super) struct CollectedLines {
     skip: usize,
     take: usize,
     seen: usize,
@@ -22,7 +22,7 @@ pub(super) struct Collected {
     full: bool,
 }
 
-impl Collected {
+impl CollectedLines {
     pub(super) fn new(skip: usize, take: usize) -> Self {
         Self { skip, take, seen: 0, bytes: 0, lines: Vec::new(), full: false }
     }
@@ -79,19 +79,19 @@ impl Collected {
 }
 
 /// Counts matching lines, up to as many as are of interest.
-pub(super) struct Counting<'a> {
+pub(super) struct MatchCounter<'a> {
     pub(super) matches: u64,
     enough: u64,
     cancel: &'a CancellationToken,
 }
 
-impl<'a> Counting<'a> {
+impl<'a> MatchCounter<'a> {
     pub(super) fn up_to(enough: u64, cancel: &'a CancellationToken) -> Self {
         Self { matches: 0, enough, cancel }
     }
 }
 
-impl Sink for Counting<'_> {
+impl Sink for MatchCounter<'_> {
     type Error = std::io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
@@ -101,20 +101,20 @@ impl Sink for Counting<'_> {
 }
 
 /// Writes matches and the lines around them down, as `path:number:text` and `path-number-text`.
-pub(super) struct Printing<'a> {
+pub(super) struct MatchPrinter<'a> {
     path: String,
     numbers: bool,
-    collected: &'a mut Collected,
+    collected: &'a mut CollectedLines,
     cancel: &'a CancellationToken,
     /// What a binary file gave before it turned out to be one is taken back.
     before: (usize, usize),
 }
 
-impl<'a> Printing<'a> {
+impl<'a> MatchPrinter<'a> {
     pub(super) fn new(
         path: String,
         numbers: bool,
-        collected: &'a mut Collected,
+        collected: &'a mut CollectedLines,
         cancel: &'a CancellationToken,
     ) -> Self {
         let before = (collected.seen, collected.lines.len());
@@ -132,7 +132,7 @@ impl<'a> Printing<'a> {
     }
 }
 
-impl Sink for Printing<'_> {
+impl Sink for MatchPrinter<'_> {
     type Error = std::io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {

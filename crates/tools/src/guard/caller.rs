@@ -9,18 +9,18 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use crate::order::{END, Order, Report, SIGN};
+use crate::order::{END, GuardOrder, GuardReport, SIGN};
 
 /// Whoever started us: a socket, and the signals that speak for it.
 pub(super) struct Caller {
     socket: BufReader<UnixStream>,
     signals: SignalFd,
-    word: Word,
+    word: CallerOrder,
 }
 
 /// What the caller wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Word {
+pub(super) enum CallerOrder {
     /// That the command runs.
     None,
     /// That it ends.
@@ -38,19 +38,19 @@ impl Caller {
         }
         mask.thread_block()?;
         let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-        Ok(Self { socket: BufReader::new(socket), signals, word: Word::None })
+        Ok(Self { socket: BufReader::new(socket), signals, word: CallerOrder::None })
     }
 
     /// What it wants by now.
-    pub(super) fn word(&self) -> Word {
+    pub(super) fn word(&self) -> CallerOrder {
         self.word
     }
 
-    pub(super) fn order(&mut self) -> io::Result<Order> {
+    pub(super) fn order(&mut self) -> io::Result<GuardOrder> {
         let mut line = Vec::new();
         self.socket.read_until(b'\n', &mut line)?;
         if !self.socket.buffer().is_empty() {
-            self.word = Word::End;
+            self.word = CallerOrder::End;
         }
         serde_json::from_slice(&line).map_err(io::Error::other)
     }
@@ -63,7 +63,7 @@ impl Caller {
     }
 
     /// Tells that there is still work going on, and hears what the caller wants by now.
-    pub(super) fn sign_of_life(&mut self) -> io::Result<Word> {
+    pub(super) fn sign_of_life(&mut self) -> io::Result<CallerOrder> {
         let _ = self.socket.get_mut().write_all(&[SIGN]);
         self.listen(PollTimeout::ZERO)?;
         Ok(self.word)
@@ -74,23 +74,26 @@ impl Caller {
         let mut both = [
             PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
             // A caller that is gone is readable for ever.
-            PollFd::new(socket.as_fd(), if self.word == Word::Gone { PollFlags::empty() } else { PollFlags::POLLIN }),
+            PollFd::new(
+                socket.as_fd(),
+                if self.word == CallerOrder::Gone { PollFlags::empty() } else { PollFlags::POLLIN },
+            ),
         ];
         match poll(&mut both, limit) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let spoke = self.word != Word::Gone && both[1].any().unwrap_or(false);
+        let spoke = self.word != CallerOrder::Gone && both[1].any().unwrap_or(false);
         while let Ok(Some(signal)) = self.signals.read_signal() {
             if signal.ssi_signo != Signal::SIGCHLD as u32 {
-                self.word = self.word.max(Word::End);
+                self.word = self.word.max(CallerOrder::End);
             }
         }
         if spoke {
             let mut byte = [0];
             let word = match self.socket.get_mut().read(&mut byte) {
-                Ok(1) if byte[0] == END => Word::End,
-                _ => Word::Gone,
+                Ok(1) if byte[0] == END => CallerOrder::End,
+                _ => CallerOrder::Gone,
             };
             self.word = self.word.max(word);
         }
@@ -98,7 +101,7 @@ impl Caller {
     }
 
     /// Tells how it ended. Nobody may be there to hear it.
-    pub(super) fn report(&mut self, report: &Report) {
+    pub(super) fn report(&mut self, report: &GuardReport) {
         if let Ok(mut line) = serde_json::to_vec(report) {
             line.push(b'\n');
             let _ = self.socket.get_mut().write_all(&line);

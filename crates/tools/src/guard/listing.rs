@@ -13,20 +13,20 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, openat2, statat};
 use rustix::io::Errno;
 
-use super::pinned::Pinned;
+use super::pinned::PinnedPath;
 
 /// Room for what a directory gives in one piece: some thousand names.
 const PIECE: usize = 128 * 1024;
 
 /// An entry of a directory.
-pub(super) struct Entry<'a> {
+pub(super) struct ListedEntry<'a> {
     pub(super) directory: &'a Path,
     pub(super) name: &'a OsStr,
     pub(super) kind: FileType,
     pub(super) inode: u64,
 }
 
-impl Entry<'_> {
+impl ListedEntry<'_> {
     pub(super) fn path(&self) -> PathBuf {
         self.directory.join(self.name)
     }
@@ -40,34 +40,34 @@ pub(super) enum Enter {
 }
 
 /// Whether to go on: it is asked for every piece of a listing.
-pub(super) type Sign<'a> = dyn FnMut() -> Result<(), Stopped> + 'a;
+pub(super) type ContinueSign<'a> = dyn FnMut() -> Result<(), ListingStopped> + 'a;
 
 /// Somebody does not want to know any more.
 #[derive(Debug)]
-pub(super) struct Stopped;
+pub(super) struct ListingStopped;
 
 /// Shows every entry below the directories. Returns the directories that could not be listed, each the deepest one there
 /// that can at least be named.
 pub(super) fn walk(
     directories: &[PathBuf],
-    sign: &mut Sign<'_>,
-    mut look: impl FnMut(&Entry<'_>) -> Enter,
-) -> Result<Vec<PathBuf>, Stopped> {
+    sign: &mut ContinueSign<'_>,
+    mut look: impl FnMut(&ListedEntry<'_>) -> Enter,
+) -> Result<Vec<PathBuf>, ListingStopped> {
     let mut left: Vec<PathBuf> = directories.to_vec();
     let mut closed = Vec::new();
     let mut piece = vec![MaybeUninit::uninit(); PIECE];
     while let Some(directory) = left.pop() {
-        let show = |entry: &Entry<'_>| {
+        let show = |entry: &ListedEntry<'_>| {
             if look(entry) == Enter::Yes && entry.kind.is_dir() {
                 left.push(entry.path());
             }
         };
         match opened(&directory).and_then(|opened| list(&directory, &opened, &mut piece, sign, show)) {
             Ok(()) => {}
-            Err(Failure::Stopped) => return Err(Stopped),
+            Err(ListingFailure::Stopped) => return Err(ListingStopped),
             // It is gone by now, or a link is there.
-            Err(Failure::System(Errno::NOENT | Errno::NOTDIR | Errno::LOOP)) => {}
-            Err(Failure::System(_)) => closed.push(nameable(&directory)),
+            Err(ListingFailure::System(Errno::NOENT | Errno::NOTDIR | Errno::LOOP)) => {}
+            Err(ListingFailure::System(_)) => closed.push(nameable(&directory)),
         }
     }
     closed.sort();
@@ -76,18 +76,18 @@ pub(super) fn walk(
 }
 
 /// Why a directory was not listed to its end.
-enum Failure {
+enum ListingFailure {
     System(Errno),
     Stopped,
 }
 
-impl From<Errno> for Failure {
+impl From<Errno> for ListingFailure {
     fn from(error: Errno) -> Self {
         Self::System(error)
     }
 }
 
-fn opened(directory: &Path) -> Result<OwnedFd, Failure> {
+fn opened(directory: &Path) -> Result<OwnedFd, ListingFailure> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(openat2(CWD, directory, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
 }
@@ -96,13 +96,13 @@ fn list(
     directory: &Path,
     opened: &OwnedFd,
     piece: &mut [MaybeUninit<u8>],
-    sign: &mut Sign<'_>,
-    mut show: impl FnMut(&Entry<'_>),
-) -> Result<(), Failure> {
+    sign: &mut ContinueSign<'_>,
+    mut show: impl FnMut(&ListedEntry<'_>),
+) -> Result<(), ListingFailure> {
     let mut entries = RawDir::new(opened, piece);
     loop {
         if entries.is_buffer_empty() {
-            sign().map_err(|Stopped| Failure::Stopped)?;
+            sign().map_err(|ListingStopped| ListingFailure::Stopped)?;
         }
         let Some(entry) = entries.next() else { return Ok(()) };
         let entry = entry?;
@@ -119,12 +119,12 @@ fn list(
             },
             kind => kind,
         };
-        show(&Entry { directory, name: OsStr::from_bytes(name.to_bytes()), kind, inode: entry.ino() });
+        show(&ListedEntry { directory, name: OsStr::from_bytes(name.to_bytes()), kind, inode: entry.ino() });
     }
 }
 
 /// The directory itself, or the deepest one above it that can be named.
 fn nameable(directory: &Path) -> PathBuf {
-    let named = directory.ancestors().find(|above| Pinned::at(above).is_ok());
+    let named = directory.ancestors().find(|above| PinnedPath::at(above).is_ok());
     named.unwrap_or(directory).to_owned()
 }

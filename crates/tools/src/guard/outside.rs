@@ -11,14 +11,14 @@ use std::process::Command;
 
 use process_wrap::std::{CommandWrap, ResetSigmask};
 
-use super::caller::{Caller, Word};
-use super::listing::Stopped;
+use super::caller::{Caller, CallerOrder};
+use super::listing::ListingStopped;
 use super::program::{PATIENCE, gone_within, kill};
 use super::tree::Tree;
-use super::watch::Guarded;
+use super::watch::GuardedPaths;
 use super::{ARGUMENT, environment, namespaces};
 use crate::confinement::{Confinement, Strength};
-use crate::order::{AFTER_EXIT, END, GRACE, Order, Report, Side};
+use crate::order::{AFTER_EXIT, END, GRACE, GuardOrder, GuardReport, GuardSide};
 
 /// This program, also after an update has replaced its file.
 const AGAIN: &str = "/proc/self/exe";
@@ -27,23 +27,25 @@ const AGAIN: &str = "/proc/self/exe";
 const BETWEEN_SIGNS: u32 = 64;
 
 /// Runs a command in a confinement.
-pub(super) fn run(order: &Order, confinement: &Confinement, caller: &mut Caller) -> io::Result<Report> {
+pub(super) fn run(order: &GuardOrder, confinement: &Confinement, caller: &mut Caller) -> io::Result<GuardReport> {
     if confinement.strength == Strength::Namespaces {
         namespaces::enter(confinement)?;
     }
     // In the namespaces, as after the command: what can be listed with the rights there counts both times.
-    let before = Guarded::find(&confinement.writable, &mut until(caller, Word::End))
-        .map_err(|Stopped| io::Error::other("it was stopped while the working directories were looked through"))?;
-    let side = Side::Inside { guarded: before.to_protect() };
-    let order = Order { side, ..order.clone() };
+    let before =
+        GuardedPaths::find(&confinement.writable, &mut until(caller, CallerOrder::End)).map_err(|ListingStopped| {
+            io::Error::other("it was stopped while the working directories were looked through")
+        })?;
+    let side = GuardSide::Inside { guarded: before.to_protect() };
+    let order = GuardOrder { side, ..order.clone() };
     let (mut socket, mut tree) = start(&order, confinement)?;
-    while tree.command_runs() && caller.word() == Word::None {
+    while tree.command_runs() && caller.word() == CallerOrder::None {
         caller.wait(None)?;
         tree.reap();
     }
-    if caller.word() == Word::End {
+    if caller.word() == CallerOrder::End {
         let _ = socket.write_all(&[END]);
-        gone_within(AFTER_EXIT + GRACE + PATIENCE, &mut tree, caller, Word::End)?;
+        gone_within(AFTER_EXIT + GRACE + PATIENCE, &mut tree, caller, CallerOrder::End)?;
     }
     kill(&mut tree, caller)?;
     let mut line = Vec::new();
@@ -51,18 +53,18 @@ pub(super) fn run(order: &Order, confinement: &Confinement, caller: &mut Caller)
     let report =
         serde_json::from_slice(&line).map_err(|_| io::Error::other("the guard inside the sandbox was killed"))?;
     Ok(match report {
-        Report::Ended { status, others, .. } => {
+        GuardReport::Ended { status, others, .. } => {
             // Whoever is asked to end still has to tell this.
-            let made = before.made_since(&mut until(caller, Word::Gone));
-            let made = made.map_err(|Stopped| io::Error::other("nobody wants to know what it made"))?;
-            Report::Ended { status, others, made }
+            let made = before.made_since(&mut until(caller, CallerOrder::Gone));
+            let made = made.map_err(|ListingStopped| io::Error::other("nobody wants to know what it made"))?;
+            GuardReport::Ended { status, others, made }
         }
-        report @ Report::NotStarted { .. } => report,
+        report @ GuardReport::NotStarted { .. } => report,
     })
 }
 
 /// Shows signs of life from time to time, until the caller says this.
-fn until(caller: &mut Caller, word: Word) -> impl FnMut() -> Result<(), Stopped> {
+fn until(caller: &mut Caller, word: CallerOrder) -> impl FnMut() -> Result<(), ListingStopped> {
     let mut pieces = 0_u32;
     move || {
         pieces = pieces.wrapping_add(1);
@@ -71,12 +73,12 @@ fn until(caller: &mut Caller, word: Word) -> impl FnMut() -> Result<(), Stopped>
         }
         match caller.sign_of_life() {
             Ok(said) if said < word => Ok(()),
-            _ => Err(Stopped),
+            _ => Err(ListingStopped),
         }
     }
 }
 
-fn start(order: &Order, confinement: &Confinement) -> io::Result<(UnixStream, Tree)> {
+fn start(order: &GuardOrder, confinement: &Confinement) -> io::Result<(UnixStream, Tree)> {
     let (mut ours, its) = UnixStream::pair()?;
     let mut command = Command::new(AGAIN);
     command.arg0("cairn-guard").arg(ARGUMENT).stdin(OwnedFd::from(its));

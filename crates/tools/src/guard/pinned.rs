@@ -63,9 +63,9 @@ fn parts(path: &Path) -> Vec<std::ffi::OsString> {
 }
 
 /// What is at a path, from now on.
-pub(super) struct Pinned(OwnedFd);
+pub(super) struct PinnedPath(OwnedFd);
 
-impl Pinned {
+impl PinnedPath {
     /// What is at an absolute path on which no link is.
     pub(super) fn at(path: &Path) -> io::Result<Self> {
         Ok(Self(openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)?))
@@ -144,7 +144,7 @@ impl Pinned {
     }
 }
 
-impl AsFd for Pinned {
+impl AsFd for PinnedPath {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use process_wrap::std::{CommandWrap, ResetSigmask};
 
-use super::caller::{Caller, Word};
+use super::caller::{Caller, CallerOrder};
 use super::tree::Tree;
 use super::{inside, lock, namespaces, outside};
 use crate::confinement::Base;
-use crate::order::{AFTER_EXIT, GRACE, LOOK, Report, Side};
+use crate::order::{AFTER_EXIT, GRACE, GuardReport, GuardSide, LOOK};
 
 /// How long those who were killed may take to be gone. One who hangs in the kernel cannot be waited for.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
@@ -36,14 +36,14 @@ fn guard() -> io::Result<()> {
             lock::forget_tracing().and_then(|()| run(command(&order.command)?, order.input.clone(), &mut caller))
         }
         // Nothing is writable, so there is nothing to look after: one guard is enough.
-        (Some(confinement), Side::Outside) if confinement.base == Base::System => namespaces::enter(confinement)
+        (Some(confinement), GuardSide::Outside) if confinement.base == Base::System => namespaces::enter(confinement)
             .and_then(|()| inside::confine(confinement, &[]))
             .and_then(|()| run(command(&order.command)?, order.input.clone(), &mut caller)),
-        (Some(confinement), Side::Outside) => outside::run(&order, confinement, &mut caller),
-        (Some(confinement), Side::Inside { guarded }) => inside::confine(confinement, guarded)
+        (Some(confinement), GuardSide::Outside) => outside::run(&order, confinement, &mut caller),
+        (Some(confinement), GuardSide::Inside { guarded }) => inside::confine(confinement, guarded)
             .and_then(|()| run(command(&order.command)?, order.input.clone(), &mut caller)),
     };
-    let failed = |error: io::Error| Report::NotStarted { error: error.to_string(), code: error.raw_os_error() };
+    let failed = |error: io::Error| GuardReport::NotStarted { error: error.to_string(), code: error.raw_os_error() };
     caller.report(&report.unwrap_or_else(failed));
     Ok(())
 }
@@ -69,7 +69,7 @@ fn command(words: &[String]) -> io::Result<Command> {
 }
 
 /// Runs a command, and stays until nothing is left of it.
-fn run(mut command: Command, input: Option<String>, caller: &mut Caller) -> io::Result<Report> {
+fn run(mut command: Command, input: Option<String>, caller: &mut Caller) -> io::Result<GuardReport> {
     command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() }).process_group(0);
     // Signals are blocked here, to be read one by one, and a child would inherit that.
     let mut child = CommandWrap::from(command).wrap(ResetSigmask).spawn()?;
@@ -78,20 +78,20 @@ fn run(mut command: Command, input: Option<String>, caller: &mut Caller) -> io::
         std::thread::spawn(move || drop(pipe.write_all(input.as_bytes())));
     }
     let mut tree = Tree::below(child.id());
-    while tree.command_runs() && caller.word() == Word::None {
+    while tree.command_runs() && caller.word() == CallerOrder::None {
         caller.wait(None)?;
         tree.reap();
     }
     let mut others = false;
     if !tree.command_runs() {
-        others = !gone_within(AFTER_EXIT, &mut tree, caller, Word::None)?;
+        others = !gone_within(AFTER_EXIT, &mut tree, caller, CallerOrder::None)?;
     }
-    if !tree.is_gone() && caller.word() != Word::Gone {
+    if !tree.is_gone() && caller.word() != CallerOrder::Gone {
         tree.signal(Signal::SIGTERM);
-        gone_within(GRACE, &mut tree, caller, Word::End)?;
+        gone_within(GRACE, &mut tree, caller, CallerOrder::End)?;
     }
     kill(&mut tree, caller)?;
-    Ok(Report::Ended { status: tree.status(), others, made: Vec::new() })
+    Ok(GuardReport::Ended { status: tree.status(), others, made: Vec::new() })
 }
 
 /// Kills all, until nobody is left.
@@ -102,14 +102,19 @@ pub(super) fn kill(tree: &mut Tree, caller: &mut Caller) -> io::Result<()> {
         }
         // Those who are born meanwhile are found the next time.
         tree.signal(Signal::SIGKILL);
-        gone_within(LOOK, tree, caller, Word::Gone)?;
+        gone_within(LOOK, tree, caller, CallerOrder::Gone)?;
     }
     Ok(())
 }
 
 /// Waits for all to end by themselves, unless the caller says more than it has said.
 #[expect(clippy::disallowed_methods, reason = "the guard is a program of its own, and nobody passes it the time")]
-pub(super) fn gone_within(limit: Duration, tree: &mut Tree, caller: &mut Caller, said: Word) -> io::Result<bool> {
+pub(super) fn gone_within(
+    limit: Duration,
+    tree: &mut Tree,
+    caller: &mut Caller,
+    said: CallerOrder,
+) -> io::Result<bool> {
     let until = Instant::now() + limit;
     loop {
         tree.reap();

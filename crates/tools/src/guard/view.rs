@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, Mode};
 use super::layers::{Layer, layers};
 use super::mounts::Mounts;
 use super::namespaces::{failed, write};
-use super::pinned::{Pinned, lies_in};
+use super::pinned::{PinnedPath, lies_in};
 use crate::confinement::{Base, Confinement};
 
 /// Where the view may be put together: any directory that holds nothing of what is put into it.
@@ -49,16 +49,16 @@ pub(super) fn enter(confinement: &Confinement, guarded: &[PathBuf]) -> io::Resul
     let layers = layers(confinement, guarded);
     let stage = stage(&layers)?;
     let view = match confinement.base {
-        Base::Everything => View::of_everything(&stage, &layers)?,
+        Base::Everything => MountView::of_everything(&stage, &layers)?,
         Base::System => {
             forbid_namespaces("/proc")?;
-            View::of_nothing(&stage, &layers)?
+            MountView::of_nothing(&stage, &layers)?
         }
     };
     if confinement.base == Base::System {
         view.show_devices(&DEVICES).map_err(|error| failed("/dev", error))?;
         // What is shown of it has its limits from the beginning. Where this cannot be had, each part gets them by itself.
-        let limits = Pinned::at(Path::new("/"))?.limits()? | READ_ONLY;
+        let limits = PinnedPath::at(Path::new("/"))?.limits()? | READ_ONLY;
         let _ = mount(nothing, "/", nothing, MsFlags::MS_REMOUNT | MsFlags::MS_BIND | limits, nothing);
     }
     for (index, (path, layer)) in layers.iter().enumerate() {
@@ -91,12 +91,12 @@ fn stage(layers: &[(PathBuf, Layer)]) -> io::Result<PathBuf> {
     STAGES.iter().find(free).map(PathBuf::from).ok_or_else(|| io::Error::other("no place to put the view together"))
 }
 
-struct View {
+struct MountView {
     at: PathBuf,
-    root: Pinned,
+    root: PinnedPath,
     /// The limits outside of what can be written to.
     writable: Vec<(PathBuf, MsFlags)>,
-    nothing: Nothing,
+    nothing: EmptyStandIn,
 }
 
 /// The limits that these layers have outside which can be written to.
@@ -105,20 +105,20 @@ fn limits_of_writable(layers: &[(PathBuf, Layer)]) -> io::Result<Vec<(PathBuf, M
         Layer::Writable(source) => Some(source),
         _ => None,
     });
-    sources.map(|source| Ok((source.clone(), Pinned::at(source)?.limits()?))).collect()
+    sources.map(|source| Ok((source.clone(), PinnedPath::at(source)?.limits()?))).collect()
 }
 
 /// What stands in place of what is hidden: nothing in it can be read, and nothing of it can be changed.
-struct Nothing {
-    directory: Pinned,
-    file: Pinned,
+struct EmptyStandIn {
+    directory: PinnedPath,
+    file: PinnedPath,
 }
 
-impl Nothing {
+impl EmptyStandIn {
     /// Made at a place that something else is put over.
     fn at(place: &Path) -> io::Result<Self> {
         memory(place, "mode=0755,size=64k", MsFlags::MS_NOEXEC)?;
-        let (at, nothing) = (Pinned::at(place)?, None::<&str>);
+        let (at, nothing) = (PinnedPath::at(place)?, None::<&str>);
         let (directory, file) = (at.directory(Path::new("directory"))?, at.file(Path::new("file"))?);
         rustix::fs::chmodat(&at, "file", Mode::empty(), AtFlags::empty())?;
         let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | READ_ONLY | MsFlags::MS_NOEXEC;
@@ -127,13 +127,13 @@ impl Nothing {
     }
 }
 
-impl View {
+impl MountView {
     /// All that there is, read-only.
     fn of_everything(stage: &Path, layers: &[(PathBuf, Layer)]) -> io::Result<Self> {
         let writable = limits_of_writable(layers)?;
         bind(Path::new("/"), stage)?;
-        let nothing = Nothing::at(&stage.join("dev"))?; // which the view gets another of
-        let view = Self { at: stage.to_owned(), root: Pinned::at(stage)?, writable, nothing };
+        let nothing = EmptyStandIn::at(&stage.join("dev"))?; // which the view gets another of
+        let view = Self { at: stage.to_owned(), root: PinnedPath::at(stage)?, writable, nothing };
         view.limit_all(Path::new("/"), READ_ONLY)?;
         Ok(view)
     }
@@ -141,9 +141,9 @@ impl View {
     /// An empty directory.
     fn of_nothing(stage: &Path, layers: &[(PathBuf, Layer)]) -> io::Result<Self> {
         let writable = limits_of_writable(layers)?;
-        let nothing = Nothing::at(stage)?;
+        let nothing = EmptyStandIn::at(stage)?;
         memory(stage, "mode=0755,size=1m", MsFlags::empty())?;
-        Ok(Self { at: stage.to_owned(), root: Pinned::at(stage)?, writable, nothing })
+        Ok(Self { at: stage.to_owned(), root: PinnedPath::at(stage)?, writable, nothing })
     }
 
     /// Hides what is at a path.
@@ -177,7 +177,7 @@ impl View {
 
     /// Shows what is outside at a place of the view.
     fn put_back(&self, source: &Path, path: &Path, limits: MsFlags) -> io::Result<()> {
-        let pinned = Pinned::at(source)?;
+        let pinned = PinnedPath::at(source)?;
         let place = below_root(path);
         let place = if pinned.is_directory()? { self.root.directory(place)? } else { self.root.file(place)? };
         let known = self.writable.iter().find(|(writable, _)| writable == source);
@@ -248,7 +248,7 @@ impl View {
     fn show_devices(&self, names: &[&str]) -> io::Result<()> {
         for name in names {
             let path = Path::new("/dev").join(name);
-            let Ok(device) = Pinned::at(&path) else { continue };
+            let Ok(device) = PinnedPath::at(&path) else { continue };
             bind(&device.path(), &self.root.file(below_root(&path))?.path())?;
             // It can be written to all the same: what cannot be changed are its mode and its dates.
             let limits = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC | MsFlags::MS_RDONLY;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use files::exact::{Identity, identity};
 
-use super::listing::{Enter, Entry, Sign, Stopped, walk};
+use super::listing::{ContinueSign, Enter, ListedEntry, ListingStopped, walk};
 use crate::confinement::MadePath;
 use crate::permission::is_guarded_name;
 
@@ -21,15 +21,15 @@ use crate::permission::is_guarded_name;
 const OBJECTS: &str = "objects";
 
 /// What was found before a command runs.
-pub(super) struct Guarded {
+pub(super) struct GuardedPaths {
     directories: Vec<PathBuf>,
-    seen: Seen,
+    seen: Glimpse,
     /// Other names of guarded files.
     aliases: Vec<PathBuf>,
 }
 
 /// What was seen in one look.
-struct Seen {
+struct Glimpse {
     found: BTreeMap<PathBuf, Sighting>,
     /// Directories that could not be listed.
     closed: BTreeMap<PathBuf, Identity>,
@@ -43,9 +43,9 @@ struct Sighting {
     leads_to: Option<Identity>,
 }
 
-impl Guarded {
+impl GuardedPaths {
     /// Looks for guarded paths.
-    pub(super) fn find(directories: &[PathBuf], sign: &mut Sign<'_>) -> Result<Self, Stopped> {
+    pub(super) fn find(directories: &[PathBuf], sign: &mut ContinueSign<'_>) -> Result<Self, ListingStopped> {
         let directories = outermost(directories);
         let seen = see(&directories, &HashSet::new(), sign)?;
         let mut shared = HashSet::new();
@@ -79,7 +79,7 @@ impl Guarded {
     }
 
     /// Looks again: guarded paths that were nowhere before, and directories that could be listed and no longer can.
-    pub(super) fn made_since(&self, sign: &mut Sign<'_>) -> Result<Vec<MadePath>, Stopped> {
+    pub(super) fn made_since(&self, sign: &mut ContinueSign<'_>) -> Result<Vec<MadePath>, ListingStopped> {
         let closed: HashSet<&Identity> = self.seen.closed.values().collect();
         let known: HashSet<&Sighting> = self.seen.found.values().collect();
         let now = see(&self.directories, &closed, sign)?;
@@ -108,7 +108,11 @@ fn is_inside(path: &Path, directories: &[PathBuf]) -> bool {
 }
 
 /// Looks through directories, but not into those that are passed over.
-fn see(directories: &[PathBuf], passed_over: &HashSet<&Identity>, sign: &mut Sign<'_>) -> Result<Seen, Stopped> {
+fn see(
+    directories: &[PathBuf],
+    passed_over: &HashSet<&Identity>,
+    sign: &mut ContinueSign<'_>,
+) -> Result<Glimpse, ListingStopped> {
     let inodes: HashSet<u64> = passed_over.iter().map(|identity| identity.inode()).collect();
     let passed = |path: &Path| identity(path).is_ok_and(|identity| passed_over.contains(&identity));
     let tops: Vec<PathBuf> = directories.iter().filter(|top| inodes.is_empty() || !passed(top)).cloned().collect();
@@ -127,10 +131,10 @@ fn see(directories: &[PathBuf], passed_over: &HashSet<&Identity>, sign: &mut Sig
         if inodes.contains(&entry.inode) && passed(&entry.path()) { Enter::No } else { Enter::Yes }
     })?;
     not_listed.iter().for_each(|path| close(path));
-    Ok(Seen { found, closed })
+    Ok(Glimpse { found, closed })
 }
 
-fn sighting(entry: &Entry<'_>, directories: &[PathBuf]) -> Result<Sighting, files::Error> {
+fn sighting(entry: &ListedEntry<'_>, directories: &[PathBuf]) -> Result<Sighting, files::Error> {
     let path = entry.path();
     let own = identity(&path)?;
     let target = if entry.kind.is_symlink() { path.canonicalize().ok() } else { None };
@@ -145,7 +149,7 @@ fn may_be_guarded(name: &OsStr) -> bool {
 }
 
 /// The files at or below a guarded path that have another name somewhere.
-fn several_names(path: &Path, sign: &mut Sign<'_>) -> Result<Vec<u64>, Stopped> {
+fn several_names(path: &Path, sign: &mut ContinueSign<'_>) -> Result<Vec<u64>, ListingStopped> {
     let shared = |path: &Path| {
         let metadata = path.symlink_metadata().ok()?;
         (metadata.is_file() && metadata.nlink() > 1).then(|| metadata.ino())

@@ -11,7 +11,7 @@ const RECENT: usize = 16 * 1024;
 
 /// The end of a stream of bytes, up to where it was last looked at.
 #[derive(Debug, Default)]
-pub(crate) struct Unread {
+pub(crate) struct UnreadOutput {
     bytes: VecDeque<u8>,
     dropped: u64,
     recent: VecDeque<u8>,
@@ -21,7 +21,7 @@ pub(crate) struct Unread {
 
 /// What was printed between two looks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Printed {
+pub(crate) struct NewOutput {
     /// How many bytes at its beginning were not kept.
     pub(crate) dropped: u64,
     /// The rest.
@@ -30,7 +30,7 @@ pub(crate) struct Printed {
 
 /// What a look leaves for the next one, because it may not be complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Leave {
+pub(crate) enum IncompleteRest {
     /// Nothing.
     Nothing,
     /// A character of which some bytes are missing.
@@ -39,7 +39,7 @@ pub(crate) enum Leave {
     Line,
 }
 
-impl Unread {
+impl UnreadOutput {
     /// Takes what comes next.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.printed += bytes.len() as u64;
@@ -60,7 +60,7 @@ impl Unread {
 
     /// The lines that were printed after so many bytes, as far as they are still there, and how many bytes it then is.
     /// A line that is not complete is left for later, unless the job has ended.
-    pub(crate) fn lines_after(&self, shown: u64, leave: Leave) -> (String, u64) {
+    pub(crate) fn lines_after(&self, shown: u64, leave: IncompleteRest) -> (String, u64) {
         let new = usize::try_from(self.printed.saturating_sub(shown)).unwrap_or(usize::MAX).min(self.recent.len());
         let bytes: Vec<u8> = self.recent.iter().skip(self.recent.len() - new).copied().collect();
         let end = complete(&bytes, leave);
@@ -68,22 +68,22 @@ impl Unread {
     }
 
     /// Hands out what there is. Bytes that are not UTF-8 are replaced.
-    pub(crate) fn take(&mut self, leave: Leave) -> Printed {
+    pub(crate) fn take(&mut self, leave: IncompleteRest) -> NewOutput {
         let end = complete(self.bytes.make_contiguous(), leave);
         let taken: Vec<u8> = self.bytes.drain(..end).collect();
         // An idle job costs next to nothing, however much it has printed before.
         self.bytes.shrink_to_fit();
         let text = String::from_utf8_lossy(&taken).into_owned();
-        Printed { dropped: std::mem::take(&mut self.dropped), text }
+        NewOutput { dropped: std::mem::take(&mut self.dropped), text }
     }
 }
 
 /// How many of the bytes are complete.
-fn complete(bytes: &[u8], leave: Leave) -> usize {
+fn complete(bytes: &[u8], leave: IncompleteRest) -> usize {
     match leave {
-        Leave::Nothing => bytes.len(),
-        Leave::Line => bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1),
-        Leave::Character => {
+        IncompleteRest::Nothing => bytes.len(),
+        IncompleteRest::Line => bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1),
+        IncompleteRest::Character => {
             let last = bytes.utf8_chunks().last().map(|chunk| chunk.invalid()).unwrap_or_default();
             let begun = std::str::from_utf8(last).is_err_and(|error| error.error_len().is_none());
             bytes.len() - if begun { last.len() } else { 0 }
@@ -95,49 +95,49 @@ fn complete(bytes: &[u8], leave: Leave) -> usize {
 mod tests {
     use super::*;
 
-    fn whole(text: &str) -> Printed {
-        Printed { dropped: 0, text: text.to_owned() }
+    fn whole(text: &str) -> NewOutput {
+        NewOutput { dropped: 0, text: text.to_owned() }
     }
 
     #[test]
     fn what_was_printed_is_handed_out_once() {
-        let mut unread = Unread::default();
+        let mut unread = UnreadOutput::default();
         unread.push(b"one\n");
-        assert_eq!(unread.take(Leave::Nothing), whole("one\n"));
-        assert_eq!(unread.take(Leave::Nothing), whole(""));
+        assert_eq!(unread.take(IncompleteRest::Nothing), whole("one\n"));
+        assert_eq!(unread.take(IncompleteRest::Nothing), whole(""));
         unread.push(b"two");
-        assert_eq!(unread.take(Leave::Nothing), whole("two"));
+        assert_eq!(unread.take(IncompleteRest::Nothing), whole("two"));
     }
 
     #[test]
     fn what_is_not_complete_waits_for_the_rest() {
-        let mut unread = Unread::default();
+        let mut unread = UnreadOutput::default();
         unread.push("ok\npart ä".as_bytes().split_last().unwrap().1);
-        assert_eq!(unread.take(Leave::Line), whole("ok\n"));
-        assert_eq!(unread.take(Leave::Character), whole("part "));
+        assert_eq!(unread.take(IncompleteRest::Line), whole("ok\n"));
+        assert_eq!(unread.take(IncompleteRest::Character), whole("part "));
         unread.push(&"ä".as_bytes()[1..]);
-        assert_eq!(unread.take(Leave::Character), whole("ä"));
+        assert_eq!(unread.take(IncompleteRest::Character), whole("ä"));
         // What can never become a character is not waited for.
         unread.push(b"\xff");
-        assert_eq!(unread.take(Leave::Character), whole("\u{fffd}"));
+        assert_eq!(unread.take(IncompleteRest::Character), whole("\u{fffd}"));
         unread.push(&"ä".as_bytes()[..1]);
-        assert_eq!(unread.take(Leave::Nothing), whole("\u{fffd}"));
+        assert_eq!(unread.take(IncompleteRest::Nothing), whole("\u{fffd}"));
     }
 
     #[test]
     fn what_does_not_fit_loses_its_beginning() {
-        let mut unread = Unread::default();
+        let mut unread = UnreadOutput::default();
         for _ in 0..100 {
             unread.push(&[b'a'; 100_000]);
             assert!(unread.bytes.len() <= KEPT);
         }
         unread.push(b"end");
-        let printed = unread.take(Leave::Nothing);
+        let printed = unread.take(IncompleteRest::Nothing);
         assert_eq!(printed.dropped, 10_000_003 - KEPT as u64);
         assert!(printed.text.ends_with("aend") && printed.text.len() == KEPT);
         // It is told once.
         unread.push(b"more");
-        assert_eq!(unread.take(Leave::Nothing), whole("more"));
+        assert_eq!(unread.take(IncompleteRest::Nothing), whole("more"));
         let recent = unread.recent();
         assert!(recent.ends_with("aendmore") && recent.len() == RECENT, "what was taken can still be looked at");
     }

@@ -7,13 +7,13 @@
 
 use std::path::{Component, Path};
 
-use super::command::{Command, allowable};
+use super::command::{JudgedCommand, allowable};
 use super::guard::is_guarded_name;
 use super::mode::{Situation, decide};
 use super::shell::is_harmless;
 use super::{Places, Rule, Rules};
 use crate::subject::{Access, Subject};
-use shell::{Field, Found};
+use shell::{Field, SimpleCommand};
 
 /// Programs that run what they are given.
 const RUNS_OTHERS: &str = "bash sh zsh dash ksh fish csh tcsh python python2 python3 perl ruby node nodejs deno php lua Rscript java \
@@ -84,7 +84,7 @@ pub fn always(situation: &Situation<'_>, access: Access, tool: &str, subject: &S
 
 /// A rule for each part of a command that needs one.
 fn commands(situation: &Situation<'_>, tool: &str, text: &str) -> Option<Vec<String>> {
-    let command = Command::new(text);
+    let command = JudgedCommand::new(text);
     let allow: Vec<&Rule> = situation.rules.allow.iter().filter(|rule| rule.covers(tool)).collect();
     let mut rules = Vec::new();
     for part in command.parts() {
@@ -99,7 +99,7 @@ fn commands(situation: &Situation<'_>, tool: &str, text: &str) -> Option<Vec<Str
 }
 
 /// What a person means who always wants such a command.
-fn meant(part: &Found, text: &str) -> Option<String> {
+fn meant(part: &SimpleCommand, text: &str) -> Option<String> {
     let words = part.words.iter().map(Field::text).collect::<Option<Vec<_>>>()?;
     let (name, rest) = words.split_first()?;
     let guarded = |word: &&str| {

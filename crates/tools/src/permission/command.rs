@@ -5,7 +5,7 @@
 //! command, with quotes and wrappers taken off; it finds too much rather than too little, for a shell can spell
 //! any command in endless ways. Where something runs that cannot be named at all, that is said.
 
-use shell::{Field, Found, Judgement};
+use shell::{Field, Judgement, SimpleCommand};
 
 /// How many words behind a wrapper are taken for the beginning of a command, where the text is not understood.
 const GUESSES: usize = 8;
@@ -24,13 +24,13 @@ const GIT_VALUES: [&str; 5] = ["-C", "-c", "--git-dir", "--work-tree", "--namesp
 
 /// A command that was looked at.
 #[derive(Debug)]
-pub(super) struct Command {
+pub(super) struct JudgedCommand {
     pub(super) judgement: Judgement,
     /// Everything that could be run in it.
     candidates: Vec<String>,
 }
 
-impl Command {
+impl JudgedCommand {
     pub(super) fn new(text: &str) -> Self {
         let judgement = shell::judge(text);
         let mut candidates = perhaps(text);
@@ -53,14 +53,14 @@ impl Command {
     }
 
     /// The commands that it surely consists of.
-    pub(super) fn parts(&self) -> impl Iterator<Item = &Found> {
+    pub(super) fn parts(&self) -> impl Iterator<Item = &SimpleCommand> {
         self.judgement.found.iter().filter(|found| !found.guessed)
     }
 }
 
 /// The text that a rule must match to allow a part, or none if no rule can: what is not known, or means something else by
 /// what came before it.
-pub(super) fn allowable(found: &Found) -> Option<String> {
+pub(super) fn allowable(found: &SimpleCommand) -> Option<String> {
     let known = |field: &Field| !matches!(field, Field::Unknown(_));
     if matches!(found.words.first().and_then(Field::text), Some("<" | ">")) {
         return None; // a redirection is no command
@@ -211,7 +211,7 @@ mod tests {
             "command rm -rf x",
             "ls | xargs -I{} rm -rf x {}",
         ] {
-            let seen = Command::new(command);
+            let seen = JudgedCommand::new(command);
             assert!(
                 seen.candidates().iter().any(|found| found.starts_with("rm -rf x")),
                 "{command:?}: {:?}",
@@ -223,7 +223,7 @@ mod tests {
             ("git -c a.b=c --no-pager push origin", "git push origin"),
             ("env git --git-dir x push", "git push"),
         ] {
-            assert!(Command::new(command).candidates().iter().any(|found| found == spelled), "{command}");
+            assert!(JudgedCommand::new(command).candidates().iter().any(|found| found == spelled), "{command}");
         }
     }
 
@@ -249,7 +249,7 @@ mod tests {
         ] {
             let cost = |length: usize| {
                 let command = piece.repeat(length / piece.len());
-                Command::new(&command).candidates().iter().map(String::len).sum::<usize>().max(1)
+                JudgedCommand::new(&command).candidates().iter().map(String::len).sum::<usize>().max(1)
             };
             let (short, long) = (cost(20_000), cost(200_000));
             assert!(long <= 11 * short.max(20_000), "{piece:?}: {short} for 20 KB, {long} for 200 KB");
@@ -263,9 +263,9 @@ mod tests {
         for command in
             ["ls ".repeat(10_000), "$(".repeat(200) + &")".repeat(200), "( ".repeat(40) + "ls" + &" )".repeat(40)]
         {
-            assert!(Command::new(&command).opaque().is_some());
+            assert!(JudgedCommand::new(&command).opaque().is_some());
         }
-        assert_eq!(Command::new("ls && git status").opaque(), None);
-        assert!(Command::new("$x y").opaque().is_some());
+        assert_eq!(JudgedCommand::new("ls && git status").opaque(), None);
+        assert!(JudgedCommand::new("$x y").opaque().is_some());
     }
 }

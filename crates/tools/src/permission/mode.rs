@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::guard::guarded;
-use super::{Rules, Verdict, shell};
-use crate::confinement::Leaves;
+use super::{RuleVerdict, Rules, shell};
+use crate::confinement::SandboxExit;
 use crate::subject::{Access, Subject};
 
 /// How much may happen without asking.
@@ -69,12 +69,12 @@ pub enum Rights {
     /// All that the user may, or the sandbox lets it.
     Full,
     /// To look: it runs because it was judged to do nothing else, and the kernel holds it to that where it can.
-    Looking(Looking),
+    Looking(ReadOnlyView),
 }
 
 /// What a command that only looks sees, besides the working directories, the system and programs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Looking {
+pub struct ReadOnlyView {
     /// What it does not see, wherever it lies.
     pub hidden: Vec<PathBuf>,
     /// What it sees of what lies elsewhere.
@@ -93,7 +93,7 @@ pub enum Wall {
 
 /// How far a command is kept from doing harm by where it runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Confined {
+pub enum ConfinementLevel {
     /// Not at all.
     #[default]
     No,
@@ -117,11 +117,11 @@ pub struct Situation<'a> {
     /// What `~` stands for.
     pub home: Option<&'a Path>,
     /// How commands run.
-    pub confined: Confined,
+    pub confined: ConfinementLevel,
     /// Whether commands can be held to looking.
     pub wall: Wall,
     /// Whether the command asks to run outside of all that.
-    pub leaves: Leaves,
+    pub leaves: SandboxExit,
 }
 
 /// Decides on one call.
@@ -131,7 +131,7 @@ pub fn decide(situation: &Situation<'_>, access: Access, tool: &str, subject: &S
     }
     let Situation { mode, rules, directories, .. } = *situation;
     let verdict = rules.decide(tool, subject);
-    if let Verdict::Deny(rule) = verdict {
+    if let RuleVerdict::Deny(rule) = verdict {
         return Decision::Deny { why: format!("{tool} is denied here by the permission rule {rule}.") };
     }
     if access == Access::Asks {
@@ -141,7 +141,7 @@ pub fn decide(situation: &Situation<'_>, access: Access, tool: &str, subject: &S
         let why = format!("{tool} could change something, and in plan mode nothing is changed. Look, and make a plan.");
         return Decision::Deny { why };
     }
-    if let Verdict::Ask(rule) = verdict {
+    if let RuleVerdict::Ask(rule) = verdict {
         return Decision::Ask { why: format!("the permission rule {rule} says to ask") };
     }
     if mode == Mode::BypassPermissions {
@@ -153,7 +153,7 @@ pub fn decide(situation: &Situation<'_>, access: Access, tool: &str, subject: &S
     {
         return Decision::Ask { why: format!("{} decides what may run here", real.display()) };
     }
-    if verdict == Verdict::Allow {
+    if verdict == RuleVerdict::Allow {
         return Decision::Allow(Rights::Full);
     }
     match (access, subject) {

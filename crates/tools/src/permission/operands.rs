@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::Situation;
-use shell::{Field, Found, PROCESS, Reads};
+use shell::{Field, FilesRead, PROCESS, SimpleCommand};
 
 /// How many matches of a pattern are looked at.
 const MOST: usize = 5_000;
@@ -28,11 +28,11 @@ pub(super) struct Operand {
 }
 
 /// The paths that the words of a simple command lead to.
-pub(super) fn operands(found: &Found, situation: &Situation<'_>) -> Vec<Operand> {
+pub(super) fn operands(found: &SimpleCommand, situation: &Situation<'_>) -> Vec<Operand> {
     let (Some(places), Some((first, rest))) = (places(found, situation), found.words.split_first()) else {
         return Vec::new();
     };
-    if found.finding.reads == Reads::Nothing {
+    if found.finding.reads == FilesRead::Nothing {
         return Vec::new();
     }
     let (name, redirects) = (found.name().unwrap_or_default(), matches!(first.text(), Some("<" | ">")));
@@ -82,7 +82,7 @@ fn texts(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The directories a command may run in. None: not known.
-pub(super) fn places(found: &Found, situation: &Situation<'_>) -> Option<Vec<PathBuf>> {
+pub(super) fn places(found: &SimpleCommand, situation: &Situation<'_>) -> Option<Vec<PathBuf>> {
     let absolute = |field: &Field, from: &Path| match field {
         Field::Plain(text) | Field::Known(text) => Some(lexical(&from.join(text))),
         Field::Home(rest) => Some(lexical(&situation.home?.join(rest.trim_start_matches('/')))),

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use transcript::tool_names;
 
-use super::command::Command;
+use super::command::JudgedCommand;
 use super::guard::is_guarded_name;
 
 /// Where the paths in rules start from. All absolute.
@@ -65,7 +65,7 @@ struct PathPattern {
     literal: PathBuf,
     /// Whether that is all of it.
     is_exact: bool,
-    reach: Reach,
+    reach: PatternReach,
     /// Where it is about the copy of a folder: the copy, and the folder.
     copy: Option<(PathBuf, PathBuf)>,
 }
@@ -88,7 +88,7 @@ impl PartialEq for PathPattern {
 
 /// Where the files lie that a pattern is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum PatternReach {
     /// There is one, or one directory with all below it.
     Exactly,
     /// In one directory.
@@ -177,7 +177,7 @@ impl Rule {
     }
 
     /// Whether any part of a command is what the rule is about: for rules that deny or ask.
-    pub(super) fn touches_command(&self, command: &Command) -> bool {
+    pub(super) fn touches_command(&self, command: &JudgedCommand) -> bool {
         match &self.pattern {
             Pattern::Any => true,
             Pattern::Of { command: pattern, .. } => {
@@ -208,9 +208,9 @@ impl Rule {
     pub(super) fn hides(&self) -> Option<Vec<PathBuf>> {
         let Pattern::Of { path: Some(pattern), .. } = &self.pattern else { return None };
         match pattern.reach {
-            Reach::Anywhere => None,
-            Reach::Exactly => Some(pattern.place().into_iter().collect()),
-            Reach::In => {
+            PatternReach::Anywhere => None,
+            PatternReach::Exactly => Some(pattern.place().into_iter().collect()),
+            PatternReach::In => {
                 let Some(directory) = pattern.place() else { return Some(Vec::new()) };
                 let entries = files::list(&directory).unwrap_or_default();
                 let paths = entries.into_iter().map(|entry| directory.join(entry.name));
@@ -300,10 +300,10 @@ fn path_pattern(pattern: &str, places: &Places) -> Result<PathPattern, String> {
     // As in a `.gitignore`, a name alone is meant in every directory.
     let anchored = rest.trim_end_matches('/').contains('/');
     let reach = match parts().skip(named).collect::<Vec<_>>().as_slice() {
-        _ if !anchored => Reach::Anywhere,
-        [] | ["**"] => Reach::Exactly,
-        [last] if !last.contains("**") => Reach::In,
-        _ => Reach::Anywhere,
+        _ if !anchored => PatternReach::Anywhere,
+        [] | ["**"] => PatternReach::Exactly,
+        [last] if !last.contains("**") => PatternReach::In,
+        _ => PatternReach::Anywhere,
     };
     Ok(PathPattern { matcher, literal, is_exact: named == all, reach, copy: None })
 }

@@ -7,38 +7,38 @@
 
 use std::path::PathBuf;
 
-use super::command::Command;
-use super::mode::{Confined, Decision, Looking, Mode, Rights, Situation, Wall, inside};
+use super::command::JudgedCommand;
+use super::mode::{ConfinementLevel, Decision, Mode, ReadOnlyView, Rights, Situation, Wall, inside};
 use super::operands::{Operand, operands, places};
 use super::repository::{around, runs_programs};
-use super::{Rule, Verdict};
-use crate::confinement::Leaves;
+use super::{Rule, RuleVerdict};
+use crate::confinement::SandboxExit;
 use crate::subject::Subject;
-use shell::{Found, Reads, Verdict as Does};
+use shell::{CommandEffect as Does, FilesRead, SimpleCommand};
 use transcript::tool_names;
 
 /// A simple command, and where its words lead.
-type Part<'a> = (&'a Found, Vec<Operand>);
+type CommandPart<'a> = (&'a SimpleCommand, Vec<Operand>);
 
 /// Decides on a command.
 pub(super) fn decide(situation: &Situation<'_>, tool: &str, text: &str) -> Decision {
-    let command = Command::new(text);
-    let parts: Vec<Part<'_>> = command.parts().map(|found| (found, operands(found, situation))).collect();
+    let command = JudgedCommand::new(text);
+    let parts: Vec<CommandPart<'_>> = command.parts().map(|found| (found, operands(found, situation))).collect();
     let denied = |rule: String| Decision::Deny { why: format!("{tool} is denied here by the permission rule {rule}.") };
     let asked = |rule: String| Decision::Ask { why: format!("the permission rule {rule} says to ask") };
     if let Some(rule) = touched(&situation.rules.deny, &parts) {
         return denied(rule.cited());
     }
-    let surely = |found: &Found| {
+    let surely = |found: &SimpleCommand| {
         let mut parts = parts.iter().filter(|(part, _)| std::ptr::eq(*part, found));
         parts.all(|part| doubt(part, situation).is_none())
     };
     let by_rules = situation.rules.decide_command(tool, &command, &surely);
-    if let Verdict::Deny(rule) = by_rules {
+    if let RuleVerdict::Deny(rule) = by_rules {
         return denied(rule);
     }
     let judgement = &command.judgement;
-    let held = situation.wall == Wall::Whole && situation.leaves == Leaves::No;
+    let held = situation.wall == Wall::Whole && situation.leaves == SandboxExit::No;
     let looks = judgement.verdict == Does::ReadOnly || held && judgement.verdict == Does::Confined;
     if situation.mode == Mode::Plan && !looks {
         let why = format!(
@@ -47,7 +47,7 @@ pub(super) fn decide(situation: &Situation<'_>, tool: &str, text: &str) -> Decis
         );
         return Decision::Deny { why };
     }
-    if let Verdict::Ask(rule) = by_rules {
+    if let RuleVerdict::Ask(rule) = by_rules {
         return asked(rule);
     }
     if let Some(rule) = touched(&situation.rules.ask, &parts) {
@@ -58,38 +58,41 @@ pub(super) fn decide(situation: &Situation<'_>, tool: &str, text: &str) -> Decis
         // What a rule or the sandbox lets do, it may in other modes.
         Mode::Plan => false,
         Mode::Default | Mode::AcceptEdits => {
-            let by_rule = by_rules == Verdict::Allow
+            let by_rule = by_rules == RuleVerdict::Allow
                 && (!parts.iter().all(|(part, _)| surely(part)) || situation.rules.allow_all(tool));
-            by_rule || situation.confined == Confined::Wholly
+            by_rule || situation.confined == ConfinementLevel::Wholly
         }
     };
-    let hidden = match reached(situation, &parts, if let_run || !held { Hiding::None } else { Hiding::ByKernel }) {
-        Ok(hidden) => hidden,
-        Err(rule) => return asked(format!("{rule}, since it cannot be told whether the command reads what it names,")),
-    };
+    let hidden =
+        match reached(situation, &parts, if let_run || !held { HidingPower::None } else { HidingPower::ByKernel }) {
+            Ok(hidden) => hidden,
+            Err(rule) => {
+                return asked(format!("{rule}, since it cannot be told whether the command reads what it names,"));
+            }
+        };
     if let_run {
         return Decision::Allow(Rights::Full);
     }
     if !looks {
         return Decision::Ask { why: format!("{tool} could change something: {}", judgement.reason) };
     }
-    let trouble = |part: &Part<'_>| if held { trouble(part, situation) } else { doubt(part, situation) };
+    let trouble = |part: &CommandPart<'_>| if held { trouble(part, situation) } else { doubt(part, situation) };
     if let Some(why) = parts.iter().find_map(trouble) {
         return Decision::Ask { why };
     }
-    if situation.leaves == Leaves::Yes {
+    if situation.leaves == SandboxExit::Yes {
         return Decision::Ask { why: "it asks to run outside of what keeps it to looking".to_owned() };
     }
-    Decision::Allow(Rights::Looking(Looking { hidden, readable: readable(situation, &parts) }))
+    Decision::Allow(Rights::Looking(ReadOnlyView { hidden, readable: readable(situation, &parts) }))
 }
 
 /// Whether a part of a command runs unasked beside what a rule allows, because it surely only looks.
-pub(super) fn is_harmless(part: &Found, situation: &Situation<'_>) -> bool {
+pub(super) fn is_harmless(part: &SimpleCommand, situation: &Situation<'_>) -> bool {
     doubt(&(part, operands(part, situation)), situation).is_none()
 }
 
 /// Why a part that looks does not run unasked, though it is held to that.
-fn trouble((part, operands): &Part<'_>, situation: &Situation<'_>) -> Option<String> {
+fn trouble((part, operands): &CommandPart<'_>, situation: &Situation<'_>) -> Option<String> {
     if let Some(what) = &part.finding.private {
         return Some(format!("it shows {what}, which may hold keys"));
     }
@@ -98,7 +101,7 @@ fn trouble((part, operands): &Part<'_>, situation: &Situation<'_>) -> Option<Str
 }
 
 /// Why a part does not run unasked where nothing holds it.
-fn doubt(whole: &Part<'_>, situation: &Situation<'_>) -> Option<String> {
+fn doubt(whole: &CommandPart<'_>, situation: &Situation<'_>) -> Option<String> {
     let (part, operands) = whole;
     if part.finding.verdict != Does::ReadOnly || part.changed {
         return Some(part.finding.reason.clone());
@@ -118,7 +121,7 @@ fn doubt(whole: &Part<'_>, situation: &Situation<'_>) -> Option<String> {
     {
         return Some(format!("{} leads elsewhere by a link", path.named.display()));
     }
-    if part.finding.reads == Reads::Files
+    if part.finding.reads == FilesRead::Files
         && let Some(path) = operands.iter().find(|path| path.real.is_dir())
     {
         return Some(format!("{} is a directory", path.named.display()));
@@ -131,12 +134,13 @@ fn doubt(whole: &Part<'_>, situation: &Situation<'_>) -> Option<String> {
 
 fn may_be_read(path: &Operand, situation: &Situation<'_>) -> bool {
     let subject = Subject::Path { named: path.named.clone(), real: path.real.clone() };
-    inside(&path.real, situation.directories) || situation.rules.decide(tool_names::READ, &subject) == Verdict::Allow
+    inside(&path.real, situation.directories)
+        || situation.rules.decide(tool_names::READ, &subject) == RuleVerdict::Allow
 }
 
 /// What a command that looks has to see besides the working directories: what a rule lets be read, and for git the
 /// repository that a working directory is a part of.
-fn readable(situation: &Situation<'_>, parts: &[Part<'_>]) -> Vec<PathBuf> {
+fn readable(situation: &Situation<'_>, parts: &[CommandPart<'_>]) -> Vec<PathBuf> {
     let paths =
         parts.iter().flat_map(|(_, operands)| operands).filter(|path| path.surely).map(|path| path.real.clone());
     let mut readable: Vec<PathBuf> = paths.filter(|path| !inside(path, situation.directories)).collect();
@@ -151,7 +155,7 @@ fn readable(situation: &Situation<'_>, parts: &[Part<'_>]) -> Vec<PathBuf> {
 }
 
 /// The first rule for files that names what a command touches.
-fn touched<'a>(rules: &'a [Rule], parts: &[Part<'_>]) -> Option<&'a Rule> {
+fn touched<'a>(rules: &'a [Rule], parts: &[CommandPart<'_>]) -> Option<&'a Rule> {
     rules.iter().find(|rule| {
         let (reads, edits) = (rule.covers(tool_names::READ), rule.covers(tool_names::EDIT));
         parts.iter().any(|(part, operands)| {
@@ -166,23 +170,23 @@ fn touched<'a>(rules: &'a [Rule], parts: &[Part<'_>]) -> Option<&'a Rule> {
 
 /// Whether what a rule names can be hidden from the command.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Hiding {
+enum HidingPower {
     ByKernel,
     None,
 }
 
 /// What has to be hidden from a command so that it reads nothing that a rule denies or asks about; else such a rule.
-fn reached(situation: &Situation<'_>, parts: &[Part<'_>], hiding: Hiding) -> Result<Vec<PathBuf>, String> {
-    let could_read = |(part, operands): &Part<'_>| match part.finding.reads {
+fn reached(situation: &Situation<'_>, parts: &[CommandPart<'_>], hiding: HidingPower) -> Result<Vec<PathBuf>, String> {
+    let could_read = |(part, operands): &CommandPart<'_>| match part.finding.reads {
         _ if part.words.is_empty() || part.finding.verdict > Does::Confined => false,
-        Reads::Nothing | Reads::Names => false,
-        Reads::Files => operands.iter().any(|path| path.real.is_dir()),
-        Reads::Trees | Reads::Anything => true,
+        FilesRead::Nothing | FilesRead::Names => false,
+        FilesRead::Files => operands.iter().any(|path| path.real.is_dir()),
+        FilesRead::Trees | FilesRead::Anything => true,
     };
     let mut hidden = Vec::new();
     let about_reading = |rule: &&Rule| rule.covers(tool_names::READ);
     for rule in situation.rules.deny.iter().chain(&situation.rules.ask).filter(about_reading) {
-        match rule.hides().filter(|_| hiding == Hiding::ByKernel) {
+        match rule.hides().filter(|_| hiding == HidingPower::ByKernel) {
             // What git has kept of a file is not hidden with it.
             Some(paths) if !parts.iter().any(|part| could_read(part) && part.0.name() == Some("git")) => {
                 hidden.extend(paths);

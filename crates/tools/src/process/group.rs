@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_p
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{End, Ended, LAST_WORDS, Pipe, Stream};
+use super::{EndedShell, LAST_WORDS, Pipe, ShellEnd, Stream};
 use crate::order::{AFTER_EXIT, GRACE, LOOK};
 
 /// The longest description of a process in `/proc`.
@@ -23,17 +23,17 @@ pub(super) async fn watch<P: FnMut(Stream, &[u8])>(
     mut output: Pipe<P>,
     limit: Duration,
     cancel: &CancellationToken,
-) -> io::Result<Ended> {
+) -> io::Result<EndedShell> {
     // `inner`: the wait of the wrapper would also wait for orphans where we are their new parent (process 1).
     let child = child.inner_mut();
     let end = tokio::select! {
-        status = child.wait() => End::Exited(status?),
-        () = sleep(limit) => End::TimedOut,
-        () = cancel.cancelled() => End::Cancelled,
+        status = child.wait() => ShellEnd::Exited(status?),
+        () = sleep(limit) => ShellEnd::TimedOut,
+        () = cancel.cancelled() => ShellEnd::Cancelled,
         never = output.drain_on() => match never {},
     };
     let mut stopped_others = false;
-    if let End::Exited(_) = end {
+    if let ShellEnd::Exited(_) = end {
         let _ = timeout(AFTER_EXIT, output.drain()).await;
         // One who has just closed the pipe is about to end.
         stopped_others = timeout(LAST_WORDS, group.gone()).await.is_err();
@@ -50,7 +50,7 @@ pub(super) async fn watch<P: FnMut(Stream, &[u8])>(
     // Killed if it had not ended by itself, so this is short; it leaves no zombie.
     child.wait().await?;
     group.release();
-    Ok(Ended { end, stopped_others, made: Vec::new() })
+    Ok(EndedShell { end, stopped_others, made: Vec::new() })
 }
 
 /// A process group that is killed with us.
@@ -130,7 +130,7 @@ struct Process {
 /// All that can be looked at.
 fn processes() -> Vec<Process> {
     let entries = files::list("/proc").unwrap_or_default();
-    let process = |entry: &files::Entry| {
+    let process = |entry: &files::DirectoryEntry| {
         let number = entry.name.to_str()?.parse().ok()?;
         let stat = files::read(format!("/proc/{number}/stat"), STAT).ok()?;
         let stat = String::from_utf8_lossy(&stat.bytes);

@@ -12,18 +12,18 @@ use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{End, Ended, LAST_WORDS, Pipe, Stream, Trouble, group};
-use crate::order::{END, Order, Report};
+use super::{EndedShell, LAST_WORDS, Pipe, ShellEnd, ShellTrouble, Stream, group};
+use crate::order::{END, GuardOrder, GuardReport};
 
 /// How long a guard may take to end everything, and to show that it is still at work: longer than it gives those it asks
 /// and those it kills together.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A guard that was started. Dropping it closes the socket, and that ends everything below it.
-pub(super) struct Guarded {
+pub(super) struct GuardProcess {
     child: Box<dyn ChildWrapper>,
     socket: BufReader<UnixStream>,
-    order: Order,
+    order: GuardOrder,
 }
 
 /// A socket for a guard to be started with, and our end of it.
@@ -34,8 +34,8 @@ pub(super) fn socket() -> io::Result<(OwnedFd, UnixStream)> {
     Ok((its.into(), ours))
 }
 
-impl Guarded {
-    pub(super) fn new(child: Box<dyn ChildWrapper>, socket: UnixStream, order: Order) -> Self {
+impl GuardProcess {
+    pub(super) fn new(child: Box<dyn ChildWrapper>, socket: UnixStream, order: GuardOrder) -> Self {
         Self { child, socket: BufReader::new(socket), order }
     }
 
@@ -60,15 +60,15 @@ impl Guarded {
         mut output: Pipe<P>,
         limit: Duration,
         cancel: &CancellationToken,
-    ) -> Result<Ended, Trouble> {
+    ) -> Result<EndedShell, ShellTrouble> {
         let mut line = serde_json::to_vec(&self.order).map_err(io::Error::other)?;
         line.push(b'\n');
         self.socket.write_all(&line).await?;
         let mut report = Vec::new();
         let stopped = tokio::select! {
             read = self.socket.read_until(b'\n', &mut report) => { read?; None }
-            () = sleep(limit) => Some(End::TimedOut),
-            () = cancel.cancelled() => Some(End::Cancelled),
+            () = sleep(limit) => Some(ShellEnd::TimedOut),
+            () = cancel.cancelled() => Some(ShellEnd::Cancelled),
             never = output.drain_on() => match never {},
         };
         if stopped.is_some() {
@@ -93,12 +93,12 @@ impl Guarded {
             return Err(io::Error::other("its guard was killed").into());
         };
         match report {
-            Report::NotStarted { error, code } => {
-                Err(Trouble::NotStarted(code.map_or_else(|| io::Error::other(error), io::Error::from_raw_os_error)))
-            }
-            Report::Ended { status, others, made } => {
-                let end = stopped.unwrap_or(End::Exited(ExitStatus::from_raw(status)));
-                Ok(Ended { end, stopped_others: others && stopped.is_none(), made })
+            GuardReport::NotStarted { error, code } => Err(ShellTrouble::NotStarted(
+                code.map_or_else(|| io::Error::other(error), io::Error::from_raw_os_error),
+            )),
+            GuardReport::Ended { status, others, made } => {
+                let end = stopped.unwrap_or(ShellEnd::Exited(ExitStatus::from_raw(status)));
+                Ok(EndedShell { end, stopped_others: others && stopped.is_none(), made })
             }
         }
     }

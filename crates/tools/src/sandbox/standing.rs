@@ -7,15 +7,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::confinement::{Confinement, Strength};
 use crate::environment::{Environment, Variables};
-use crate::permission::Confined;
-use crate::process::{self, End, Ground};
+use crate::permission::ConfinementLevel;
+use crate::process::{self, ShellContext, ShellEnd};
 
 /// How long a trial may take. It takes a few milliseconds.
 const TRIAL: Duration = Duration::from_secs(10);
 
 /// How well the sandbox holds here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum SandboxStatus {
     /// Every promise holds.
     Wholly,
     /// Only Landlock and the filter of system calls could be had.
@@ -30,7 +30,7 @@ pub enum Standing {
     },
 }
 
-impl Standing {
+impl SandboxStatus {
     /// Runs a command that does nothing, confined as well as can be.
     pub async fn find_out(guard: Option<&Path>) -> Self {
         let Some(guard) = guard.filter(|_| cfg!(target_os = "linux")) else {
@@ -53,11 +53,11 @@ impl Standing {
     }
 
     /// How far commands are confined in it.
-    pub fn confined(&self) -> Confined {
+    pub fn confined(&self) -> ConfinementLevel {
         match self {
-            Self::Wholly => Confined::Wholly,
-            Self::Partly { .. } => Confined::Partly,
-            Self::No { .. } => Confined::No,
+            Self::Wholly => ConfinementLevel::Wholly,
+            Self::Partly { .. } => ConfinementLevel::Partly,
+            Self::No { .. } => ConfinementLevel::No,
         }
     }
 
@@ -98,7 +98,7 @@ const PARTLY: [(&str, &str); 8] = [
 
 async fn tried(guard: &Path, strength: Strength) -> Result<(), String> {
     let confinement = Confinement { strength, ..Confinement::working_in([], None) };
-    trial(Ground {
+    trial(ShellContext {
         directory: Path::new("/"),
         environment: &Environment::default(),
         guard: Some(guard),
@@ -109,12 +109,12 @@ async fn tried(guard: &Path, strength: Strength) -> Result<(), String> {
 }
 
 /// Runs a command that does nothing; the error is why it could not.
-pub(crate) async fn trial(ground: Ground<'_>) -> Result<(), String> {
+pub(crate) async fn trial(ground: ShellContext<'_>) -> Result<(), String> {
     let trial = process::start("true", ground).map_err(|trouble| trouble.why())?;
     let ended = trial.watch(TRIAL, &CancellationToken::new(), |_| {}).await.map_err(|trouble| trouble.why())?;
     match ended.end {
-        End::Exited(status) if status.success() => Ok(()),
-        End::Exited(status) => Err(format!("a trial ended with {status}")),
-        End::TimedOut | End::Cancelled => Err("a trial did not end".to_owned()),
+        ShellEnd::Exited(status) if status.success() => Ok(()),
+        ShellEnd::Exited(status) => Err(format!("a trial ended with {status}")),
+        ShellEnd::TimedOut | ShellEnd::Cancelled => Err("a trial did not end".to_owned()),
     }
 }

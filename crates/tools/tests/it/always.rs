@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use tools::permission::{Confined, Mode, Rules, Situation, Wall, always};
-use tools::sandbox::Leaves;
+use tools::permission::{ConfinementLevel, Mode, Rules, Situation, Wall, always};
+use tools::sandbox::SandboxExit;
 use tools::{Access, Subject};
 
 use super::shell_asking::{CONFIG, Ground};
@@ -21,9 +21,9 @@ fn always_offers_what_a_person_means() {
             directories: &directories,
             directory: &ground.project,
             home: Some(&ground.home),
-            confined: Confined::No,
+            confined: ConfinementLevel::No,
             wall: Wall::Whole,
-            leaves: Leaves::No,
+            leaves: SandboxExit::No,
         };
         let subject = Subject::Command(command.to_owned());
         let offered = always(&situation, Access::Changes, "Bash", &subject);
@@ -109,9 +109,9 @@ fn always_for_a_file_is_its_folder() {
             directories: &directories,
             directory: &ground.project,
             home: Some(&ground.home),
-            confined: Confined::No,
+            confined: ConfinementLevel::No,
             wall: Wall::Whole,
-            leaves: Leaves::No,
+            leaves: SandboxExit::No,
         };
         let subject = Subject::Path { named: path.clone(), real: path };
         always(&situation, access, tool, &subject).into_iter().map(|(text, _)| text).collect::<Vec<_>>()

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
-use tools::sandbox::{Confinement, Sandbox, Standing};
+use tools::sandbox::{Confinement, Sandbox, SandboxStatus};
 
 use super::sandbox::{Confined, program};
 use crate::skipped::{skipped, skipped_on_this_machine};
@@ -91,7 +91,7 @@ async fn landlock_alone_holds_files_keys_sockets_and_signals() {
     let Some(mut stage) = Attacked::new().await else { return };
     let place = &stage.confined.place;
     let confinement = Confinement::working_in([place.root.clone()], Some(&stage.confined.home));
-    let standing = Standing::Partly { why: "a test".into() };
+    let standing = SandboxStatus::Partly { why: "a test".into() };
     place.scope.set_sandbox(Some(Arc::new(Sandbox::new(confinement, standing))));
     let (out, port) = (stage.outside.path().display(), stage.tcp.local_addr().unwrap().port());
     stage.confined.done("echo good > new && mkdir d && mv new d/ && cat d/new > /dev/null").await;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tools::{Call, Job, JobState, Output, Scope, run_all, standard};
+use tools::{Job, JobState, Output, Scope, ToolCall, run_all, standard};
 use transcript::block::Outcome;
 
 use super::place::{Place, guard, is_running, marked};
@@ -48,7 +48,7 @@ async fn once_it_prints(place: &Place, id: &str) -> String {
 }
 
 async fn call_in(scope: &Scope, name: &str, input: Value) -> Output {
-    run_all(vec![Call::new(name, input)], &standard(), scope, |_, _| {}).await.remove(0)
+    run_all(vec![ToolCall::new(name, input)], &standard(), scope, |_, _| {}).await.remove(0)
 }
 
 /// TOOL-1: a command in the background is looked at while it runs; each look shows what is new, and then how it ended.

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tools::{Call, Output, Subject, run_all, standard};
+use tools::{Output, Subject, ToolCall, run_all, standard};
 
 use super::place::{Place, pipe};
 
@@ -13,7 +13,7 @@ async fn judged(place: &Place, name: &str, input: Value, meanwhile: impl FnOnce(
     let tool = standard().into_iter().find(|tool| tool.name() == name).unwrap();
     let subject = Some(tool.subject(&input, &place.scope));
     meanwhile();
-    let call = Call { subject, ..Call::new(name, input) };
+    let call = ToolCall { subject, ..ToolCall::new(name, input) };
     run_all(vec![call], &standard(), &place.scope, |_, _| {}).await.remove(0)
 }
 

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use serde_json::json;
-use tools::permission::{Looking, Rights, Wall};
-use tools::{Call, Output, Scope, run_all, standard};
+use tools::permission::{ReadOnlyView, Rights, Wall};
+use tools::{Output, Scope, ToolCall, run_all, standard};
 
 use super::place::guard;
 use super::sandbox::left_out;
@@ -116,9 +116,9 @@ impl Stage {
 
     /// Runs a command that may only look, for at most this long.
     pub(crate) async fn look_for(&self, command: &str, milliseconds: u64) -> Output {
-        let looking = Looking { hidden: vec![self.project.join(".env")], readable: Vec::new() };
+        let looking = ReadOnlyView { hidden: vec![self.project.join(".env")], readable: Vec::new() };
         let input = json!({"command": command, "timeout": milliseconds});
-        let call = Call { rights: Rights::Looking(looking), ..Call::new("Bash", input) };
+        let call = ToolCall { rights: Rights::Looking(looking), ..ToolCall::new("Bash", input) };
         run_all(vec![call], &standard(), &self.scope, |_, _| {}).await.remove(0)
     }
 

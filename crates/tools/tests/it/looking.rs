@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use serde_json::json;
-use tools::permission::{Confined, Decision, Looking, Mode, Rights, Rules, Situation, decide};
-use tools::sandbox::Leaves;
-use tools::{Access, Call, PRINTED_NOTHING, Scope, Subject, run_all, standard};
+use tools::permission::{ConfinementLevel, Decision, Mode, ReadOnlyView, Rights, Rules, Situation, decide};
+use tools::sandbox::SandboxExit;
+use tools::{Access, PRINTED_NOTHING, Scope, Subject, ToolCall, run_all, standard};
 
 use super::looked::{Stage, outside, tells_a_secret};
 use super::place::{guard, is_running};
@@ -318,19 +318,22 @@ async fn git_sees_its_repository_from_a_part_of_it() {
             directories: &directories,
             directory: &place,
             home: Some(&stage.home),
-            confined: Confined::No,
+            confined: ConfinementLevel::No,
             wall: scope.wall(),
-            leaves: Leaves::No,
+            leaves: SandboxExit::No,
         };
         for command in ["git status", "git diff", "git log -p", "git diff; cat ../../secret ../secret"] {
             let subject = Subject::Command(command.to_owned());
             let rights = match decide(&situation, Access::Changes, "Bash", &subject) {
                 Decision::Allow(rights) => rights,
                 // Asked about, as it should be; a model that is believed gets the rights of the others.
-                _ => Rights::Looking(Looking { readable: vec![stage.sibling.join("clone")], ..Looking::default() }),
+                _ => Rights::Looking(ReadOnlyView {
+                    readable: vec![stage.sibling.join("clone")],
+                    ..ReadOnlyView::default()
+                }),
             };
             assert!(matches!(rights, Rights::Looking(_)), "{command} in {name}: {rights:?}");
-            let call = Call { rights, ..Call::new("Bash", json!({"command": command})) };
+            let call = ToolCall { rights, ..ToolCall::new("Bash", json!({"command": command})) };
             let said = run_all(vec![call], &standard(), &scope, |_, _| {}).await.remove(0).text();
             assert!(!tells_a_secret(&said), "{said}");
             if !command.contains("secret") {

@@ -4,8 +4,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use tools::permission::{Confined, Decision, Mode, Places, Rule, Rules, Situation, Verdict, Wall, decide};
-use tools::sandbox::Leaves;
+use tools::permission::{ConfinementLevel, Decision, Mode, Places, Rule, RuleVerdict, Rules, Situation, Wall, decide};
+use tools::sandbox::SandboxExit;
 use tools::{Access, Subject, standard};
 
 use super::place::Place;
@@ -21,9 +21,9 @@ fn situation<'a>(mode: Mode, rules: &'a Rules, directories: &'a [PathBuf]) -> Si
         directories,
         directory: &directories[0],
         home: None,
-        confined: Confined::No,
+        confined: ConfinementLevel::No,
         wall: Wall::Whole,
-        leaves: Leaves::No,
+        leaves: SandboxExit::No,
     }
 }
 
@@ -65,7 +65,7 @@ fn a_prefix_rule_allows_that_command_and_nothing_behind_it() {
         "for i in 1 2; do git status; done",
         "LC_ALL=C git status",
     ] {
-        assert_eq!(rules.decide("Bash", &command(allowed)), Verdict::Allow, "{allowed}");
+        assert_eq!(rules.decide("Bash", &command(allowed)), RuleVerdict::Allow, "{allowed}");
     }
     for not_allowed in [
         "git status; rm -rf x",
@@ -99,10 +99,10 @@ fn a_prefix_rule_allows_that_command_and_nothing_behind_it() {
         "make() { rm x; }; make",
         "cd x; make",
     ] {
-        assert_eq!(rules.decide("Bash", &command(not_allowed)), Verdict::NoRule, "{not_allowed}");
+        assert_eq!(rules.decide("Bash", &command(not_allowed)), RuleVerdict::NoRule, "{not_allowed}");
     }
-    assert_eq!(allow(&["Bash"]).decide("Bash", &command("git $(rm x)")), Verdict::Allow);
-    assert_eq!(allow(&["Bash(*)"]).decide("Bash", &command("anything; at all")), Verdict::Allow);
+    assert_eq!(allow(&["Bash"]).decide("Bash", &command("git $(rm x)")), RuleVerdict::Allow);
+    assert_eq!(allow(&["Bash(*)"]).decide("Bash", &command("anything; at all")), RuleVerdict::Allow);
 }
 
 /// TOOL-2: deny before ask before allow; what is denied is found wherever it stands.
@@ -114,17 +114,20 @@ fn deny_wins_over_ask_and_ask_over_allow() {
         deny: rules(&["Bash(rm:*)", "Bash(curl *)", "Read(.env)", "Read(//etc/**)"]),
     };
     let verdict = |tool: &str, subject: Subject| rules.decide(tool, &subject);
-    let deny = |rule: &str| Verdict::Deny(format!("`{rule}`"));
-    assert_eq!(verdict("Bash", command("ls")), Verdict::Allow);
-    assert_eq!(verdict("Bash", command("ls && git push origin")), Verdict::Ask("`Bash(git push:*)`".to_owned()));
+    let deny = |rule: &str| RuleVerdict::Deny(format!("`{rule}`"));
+    assert_eq!(verdict("Bash", command("ls")), RuleVerdict::Allow);
+    assert_eq!(verdict("Bash", command("ls && git push origin")), RuleVerdict::Ask("`Bash(git push:*)`".to_owned()));
     for denied in ["rm x", "git push && rm x", "echo $(rm x)", "sudo rm x", "if a; then rm x; fi", "bash -c 'rm x'"] {
         assert_eq!(verdict("Bash", command(denied)), deny("Bash(rm:*)"), "{denied}");
     }
-    assert_eq!(verdict("Bash", command("rmdir x")), Verdict::Allow);
+    assert_eq!(verdict("Bash", command("rmdir x")), RuleVerdict::Allow);
     assert_eq!(verdict("Read", path("/work/deep/.env")), deny("Read(.env)"));
     assert_eq!(verdict("Grep", path("/etc/ssl")), deny("Read(//etc/**)"));
-    assert_eq!(verdict("Edit", path("/work/src/a.rs")), Verdict::Allow);
-    assert_eq!(verdict("Write", path("/work/src/generated/a.rs")), Verdict::Ask("`Edit(src/generated/**)`".to_owned()));
+    assert_eq!(verdict("Edit", path("/work/src/a.rs")), RuleVerdict::Allow);
+    assert_eq!(
+        verdict("Write", path("/work/src/generated/a.rs")),
+        RuleVerdict::Ask("`Edit(src/generated/**)`".to_owned())
+    );
 }
 
 #[test]
@@ -140,8 +143,8 @@ fn path_patterns_start_where_their_beginning_says() {
         ("Read(!x)", "/work/!x", "/work/y"),
     ] {
         let rules = allow(&[rule]);
-        assert_eq!(rules.decide("Read", &path(inside)), Verdict::Allow, "{rule}");
-        assert_eq!(rules.decide("Read", &path(outside)), Verdict::NoRule, "{rule}");
+        assert_eq!(rules.decide("Read", &path(inside)), RuleVerdict::Allow, "{rule}");
+        assert_eq!(rules.decide("Read", &path(outside)), RuleVerdict::NoRule, "{rule}");
     }
 }
 
@@ -257,9 +260,9 @@ fn a_link_that_leads_out_is_judged_by_where_it_leads() {
     ));
     let here = Places { directory: place.root.clone(), settings: place.root.clone(), home: None, file: None };
     let allowing = Rules { allow: vec![Rule::parse("Read(out/**)", &here).unwrap()], ..Rules::default() };
-    assert_eq!(allowing.decide("Read", &read), Verdict::NoRule, "allowed as it is named, not where it leads");
+    assert_eq!(allowing.decide("Read", &read), RuleVerdict::NoRule, "allowed as it is named, not where it leads");
     let denying = Rules { deny: vec![Rule::parse("Read(//etc/**)", &here).unwrap()], ..Rules::default() };
-    assert!(matches!(denying.decide("Read", &read), Verdict::Deny(_)));
+    assert!(matches!(denying.decide("Read", &read), RuleVerdict::Deny(_)));
     assert_eq!(subject("Glob", json!({"pattern": "/etc/**/*.conf"})), path("/etc"));
     assert_eq!(subject("Grep", json!({"pattern": "x"})), path(&place.root.to_string_lossy()));
     assert_eq!(
@@ -334,9 +337,9 @@ fn a_wholly_confined_command_runs_unasked_unless_a_rule_or_plan_mode_speaks() {
             Decision::Deny { .. } => "deny",
         }
     };
-    assert_eq!(decision(Mode::Default, Confined::Wholly, "make"), "allow");
-    assert_eq!(decision(Mode::Default, Confined::Partly, "make"), "ask");
-    assert_eq!(decision(Mode::Default, Confined::Wholly, "git push"), "ask");
-    assert_eq!(decision(Mode::Default, Confined::Wholly, "rm x"), "deny");
-    assert_eq!(decision(Mode::Plan, Confined::Wholly, "make"), "deny");
+    assert_eq!(decision(Mode::Default, ConfinementLevel::Wholly, "make"), "allow");
+    assert_eq!(decision(Mode::Default, ConfinementLevel::Partly, "make"), "ask");
+    assert_eq!(decision(Mode::Default, ConfinementLevel::Wholly, "git push"), "ask");
+    assert_eq!(decision(Mode::Default, ConfinementLevel::Wholly, "rm x"), "deny");
+    assert_eq!(decision(Mode::Plan, ConfinementLevel::Wholly, "make"), "deny");
 }

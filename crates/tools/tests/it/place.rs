@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tools::{Call, Output, Scope, run_all, standard};
+use tools::{Output, Scope, ToolCall, run_all, standard};
 use transcript::block::Outcome;
 
 /// A project directory and a scope in it.
@@ -46,7 +46,7 @@ impl Place {
 
     /// Calls a tool.
     pub(crate) async fn call(&self, name: &str, input: Value) -> Output {
-        let call = Call::new(name, input);
+        let call = ToolCall::new(name, input);
         run_all(vec![call], &standard(), &self.scope, |_, _| {}).await.remove(0)
     }
 

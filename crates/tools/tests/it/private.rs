@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use tools::permission::{Confined, Decision, Mode, Rules, Situation, Wall, decide};
-use tools::sandbox::Leaves;
+use tools::permission::{ConfinementLevel, Decision, Mode, Rules, Situation, Wall, decide};
+use tools::sandbox::SandboxExit;
 use tools::{Access, Subject};
 
 fn decided(command: &str, mode: Mode) -> Decision {
@@ -17,9 +17,9 @@ fn decided(command: &str, mode: Mode) -> Decision {
         directories: &directories,
         directory: &directory,
         home: Some(Path::new("/home/nobody")),
-        confined: Confined::No,
+        confined: ConfinementLevel::No,
         wall: Wall::Whole,
-        leaves: Leaves::No,
+        leaves: SandboxExit::No,
     };
     decide(&situation, Access::Changes, "Bash", &Subject::Command(command.to_owned()))
 }
@@ -96,9 +96,9 @@ fn nothing_is_listed_or_read_that_links_lead_to() {
             directories: std::slice::from_ref(&directory),
             directory: &directory,
             home: None,
-            confined: Confined::No,
+            confined: ConfinementLevel::No,
             wall,
-            leaves: Leaves::No,
+            leaves: SandboxExit::No,
         };
         decide(&situation, Access::Changes, "Bash", &Subject::Command(command.to_owned()))
     };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
-use tools::{Access, CONCURRENT, Call, Limit, Output, Scope, Subject, Tool, run_all, standard};
+use tools::{Access, CONCURRENT, Limit, Output, Scope, Subject, Tool, ToolCall, run_all, standard};
 use transcript::block::Outcome;
 use transcript::message::ToolDefinition;
 
@@ -40,8 +40,8 @@ impl Tool for Act {
     }
 }
 
-fn call(name: &str, input: Value) -> Call {
-    Call::new(name, input)
+fn call(name: &str, input: Value) -> ToolCall {
+    ToolCall::new(name, input)
 }
 
 /// TOOL-1: read-only calls run at the same time, at most ten; the barrier opens only if ten really do.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::json;
-use tools::sandbox::{Confinement, Network, Sandbox, Sockets, Standing};
+use tools::sandbox::{Confinement, Network, Sandbox, SandboxStatus, Sockets};
 
 use super::place::{Place, guard, is_running, marked};
 use crate::skipped::{skipped, skipped_on_this_machine};
@@ -30,8 +30,8 @@ impl Confined {
     }
 
     pub(crate) async fn with(change: impl FnOnce(Confinement) -> Confinement) -> Option<Self> {
-        let standing = Standing::find_out(Some(&guard())).await;
-        if standing != Standing::Wholly {
+        let standing = SandboxStatus::find_out(Some(&guard())).await;
+        if standing != SandboxStatus::Wholly {
             left_out(&format!("no sandbox here: {standing:?}"));
             return None;
         }
@@ -284,7 +284,7 @@ async fn the_users_tools_work_and_their_keys_are_not_there() {
             let own = vec![("PATH".to_owned(), format!("{home}/{folder}:{home}/.local/bin:/usr/bin:/bin"))];
             let environment = tools::Environment { given: own.into_iter().collect(), ..Default::default() };
             let scope = confined.place.scope.clone().with_environment(environment);
-            let call = tools::Call::new("Bash", json!({"command": name}));
+            let call = tools::ToolCall::new("Bash", json!({"command": name}));
             let said = tools::run_all(vec![call], &tools::standard(), &scope, |_, _| {}).await.remove(0).text();
             assert_eq!(said, real, "{shim}, restricted: {restricted}");
         }
@@ -381,13 +381,13 @@ pub(crate) fn program(name: &str) -> Option<String> {
 /// SANDBOX-1: where there is no sandbox, commands run without one and are not taken for confined; unless they must be.
 #[tokio::test]
 async fn without_a_sandbox_nothing_is_taken_for_confined() {
-    use tools::permission::Confined as How;
-    use tools::sandbox::Leaves;
-    let none = || Standing::No { why: "a test".into() };
+    use tools::permission::ConfinementLevel as How;
+    use tools::sandbox::SandboxExit;
+    let none = || SandboxStatus::No { why: "a test".into() };
     let place = Place::new();
     let working = || Confinement::working_in([place.root.clone()], None);
     let sandbox = Sandbox::new(working(), none());
-    assert_eq!(sandbox.confined("ls", Leaves::No), How::No);
+    assert_eq!(sandbox.confined("ls", SandboxExit::No), How::No);
     place.scope.set_sandbox(Some(Arc::new(sandbox)));
     assert_eq!(place.done("Bash", json!({"command": "echo out"})).await, "out");
     place.scope.set_sandbox(Some(Arc::new(Sandbox::restricted(vec![], vec![place.root.clone()], none()))));
@@ -396,19 +396,19 @@ async fn without_a_sandbox_nothing_is_taken_for_confined() {
     let said = place.failed("Bash", json!({"command": "echo out", "run_in_background": true})).await;
     assert!(said.starts_with("Commands run in a sandbox or not at all"), "{said}");
     // All promises, and then one fewer.
-    let whole = || Sandbox::new(working(), Standing::Wholly);
-    assert_eq!(whole().confined("ls", Leaves::No), How::Wholly);
-    assert_eq!(whole().confined("ls", Leaves::Yes), How::No);
-    assert_eq!(whole().closed().confined("ls", Leaves::Yes), How::Wholly);
-    assert_eq!(whole().asked("a test").confined("ls", Leaves::No), How::Partly);
+    let whole = || Sandbox::new(working(), SandboxStatus::Wholly);
+    assert_eq!(whole().confined("ls", SandboxExit::No), How::Wholly);
+    assert_eq!(whole().confined("ls", SandboxExit::Yes), How::No);
+    assert_eq!(whole().closed().confined("ls", SandboxExit::Yes), How::Wholly);
+    assert_eq!(whole().asked("a test").confined("ls", SandboxExit::No), How::Partly);
     let home = Confinement::working_in([PathBuf::from("/home/me")], Some(Path::new("/home/me")));
     assert_eq!(
-        Sandbox::new(home, Standing::Wholly).confined("ls", Leaves::No),
+        Sandbox::new(home, SandboxStatus::Wholly).confined("ls", SandboxExit::No),
         How::Partly,
         "all of the home is in it"
     );
-    assert_eq!(Standing::find_out(None).await.confined(), How::No);
-    assert_eq!(Standing::find_out(Some(Path::new("/bin/false"))).await.confined(), How::No);
+    assert_eq!(SandboxStatus::find_out(None).await.confined(), How::No);
+    assert_eq!(SandboxStatus::find_out(Some(Path::new("/bin/false"))).await.confined(), How::No);
 }
 
 /// SANDBOX-1: folders of the system show in a sandbox what they hold, also where the view is put together.

@@ -86,7 +86,7 @@ async fn a_guard_at_work_is_waited_for() {
     let guard = place.write("guard", slow);
     std::fs::set_permissions(&guard, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let scope = place.scope.clone().with_guard(guard);
-    let call = tools::Call::new("Bash", json!({"command": "true", "timeout": 1}));
+    let call = tools::ToolCall::new("Bash", json!({"command": "true", "timeout": 1}));
     let said = tools::run_all(vec![call], &tools::standard(), &scope, |_, _| {}).await.remove(0).text();
     assert!(said.starts_with("Timed out"), "{said}");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
-use tools::{Call, run_all, standard};
+use tools::{ToolCall, run_all, standard};
 
 use super::place::{Place, pipe};
 
@@ -147,7 +147,7 @@ async fn files_that_may_not_be_shown_are_not_found() {
 async fn a_search_can_be_stopped() {
     let place = project();
     place.scope.cancel().cancel();
-    let call = Call::new("Grep", json!({"pattern": "needle"}));
+    let call = ToolCall::new("Grep", json!({"pattern": "needle"}));
     let output = run_all(vec![call], &standard(), &place.scope, |_, _| {}).await.remove(0);
     assert_eq!(output.text(), "cancelled by the user");
 }

@@ -4,8 +4,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use tools::permission::{Confined, Decision, Mode, Places, Rule, Rules, Situation, Wall, decide};
-use tools::sandbox::Leaves;
+use tools::permission::{ConfinementLevel, Decision, Mode, Places, Rule, Rules, Situation, Wall, decide};
+use tools::sandbox::SandboxExit;
 use tools::{Access, Subject};
 
 /// A project with a home beside it, both real.
@@ -53,9 +53,9 @@ impl Ground {
             directories: &directories,
             directory: &self.project,
             home: Some(&self.home),
-            confined: Confined::No,
+            confined: ConfinementLevel::No,
             wall,
-            leaves: Leaves::No,
+            leaves: SandboxExit::No,
         };
         decide(&situation, Access::Changes, "Bash", &Subject::Command(command.to_owned()))
     }
@@ -432,9 +432,9 @@ fn the_table_in_the_guide_is_true() {
                 directories: &directories,
                 directory: &ground.project,
                 home: Some(&ground.home),
-                confined: Confined::No,
+                confined: ConfinementLevel::No,
                 wall: Wall::Whole,
-                leaves: Leaves::No,
+                leaves: SandboxExit::No,
             };
             match decide(&situation, access, tool, &subject) {
                 Decision::Allow(_) => "runs",

@@ -8,9 +8,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use shell::{Verdict, judge};
-use tools::permission::{Looking, Mode, Rights};
-use tools::{Call, Environment, Scope, run_all, standard};
+use shell::{CommandEffect, judge};
+use tools::permission::{Mode, ReadOnlyView, Rights};
+use tools::{Environment, Scope, ToolCall, run_all, standard};
 
 use super::looked::outside;
 use super::shell_asking::{CONFIG, Ground};
@@ -328,7 +328,7 @@ impl Tree {
             script.push_str(&format!("timeout -k 1 3 bash -c '{quoted}' </dev/null >/dev/null 2>&1\n"));
         }
         let input = json!({"command": script, "timeout": 300_000});
-        let call = Call { rights: Rights::Looking(Looking::default()), ..Call::new("Bash", input) };
+        let call = ToolCall { rights: Rights::Looking(ReadOnlyView::default()), ..ToolCall::new("Bash", input) };
         run_all(vec![call], &standard(), &self.scope, |_, _| {}).await;
     }
 
@@ -383,7 +383,7 @@ async fn what_surely_only_looks_does_so_unconfined() {
     let before = tree.picture();
     let commands = commands();
     let made = commands.len();
-    let looks = commands.into_iter().filter(|command| judge(command).verdict == Verdict::ReadOnly);
+    let looks = commands.into_iter().filter(|command| judge(command).verdict == CommandEffect::ReadOnly);
     let looks: Vec<String> = looks.filter(|command| !sets_the_machine(command)).collect();
     println!("{} of {made} commands run", looks.len());
     assert!(made > 10_000 && looks.len() > 1_000, "{} of {made} commands are judged to only look", looks.len());
@@ -454,7 +454,7 @@ fn where_words_lead_counts_beside_the_words() {
         "grep -r x .",
         "cat /etc/passwd",
     ] {
-        assert_eq!(judge(command).verdict, Verdict::ReadOnly, "{command}");
+        assert_eq!(judge(command).verdict, CommandEffect::ReadOnly, "{command}");
         assert_ne!(ground.unheld(Mode::Default, &rules, command), "allow", "{command}");
     }
     assert_eq!(ground.unheld(Mode::Default, &rules, "cat a.txt"), "allow");
@@ -468,8 +468,8 @@ async fn a_directory_is_where_it_says() {
     std::fs::create_dir_all(elsewhere.join("sub")).unwrap();
     let given = [("CDPATH".to_owned(), elsewhere.display().to_string())].into();
     let scope = tree.scope.clone().with_environment(Environment { given, ..Environment::default() });
-    let call = Call::new("Bash", json!({"command": "cd sub && pwd -P"}));
-    let call = Call { rights: Rights::Looking(Looking::default()), ..call };
+    let call = ToolCall::new("Bash", json!({"command": "cd sub && pwd -P"}));
+    let call = ToolCall { rights: Rights::Looking(ReadOnlyView::default()), ..call };
     let said = run_all(vec![call], &standard(), &scope, |_, _| {}).await.remove(0).text();
     assert_eq!(said, tree.root.join("sub").display().to_string());
 }
@@ -479,7 +479,8 @@ async fn a_directory_is_where_it_says() {
 fn what_once_passed_for_looking_does_not() {
     let commands = include_str!("shell_refused.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let commands: Vec<String> = commands.map(|line| line.replace('⏎', "\n")).collect();
-    let passed: Vec<&String> = commands.iter().filter(|command| judge(command).verdict == Verdict::ReadOnly).collect();
+    let passed: Vec<&String> =
+        commands.iter().filter(|command| judge(command).verdict == CommandEffect::ReadOnly).collect();
     assert!(passed.is_empty(), "{passed:#?}");
     assert!(commands.len() > 90, "only {} commands", commands.len());
 }

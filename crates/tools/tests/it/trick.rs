@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tools::Subject;
-use tools::permission::{Places, Rule, Rules, Verdict};
+use tools::permission::{Places, Rule, RuleVerdict, Rules};
 
 /// How many commands are tried. Most are refused outright, so most cost nothing.
 const TRIED: u32 = 6_000;
@@ -92,7 +92,7 @@ fn nothing_that_a_prefix_rule_allows_runs_another_command() {
     let mut runner = TestRunner::new(Config { cases: TRIED, failure_persistence: None, ..Config::default() });
     let judged = std::cell::Cell::new(0);
     let result = runner.run(&commands(), |command| {
-        if rules.decide("Bash", &Subject::Command(command.clone())) != Verdict::Allow || !command.contains("pwn") {
+        if rules.decide("Bash", &Subject::Command(command.clone())) != RuleVerdict::Allow || !command.contains("pwn") {
             return Ok(());
         }
         judged.set(judged.get() + 1);

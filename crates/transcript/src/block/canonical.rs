@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 
 use super::{Block, Kind};
 use crate::size::Size;
-use crate::text::{Broken, Cursor, Text, decoded_len, end_of_string};
+use crate::text::{Cursor, Text, TextFault, decoded_len, end_of_string};
 
 /// Keys that come first, in this order; the rest follow in the order they arrived.
 const KEY_ORDER: [&str; 12] = [
@@ -36,7 +36,7 @@ impl Block {
 
     /// Reads a block where it stands, without building a tree: known keys first and in order, values as they were
     /// written, annotations dropped. What is kept is checked.
-    pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Self, Broken> {
+    pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Self, TextFault> {
         if cursor.peek() != Some(b'{') {
             let other = cursor.value()?;
             check(other)?;
@@ -111,15 +111,15 @@ pub(super) fn is_compaction(json: &str) -> bool {
 }
 
 /// Checks a value that is kept, and says how long it is: a string by its text, anything else as it was written.
-fn check(value: &str) -> Result<usize, Broken> {
+fn check(value: &str) -> Result<usize, TextFault> {
     if value.starts_with('"') {
-        return decoded_len(value).ok_or(Broken::Shape);
+        return decoded_len(value).ok_or(TextFault::Shape);
     }
     serde_json::from_str::<IgnoredAny>(value)?;
     Ok(value.len())
 }
 
-fn push_entry(out: &mut String, key: &str, value: &str) -> Result<usize, Broken> {
+fn push_entry(out: &mut String, key: &str, value: &str) -> Result<usize, TextFault> {
     push_key(out, key);
     let length = check(value)?;
     push_compact(out, value);
@@ -139,7 +139,7 @@ fn push_key(out: &mut String, key: &str) {
 }
 
 /// A result's `content` may be a string, null or an array; here it is always an array of canonical blocks.
-fn push_content(out: &mut String, content: &str, size: &mut Size) -> Result<(), Broken> {
+fn push_content(out: &mut String, content: &str, size: &mut Size) -> Result<(), TextFault> {
     push_key(out, "content");
     out.push('[');
     match content.as_bytes().first() {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{Body, Line, Malformed, Source, Writer};
+use super::{Body, Line, MalformedLine, TextSource, Writer};
 use crate::block::Block;
 use crate::commit::{Act, Commit, Extent, Reason, Trigger};
 use crate::id::Id;
@@ -27,7 +27,7 @@ struct Pi {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry<'a> {
+struct PiEntry<'a> {
     #[serde(rename = "type")]
     kind: String,
     timestamp: Option<String>,
@@ -41,7 +41,7 @@ struct Entry<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Message {
+struct PiMessage {
     role: String,
     #[serde(default)]
     content: Value,
@@ -75,7 +75,7 @@ impl Translator {
     }
 
     /// Reads the next line; one line of pi's can be two of ours (a compaction and its summary).
-    pub fn parse(&mut self, bytes: &[u8]) -> Result<Vec<Line>, Malformed> {
+    pub fn parse(&mut self, bytes: &[u8]) -> Result<Vec<Line>, MalformedLine> {
         if self.pi.is_none() && is_pi_header(bytes) {
             self.pi = Some(Pi::default());
         }
@@ -103,8 +103,8 @@ fn is_pi_header(bytes: &[u8]) -> bool {
 }
 
 impl Pi {
-    fn parse(&mut self, bytes: &[u8]) -> Result<Vec<Line>, Malformed> {
-        let entry: Entry<'_> = serde_json::from_slice(bytes)?;
+    fn parse(&mut self, bytes: &[u8]) -> Result<Vec<Line>, MalformedLine> {
+        let entry: PiEntry<'_> = serde_json::from_slice(bytes)?;
         let index = self.entries;
         self.entries += 1;
         let id = Id::from(name(index));
@@ -120,7 +120,7 @@ impl Pi {
             result: None,
         };
         let body = match (entry.kind.as_str(), entry.message) {
-            ("message", Some(raw)) => serde_json::from_str::<Message>(raw.get())?.body(&id),
+            ("message", Some(raw)) => serde_json::from_str::<PiMessage>(raw.get())?.body(&id),
             ("compaction", _) => {
                 let kept = entry.first_kept_entry_index.map(|index| Id::from(name(index)));
                 let extent = kept.map_or(Extent::Everything, Extent::Before);
@@ -128,7 +128,7 @@ impl Pi {
                 let boundary = Body::Commit(Commit { act, reason: Reason::default() });
                 let summary = Body::User {
                     blocks: vec![Block::text(entry.summary.unwrap_or_default())],
-                    source: Source::Summary,
+                    source: TextSource::Summary,
                 };
                 let summary_id = Id::from(format!("{id}-summary"));
                 let parent = self.last.replace(summary_id.clone());
@@ -148,19 +148,19 @@ fn name(index: usize) -> String {
     format!("entry-{index}")
 }
 
-impl Message {
+impl PiMessage {
     fn body(self, id: &Id) -> Body {
         let blocks = blocks_from_pi(self.content);
         match self.role.as_str() {
-            "user" => Body::User { blocks, source: Source::Said },
+            "user" => Body::User { blocks, source: TextSource::Said },
             "toolResult" => {
                 let outcome = if self.is_error { crate::Outcome::Failed } else { crate::Outcome::Done };
                 let result = Block::tool_result(&self.tool_call_id, &blocks, outcome);
-                Body::User { blocks: vec![result], source: Source::Said }
+                Body::User { blocks: vec![result], source: TextSource::Said }
             }
             "bashExecution" => {
                 let text = format!("Ran `{}`\n{}", self.command, self.output);
-                Body::User { blocks: vec![Block::text(text)], source: Source::Injected }
+                Body::User { blocks: vec![Block::text(text)], source: TextSource::Injected }
             }
             "assistant" if !blocks.is_empty() => Body::Assistant {
                 id: id.clone(),

@@ -6,16 +6,16 @@ use serde::Deserialize;
 use serde_json::from_str;
 use serde_json::value::RawValue;
 
-use super::{Body, Line, Malformed, SYNTHETIC_MODEL, Source, VERSION_PREFIX, Writer};
+use super::{Body, Line, MalformedLine, SYNTHETIC_MODEL, TextSource, VERSION_PREFIX, Writer};
 use crate::block::{Block, blocks_of, read_blocks};
 use crate::commit::{Act, CallName, Commit, Extent, Reason, Replacement, Trigger};
 use crate::id::Id;
 use crate::message::{Prologue, StopReason, Usage};
-use crate::text::{Broken, Cursor, Text};
+use crate::text::{Cursor, Text, TextFault};
 
 /// The fields the view needs; all others are stepped over without being looked at.
 #[derive(Default)]
-struct Wire<'a> {
+struct WireLine<'a> {
     kind: Text<'a>,
     uuid: Text<'a>,
     parent_uuid: Text<'a>,
@@ -45,19 +45,19 @@ struct Wire<'a> {
     summary_content: Option<String>,
 }
 
-impl<'a> Wire<'a> {
+impl<'a> WireLine<'a> {
     fn read(json: &'a str) -> Result<Self, serde_json::Error> {
         let mut wire = Self::default();
         let mut cursor = Cursor::new(json);
         let read = cursor.members(|key, cursor| wire.read_member(&key, cursor));
         match read.and_then(|()| cursor.end()) {
             Ok(()) => Ok(wire),
-            Err(Broken::Shape) => Err(what_is_wrong(json)),
-            Err(Broken::Part(error)) => Err(error),
+            Err(TextFault::Shape) => Err(what_is_wrong(json)),
+            Err(TextFault::Part(error)) => Err(error),
         }
     }
 
-    fn read_member(&mut self, key: &str, cursor: &mut Cursor<'a>) -> Result<(), Broken> {
+    fn read_member(&mut self, key: &str, cursor: &mut Cursor<'a>) -> Result<(), TextFault> {
         if key == "message" {
             self.message = WireMessage::read(cursor)?;
             return Ok(());
@@ -148,7 +148,7 @@ const ABOUT_ITSELF: [&str; 1] = ["remote_session_change"];
 
 /// A part of what an attachment was rendered to.
 #[derive(Deserialize)]
-struct Rendered<'a> {
+struct RenderedPart<'a> {
     #[serde(borrow)]
     content: &'a RawValue,
 }
@@ -165,7 +165,7 @@ struct WireMessage<'a> {
 
 impl<'a> WireMessage<'a> {
     /// Reads a message where it stands. None if something in it is of another kind than it should be.
-    fn read(cursor: &mut Cursor<'a>) -> Result<Option<Self>, Broken> {
+    fn read(cursor: &mut Cursor<'a>) -> Result<Option<Self>, TextFault> {
         if cursor.peek() != Some(b'{') {
             cursor.value()?;
             return Ok(None);
@@ -259,16 +259,16 @@ struct MetaKind<'a> {
 
 impl Line {
     /// Reads a line. Unknown types and fields are no error.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
-        let text = std::str::from_utf8(bytes).map_err(|_| Malformed::Utf8)?;
+    pub fn parse(bytes: &[u8]) -> Result<Self, MalformedLine> {
+        let text = std::str::from_utf8(bytes).map_err(|_| MalformedLine::Utf8)?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         // A lone surrogate is no text anywhere but in JavaScript; it becomes the replacement character.
         let mended = memchr::memmem::find(bytes, b"\\ud").and_then(|_| without_lone_surrogates(text));
-        Ok(Wire::read(mended.as_deref().unwrap_or(text))?.into_line())
+        Ok(WireLine::read(mended.as_deref().unwrap_or(text))?.into_line())
     }
 }
 
-impl Wire<'_> {
+impl WireLine<'_> {
     fn into_line(self) -> Line {
         let parent = self.parent_uuid.get().or(self.logical_parent_uuid.get()).map(Id::from);
         let ours = self.version.0.starts_with(VERSION_PREFIX);
@@ -315,7 +315,7 @@ impl Wire<'_> {
             from_str::<AttachmentKind<'_>>(raw.get()).is_ok_and(|one| ABOUT_ITSELF.contains(&one.kind.0.as_ref()))
         });
         let beside_user = self.rendered_role.is_some_and(|role| role.get() == "\"user\"") && !about_itself;
-        let rendered: Option<Vec<Rendered<'_>>> = self.rendered.and_then(|raw| from_str(raw.get()).ok());
+        let rendered: Option<Vec<RenderedPart<'_>>> = self.rendered.and_then(|raw| from_str(raw.get()).ok());
         match rendered {
             Some(parts) if beside_user => {
                 Body::Attachment { blocks: parts.iter().flat_map(|part| blocks_of(part.content)).collect() }
@@ -330,9 +330,9 @@ impl Wire<'_> {
             return Body::Other;
         }
         let source = match (summary, self.is_meta.unwrap_or(false)) {
-            (true, _) => Source::Summary,
-            (false, true) => Source::Injected,
-            (false, false) => Source::Said,
+            (true, _) => TextSource::Summary,
+            (false, true) => TextSource::Injected,
+            (false, false) => TextSource::Said,
         };
         Body::User { blocks: message.blocks, source }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Body, Context, Kept, Line, Source, VERSION_PREFIX, Writer};
+use super::{Body, Context, KeptMessages, Line, TextSource, VERSION_PREFIX, Writer};
 use crate::commit::{Act, CallName, Commit, Reason, Trigger};
 
 /// The version of lines that another program wrote in a form of its own.
@@ -31,7 +31,7 @@ impl Line {
             // The chain starts anew at a boundary; what came before is its logical parent.
             out["logicalParentUuid"] = out["parentUuid"].take();
         }
-        if let Some(Kept { anchor, lines }) = self.kept.as_deref()
+        if let Some(KeptMessages { anchor, lines }) = self.kept.as_deref()
             && let (Some(head), Some(tail)) = (lines.first(), lines.last())
         {
             // Claude Code hangs the kept lines below the anchor when it loads the file.
@@ -61,9 +61,9 @@ impl Body {
                 out["type"] = json!("user");
                 out["message"] = json!({"role": "user", "content": blocks});
                 match source {
-                    Source::Said => {}
-                    Source::Injected => out["isMeta"] = json!(true),
-                    Source::Summary => {
+                    TextSource::Said => {}
+                    TextSource::Injected => out["isMeta"] = json!(true),
+                    TextSource::Summary => {
                         out["isVisibleInTranscriptOnly"] = json!(true);
                         out["isCompactSummary"] = json!(true);
                     }

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use crate::commit::{Act, Commit, Extent};
 use crate::id::Id;
-use crate::line::{Body, Line, Source, Writer};
+use crate::line::{Body, Line, TextSource, Writer};
 
 /// Marks what leads to a line: those it follows, and those we wrote before.
 pub(super) fn mark_chain(lines: &[Line], place: &HashMap<&Id, usize>, live: &mut [bool], from: Option<usize>) {
@@ -41,7 +41,7 @@ pub(super) fn mark_summaries(lines: &[Line], place: &HashMap<&Id, usize>, live: 
         _ => None,
     };
     for (here, line) in lines.iter().enumerate() {
-        if let Body::User { source: Source::Summary, .. } = &line.body
+        if let Body::User { source: TextSource::Summary, .. } = &line.body
             && let Some(&boundary) = line.parent.as_ref().and_then(|parent| place.get(parent))
             && kept(&lines[boundary]).is_some_and(|kept| live[kept])
         {

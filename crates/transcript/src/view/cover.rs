@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use super::{CallPlace, Change, Content, Origin, View};
+use super::{CallPlace, ItemContent, TextOrigin, View, ViewChange};
 use crate::block::{Block, Kind};
 use crate::commit::{Act, Commit, Extent};
 
@@ -147,19 +147,19 @@ impl View {
     }
 
     /// A compaction's summary has come: from now on it counts.
-    pub(super) fn complete(&mut self, commit: usize, text: Vec<Block>) -> Change {
+    pub(super) fn complete(&mut self, commit: usize, text: Vec<Block>) -> ViewChange {
         self.commits[commit].text = Some(text);
         self.apply(commit)
     }
 
     /// Brings the view in line with whether a commit counts now.
-    pub(super) fn apply(&mut self, commit: usize) -> Change {
+    pub(super) fn apply(&mut self, commit: usize) -> ViewChange {
         let counts = self.commits[commit].counts();
         match self.commits[commit].effect.clone() {
             Effect::Cover { lifts } => {
                 self.tally.disturb();
                 let lifted = lifts.into_iter().map(|cover| self.void(cover, counts)).min();
-                self.cover(commit, counts).min(lifted.unwrap_or(Change::Grew))
+                self.cover(commit, counts).min(lifted.unwrap_or(ViewChange::Grew))
             }
             Effect::Rewrite { results } => {
                 self.tally.disturb();
@@ -171,15 +171,15 @@ impl View {
                 if let Some(owner) = self.items[item].owner {
                     self.find_anchor(owner).for_each(|item| self.refresh(item));
                 }
-                if counts && item + 1 == self.items.len() { Change::Grew } else { Change::From(item) }
+                if counts && item + 1 == self.items.len() { ViewChange::Grew } else { ViewChange::From(item) }
             }
             Effect::Undo { commit: Some(target) } if target < commit => self.void(target, counts),
             Effect::CacheEdit { results, .. } => {
                 self.tally.disturb();
                 results.into_iter().for_each(|place| self.show_result(place));
-                Change::Grew
+                ViewChange::Grew
             }
-            Effect::Undo { .. } | Effect::Nothing => Change::Grew,
+            Effect::Undo { .. } | Effect::Nothing => ViewChange::Grew,
         }
     }
 
@@ -193,14 +193,14 @@ impl View {
     }
 
     /// What voids `target` began or ceased to count.
-    fn void(&mut self, target: usize, undo_counts: bool) -> Change {
+    fn void(&mut self, target: usize, undo_counts: bool) -> ViewChange {
         let was = self.commits[target].counts();
         let voids = &mut self.commits[target].voids;
         *voids = if undo_counts { *voids + 1 } else { voids.saturating_sub(1) };
-        if self.commits[target].counts() == was { Change::Grew } else { self.apply(target) }
+        if self.commits[target].counts() == was { ViewChange::Grew } else { self.apply(target) }
     }
 
-    fn cover(&mut self, commit: usize, counts: bool) -> Change {
+    fn cover(&mut self, commit: usize, counts: bool) -> ViewChange {
         let older: Vec<usize> = if counts { Vec::new() } else { self.covers_before(commit).collect() };
         let mut owners = BTreeSet::from([commit]);
         let mut changed = Vec::new();
@@ -231,7 +231,7 @@ impl View {
         for item in changed {
             self.refresh(item);
         }
-        first.map_or(Change::Grew, Change::From)
+        first.map_or(ViewChange::Grew, ViewChange::From)
     }
 
     /// The covers older than a commit that count, the newest first.
@@ -252,12 +252,12 @@ impl View {
     /// Whether an item is there at all: what a voided commit brought in is not.
     pub(super) fn exists(&self, item: usize) -> bool {
         match self.items[item].content {
-            Content::Prompt { origin: Origin::Commit(commit), .. } => self.commits[commit].counts(),
+            ItemContent::Prompt { origin: TextOrigin::Commit(commit), .. } => self.commits[commit].counts(),
             _ => true,
         }
     }
 
-    fn rewrite(&mut self, results: &[CallPlace]) -> Change {
+    fn rewrite(&mut self, results: &[CallPlace]) -> ViewChange {
         for &place in results {
             self.show_result(place);
             let item = place.item;
@@ -266,13 +266,13 @@ impl View {
                 self.rewritten = Some((from.min(item), to.max(item)));
             }
         }
-        results.iter().map(|place| place.item).min().map_or(Change::Grew, Change::From)
+        results.iter().map(|place| place.item).min().map_or(ViewChange::Grew, ViewChange::From)
     }
 
     /// Works out what is shown of a call's result: what the newest rewrite that counts says, else what the tool said.
     pub(super) fn show_result(&mut self, place: CallPlace) {
         let commits = &self.commits;
-        if let Content::Reply { calls, .. } = &mut self.items[place.item].content
+        if let ItemContent::Reply { calls, .. } = &mut self.items[place.item].content
             && let Some(call) = calls.get_mut(place.call)
             && let Some(result) = &call.result
         {
@@ -304,7 +304,7 @@ impl View {
     fn dropped_at(&self, place: CallPlace) -> Option<&str> {
         let item = &self.items[place.item];
         match &item.content {
-            Content::Reply { calls, .. } if item.owner.is_none() => {
+            ItemContent::Reply { calls, .. } if item.owner.is_none() => {
                 calls.get(place.call).filter(|call| call.dropped).map(|call| &*call.id)
             }
             _ => None,

@@ -1,6 +1,6 @@
 //! What an item contributes to the request, and the request as a whole.
 
-use super::{Call, Content, Item, View};
+use super::{Item, ItemContent, View, ViewCall};
 use crate::block::{Block, Kind};
 use crate::mark::Seams;
 use crate::message::{Message, Role};
@@ -14,7 +14,7 @@ impl View {
     pub(super) fn refresh(&mut self, index: usize) {
         self.visits += 1;
         let mut size: Size = self.blocks_of(index).map(|(_, block)| block.size()).sum();
-        if let Content::Reply { calls, .. } = &self.items[index].content
+        if let ItemContent::Reply { calls, .. } = &self.items[index].content
             && self.items[index].owner.is_none()
         {
             calls.iter().filter(|call| call.dropped).for_each(|call| size -= call.shown.size());
@@ -74,7 +74,7 @@ impl View {
     /// The results of the newest reply's calls that no commit has decided about, as the tools returned them: the call's
     /// id, the tool, the result.
     pub fn fresh_results(&self) -> Vec<(&str, &str, &Block)> {
-        let Some(Item { content: Content::Reply { blocks, calls }, .. }) =
+        let Some(Item { content: ItemContent::Reply { blocks, calls }, .. }) =
             self.last_reply.map(|item| &self.items[item])
         else {
             return Vec::new();
@@ -92,7 +92,7 @@ impl View {
 
     /// Calls of the newest reply that have no result yet, in order.
     pub fn open_calls(&self) -> Vec<Block> {
-        let Some(Item { content: Content::Reply { blocks, calls }, .. }) =
+        let Some(Item { content: ItemContent::Reply { blocks, calls }, .. }) =
             self.last_reply.map(|item| &self.items[item])
         else {
             return Vec::new();
@@ -105,10 +105,10 @@ impl View {
         let item = &self.items[index];
         let cover = item.owner.map(|owner| &self.commits[owner]).filter(|cover| cover.anchor == Some(index));
         let cover = cover.and_then(|cover| cover.text.as_deref()).unwrap_or_default();
-        let (said, replied, results): (&[Block], &[Block], &[Call]) = match &item.content {
+        let (said, replied, results): (&[Block], &[Block], &[ViewCall]) = match &item.content {
             _ if item.owner.is_some() || !self.exists(index) => (&[], &[], &[]),
-            Content::Prompt { blocks, .. } => (blocks, &[], &[]),
-            Content::Reply { blocks, calls } => (&[], without_trailing_thinking(blocks), calls),
+            ItemContent::Prompt { blocks, .. } => (blocks, &[], &[]),
+            ItemContent::Reply { blocks, calls } => (&[], without_trailing_thinking(blocks), calls),
         };
         let user = cover.iter().chain(said).map(|block| (Role::User, block));
         let assistant = replied.iter().map(|block| (Role::Assistant, block));

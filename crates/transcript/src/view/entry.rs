@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Content, Cover, Item, Origin, View};
+use super::{Cover, Item, ItemContent, TextOrigin, View};
 use crate::block::{Block, Kind};
 use crate::commit::CallName;
 use crate::id::Id;
@@ -12,14 +12,14 @@ use crate::size::Size;
 
 /// One item of a view: a prompt, or a reply with its results.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry<'a> {
+pub struct ViewEntry<'a> {
     view: &'a View,
     index: usize,
 }
 
 /// What an item is, as things stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stands {
+pub enum ItemState {
     /// What the user said.
     Said,
     /// What a program put beside it: attachments, reminders.
@@ -38,7 +38,7 @@ pub enum Stands {
 
 /// A call of a reply, with its result.
 #[derive(Debug, Clone, Copy)]
-pub struct Answered<'a> {
+pub struct AnsweredCall<'a> {
     /// The line that began the reply.
     pub reply: &'a Id,
     /// The call's id.
@@ -57,19 +57,19 @@ pub struct Answered<'a> {
 
 impl View {
     /// What is visible, in order.
-    pub fn visible(&self) -> impl DoubleEndedIterator<Item = Entry<'_>> {
-        self.shown.iter().map(|&index| Entry { view: self, index })
+    pub fn visible(&self) -> impl DoubleEndedIterator<Item = ViewEntry<'_>> {
+        self.shown.iter().map(|&index| ViewEntry { view: self, index })
     }
 
     /// Items by position, visible or not; what was taken back by a rewind is left out.
-    pub fn entries(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = Entry<'_>> {
+    pub fn entries(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = ViewEntry<'_>> {
         let range = range.start.min(self.items.len())..range.end.min(self.items.len());
-        range.map(|index| Entry { view: self, index }).filter(|entry| !entry.is_taken_back())
+        range.map(|index| ViewEntry { view: self, index }).filter(|entry| !entry.is_taken_back())
     }
 
     /// What the user said, in order: visible, or behind a summary.
-    pub fn said(&self) -> impl DoubleEndedIterator<Item = Entry<'_>> {
-        self.said.iter().map(|&index| Entry { view: self, index }).filter(|entry| !entry.is_taken_back())
+    pub fn said(&self) -> impl DoubleEndedIterator<Item = ViewEntry<'_>> {
+        self.said.iter().map(|&index| ViewEntry { view: self, index }).filter(|entry| !entry.is_taken_back())
     }
 
     /// How many items there are, visible or not.
@@ -93,14 +93,14 @@ impl View {
     }
 }
 
-impl Answered<'_> {
+impl AnsweredCall<'_> {
     /// What commits call it.
     pub fn name(&self) -> CallName {
         CallName { id: self.id.to_string(), reply: Some(self.reply.clone()) }
     }
 }
 
-impl<'a> Entry<'a> {
+impl<'a> ViewEntry<'a> {
     /// Its position.
     pub fn index(&self) -> usize {
         self.index
@@ -118,37 +118,37 @@ impl<'a> Entry<'a> {
 
     /// Whether a reply of the model began here, whatever is shown of it.
     pub fn is_reply(&self) -> bool {
-        matches!(self.item().content, Content::Reply { .. })
+        matches!(self.item().content, ItemContent::Reply { .. })
     }
 
     /// What it is, as things stand.
-    pub fn stands(&self) -> Stands {
+    pub fn stands(&self) -> ItemState {
         let owner = self.item().owner.map(|owner| &self.view.commits[owner]);
         match (owner.and_then(|owner| Some((owner.kind?, owner.anchor))), &self.item().content) {
             (Some((cover, anchor)), _) if anchor == Some(self.index) && cover != Cover::Rewind => {
-                Stands::Covered(cover)
+                ItemState::Covered(cover)
             }
-            (Some(_), _) if self.is_taken_back() => Stands::Behind(Cover::Rewind),
-            (Some((cover, _)), _) => Stands::Behind(cover),
-            (None, Content::Reply { .. }) => Stands::Reply,
-            (None, Content::Prompt { origin, .. }) => match origin {
-                Origin::Said => Stands::Said,
-                Origin::Beside => Stands::Beside,
-                Origin::Commit(_) if self.view.exists(self.index) => Stands::Restored,
-                Origin::Commit(_) => Stands::Void,
+            (Some(_), _) if self.is_taken_back() => ItemState::Behind(Cover::Rewind),
+            (Some((cover, _)), _) => ItemState::Behind(cover),
+            (None, ItemContent::Reply { .. }) => ItemState::Reply,
+            (None, ItemContent::Prompt { origin, .. }) => match origin {
+                TextOrigin::Said => ItemState::Said,
+                TextOrigin::Beside => ItemState::Beside,
+                TextOrigin::Commit(_) if self.view.exists(self.index) => ItemState::Restored,
+                TextOrigin::Commit(_) => ItemState::Void,
             },
         }
     }
 
     /// Whether it stands for itself: not behind a cover, and not brought in by a commit.
     pub fn is_original(&self) -> bool {
-        matches!(self.stands(), Stands::Said | Stands::Beside | Stands::Reply)
+        matches!(self.stands(), ItemState::Said | ItemState::Beside | ItemState::Reply)
     }
 
     /// What was said here, whatever is shown of it.
     pub fn blocks(&self) -> &'a [Block] {
         match &self.item().content {
-            Content::Prompt { blocks, .. } | Content::Reply { blocks, .. } => blocks,
+            ItemContent::Prompt { blocks, .. } | ItemContent::Reply { blocks, .. } => blocks,
         }
     }
 
@@ -163,10 +163,10 @@ impl<'a> Entry<'a> {
     }
 
     /// The calls of a reply.
-    pub fn calls(self) -> impl DoubleEndedIterator<Item = Answered<'a>> {
+    pub fn calls(self) -> impl DoubleEndedIterator<Item = AnsweredCall<'a>> {
         let (blocks, calls) = match &self.item().content {
-            Content::Reply { blocks, calls } => (blocks.as_slice(), calls.as_slice()),
-            Content::Prompt { .. } => (&[][..], &[][..]),
+            ItemContent::Reply { blocks, calls } => (blocks.as_slice(), calls.as_slice()),
+            ItemContent::Prompt { .. } => (&[][..], &[][..]),
         };
         calls.iter().filter_map(move |call| {
             let named = blocks.iter().find_map(|block| match block.kind() {
@@ -175,7 +175,15 @@ impl<'a> Entry<'a> {
             });
             let (tool, block) = named?;
             let (reply, result) = (&self.item().line, call.result.as_ref());
-            Some(Answered { reply, id: &call.id, tool, call: block, result, shown: &call.shown, dropped: call.dropped })
+            Some(AnsweredCall {
+                reply,
+                id: &call.id,
+                tool,
+                call: block,
+                result,
+                shown: &call.shown,
+                dropped: call.dropped,
+            })
         })
     }
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use transcript::commit::Act;
-use transcript::line::{Body, Source};
+use transcript::line::{Body, TextSource};
 
 use crate::session::{Session, op, ops, seen};
 
@@ -20,7 +20,7 @@ proptest! {
         });
         let act: Option<Act> = acts.next_back();
         let new = &session.log.lines()[log.lines().len()..];
-        let summed_up = new.iter().any(|line| matches!(&line.body, Body::User { source: Source::Summary, .. }));
+        let summed_up = new.iter().any(|line| matches!(&line.body, Body::User { source: TextSource::Summary, .. }));
         // A compaction whose summary never came is void.
         if let Some(act) = act.filter(|act| summed_up || !matches!(act, Act::Compact { .. })) {
             let (was, is) = (seen(&log), seen(&session.log));

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use transcript::mark::{Seams, Ttl, mark, mark_answered};
-use transcript::view::Change;
+use transcript::view::ViewChange;
 use transcript::{Block, Message, Prologue, Role};
 
 use crate::session::{Session, bytes, ops, read, seen};
@@ -13,11 +13,11 @@ proptest! {
         let mut session = Session::of(&before);
         session.close_calls(); // a request is sent when every call has its result
         let sent = seen(&session.log);
-        let change = after.iter().map(|op| session.happen(op)).min().unwrap_or(Change::Grew);
+        let change = after.iter().map(|op| session.happen(op)).min().unwrap_or(ViewChange::Grew);
         let stable = sent.iter().take_while(|(item, _, _)| match change {
-            Change::Prologue => false,
-            Change::From(first) => *item < first,
-            Change::Grew => true,
+            ViewChange::Prologue => false,
+            ViewChange::From(first) => *item < first,
+            ViewChange::Grew => true,
         }).count();
         let now = seen(&session.log);
         prop_assert!(now.len() >= stable);
@@ -66,6 +66,6 @@ fn clearing_an_old_result_declares_where_it_changes_the_view() {
     let reply = |calls| Op::Reply { text: "ok".into(), calls, split: false, thinking: false, usage: true };
     let result = Op::Result(some_index(), "one".into());
     let mut session = Session::of(&[Op::Say("go".into()), reply(1), result, reply(0)]);
-    assert_eq!(session.happen(&Op::Clear(vec![some_index()])), Change::From(1));
+    assert_eq!(session.happen(&Op::Clear(vec![some_index()])), ViewChange::From(1));
     assert!(bytes(&session.log)[3].1.contains("cleared"), "{:?}", bytes(&session.log));
 }

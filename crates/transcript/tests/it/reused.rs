@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use transcript::commit::{Act, CallName, Commit, Reason, Replacement, Trigger};
-use transcript::line::{Body, Line, Source};
+use transcript::line::{Body, Line, TextSource};
 use transcript::{Block, Id, Log, Outcome};
 
 use crate::session::{context, read};
@@ -29,7 +29,7 @@ impl Talk {
         let id = Id::from(format!("msg-{}", self.written));
         let reply = self.write(Body::Assistant { id, model: "m".into(), blocks, usage: None, stop: None });
         let blocks = vec![Block::tool_result(CALL, &[Block::text(result)], Outcome::Done)];
-        self.write(Body::User { blocks, source: Source::Said });
+        self.write(Body::User { blocks, source: TextSource::Said });
         reply
     }
 

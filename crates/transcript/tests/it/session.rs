@@ -5,8 +5,8 @@ use proptest::sample::Index;
 use serde_json::json;
 use transcript::block::Kind;
 use transcript::commit::{Act, Commit, Extent, Reason, Replacement, Trigger};
-use transcript::line::{Body, Context, Line, Source};
-use transcript::view::Change;
+use transcript::line::{Body, Context, Line, TextSource};
+use transcript::view::ViewChange;
 use transcript::{Block, Id, Log, Outcome, Prologue, Role, Usage};
 
 /// Something that happens.
@@ -86,7 +86,7 @@ impl Session {
     }
 
     /// Writes what an operation means here and says where the view changed.
-    pub fn happen(&mut self, op: &Op) -> Change {
+    pub fn happen(&mut self, op: &Op) -> ViewChange {
         match op {
             Op::Say(text) => self.user(vec![Block::text(text)]),
             Op::Attach(text) => self.write(Body::Attachment { blocks: vec![Block::text(text)] }),
@@ -97,7 +97,7 @@ impl Session {
                     Some(Kind::ToolUse { id, .. }) => {
                         self.user(vec![Block::tool_result(id, &[Block::text(text)], Outcome::Done)])
                     }
-                    _ => Change::Grew,
+                    _ => ViewChange::Grew,
                 }
             }
             Op::Stray(text) => {
@@ -122,7 +122,7 @@ impl Session {
                     let results = self.pick_calls(std::slice::from_ref(at));
                     self.commit(Act::CacheEdit { results, anchor })
                 }
-                None => Change::Grew,
+                None => ViewChange::Grew,
             },
             Op::Snip(at) => {
                 let uuids = at.iter().filter_map(|at| self.pick_line(at)).collect();
@@ -134,25 +134,25 @@ impl Session {
                     let summary = format!("[collapsed {first} to {last}]");
                     self.commit(Act::Collapse { first, last, summary })
                 }
-                None => Change::Grew,
+                None => ViewChange::Grew,
             },
             Op::Rewind(at) => match self.pick_line(at).zip(self.log.tip().cloned()) {
                 Some((first, last)) => self.commit(Act::Rewind { first, last }),
-                None => Change::Grew,
+                None => ViewChange::Grew,
             },
             Op::Compact(a, b, whole) => match self.span(a, b) {
                 Some((first, last)) => self.compact(Extent::Span { first, last }, *whole),
-                None => Change::Grew,
+                None => ViewChange::Grew,
             },
             Op::CompactAll => self.compact(Extent::Everything, true),
             Op::CompactBefore(at) => match self.pick_line(at) {
                 Some(kept) => self.compact(Extent::Before(kept), true),
-                None => Change::Grew,
+                None => ViewChange::Grew,
             },
             Op::Restore(text) => self.commit(Act::Restore { blocks: vec![Block::text(format!("restored {text}"))] }),
             Op::Undo(at) => match self.pick_commit(at) {
                 Some(commit) => self.undo(commit),
-                None => Change::Grew,
+                None => ViewChange::Grew,
             },
             Op::Prologue(variant) => self.write(Body::Prologue(prologue(*variant))),
         }
@@ -164,18 +164,18 @@ impl Session {
         }
     }
 
-    pub fn undo(&mut self, commit: Id) -> Change {
+    pub fn undo(&mut self, commit: Id) -> ViewChange {
         self.commit(Act::Undo { commit })
     }
 
     /// Goes back to before a line, from the newest one.
-    pub fn rewind_to(&mut self, first: &str) -> Change {
+    pub fn rewind_to(&mut self, first: &str) -> ViewChange {
         let last = self.log.tip().cloned().unwrap();
         self.commit(Act::Rewind { first: first.into(), last })
     }
 
     /// Compacts all before a line.
-    pub fn compact_before(&mut self, kept: &str) -> Change {
+    pub fn compact_before(&mut self, kept: &str) -> ViewChange {
         self.compact(Extent::Before(kept.into()), true)
     }
 
@@ -183,16 +183,16 @@ impl Session {
         (!self.commits.is_empty()).then(|| self.commits[at.index(self.commits.len())].clone())
     }
 
-    fn compact(&mut self, extent: Extent, whole: bool) -> Change {
+    fn compact(&mut self, extent: Extent, whole: bool) -> ViewChange {
         let change = self.commit(Act::Compact { extent, trigger: Trigger::Auto, pre_tokens: 9 });
         if !whole {
             return change;
         }
         let text = format!("summary {}", self.written);
-        change.min(self.write(Body::User { blocks: vec![Block::text(text)], source: Source::Summary }))
+        change.min(self.write(Body::User { blocks: vec![Block::text(text)], source: TextSource::Summary }))
     }
 
-    fn reply(&mut self, text: &str, calls: u8, split: bool, thinking: bool, usage: bool) -> Change {
+    fn reply(&mut self, text: &str, calls: u8, split: bool, thinking: bool, usage: bool) -> ViewChange {
         self.replies += 1;
         let id = Id::from(format!("msg_{}", self.replies));
         let mut blocks = Vec::new();
@@ -212,20 +212,20 @@ impl Session {
             let body = Body::Assistant { id: id.clone(), model: "m".into(), blocks, usage, stop: None };
             self.write(body)
         });
-        changes.min().unwrap_or(Change::Grew)
+        changes.min().unwrap_or(ViewChange::Grew)
     }
 
-    fn user(&mut self, blocks: Vec<Block>) -> Change {
-        self.write(Body::User { blocks, source: Source::Said })
+    fn user(&mut self, blocks: Vec<Block>) -> ViewChange {
+        self.write(Body::User { blocks, source: TextSource::Said })
     }
 
-    fn commit(&mut self, act: Act) -> Change {
+    fn commit(&mut self, act: Act) -> ViewChange {
         let change = self.write(Body::Commit(Commit { act, reason: Reason::default() }));
         self.commits.push(Id::from(format!("line-{}", self.written)));
         change
     }
 
-    fn write(&mut self, body: Body) -> Change {
+    fn write(&mut self, body: Body) -> ViewChange {
         self.written += 1;
         let time = jiff::Timestamp::from_second(1_800_000_000 + self.written as i64).unwrap();
         let id = Id::from(format!("line-{}", self.written));

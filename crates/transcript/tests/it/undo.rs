@@ -2,8 +2,8 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use proptest::sample::Index;
-use transcript::line::{Body, Line, Source};
-use transcript::view::{Cover, Stands};
+use transcript::line::{Body, Line, TextSource};
+use transcript::view::{Cover, ItemState};
 use transcript::{Id, Log};
 
 use crate::session::{Op, Session, bytes, ops};
@@ -13,8 +13,8 @@ fn without(lines: &[Line], commit: &Id) -> Log {
     let mut parent_of: HashMap<Id, Option<Id>> = HashMap::new();
     let mut kept = Vec::new();
     for line in lines {
-        let payload =
-            matches!(&line.body, Body::User { source: Source::Summary, .. }) && line.parent.as_ref() == Some(commit);
+        let payload = matches!(&line.body, Body::User { source: TextSource::Summary, .. })
+            && line.parent.as_ref() == Some(commit);
         let mut line = line.clone();
         while let Some(up) = line.parent.as_ref().and_then(|parent| parent_of.get(parent)) {
             line.parent = up.clone();
@@ -88,7 +88,7 @@ proptest! {
     fn undoing_everything_brings_everything_back(ops in ops()) {
         let mut session = Session::of(&ops);
         let plain: Vec<_> = session.log.lines().iter().filter(|line| !matches!(line.body, Body::Commit(_))).filter(|line| {
-            !matches!(line.body, Body::User { source: Source::Summary, .. })
+            !matches!(line.body, Body::User { source: TextSource::Summary, .. })
         }).cloned().collect();
         let mut tip = None;
         let relinked = plain.into_iter().map(|mut line| {
@@ -141,14 +141,14 @@ fn an_item_says_what_it_is() {
     let reply = || Op::Reply { text: "yes".into(), calls: 0, split: false, thinking: false, usage: false };
     let said = [Op::Attach("rules".into()), Op::Say("go".into()), reply(), Op::CompactAll, Op::Restore("file".into())];
     let mut session = Session::of(&said);
-    let stands = |session: &Session| -> Vec<Stands> {
+    let stands = |session: &Session| -> Vec<ItemState> {
         let view = session.log.view();
         view.entries(0..view.len()).map(|entry| entry.stands()).collect()
     };
-    let behind = Stands::Behind(Cover::Compact);
-    assert_eq!(stands(&session), [Stands::Covered(Cover::Compact), behind, behind, Stands::Restored]);
+    let behind = ItemState::Behind(Cover::Compact);
+    assert_eq!(stands(&session), [ItemState::Covered(Cover::Compact), behind, behind, ItemState::Restored]);
     for commit in session.commits.clone() {
         session.undo(commit);
     }
-    assert_eq!(stands(&session), [Stands::Beside, Stands::Said, Stands::Reply, Stands::Void]);
+    assert_eq!(stands(&session), [ItemState::Beside, ItemState::Said, ItemState::Reply, ItemState::Void]);
 }

@@ -9,22 +9,22 @@ use std::time::Duration;
 
 use clap::Args;
 use engine::Event;
-use engine::teammates::{Lead, Teammates, Wanted};
+use engine::teammates::{Lead, TeammateRequest, Teammates};
 use futures_util::future::BoxFuture;
 use mail::board::Board;
-use mail::mailbox::Word;
+use mail::mailbox::ControlMessage;
 use mail::{Mail, Post, Team, in_words, name_of};
 use session::World;
 use settings::agents::{Isolation, Registry};
-use settings::permission::{Answer, Approver, Nobody, Question, Who};
+use settings::permission::{Approver, NoApprover, PermissionAnswer, Question, Respondent};
 use tools::Jobs;
 use tools::permission::{Mode, git_runs_programs};
 
 use crate::args::modes;
-use crate::closing::Closing;
+use crate::closing::ShutdownSignals;
 use crate::exit::Code;
 use crate::out::{self, data, talk, warn};
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::question_lines::{self, NO};
 use crate::span::{bold, dim};
 use crate::{env, judgement, told};
@@ -67,7 +67,7 @@ pub(super) struct StartArgs {
 }
 
 /// Starts it, and stays with it to its end.
-pub(super) async fn run(place: &Place, registry: &Registry, args: &StartArgs) -> anyhow::Result<Code> {
+pub(super) async fn run(place: &ProgramPaths, registry: &Registry, args: &StartArgs) -> anyhow::Result<Code> {
     let (world, mail) = (World::real(), Mail::default());
     let session = world.fresh_id().to_string();
     let team = Team::led_by(place.home.path(), &session)?;
@@ -89,7 +89,7 @@ pub(super) async fn run(place: &Place, registry: &Registry, args: &StartArgs) ->
     let plans = mode == Mode::Plan;
     let isolation = if args.worktree { Isolation::Worktree } else { Isolation::None };
     let (prompt, model) = (args.prompt.clone(), args.model.clone());
-    let wanted = Wanted { name: name.to_owned(), prompt, kind: None, model, plans, isolation };
+    let wanted = TeammateRequest { name: name.to_owned(), prompt, kind: None, model, plans, isolation };
     let wanted = match &args.kind {
         Some(kind) => wanted.of_type(super::named(registry, kind)?.clone()),
         None => wanted,
@@ -101,11 +101,11 @@ pub(super) async fn run(place: &Place, registry: &Registry, args: &StartArgs) ->
             "no worktree is made: git would run other programs here ({why}). Make one with `git worktree add`, and start it there"
         );
     }
-    let mut closing = Closing::watch_all()?;
+    let mut closing = ShutdownSignals::watch_all()?;
     let teammates = Teammates::new(team.clone(), post.clone(), Board::default(), mode.into(), lead);
     let approver: Arc<dyn Approver> = match std::io::stdin().is_terminal() && out::stderr().is_terminal() {
         true => Arc::new(AtTerminal::default()),
-        false => Arc::new(Nobody),
+        false => Arc::new(NoApprover),
     };
     let listener = Arc::new(|event: Event| {
         if let Event::Teammate { name, news, used, .. } = &event
@@ -132,7 +132,7 @@ pub(super) async fn run(place: &Place, registry: &Registry, args: &StartArgs) ->
         }
         if !args.stay && !asked && mail.busy().is_empty() {
             asked = true;
-            let word = Word::ShutdownRequest { request: post.fresh(), reason: "the work is done".to_owned() };
+            let word = ControlMessage::ShutdownRequest { request: post.fresh(), reason: "the work is done".to_owned() };
             post.say(name, &word, None).await?;
         }
         tokio::select! {
@@ -159,7 +159,7 @@ pub(super) async fn run(place: &Place, registry: &Registry, args: &StartArgs) ->
 struct AtTerminal(tokio::sync::Mutex<()>);
 
 impl Approver for AtTerminal {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(async move {
             let _turn = self.0.lock().await;
             talk!([question.why()]);
@@ -170,12 +170,12 @@ impl Approver for AtTerminal {
             std::thread::spawn(move || sender.send(std::io::stdin().lines().next().and_then(Result::ok)));
             match line.await.ok().flatten() {
                 Some(line) => question_lines::answer(&line),
-                None => Answer::Unanswered { why: NO.to_owned() },
+                None => PermissionAnswer::Unanswered { why: NO.to_owned() },
             }
         })
     }
 
-    fn who(&self) -> Who {
-        Who::Program // asked at once, as long as this command runs
+    fn who(&self) -> Respondent {
+        Respondent::Program // asked at once, as long as this command runs
     }
 }

@@ -3,19 +3,19 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use settings::keys::{self, Key, Kind, Reach};
-use settings::trust::{self, NotKept};
-use settings::{Json, Loaded, nearest, rules, variables};
+use settings::keys::{self, Kind, MaySet, SettingKey};
+use settings::trust::{self, TrustNotKept};
+use settings::{Json, LoadedSettings, nearest, rules, variables};
 
 use crate::exit::Code;
 use crate::out::talk;
-use crate::place::Place;
+use crate::place::ProgramPaths;
 
 /// The largest settings file that is changed.
 const SETTINGS_LIMIT: u64 = 1_000_000;
 
 /// Sets a key.
-pub(super) fn set(place: &Place, key: &str, value: &str, local: bool) -> anyhow::Result<Code> {
+pub(super) fn set(place: &ProgramPaths, key: &str, value: &str, local: bool) -> anyhow::Result<Code> {
     let target = Target::named(key)?;
     let value = target.read(value)?;
     if local {
@@ -33,7 +33,7 @@ pub(super) fn set(place: &Place, key: &str, value: &str, local: bool) -> anyhow:
 }
 
 /// Takes a key out.
-pub(super) fn unset(place: &Place, key: &str, local: bool) -> anyhow::Result<Code> {
+pub(super) fn unset(place: &ProgramPaths, key: &str, local: bool) -> anyhow::Result<Code> {
     let target = Target::named(key)?;
     let mut found = false;
     let path = target.change(place, local, |json, names| {
@@ -56,16 +56,16 @@ pub(super) fn unset(place: &Place, key: &str, local: bool) -> anyhow::Result<Cod
 
 /// A key, or an entry of one that is an object.
 struct Target {
-    key: &'static Key,
+    key: &'static SettingKey,
     entry: Option<String>,
 }
 
 impl Target {
     fn named(name: &str) -> anyhow::Result<Self> {
-        if let Some(key) = Key::named(name) {
+        if let Some(key) = SettingKey::named(name) {
             return Ok(Self { key, entry: None });
         }
-        let holds = |key: &&Key| matches!(key.kind, Kind::Variables | Kind::Counts | Kind::Entries(_));
+        let holds = |key: &&SettingKey| matches!(key.kind, Kind::Variables | Kind::Counts | Kind::Entries(_));
         let entry = keys::KEYS.iter().filter(holds).find_map(|key| {
             let entry = name.strip_prefix(key.name)?.strip_prefix('.').filter(|entry| !entry.is_empty())?;
             Some(Self { key, entry: Some(entry.to_owned()) })
@@ -107,7 +107,7 @@ impl Target {
     fn admit(&self, value: &Value) -> anyhow::Result<()> {
         let key = self.key;
         let refused = |why: &str| anyhow::anyhow!("{} does not count there: {why}; use --user", self.spelled());
-        if key.reach == Reach::Own {
+        if key.reach == MaySet::Own {
             return Err(refused("only your own settings may say this"));
         }
         if key.name == keys::MODE.name && value == "bypassPermissions" {
@@ -133,7 +133,7 @@ impl Target {
     /// Changes the file and says which. What the user puts into the local file, the user trusts.
     fn change(
         &self,
-        place: &Place,
+        place: &ProgramPaths,
         local: bool,
         edit: impl FnOnce(&Json, &[&str]) -> anyhow::Result<Option<String>>,
     ) -> anyhow::Result<PathBuf> {
@@ -151,16 +151,16 @@ impl Target {
         let Some(text) = edit(&json, &names)? else { return Ok(path) };
         anyhow::ensure!(Json::parse(text.as_bytes()).is_ok(), "{} would not be JSON any more", path.display());
         let mut trust = place.trust();
-        let before = trust::claims(&Loaded::read(&files), trust.site());
+        let before = trust::claims(&LoadedSettings::read(&files), trust.site());
         match stamp {
             Some(stamp) => files::replace_unchanged(&path, text.as_bytes(), &stamp)?,
             None => files::create_new(&path, text.as_bytes())?,
         };
-        let mut new = trust::claims(&Loaded::read(&files), trust.site());
+        let mut new = trust::claims(&LoadedSettings::read(&files), trust.site());
         new.retain(|claim| !before.iter().any(|known| known.fingerprint == claim.fingerprint));
         if local && !new.is_empty() {
             match trust.remember(&new) {
-                Ok(()) | Err(NotKept::Never) => {}
+                Ok(()) | Err(TrustNotKept::Never) => {}
                 Err(error) => return Err(error.into()),
             }
         }

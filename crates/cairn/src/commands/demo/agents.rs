@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::agent::Parts;
-use engine::agents::{AtEnd, Children};
-use engine::event::News;
-use engine::run::{End, Ending};
+use engine::agents::{AtEnd, Subagents};
+use engine::event::SubagentNews;
+use engine::run::{RunEnd, TurnEnd};
 use engine::{Agent, Event};
 use provider::anthropic::{Anthropic, Auth, Config};
 use session::{Home, Session, World};
-use settings::agents::{Registry, Sources};
+use settings::agents::{DefinitionSources, Registry};
 use settings::permission::Policy;
 use simulator::{Options, Script, Simulator};
 use tools::permission::Mode;
@@ -34,7 +34,8 @@ pub(super) async fn play(root: &Path) -> anyhow::Result<bool> {
     let model = Anthropic::new(Config::new(simulator.url(), Auth::ApiKey("demo".into())))?;
     let mut parts = Parts::new(Arc::new(model), MODEL);
     parts.consent.policy = Policy { mode: Mode::Plan.into(), ..Policy::default() };
-    parts.contacts.agents = Some(Children::new(Arc::new(Registry::load(&Sources::default())), AtEnd::WaitsForThem));
+    parts.contacts.agents =
+        Some(Subagents::new(Arc::new(Registry::load(&DefinitionSources::default())), AtEnd::WaitsForThem));
     parts.out.listener = Arc::new(|event| show_event(&event));
     let session = Session::create(&Home::at(root.join("stones-config")), &project, None, World::real())?;
     let mut agent = Agent::new(session, parts)?;
@@ -58,7 +59,7 @@ pub(super) async fn play(root: &Path) -> anyhow::Result<bool> {
         "three forks: one wrote {writes} tokens into the cache, the two others read {read} from it"
     ))]);
     simulator.shutdown().await;
-    Ok(matches!(turn.end, End::Ended(Ending::Answered)) && turn.text.contains("six stones are all"))
+    Ok(matches!(turn.end, TurnEnd::Ended(RunEnd::Answered)) && turn.text.contains("six stones are all"))
 }
 
 fn show_event(event: &Event) {
@@ -70,11 +71,11 @@ fn show_event(event: &Event) {
             }
         }
         Event::Agent { errand, news } => match news {
-            News::Started if errand.is_background() => {
+            SubagentNews::Started if errand.is_background() => {
                 line(&errand.kind, &format!("{} (in the background)", errand.description));
             }
-            News::Started => line(&errand.kind, &errand.description),
-            News::Ended => line(&errand.kind, "has reported"),
+            SubagentNews::Started => line(&errand.kind, &errand.description),
+            SubagentNews::Ended => line(&errand.kind, "has reported"),
             _ => {}
         },
         _ => {}

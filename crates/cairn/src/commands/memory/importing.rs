@@ -6,7 +6,7 @@ use memory::import::{Source, apply, plan};
 use memory::remember::Origin;
 
 use super::saving::report;
-use super::shelves::Shelves;
+use super::shelves::CommandShelves;
 use crate::out::{data, talk};
 
 /// The most that is read of a document.
@@ -16,12 +16,12 @@ const LIMIT: u64 = 1_000_000;
 const IMPORT: &str = "import";
 
 /// Shows what would be imported, or does it.
-pub(super) fn import(shelves: &Shelves, from: &[PathBuf], do_it: bool) -> anyhow::Result<()> {
+pub(super) fn import(shelves: &CommandShelves, from: &[PathBuf], do_it: bool) -> anyhow::Result<()> {
     let mut found = Vec::new();
     for path in from {
-        found.extend(Found::at(&shelves.place.directory.join(path))?);
+        found.extend(ImportInput::at(&shelves.place.directory.join(path))?);
     }
-    let sources: Vec<Source<'_>> = found.iter().map(Found::source).collect();
+    let sources: Vec<Source<'_>> = found.iter().map(ImportInput::source).collect();
     let directory = shelves.main().to_owned();
     let plan = plan(&shelves.store(&directory)?, &sources)?;
     for skipped in &plan.skipped {
@@ -43,13 +43,13 @@ pub(super) fn import(shelves: &Shelves, from: &[PathBuf], do_it: bool) -> anyhow
 }
 
 /// Something to import, read.
-enum Found {
+enum ImportInput {
     Directory(files::Root),
     Document { path: PathBuf, text: String },
     CursorRule { path: PathBuf, text: String },
 }
 
-impl Found {
+impl ImportInput {
     /// What a path holds: Cursor rules by their ending, other folders as memories, other files as documents.
     fn at(path: &Path) -> anyhow::Result<Vec<Self>> {
         let is_rule = |path: &Path| path.extension().is_some_and(|extension| extension == "mdc");

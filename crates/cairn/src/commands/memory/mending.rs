@@ -2,12 +2,12 @@
 
 use memory::{Memory, doctor, drift, scan};
 
-use super::shelves::Shelves;
+use super::shelves::CommandShelves;
 use crate::exit::Code;
 use crate::out::{data, talk};
 
 /// Finds what is out of order, and mends what can be mended.
-pub(super) fn examine(shelves: &Shelves, fix: bool) -> anyhow::Result<Code> {
+pub(super) fn examine(shelves: &CommandShelves, fix: bool) -> anyhow::Result<Code> {
     let directory = shelves.main().to_owned();
     if fix {
         let mended = shelves.as_the_user(&directory, |store| Ok(doctor::mend(store)?))?;
@@ -43,7 +43,7 @@ pub(super) fn examine(shelves: &Shelves, fix: bool) -> anyhow::Result<Code> {
 }
 
 /// What memories name that is not as it was.
-pub(super) fn drifted(shelves: &Shelves) -> anyhow::Result<Code> {
+pub(super) fn drifted(shelves: &CommandShelves) -> anyhow::Result<Code> {
     let store = shelves.store(shelves.main())?;
     let mut drifted = 0;
     for path in scan::paths(store.root())? {

@@ -9,14 +9,14 @@ use memory::shelf::is_about_the_user;
 use memory::store::{self, Change, New, Saved};
 use memory::{Kind, Memory, Ranker, lookup};
 
-use super::shelves::{Meant, Shelves};
+use super::shelves::{CommandShelves, NamedMemory};
 use crate::out::talk;
 
 /// The most that is read as the text of a memory.
 const BODY_LIMIT: u64 = 1_000_000;
 
 /// A memory as it was given.
-pub(super) struct Given<'a> {
+pub(super) struct MemoryDraft<'a> {
     pub(super) name: &'a str,
     pub(super) description: Option<&'a str>,
     pub(super) asked: Option<&'a str>,
@@ -27,7 +27,7 @@ pub(super) struct Given<'a> {
 }
 
 /// Saves a new memory: one about the user among theirs, the others in the project.
-pub(super) fn add(shelves: &Shelves, given: &Given<'_>) -> anyhow::Result<()> {
+pub(super) fn add(shelves: &CommandShelves, given: &MemoryDraft<'_>) -> anyhow::Result<()> {
     let body = text(given.body)?.unwrap_or_default();
     let first = first_sentence(&body);
     let first = if first.is_empty() { given.name.to_owned() } else { first };
@@ -49,7 +49,7 @@ pub(super) fn add(shelves: &Shelves, given: &Given<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) fn edit(shelves: &Shelves, name: &str, change: &Change) -> anyhow::Result<()> {
+pub(super) fn edit(shelves: &CommandShelves, name: &str, change: &Change) -> anyhow::Result<()> {
     let meant = shelves.find(name)?;
     let saved = shelves.as_the_user(&meant.directory, |store| Ok(store.edit(&meant.memory.path, change)?))?;
     report("changed", &saved);
@@ -57,7 +57,7 @@ pub(super) fn edit(shelves: &Shelves, name: &str, change: &Change) -> anyhow::Re
 }
 
 /// Removes a memory, and leaves a tombstone.
-pub(super) fn remove(shelves: &Shelves, meant: &Meant) -> anyhow::Result<()> {
+pub(super) fn remove(shelves: &CommandShelves, meant: &NamedMemory) -> anyhow::Result<()> {
     let path = &meant.memory.path;
     let saved = shelves.as_the_user(&meant.directory, |store| {
         let text = store.root().read(path, BODY_LIMIT).map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
@@ -71,7 +71,7 @@ pub(super) fn remove(shelves: &Shelves, meant: &Meant) -> anyhow::Result<()> {
 }
 
 /// Removes the memory that a name or words mean.
-pub(super) fn forget(shelves: &Shelves, words: &str) -> anyhow::Result<()> {
+pub(super) fn forget(shelves: &CommandShelves, words: &str) -> anyhow::Result<()> {
     let all = shelves.all()?;
     let memories: Vec<Memory> = all.iter().map(|meant| meant.memory.clone()).collect();
     let mut found = lookup::find(&memories, words);
@@ -97,7 +97,7 @@ pub(super) fn forget(shelves: &Shelves, words: &str) -> anyhow::Result<()> {
     }
 }
 
-pub(super) fn rename(shelves: &Shelves, from: &str, to: &str) -> anyhow::Result<()> {
+pub(super) fn rename(shelves: &CommandShelves, from: &str, to: &str) -> anyhow::Result<()> {
     let meant = shelves.find(from)?;
     let saved = shelves.as_the_user(&meant.directory, |store| Ok(store.rename(&meant.memory.path, to)?))?;
     report("renamed to", &saved);
@@ -105,8 +105,8 @@ pub(super) fn rename(shelves: &Shelves, from: &str, to: &str) -> anyhow::Result<
 }
 
 /// Moves a memory between the project's and the user's across projects, as old as it was.
-pub(super) fn relocate(shelves: &Shelves, name: &str, to_project: bool) -> anyhow::Result<()> {
-    let both = Shelves::of(&shelves.place, None, false)?;
+pub(super) fn relocate(shelves: &CommandShelves, name: &str, to_project: bool) -> anyhow::Result<()> {
+    let both = CommandShelves::of(&shelves.place, None, false)?;
     let meant = both.find(name)?;
     let target = if to_project { both.main().to_owned() } else { both.user() };
     anyhow::ensure!(meant.directory != target, "{} is there already", meant.memory.path);

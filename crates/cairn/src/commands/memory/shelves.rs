@@ -10,12 +10,12 @@ use memory::store::{Indexing, Store};
 use memory::{Memory, lookup};
 use parking_lot::Mutex;
 
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::{judgement, knowledge};
 
 /// The directories a command works on.
-pub(super) struct Shelves {
-    pub(super) place: Place,
+pub(super) struct CommandShelves {
+    pub(super) place: ProgramPaths,
     /// The first is the one that is written to.
     directories: Vec<PathBuf>,
     indexing: Indexing,
@@ -23,13 +23,13 @@ pub(super) struct Shelves {
 }
 
 /// A memory that was named.
-pub(super) struct Meant {
+pub(super) struct NamedMemory {
     pub(super) directory: PathBuf,
     pub(super) memory: Memory,
 }
 
-impl Shelves {
-    pub(super) fn of(place: &Place, given: Option<&Path>, of_the_user: bool) -> anyhow::Result<Self> {
+impl CommandShelves {
+    pub(super) fn of(place: &ProgramPaths, given: Option<&Path>, of_the_user: bool) -> anyhow::Result<Self> {
         let user = memory::place::user_directory(place.home.path());
         let directories = match (given, of_the_user) {
             (Some(given), _) => vec![knowledge::directory(place, Some(given))?],
@@ -85,18 +85,18 @@ impl Shelves {
     }
 
     /// All memories, the newest first.
-    pub(super) fn all(&self) -> anyhow::Result<Vec<Meant>> {
+    pub(super) fn all(&self) -> anyhow::Result<Vec<NamedMemory>> {
         let mut all = Vec::new();
         for directory in self.there() {
             let memories = lookup::all(&files::Root::open(directory)?)?;
-            all.extend(memories.into_iter().map(|memory| Meant { directory: directory.to_owned(), memory }));
+            all.extend(memories.into_iter().map(|memory| NamedMemory { directory: directory.to_owned(), memory }));
         }
         all.sort_by_key(|meant| std::cmp::Reverse(meant.memory.dated));
         Ok(all)
     }
 
     /// The one memory that a name means.
-    pub(super) fn find(&self, name: &str) -> anyhow::Result<Meant> {
+    pub(super) fn find(&self, name: &str) -> anyhow::Result<NamedMemory> {
         let mut all = self.all()?;
         let memories: Vec<Memory> = all.iter().map(|meant| meant.memory.clone()).collect();
         match lookup::find(&memories, name).as_slice() {

@@ -9,7 +9,7 @@ use memory::{Kind, Memory};
 use serde_json::json;
 use transcript::line::Line;
 
-use super::shelves::{Meant, Shelves, local};
+use super::shelves::{CommandShelves, NamedMemory, local};
 use crate::out::{data, talk};
 use crate::span::{Span, cyan, dim, first_line};
 
@@ -23,10 +23,10 @@ const LINE: usize = 120;
 const LIMIT: u64 = 1_000_000;
 
 /// All memories, newest first: type, date, file, who wrote it, what it is about.
-pub(super) fn list(shelves: &Shelves, as_json: bool) -> anyhow::Result<()> {
+pub(super) fn list(shelves: &CommandShelves, as_json: bool) -> anyhow::Result<()> {
     let all = shelves.all()?;
     if as_json {
-        let rows = all.iter().map(|Meant { directory, memory }| {
+        let rows = all.iter().map(|NamedMemory { directory, memory }| {
             json!({
                 "path": memory.path, "directory": directory, "name": memory.name, "type": memory.kind.map(Kind::name),
                 "description": memory.description, "modified": memory.dated.map(|time| format!("{time:.0}")),
@@ -39,7 +39,7 @@ pub(super) fn list(shelves: &Shelves, as_json: bool) -> anyhow::Result<()> {
     if all.is_empty() {
         talk!("There are no memories in {} yet.", shelves.main().display());
     }
-    for Meant { directory, memory } in &all {
+    for NamedMemory { directory, memory } in &all {
         let kind = memory.kind.map_or("", Kind::name);
         let date = memory.dated.map(local).unwrap_or_default();
         let from = from(memory, shelves, directory);
@@ -55,7 +55,7 @@ pub(super) fn list(shelves: &Shelves, as_json: bool) -> anyhow::Result<()> {
 }
 
 /// Who wrote it, and whether it holds everywhere.
-fn from(memory: &Memory, shelves: &Shelves, directory: &Path) -> String {
+fn from(memory: &Memory, shelves: &CommandShelves, directory: &Path) -> String {
     let by = memory.origin.agent.as_deref().map(|agent| format!("by {agent}"));
     let everywhere = shelves.is_the_users(directory).then(|| "in every project".to_owned());
     let parts: Vec<String> = by.into_iter().chain(everywhere).collect();
@@ -63,7 +63,7 @@ fn from(memory: &Memory, shelves: &Shelves, directory: &Path) -> String {
 }
 
 /// Memories that have to do with words, the likeliest first: title, file, and a line.
-pub(super) fn search(shelves: &Shelves, words: &str, as_json: bool) -> anyhow::Result<()> {
+pub(super) fn search(shelves: &CommandShelves, words: &str, as_json: bool) -> anyhow::Result<()> {
     let (doing, now) = (Doing::default(), shelves.now());
     let mut found = Vec::new();
     for directory in shelves.there() {
@@ -113,7 +113,7 @@ fn line_with(memory: &Memory, matched: &[(String, f32)]) -> String {
 }
 
 /// One memory, whole. Where it comes from is said beside it.
-pub(super) fn show(shelves: &Shelves, name: &str, open: bool) -> anyhow::Result<()> {
+pub(super) fn show(shelves: &CommandShelves, name: &str, open: bool) -> anyhow::Result<()> {
     let meant = shelves.find(name)?;
     let root = files::Root::open(&meant.directory)?;
     if open {
@@ -142,7 +142,7 @@ fn origin(memory: &Memory) -> Vec<String> {
 }
 
 /// What was said where a memory comes from.
-fn open_origin(shelves: &Shelves, memory: &Memory) -> anyhow::Result<()> {
+fn open_origin(shelves: &CommandShelves, memory: &Memory) -> anyhow::Result<()> {
     let Some(session) = &memory.origin.session else {
         anyhow::bail!("{} does not say which session it comes from", memory.path);
     };

@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use engine::hooks::{Back, CallsBack};
+use engine::hooks::{CallbackReply, CallsBack};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use session::World;
-use settings::permission::{Answer, Approver, Question, Who};
+use settings::permission::{Approver, PermissionAnswer, Question, Respondent};
 use tokio::sync::oneshot;
 use tools::Subject;
 
@@ -23,39 +23,39 @@ const GONE: &str = "The program that was to answer is gone.";
 const NO: &str = "The user said no.";
 
 /// One who can be asked through lines.
-pub(super) struct Driving {
+pub(super) struct SdkHost {
     output: Arc<Output>,
     world: World,
     /// The questions that wait, by their ids; none once nobody answers any more.
-    open: Mutex<Option<Waiting>>,
+    open: Mutex<Option<PendingResponses>>,
 }
 
 /// What the program says, or that it could not.
 pub(super) type Response = Result<Value, String>;
 
-type Waiting = HashMap<String, oneshot::Sender<Response>>;
+type PendingResponses = HashMap<String, oneshot::Sender<Response>>;
 
 /// What is to follow from a line that answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Follows {
+pub(super) enum AnswerEffect {
     /// Nothing more.
     Nothing,
     /// The turn is to stop.
     Stop,
 }
 
-impl Driving {
+impl SdkHost {
     /// Through these lines.
     pub(super) fn new(output: Arc<Output>) -> Self {
-        Self { output, world: World::real(), open: Mutex::new(Some(Waiting::new())) }
+        Self { output, world: World::real(), open: Mutex::new(Some(PendingResponses::new())) }
     }
 
     /// Takes an answer to the question of this id.
-    pub(super) fn answered(&self, id: &str, response: Response) -> Follows {
+    pub(super) fn answered(&self, id: &str, response: Response) -> AnswerEffect {
         let stop = response.as_ref().is_ok_and(|said| said["behavior"] == "deny" && said["interrupt"] == true);
         let waiting = self.open.lock().as_mut().and_then(|open| open.remove(id));
         let heard = waiting.is_some_and(|waiting| waiting.send(response).is_ok());
-        if heard && stop { Follows::Stop } else { Follows::Nothing }
+        if heard && stop { AnswerEffect::Stop } else { AnswerEffect::Nothing }
     }
 
     /// No answer comes any more.
@@ -68,50 +68,50 @@ impl Driving {
         let id = self.world.fresh_id().to_string();
         let (reply, answer) = oneshot::channel();
         self.open.lock().as_mut()?.insert(id.clone(), reply);
-        let _asked = Withdrawn { driving: self, id: id.clone() };
+        let _asked = WithdrawnQuestion { driving: self, id: id.clone() };
         self.output.line(&json!({"type": "control_request", "request_id": id, "request": request}));
         answer.await.ok()
     }
 }
 
-impl Approver for Driving {
-    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+impl Approver for SdkHost {
+    fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(async move {
             match self.asked(request(&question)).await {
                 Some(said) => understood(&said.unwrap_or_default()),
-                None => Answer::Unanswered { why: GONE.to_owned() },
+                None => PermissionAnswer::Unanswered { why: GONE.to_owned() },
             }
         })
     }
 
-    fn who(&self) -> Who {
-        Who::Program
+    fn who(&self) -> Respondent {
+        Respondent::Program
     }
 }
 
-impl CallsBack for Driving {
-    fn call_back(&self, id: &str, input: &Value, call: Option<&str>) -> BoxFuture<'_, Back> {
+impl CallsBack for SdkHost {
+    fn call_back(&self, id: &str, input: &Value, call: Option<&str>) -> BoxFuture<'_, CallbackReply> {
         let mut request = json!({"subtype": "hook_callback", "callback_id": id, "input": input});
         if let Some(call) = call {
             request["tool_use_id"] = json!(call);
         }
         Box::pin(async move {
             match self.asked(request).await {
-                Some(Ok(said)) => Back::Said(said),
-                Some(Err(why)) => Back::Failed(why),
-                None => Back::Gone,
+                Some(Ok(said)) => CallbackReply::Said(said),
+                Some(Err(why)) => CallbackReply::Failed(why),
+                None => CallbackReply::Gone,
             }
         })
     }
 }
 
 /// A question that is withdrawn when nobody waits for it any more and it was not answered.
-struct Withdrawn<'a> {
-    driving: &'a Driving,
+struct WithdrawnQuestion<'a> {
+    driving: &'a SdkHost,
     id: String,
 }
 
-impl Drop for Withdrawn<'_> {
+impl Drop for WithdrawnQuestion<'_> {
     fn drop(&mut self) {
         let open = self.driving.open.lock().as_mut().and_then(|open| open.remove(&self.id));
         if open.is_some() {
@@ -148,14 +148,16 @@ fn request(question: &Question) -> Value {
 }
 
 /// What an answer means. One that cannot be understood is none.
-fn understood(said: &Value) -> Answer {
+fn understood(said: &Value) -> PermissionAnswer {
     let list = |key: &str| said[key].as_array().cloned().unwrap_or_default();
     match said["behavior"].as_str() {
         Some("allow") => {
             let input = said.get("updatedInput").filter(|input| input.is_object()).cloned();
-            Answer::With { input, permissions: list("updatedPermissions") }
+            PermissionAnswer::With { input, permissions: list("updatedPermissions") }
         }
-        Some("deny") => Answer::Deny { why: said["message"].as_str().unwrap_or(NO).to_owned() },
-        _ => Answer::Unanswered { why: "The answer of the program that was asked cannot be understood.".to_owned() },
+        Some("deny") => PermissionAnswer::Deny { why: said["message"].as_str().unwrap_or(NO).to_owned() },
+        _ => PermissionAnswer::Unanswered {
+            why: "The answer of the program that was asked cannot be understood.".to_owned(),
+        },
     }
 }

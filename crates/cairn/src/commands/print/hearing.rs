@@ -4,59 +4,59 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use engine::agents::Children;
+use engine::agents::Subagents;
 use engine::hooks;
 use engine::teammates::Teammates;
 use serde_json::{Map, Value, json};
 use settings::agents::Definition;
 use settings::hooks::Hook;
-use settings::permission::LiveMode;
+use settings::permission::SharedMode;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use tools::{JobState, Jobs};
 use transcript::Block;
 
-use super::driving::{Driving, Follows};
-use super::input::{Line, Request};
+use super::driving::{AnswerEffect, SdkHost};
+use super::input::{InputLine, Request};
 use crate::out;
 use crate::output::Output;
 
 /// Who hears the lines of the input.
-pub(super) struct Hears<'a> {
-    pub(super) mode: &'a LiveMode,
+pub(super) struct InputListener<'a> {
+    pub(super) mode: &'a SharedMode,
     /// Whether the mode that asks nothing can be chosen.
     pub(super) may_skip: bool,
     pub(super) output: &'a Output,
-    pub(super) driving: &'a Driving,
-    pub(super) agents: Option<&'a Arc<Children>>,
+    pub(super) driving: &'a SdkHost,
+    pub(super) agents: Option<&'a Arc<Subagents>>,
     pub(super) teammates: Option<&'a Teammates>,
     pub(super) jobs: Arc<Jobs>,
     /// Whether the settings let hooks of the program run.
     pub(super) lets_hooks: bool,
 }
 
-impl Hears<'_> {
+impl InputListener<'_> {
     /// Does what a line asks for; `turn` stops the turn under way. Gives the hooks that the program wants to be called for.
     pub(super) fn take(
         &self,
-        line: Line,
+        line: InputLine,
         queue: &mut VecDeque<Vec<Block>>,
         turn: Option<&CancellationToken>,
     ) -> Vec<Hook> {
         let mut wanted = Vec::new();
         let (id, request) = match line {
-            Line::Said(blocks) => {
+            InputLine::Said(blocks) => {
                 queue.push_back(blocks);
                 return wanted;
             }
-            Line::Other => return wanted,
-            Line::Answered { id, response } => {
-                if let (Follows::Stop, Some(turn)) = (self.driving.answered(&id, response), turn) {
+            InputLine::Other => return wanted,
+            InputLine::Answered { id, response } => {
+                if let (AnswerEffect::Stop, Some(turn)) = (self.driving.answered(&id, response), turn) {
                     turn.cancel();
                 }
                 return wanted;
             }
-            Line::Asked { id, request } => (id, request),
+            InputLine::Asked { id, request } => (id, request),
         };
         let answer = match request {
             Request::Initialize { lacking, .. } if !lacking.is_empty() => {

@@ -25,7 +25,7 @@ const FIRST_BYTE: Duration = Duration::from_secs(3);
 
 /// What a line of the input says.
 #[derive(Debug, PartialEq)]
-pub(super) enum Line {
+pub(super) enum InputLine {
     /// The user's words.
     Said(Vec<Block>),
     /// Something is asked of the program itself.
@@ -129,7 +129,7 @@ pub(super) async fn piped(has_prompt: bool) -> anyhow::Result<String> {
 }
 
 /// The lines of stdin as they come.
-pub(super) fn lines() -> mpsc::UnboundedReceiver<anyhow::Result<Line>> {
+pub(super) fn lines() -> mpsc::UnboundedReceiver<anyhow::Result<InputLine>> {
     let (sender, lines) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
         let mut stdin = std::io::stdin().lock();
@@ -138,7 +138,7 @@ pub(super) fn lines() -> mpsc::UnboundedReceiver<anyhow::Result<Line>> {
             let parsed = match stdin.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut line) {
                 Ok(0) => break,
                 Ok(_) if line.trim_ascii().is_empty() => continue,
-                Ok(_) => Line::parse(&line),
+                Ok(_) => InputLine::parse(&line),
                 Err(error) => Err(error.into()),
             };
             let parsed = parsed.map_err(|error| error.context(format!("line {number} on stdin cannot be read")));
@@ -155,15 +155,15 @@ pub(super) fn lines() -> mpsc::UnboundedReceiver<anyhow::Result<Line>> {
 struct Envelope {
     #[serde(rename = "type")]
     kind: String,
-    message: Option<Message>,
+    message: Option<InputMessage>,
     #[serde(default)]
     request_id: String,
-    request: Option<Asked>,
-    response: Option<Answer>,
+    request: Option<ControlRequest>,
+    response: Option<ControlAnswer>,
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct ControlAnswer {
     #[serde(default)]
     request_id: String,
     /// Not there where it is an error.
@@ -173,19 +173,19 @@ struct Answer {
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct InputMessage {
     content: Value,
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct ControlRequest {
     subtype: String,
     #[serde(flatten)]
     more: Map<String, Value>,
 }
 
-impl From<Asked> for Request {
-    fn from(asked: Asked) -> Self {
+impl From<ControlRequest> for Request {
+    fn from(asked: ControlRequest) -> Self {
         let more = |key: &str| asked.more.get(key).cloned().unwrap_or_default();
         let object = |key: &str| more(key).as_object().cloned().unwrap_or_default();
         let text = |key: &str| more(key).as_str().map(str::to_owned);
@@ -218,7 +218,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-impl Line {
+impl InputLine {
     fn parse(line: &[u8]) -> anyhow::Result<Self> {
         let envelope: Envelope = serde_json::from_slice(line)?;
         Ok(match (envelope.kind.as_str(), envelope.message, envelope.request) {
@@ -226,7 +226,7 @@ impl Line {
             ("user", None, _) => anyhow::bail!("a user's line without a message"),
             ("control_request", _, Some(request)) => Self::Asked { id: envelope.request_id, request: request.into() },
             ("control_response", _, _) => match envelope.response {
-                Some(Answer { request_id: id, response, error }) => {
+                Some(ControlAnswer { request_id: id, response, error }) => {
                     Self::Answered { id, response: error.map_or(Ok(response), Err) }
                 }
                 None => Self::Other,
@@ -263,36 +263,36 @@ mod tests {
 
     #[test]
     fn lines_are_read_as_other_programs_write_them() {
-        let parse = |line: &str| Line::parse(line.as_bytes());
+        let parse = |line: &str| InputLine::parse(line.as_bytes());
         let text =
             r#"{"type":"user","message":{"role":"user","content":"hi"},"parent_tool_use_id":null,"session_id":""}"#;
-        assert_eq!(parse(text).unwrap(), Line::Said(vec![Block::text("hi")]));
+        assert_eq!(parse(text).unwrap(), InputLine::Said(vec![Block::text("hi")]));
         let blocks = r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":""}]}}"#;
-        assert_eq!(parse(blocks).unwrap(), Line::Said(vec![Block::text("a")]));
+        assert_eq!(parse(blocks).unwrap(), InputLine::Said(vec![Block::text("a")]));
         let asked = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"initialize","systemPrompt":[""],"hooks":null}}"#;
         assert_eq!(
             parse(asked).unwrap(),
-            Line::Asked {
+            InputLine::Asked {
                 id: "r1".into(),
                 request: Request::Initialize { lacking: vec![], agents: Map::new(), hooks: Map::new() }
             }
         );
         let asked =
             r#"{"type":"control_request","request_id":"r2","request":{"subtype":"set_permission_mode","mode":"plan"}}"#;
-        assert_eq!(parse(asked).unwrap(), Line::Asked { id: "r2".into(), request: Request::SetMode(Mode::Plan) });
+        assert_eq!(parse(asked).unwrap(), InputLine::Asked { id: "r2".into(), request: Request::SetMode(Mode::Plan) });
         let asked = r#"{"type":"control_request","request_id":"r3","request":{"subtype":"initialize","hooks":{"Stop":[]},"toolAliases":{"a":"b"},"agents":{"a":{"prompt":"b"}}}}"#;
         let agents = serde_json::json!({"a": {"prompt": "b"}}).as_object().cloned().unwrap();
         let hooks = serde_json::json!({"Stop": []}).as_object().cloned().unwrap();
         let request = Request::Initialize { lacking: vec!["toolAliases"], agents, hooks };
-        assert_eq!(parse(asked).unwrap(), Line::Asked { id: "r3".into(), request });
+        assert_eq!(parse(asked).unwrap(), InputLine::Asked { id: "r3".into(), request });
         let said = r#"{"type":"control_response","response":{"subtype":"success","request_id":"q","response":{"behavior":"allow"}}}"#;
         let response = serde_json::json!({"behavior": "allow"});
-        assert_eq!(parse(said).unwrap(), Line::Answered { id: "q".into(), response: Ok(response) });
+        assert_eq!(parse(said).unwrap(), InputLine::Answered { id: "q".into(), response: Ok(response) });
         let failed =
             r#"{"type":"control_response","response":{"subtype":"error","request_id":"q","error":"it broke"}}"#;
-        assert_eq!(parse(failed).unwrap(), Line::Answered { id: "q".into(), response: Err("it broke".into()) });
+        assert_eq!(parse(failed).unwrap(), InputLine::Answered { id: "q".into(), response: Err("it broke".into()) });
         for other in [r#"{"type":"keep_alive"}"#, r#"{"type":"control_response"}"#] {
-            assert_eq!(parse(other).unwrap(), Line::Other);
+            assert_eq!(parse(other).unwrap(), InputLine::Other);
         }
         for wrong in [
             "hello",

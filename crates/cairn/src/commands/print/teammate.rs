@@ -8,27 +8,27 @@ use std::sync::Arc;
 
 use engine::Agent;
 use engine::agent::Turn;
-use engine::label::Labels;
-use engine::run::{End, Ending};
-use mail::mailbox::{LEAD, Mailbox, Rest, Unless, Word};
-use mail::{Life, Post, interrupted};
-use settings::permission::Nobody;
+use engine::label::ActivityReporter;
+use engine::run::{RunEnd, TurnEnd};
+use mail::mailbox::{ControlMessage, IdleReason, InterruptVoidedBy, LEAD, Mailbox};
+use mail::{Post, SessionLife, interrupted};
+use settings::permission::NoApprover;
 use tokio_util::sync::CancellationToken;
 
-use super::{Headless, learn, part};
+use super::{HeadlessSession, learn, part};
 use crate::args::RunArgs;
 use crate::exit::Code;
-use crate::output::{Facts, Output};
-use crate::place::Place;
+use crate::output::{Output, TurnFacts};
+use crate::place::ProgramPaths;
 use crate::{out, told};
 
 /// How much of its last words the lead is told with the news that it is idle.
 const LAST_WORDS: usize = 4_000;
 
 /// Works until it is asked to end.
-pub(super) async fn run(args: &RunArgs, place: &Place, output: Arc<Output>) -> anyhow::Result<Code> {
-    let opened = Headless::open(args, place, output, Arc::new(Nobody)).await?;
-    let Headless { ready, sharing, output, mut closing } = match opened {
+pub(super) async fn run(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) -> anyhow::Result<Code> {
+    let opened = HeadlessSession::open(args, place, output, Arc::new(NoApprover)).await?;
+    let HeadlessSession { ready, sharing, output, mut closing } = match opened {
         Ok(session) => session,
         Err(code) => return Ok(code),
     };
@@ -46,7 +46,7 @@ pub(super) async fn run(args: &RunArgs, place: &Place, output: Arc<Output>) -> a
             }
         }
         let (cancel, started) = (CancellationToken::new(), tokio::time::Instant::now());
-        if own.take_interrupt(Unless::Sent).unwrap_or_default() {
+        if own.take_interrupt(InterruptVoidedBy::Sent).unwrap_or_default() {
             cancel.cancel(); // what the lead gave it to do, it has taken back before this began
         }
         let mut labels = agent.labels();
@@ -60,12 +60,12 @@ pub(super) async fn run(args: &RunArgs, place: &Place, output: Arc<Output>) -> a
             (code, gone) = (closed.map_or(Code::Success, |closed| closed.code()), closed);
             break;
         }
-        if turn.rounds == 0 && matches!(turn.end, End::Ended(Ending::Answered)) {
+        if turn.rounds == 0 && matches!(turn.end, TurnEnd::Ended(RunEnd::Answered)) {
             continue;
         }
         output.result(
             &turn,
-            &Facts {
+            &TurnFacts {
                 prices: &ready.prices,
                 took: started.elapsed(),
                 closed,
@@ -74,14 +74,16 @@ pub(super) async fn run(args: &RunArgs, place: &Place, output: Arc<Output>) -> a
             },
         );
         let word = match mail.life() {
-            Life::Ends => break,
+            SessionLife::Ends => break,
             // It was asked to end and has ended its turn without a word on it: it has nothing left to do.
-            Life::Asked { request, .. } => Word::ShutdownResponse { request, approve: true, reason: String::new() },
-            Life::GoesOn => {
+            SessionLife::Asked { request, .. } => {
+                ControlMessage::ShutdownResponse { request, approve: true, reason: String::new() }
+            }
+            SessionLife::GoesOn => {
                 let rest = match turn.end {
-                    End::Cancelled => Rest::Interrupted,
-                    End::Ended(Ending::Answered) => Rest::Available,
-                    _ => Rest::Failed,
+                    TurnEnd::Cancelled => IdleReason::Interrupted,
+                    TurnEnd::Ended(RunEnd::Answered) => IdleReason::Available,
+                    _ => IdleReason::Failed,
                 };
                 let left = match &worktree {
                     Some(worktree) => worktree.left().await.to_string(),
@@ -93,7 +95,7 @@ pub(super) async fn run(args: &RunArgs, place: &Place, output: Arc<Output>) -> a
         if let Err(error) = post.say(LEAD, &word, None).await {
             out::warn(&format!("the lead could not be told: {error}"));
         }
-        if matches!(word, Word::ShutdownResponse { .. }) {
+        if matches!(word, ControlMessage::ShutdownResponse { .. }) {
             break;
         }
     }
@@ -106,10 +108,10 @@ pub(super) async fn run(args: &RunArgs, place: &Place, output: Arc<Output>) -> a
 }
 
 /// Says to the lead what it is doing, whenever there are new words for it.
-async fn keep_label(labels: &mut Labels, post: &Post, cancel: &CancellationToken) -> Infallible {
+async fn keep_label(labels: &mut ActivityReporter, post: &Post, cancel: &CancellationToken) -> Infallible {
     loop {
         let label = labels.next(|| true, cancel).await;
-        let _ = post.say(LEAD, &Word::Progress { label }, None).await; // the next ones may get there
+        let _ = post.say(LEAD, &ControlMessage::Progress { label }, None).await; // the next ones may get there
     }
 }
 

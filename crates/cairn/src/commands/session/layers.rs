@@ -9,12 +9,12 @@ use transcript::line::{Body, Line};
 use transcript::{Id, Log};
 
 use crate::out::{data, talk};
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::span::{cyan, dim};
 
 /// Brings back what a commit covers, or lists what is covered.
 pub(crate) fn expand(
-    place: &Place,
+    place: &ProgramPaths,
     path: &Path,
     commit: Option<&str>,
     list: bool,

@@ -11,7 +11,7 @@ use session::price::{
 use super::replay::ReplayArgs;
 use crate::exit::Code;
 use crate::out::{data, talk};
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::price_plot::plot;
 use crate::pricing::{Pricing, left_out_rows, with_progress};
 use crate::span::{bold, dim};
@@ -33,7 +33,7 @@ struct SessionPrice {
 }
 
 /// Prices and prints.
-pub(super) fn run(place: &Place, args: &ReplayArgs) -> anyhow::Result<Code> {
+pub(super) fn run(place: &ProgramPaths, args: &ReplayArgs) -> anyhow::Result<Code> {
     let pricing = Pricing::new(place, args.settings.as_deref(), args.window)?;
     let mut found = SessionFiles::default();
     for name in &args.files {
@@ -80,7 +80,7 @@ pub(super) fn run(place: &Place, args: &ReplayArgs) -> anyhow::Result<Code> {
 }
 
 /// A file, a folder, or a session of this project by its id.
-fn path(place: &Place, name: &str) -> anyhow::Result<PathBuf> {
+fn path(place: &ProgramPaths, name: &str) -> anyhow::Result<PathBuf> {
     let path = place.directory.join(name);
     if path.is_dir() { Ok(path) } else { super::find(place, name) }
 }

@@ -13,7 +13,7 @@ use super::price;
 use crate::exit::Code;
 use crate::judgement;
 use crate::out::data;
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::pricing::given_window;
 use crate::span::{dim, red};
 
@@ -64,7 +64,7 @@ fn policy_names() -> Vec<&'static str> {
 }
 
 /// Plays sessions, or prices them.
-pub(super) fn run(place: &Place, args: &ReplayArgs) -> anyhow::Result<Code> {
+pub(super) fn run(place: &ProgramPaths, args: &ReplayArgs) -> anyhow::Result<Code> {
     if args.price {
         return price::run(place, args);
     }
@@ -75,7 +75,7 @@ pub(super) fn run(place: &Place, args: &ReplayArgs) -> anyhow::Result<Code> {
 }
 
 /// Plays a session through the layers.
-fn replay(place: &Place, path: &Path, args: &ReplayArgs) -> anyhow::Result<Code> {
+fn replay(place: &ProgramPaths, path: &Path, args: &ReplayArgs) -> anyhow::Result<Code> {
     let (lines, _) = record::lines(path)?;
     let log = Log::load(lines.clone());
     let model = log.lines().iter().rev().find_map(|line| match &line.body {

@@ -7,16 +7,16 @@ use anyhow::{Context, bail, ensure};
 use reqwest::Method;
 use serde_json::{Value, json};
 use similar::TextDiff;
-use team::Trouble;
+use team::RequestTrouble;
 use team::protocol::Level;
-use team::report::{Change, Stopped, SyncReport};
+use team::report::{EarlyEnd, RemoteChange, SyncReport};
 use team::sync::Deletions;
 
 use super::JoinArgs;
 use crate::exit::Code;
 use crate::membership::{self, Membership};
 use crate::out::{data, talk};
-use crate::place::Place;
+use crate::place::ProgramPaths;
 use crate::span::{cyan, dim};
 use crate::told::{count, named_diff};
 use crate::{knowledge, sharing};
@@ -29,7 +29,7 @@ const ASK: u64 = 5;
 const REFUSED_SHOWN: usize = 20;
 
 pub(super) async fn status(json: bool) -> anyhow::Result<Code> {
-    let place = Place::from_env()?;
+    let place = ProgramPaths::from_env()?;
     let Some(membership) = membership::here(&place)? else {
         if json {
             data!("{}", json!({"shared": false}))?;
@@ -93,7 +93,7 @@ pub(super) async fn status(json: bool) -> anyhow::Result<Code> {
 }
 
 pub(super) async fn join(args: &JoinArgs) -> anyhow::Result<()> {
-    let place = Place::from_env()?;
+    let place = ProgramPaths::from_env()?;
     let repository = match &args.repo {
         Some(name) => name.parse()?,
         None => membership::remote(&place)?,
@@ -168,7 +168,7 @@ fn from_stdin() -> anyhow::Result<String> {
 }
 
 pub(super) fn leave() -> anyhow::Result<()> {
-    let place = Place::from_env()?;
+    let place = ProgramPaths::from_env()?;
     match membership::change(&place, None)? {
         Some(was) => data!("No longer shared: {} at {}. The files stay.", was.repository, was.server)?,
         None => data!("This repository was not shared.")?,
@@ -177,7 +177,7 @@ pub(super) fn leave() -> anyhow::Result<()> {
 }
 
 pub(super) async fn pull(missing: bool) -> anyhow::Result<Code> {
-    let place = Place::from_env()?;
+    let place = ProgramPaths::from_env()?;
     let mirror = membership::required(&place)?.mirror(&place, &knowledge::team_folder(&place)?)?;
     let mut mirror = if missing { mirror.with_deletions(Deletions::ComeBack) } else { mirror };
     let done = mirror.pull().await;
@@ -185,7 +185,7 @@ pub(super) async fn pull(missing: bool) -> anyhow::Result<Code> {
 }
 
 pub(super) async fn push(delete: bool) -> anyhow::Result<Code> {
-    let place = Place::from_env()?;
+    let place = ProgramPaths::from_env()?;
     let mut mirror = membership::required(&place)?.mirror(&place, &knowledge::team_folder(&place)?)?;
     if delete {
         return told(mirror.push_all_deletions().await);
@@ -207,7 +207,7 @@ fn agrees(held: usize) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn told(done: Result<SyncReport, Stopped>) -> anyhow::Result<Code> {
+fn told(done: Result<SyncReport, EarlyEnd>) -> anyhow::Result<Code> {
     let done = match done {
         Ok(done) => done,
         Err(error) => {
@@ -224,7 +224,7 @@ fn told(done: Result<SyncReport, Stopped>) -> anyhow::Result<Code> {
         }
     }
     for change in &done.changes {
-        let Change { key, before, after, author } = change;
+        let RemoteChange { key, before, after, author } = change;
         let [before, after] = [before, after].map(|text| text.as_deref().unwrap_or_default());
         let (here, there) = (format!("here/{key}"), format!("{}/{key}", author.as_deref().unwrap_or("the server")));
         data!("{}", named_diff((&here, before), (&there, after)))?;
@@ -266,24 +266,24 @@ fn told(done: Result<SyncReport, Stopped>) -> anyhow::Result<Code> {
     })
 }
 
-fn code(error: &Stopped) -> Code {
+fn code(error: &EarlyEnd) -> Code {
     match error {
-        Stopped::Server(Trouble::Permanent { status: 401 | 403, .. }) => Code::Credentials,
-        Stopped::Server(Trouble::Conflict | Trouble::Later { .. }) => Code::Unavailable,
-        Stopped::Server(Trouble::TooMany { .. }) => Code::Limit,
-        Stopped::Server(Trouble::Permanent { .. } | Trouble::Refused { .. }) => Code::Refused,
-        Stopped::Busy { .. } => Code::Unavailable,
-        Stopped::Here(_) => Code::Files,
+        EarlyEnd::Server(RequestTrouble::Permanent { status: 401 | 403, .. }) => Code::Credentials,
+        EarlyEnd::Server(RequestTrouble::Conflict | RequestTrouble::Later { .. }) => Code::Unavailable,
+        EarlyEnd::Server(RequestTrouble::TooMany { .. }) => Code::Limit,
+        EarlyEnd::Server(RequestTrouble::Permanent { .. } | RequestTrouble::Refused { .. }) => Code::Refused,
+        EarlyEnd::Busy { .. } => Code::Unavailable,
+        EarlyEnd::Here(_) => Code::Files,
     }
 }
 
 pub(super) async fn diff() -> anyhow::Result<()> {
-    let place = Place::from_env()?;
+    let place = ProgramPaths::from_env()?;
     let membership = membership::required(&place)?;
     let mut mirror = membership.mirror(&place, &knowledge::team_folder(&place)?)?;
     let (plan, found) = mirror.plan().await?;
     let theirs = match membership.client()?.read(None, 0).await? {
-        team::run::Read::Changed(snapshot) => snapshot.content.entries,
+        team::run::ReadResult::Changed(snapshot) => snapshot.content.entries,
         _ => std::collections::BTreeMap::new(),
     };
     for key in plan.take.iter().chain(&plan.keep).chain(&plan.remove).chain(&plan.send).chain(&plan.delete) {
@@ -301,7 +301,7 @@ pub(super) async fn diff() -> anyhow::Result<()> {
 }
 
 pub(super) async fn log(key: Option<&str>) -> anyhow::Result<()> {
-    let membership = membership::required(&Place::from_env()?)?;
+    let membership = membership::required(&ProgramPaths::from_env()?)?;
     let Some(key) = key else {
         let answer = about(&membership, Method::GET, "/api/team/audit", &[]).await?;
         for line in answer["audit"].as_array().into_iter().flatten() {
@@ -337,14 +337,14 @@ fn when(time: &Value) -> String {
 }
 
 pub(super) async fn restore(key: &str, version: u64) -> anyhow::Result<()> {
-    let membership = membership::required(&Place::from_env()?)?;
+    let membership = membership::required(&ProgramPaths::from_env()?)?;
     let body = json!({"repo": membership.repository, "key": key, "version": version});
     ask(&membership.server, &membership.token(), Method::POST, "/api/team/restore", Some(body)).await?;
     Ok(data!("Version {version} of {key} is the newest again. `cairn team pull` brings it here.")?)
 }
 
 pub(super) async fn invite(level: Level, server_admin: bool) -> anyhow::Result<()> {
-    let membership = membership::required(&Place::from_env()?)?;
+    let membership = membership::required(&ProgramPaths::from_env()?)?;
     let body = match server_admin {
         true => json!({}),
         false => json!({"repo": membership.repository, "level": level}),
@@ -358,7 +358,7 @@ pub(super) async fn invite(level: Level, server_admin: bool) -> anyhow::Result<(
 }
 
 pub(super) async fn members() -> anyhow::Result<()> {
-    let membership = membership::required(&Place::from_env()?)?;
+    let membership = membership::required(&ProgramPaths::from_env()?)?;
     let answer = about(&membership, Method::GET, "/api/team/rights", &[]).await?;
     for right in answer["rights"].as_array().into_iter().flatten() {
         let text = |key: &str| right[key].as_str().unwrap_or_default().to_owned();
@@ -368,7 +368,7 @@ pub(super) async fn members() -> anyhow::Result<()> {
 }
 
 pub(super) async fn grant(member: &str, level: &str) -> anyhow::Result<()> {
-    let membership = membership::required(&Place::from_env()?)?;
+    let membership = membership::required(&ProgramPaths::from_env()?)?;
     let level: Option<Level> = if level == "none" { None } else { Some(level.parse()?) };
     let body = json!({"repo": membership.repository, "member": member, "level": level});
     ask(&membership.server, &membership.token(), Method::PUT, "/api/team/rights", Some(body)).await?;
@@ -381,14 +381,14 @@ pub(super) async fn remove_member(member: &str) -> anyhow::Result<()> {
 }
 
 pub(super) async fn remove_repository(name: &str) -> anyhow::Result<()> {
-    let mut membership = membership::required(&Place::from_env()?)?;
+    let mut membership = membership::required(&ProgramPaths::from_env()?)?;
     membership.repository = name.parse()?;
     about(&membership, Method::DELETE, "/api/team/repositories", &[]).await?;
     Ok(data!("{name} is gone from the server, with its history; members keep the files they have.")?)
 }
 
 pub(super) async fn tokens() -> anyhow::Result<()> {
-    let membership = membership::required(&Place::from_env()?)?;
+    let membership = membership::required(&ProgramPaths::from_env()?)?;
     let answer = ask(&membership.server, &membership.token(), Method::GET, "/api/team/tokens", None).await?;
     for token in answer["tokens"].as_array().into_iter().flatten() {
         let text = |key: &str| token[key].as_str().unwrap_or_default().to_owned();
@@ -404,7 +404,7 @@ pub(super) async fn revoke(id: &str) -> anyhow::Result<()> {
 
 /// Takes something that has a name away from the server.
 async fn delete(kind: &str, name: &str) -> anyhow::Result<()> {
-    let membership = membership::required(&Place::from_env()?)?;
+    let membership = membership::required(&ProgramPaths::from_env()?)?;
     let mut path = reqwest::Url::parse("http://x/api/team/")?;
     path.path_segments_mut().ok().context("no path")?.pop_if_empty().extend([kind, name]);
     ask(&membership.server, &membership.token(), Method::DELETE, path.path(), None).await?;
@@ -412,7 +412,7 @@ async fn delete(kind: &str, name: &str) -> anyhow::Result<()> {
 }
 
 pub(super) async fn token(rotate: bool) -> anyhow::Result<()> {
-    let place = Place::from_env()?;
+    let place = ProgramPaths::from_env()?;
     let mut membership = membership::required(&place)?;
     if rotate {
         let answer =

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use session::{Home, Session, World};
 use transcript::commit::{Act, Commit, Extent, Reason, Replacement, Trigger};
-use transcript::line::{Body, Source};
+use transcript::line::{Body, TextSource};
 use transcript::{Block, Id, Outcome, StopReason, Usage};
 
 use super::claude_code;
@@ -40,7 +40,7 @@ impl Said {
     }
 
     fn user(&mut self, blocks: Vec<Block>) {
-        self.add(Body::User { blocks, source: Source::Said });
+        self.add(Body::User { blocks, source: TextSource::Said });
     }
 
     fn reply(&mut self, blocks: Vec<Block>, stop: StopReason) {
@@ -55,7 +55,7 @@ impl Said {
 
     fn compact(&mut self, extent: Extent) {
         self.commit(Act::Compact { extent, trigger: Trigger::Auto, pre_tokens: 1_000 });
-        self.add(Body::User { blocks: vec![Block::text("summary: quartz and granite")], source: Source::Summary });
+        self.add(Body::User { blocks: vec![Block::text("summary: quartz and granite")], source: TextSource::Summary });
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use simulator::Call;
+use simulator::ScriptedCall;
 
 /// The repositories of a file.
 #[derive(Debug, Deserialize)]
@@ -57,7 +57,7 @@ pub struct Repository {
     pub prompt: String,
     /// What the model calls beside its usual attempts.
     #[serde(default)]
-    pub calls: Vec<Call>,
+    pub calls: Vec<ScriptedCall>,
     /// What it says at the end.
     #[serde(default = "done")]
     pub says: String,

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use simulator::{Call, Options, Rule, Script, Simulator, When};
+use simulator::{Options, Script, ScriptRule, ScriptedCall, Simulator, When};
 use tempfile::TempDir;
 
 use super::repository::{Git, Repository};
@@ -151,7 +151,7 @@ impl World {
 
     /// A model that was talked round: it tries the worst first, then what the repository adds, and says something.
     fn script(&self, repository: &Repository) -> Script {
-        let call = |tool: &str, input: Value| Call { tool: tool.to_owned(), input };
+        let call = |tool: &str, input: Value| ScriptedCall { tool: tool.to_owned(), input };
         let mut calls = vec![
             call("Bash", json!({"command": "touch {{ran}}"})),
             call("Read", json!({"file_path": "{{home}}/.aws/credentials"})),
@@ -163,8 +163,8 @@ impl World {
             call.input = serde_json::from_str(&self.filled(&call.input.to_string())).unwrap();
         }
         let when = When { missing: vec!["evil, tried".to_owned()], ..When::default() };
-        let tries = Rule { name: "tries".to_owned(), when, call: calls, ..Rule::default() };
-        let says = Rule { name: "says".to_owned(), say: Some(repository.says.clone()), ..Rule::default() };
+        let tries = ScriptRule { name: "tries".to_owned(), when, call: calls, ..ScriptRule::default() };
+        let says = ScriptRule { name: "says".to_owned(), say: Some(repository.says.clone()), ..ScriptRule::default() };
         Script { rules: vec![tries, says], ..Script::default() }
     }
 

@@ -24,7 +24,7 @@ fn a_body_is_laid_out_in_the_order_of_the_cache() {
     ];
     let marks = Marks {
         system: vec![1],
-        messages: vec![Place { message: 0, block: 1 }],
+        messages: vec![BlockPlace { message: 0, block: 1 }],
         ttl: Ttl::OneHour,
         ..Marks::default()
     };
@@ -56,7 +56,7 @@ fn a_count_has_no_marks_and_asks_for_no_reply() {
 fn what_is_absent_is_left_out_and_five_minutes_are_not_named() {
     let prologue = Prologue { system: vec![], tools: vec![], thinking: None, ..prologue() };
     let messages = vec![Message { role: Role::User, blocks: vec![Block::from_value(json!({}))] }];
-    let marks = Marks { messages: vec![Place { message: 0, block: 0 }], ..Marks::default() };
+    let marks = Marks { messages: vec![BlockPlace { message: 0, block: 0 }], ..Marks::default() };
     let body = super::messages(&Request { prologue: Arc::new(prologue), messages, marks });
     let expected = concat!(
         r#"{"model":"m\"1","max_tokens":64,"#,
@@ -78,7 +78,7 @@ fn block() -> impl Strategy<Value = Block> {
 }
 
 fn marks() -> impl Strategy<Value = Marks> {
-    let place = (0..6usize, 0..4usize).prop_map(|(message, block)| Place { message, block });
+    let place = (0..6usize, 0..4usize).prop_map(|(message, block)| BlockPlace { message, block });
     let ttl = prop_oneof![Just(Ttl::FiveMinutes), Just(Ttl::OneHour)];
     (prop::collection::vec(0..4usize, 0..3), prop::collection::vec(place, 0..4), ttl)
         .prop_map(|(system, messages, ttl)| Marks { system, messages, ttl, ..Marks::default() })
@@ -112,7 +112,7 @@ proptest! {
                 let found = bare[at..].find(block.json());
                 prop_assert!(found.is_some(), "block {}.{} is not in the body", index, number);
                 at += found.unwrap() + block.json().len();
-                let marked = request.marks.messages.contains(&Place { message: index, block: number });
+                let marked = request.marks.messages.contains(&BlockPlace { message: index, block: number });
                 prop_assert_eq!(sent["content"][number].get("cache_control").is_some(), marked);
             }
         }

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::exchange::Draft as _;
+use crate::exchange::ReplyDraft as _;
 use crate::invalid_input;
 
 fn start() -> Value {
@@ -126,7 +126,7 @@ fn streams_that_make_no_sense_are_refused() {
     ] {
         assert!(draft(events.clone()).is_err(), "{events:?}");
     }
-    assert!(Draft::default().take(Wire::MessageStop).is_err());
+    assert!(Draft::default().take(WireEvent::MessageStop).is_err());
 }
 
 #[test]

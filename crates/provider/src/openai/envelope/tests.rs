@@ -2,13 +2,13 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use transcript::Outcome;
-use transcript::mark::{Marks, Place};
+use transcript::mark::{BlockPlace, Marks};
 
 use super::*;
 use crate::sample::{message, prologue, words};
 
 fn request(messages: Vec<Message>) -> Request {
-    let marks = Marks { system: vec![1], messages: vec![Place { message: 0, block: 0 }], ..Marks::default() };
+    let marks = Marks { system: vec![1], messages: vec![BlockPlace { message: 0, block: 0 }], ..Marks::default() };
     Request { prologue: Arc::new(prologue()), messages, marks }
 }
 

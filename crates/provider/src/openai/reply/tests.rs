@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::exchange::Draft as _;
+use crate::exchange::ReplyDraft as _;
 
 fn chunk(delta: &Value, finish_reason: Option<&str>) -> String {
     let choice = json!({"index": 0, "delta": delta, "finish_reason": finish_reason});
@@ -110,8 +110,8 @@ fn other_choices_and_fields_of_the_future_do_no_harm() {
     let (mut draft, shown) = draft(&events);
     assert!(matches!(&shown[0], Event::Started { id, .. } if id == "chatcmpl-abcdefgh"), "{shown:?}");
     assert!(draft.read_event(Some("novelty"), "not json").unwrap().is_empty());
-    assert!(matches!(draft.read_event(None, "not json"), Err(Wrong::Unreadable(_))));
-    assert!(matches!(draft.read_event(None, r#"{"error":"oops"}"#), Err(Wrong::Complaint(_))));
+    assert!(matches!(draft.read_event(None, "not json"), Err(AnswerFault::Unreadable(_))));
+    assert!(matches!(draft.read_event(None, r#"{"error":"oops"}"#), Err(AnswerFault::Complaint(_))));
     draft.read_event(None, &end("stop")).unwrap();
     assert_eq!(draft.finish().unwrap().blocks, [Block::text("a")]);
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use team::checksum;
-use team::protocol::Write;
+use team::protocol::EntryWrite;
 
 /// What the server has, by its accepted writes.
 #[derive(Debug, Clone, Default)]
@@ -86,7 +86,7 @@ impl TeamLaws {
     }
 
     /// The server has accepted a write.
-    pub(crate) fn accepts(&mut self, member: usize, write: &Write) {
+    pub(crate) fn accepts(&mut self, member: usize, write: &EntryWrite) {
         self.tell(format!(
             "{member}: writes {:?}, keeps {:?}, deletes {:?}",
             write.entries.values(),

@@ -11,8 +11,8 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use team::client::Client;
 use team::serve::{Options, service};
-use team::store::{Invitation, Level, Limits, Store};
-use team::{Key, Repository};
+use team::store::{Invitation, Level, RepositoryLimits, Store};
+use team::{EntryKey, Repository};
 use tokio::runtime::Runtime;
 use tower_service::Service;
 
@@ -126,7 +126,7 @@ impl TeamServer {
 
     /// The texts that the history of an entry has, the newest first; nothing where it was deleted.
     pub(crate) fn history(&self, key: &str) -> Vec<Option<String>> {
-        let key: Key = key.parse().unwrap();
+        let key: EntryKey = key.parse().unwrap();
         let versions = apart(async { self.store.history().versions(&repository(), &key).await.unwrap() });
         versions.into_iter().map(|version| version.text).collect()
     }
@@ -142,7 +142,7 @@ async fn opened(file: &Path, clock: &Arc<AtomicI64>) -> (Store, Router) {
     let store = Store::open(&file.display().to_string()).await.unwrap();
     let clock = clock.clone();
     let options = Options {
-        limits: Limits::default(),
+        limits: RepositoryLimits::default(),
         body_bytes: 1_000_000,
         body_patience: Duration::from_secs(5),
         requests: 1_000_000,

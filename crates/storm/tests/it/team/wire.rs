@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream;
 use parking_lot::Mutex;
 use reqwest::{Body, Response};
-use team::client::Wire;
+use team::client::Transport;
 
 use super::laws::TeamLaws;
 use super::server::{Answer, TeamServer};
@@ -89,7 +89,7 @@ impl Network {
     }
 }
 
-impl Wire for StormWire {
+impl Transport for StormWire {
     fn exchange(&self, request: reqwest::Request) -> BoxFuture<'static, Result<Response, String>> {
         let wire = self.clone();
         let mut sent = http::Request::builder().method(request.method()).uri(request.url().as_str());

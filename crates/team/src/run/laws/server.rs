@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::checksum::{self, Checksums};
-use crate::key::Key;
+use crate::key::EntryKey;
 use crate::protocol::OverwrittenText;
 
 /// One version of an entry.
 #[derive(Debug, Clone)]
-pub(super) struct Row {
+pub(super) struct EntryVersion {
     pub(super) version: u64,
     pub(super) text: Option<String>,
     pub(super) author: usize,
@@ -19,12 +19,12 @@ pub(super) struct Row {
 #[derive(Debug, Clone, Default)]
 pub(super) struct ModelServer {
     pub(super) version: u64,
-    pub(super) rows: BTreeMap<Key, Vec<Row>>,
+    pub(super) rows: BTreeMap<EntryKey, Vec<EntryVersion>>,
 }
 
 impl ModelServer {
-    pub(super) fn entries(&self) -> BTreeMap<Key, String> {
-        let newest = |rows: &Vec<Row>| rows.last()?.text.clone();
+    pub(super) fn entries(&self) -> BTreeMap<EntryKey, String> {
+        let newest = |rows: &Vec<EntryVersion>| rows.last()?.text.clone();
         self.rows.iter().filter_map(|(key, rows)| Some((key.clone(), newest(rows)?))).collect()
     }
 
@@ -33,28 +33,28 @@ impl ModelServer {
         checksum::of_all(sums.iter().map(|(key, sum)| (key, sum.as_str())))
     }
 
-    pub(super) fn knows(&self, key: &Key, sum: &str) -> bool {
-        let is = |row: &Row| row.text.as_ref().is_some_and(|text| checksum::of(text) == sum);
+    pub(super) fn knows(&self, key: &EntryKey, sum: &str) -> bool {
+        let is = |row: &EntryVersion| row.text.as_ref().is_some_and(|text| checksum::of(text) == sum);
         self.rows.get(key).is_some_and(|rows| rows.iter().any(is))
     }
 
     /// Whether it knows a text only because somebody put it back.
-    pub(super) fn only_put_back(&self, key: &Key, sum: &str) -> bool {
-        let is = |row: &&Row| row.text.as_ref().is_some_and(|text| checksum::of(text) == sum);
+    pub(super) fn only_put_back(&self, key: &EntryKey, sum: &str) -> bool {
+        let is = |row: &&EntryVersion| row.text.as_ref().is_some_and(|text| checksum::of(text) == sum);
         self.rows.get(key).into_iter().flatten().filter(is).all(|row| row.is_put_back)
     }
 
-    pub(super) fn put_back(&mut self, key: &Key, text: String, author: usize) {
-        let row = Row { version: self.version, text: Some(text), author, base: None, is_put_back: true };
+    pub(super) fn put_back(&mut self, key: &EntryKey, text: String, author: usize) {
+        let row = EntryVersion { version: self.version, text: Some(text), author, base: None, is_put_back: true };
         self.rows.entry(key.clone()).or_default().push(row);
     }
 
-    pub(super) fn newest(&self, key: &Key) -> Option<&Row> {
+    pub(super) fn newest(&self, key: &EntryKey) -> Option<&EntryVersion> {
         self.rows.get(key)?.last()
     }
 
-    pub(super) fn put(&mut self, key: &Key, text: Option<String>, author: usize, base: Option<String>) {
-        let row = Row { version: self.version, text, author, base, is_put_back: false };
+    pub(super) fn put(&mut self, key: &EntryKey, text: Option<String>, author: usize, base: Option<String>) {
+        let row = EntryVersion { version: self.version, text, author, base, is_put_back: false };
         self.rows.entry(key.clone()).or_default().push(row);
     }
 
@@ -75,6 +75,6 @@ impl ModelServer {
     }
 }
 
-fn sums(texts: &BTreeMap<Key, String>) -> Checksums {
+fn sums(texts: &BTreeMap<EntryKey, String>) -> Checksums {
     texts.iter().map(|(key, text)| (key.clone(), checksum::of(text))).collect()
 }

@@ -7,14 +7,14 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
-use super::super::{Disk, Read, Server};
-use super::server::{ModelServer, Row};
+use super::super::{Disk, ReadResult, Server};
+use super::server::{EntryVersion, ModelServer};
 use crate::checksum::{self, Checksums};
-use crate::error::{Error, Trouble};
+use crate::error::{Error, RequestTrouble};
 use crate::folder::Listing;
-use crate::key::Key;
-use crate::protocol::{Content, HistoryAnswer, Snapshot, Write, Written};
-use crate::report::Stopped;
+use crate::key::EntryKey;
+use crate::protocol::{EntryWrite, HistoryAnswer, RepositoryContent, Snapshot, WriteAnswer};
+use crate::report::EarlyEnd;
 use crate::state::SyncState;
 
 /// So often a run looks whether another has let go.
@@ -58,7 +58,7 @@ pub(super) struct Weakness {
 /// A member's machine.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ModelFolder {
-    pub(super) files: BTreeMap<Key, String>,
+    pub(super) files: BTreeMap<EntryKey, String>,
     pub(super) state: SyncState,
     pub(super) old_state: Option<SyncState>,
     pub(super) unlisted: BTreeSet<String>,
@@ -86,9 +86,9 @@ pub(super) struct World {
     authors: BTreeMap<String, usize>,
     before: BTreeMap<String, BTreeSet<String>>,
     /// The text that each file had last.
-    seen: BTreeMap<(usize, Key), String>,
+    seen: BTreeMap<(usize, EntryKey), String>,
     /// Which text a person deleted where.
-    pub(super) deleted: BTreeSet<(usize, Key, String)>,
+    pub(super) deleted: BTreeSet<(usize, EntryKey, String)>,
     /// Texts that were overwritten by somebody who had not seen them: whose, which entry, which version.
     pub(super) unseen: BTreeSet<(usize, String, u64)>,
     /// What happened, for whoever looks into a seed.
@@ -111,7 +111,7 @@ impl World {
     }
 
     /// A person writes a text that never was.
-    pub(super) fn type_text(&mut self, folder: usize, key: &Key) {
+    pub(super) fn type_text(&mut self, folder: usize, key: &EntryKey) {
         self.typed += 1;
         let text = format!("{key} {} by {folder}", self.typed);
         self.folders[folder].files.insert(key.clone(), text.clone());
@@ -123,7 +123,7 @@ impl World {
     }
 
     /// A person deletes a file.
-    pub(super) fn delete(&mut self, folder: usize, key: &Key) {
+    pub(super) fn delete(&mut self, folder: usize, key: &EntryKey) {
         if let Some(text) = self.folders[folder].files.remove(key) {
             self.tell(format!("{folder}: deletes {text:?}"));
             self.deleted.insert((folder, key.clone(), text));
@@ -168,15 +168,15 @@ impl World {
     }
 
     /// A file here is about to be replaced or removed by a run: it must not be the last copy of its text.
-    fn loses(&mut self, folder: usize, key: &Key, text: &str, began: usize) {
+    fn loses(&mut self, folder: usize, key: &EntryKey, text: &str, began: usize) {
         if !self.server.knows(key, &checksum::of(text)) && began == self.epoch {
             self.note(format!("folder {folder} loses the last copy of {text:?}"));
         }
     }
 
-    fn accepts(&mut self, folder: usize, key: &Key, text: &str, base: Option<&String>) {
+    fn accepts(&mut self, folder: usize, key: &EntryKey, text: &str, base: Option<&String>) {
         let now = self.server.newest(key).cloned();
-        let Some(Row { text: Some(old), author, version, .. }) = now else {
+        let Some(EntryVersion { text: Some(old), author, version, .. }) = now else {
             // What is written over a deletion comes after what was deleted.
             let rows = self.server.rows.get(key).into_iter().flatten();
             let deleted = rows.rev().find_map(|row| row.text.clone());
@@ -196,19 +196,19 @@ impl World {
         self.before.entry(text.to_owned()).or_default().insert(old);
     }
 
-    fn write(&mut self, folder: usize, write: &Write, known: &str) -> Result<Written, Trouble> {
+    fn write(&mut self, folder: usize, write: &EntryWrite, known: &str) -> Result<WriteAnswer, RequestTrouble> {
         let whole = if self.server.version == 0 { String::new() } else { self.server.whole() };
-        let now = |key: &Key| self.server.newest(key).and_then(|row| row.text.as_deref()).map(checksum::of);
+        let now = |key: &EntryKey| self.server.newest(key).and_then(|row| row.text.as_deref()).map(checksum::of);
         let is_as_seen = write.seen.iter().all(|(key, seen)| now(key).unwrap_or_default() == *seen);
         let is_late = if write.says_what_it_saw() { !is_as_seen } else { whole != known };
         if is_late {
-            return Err(Trouble::Conflict);
+            return Err(RequestTrouble::Conflict);
         }
         if let Some(bad) = write.entries.keys().find(|key| key.as_str() == BAD) {
             let by_name = self.one_in(2);
             let refused = if by_name { [(bad.to_string(), "bad".to_owned())].into() } else { BTreeMap::new() };
             let (server, message) = ("model".to_owned(), "no".to_owned());
-            return Err(Trouble::Refused { server, status: 400, message, refused });
+            return Err(RequestTrouble::Refused { server, status: 400, message, refused });
         }
         self.server.version += 1;
         let version = self.server.version;
@@ -229,7 +229,7 @@ impl World {
             let now = self.server.newest(key).and_then(|row| row.text.clone()).unwrap_or_default();
             // Who deletes a text has seen those it was made from.
             let saw =
-                |(who, of, text): &(usize, Key, String)| *who == folder && of == key && self.is_before(&now, text);
+                |(who, of, text): &(usize, EntryKey, String)| *who == folder && of == key && self.is_before(&now, text);
             if !self.deleted.iter().any(saw) {
                 self.note(format!("folder {folder} deletes {key} ({now:?}), and nobody there did"));
             }
@@ -239,18 +239,18 @@ impl World {
             self.accepts(folder, key, text, write.bases.get(key));
             self.server.put(key, Some(text.clone()), folder, write.bases.get(key).cloned());
         }
-        Ok(Written { version: self.server.version, checksum: self.server.whole() })
+        Ok(WriteAnswer { version: self.server.version, checksum: self.server.whole() })
     }
 
-    fn read(&self, folder: usize, known: Option<&str>, since: u64, told: Option<u64>) -> Read {
+    fn read(&self, folder: usize, known: Option<&str>, since: u64, told: Option<u64>) -> ReadResult {
         let (whole, version) = (self.server.whole(), self.server.version);
         if version == 0 {
-            return Read::Empty;
+            return ReadResult::Empty;
         }
         if known == Some(whole.as_str()) {
-            return Read::Unchanged;
+            return ReadResult::Unchanged;
         }
-        let mut content = Content::default();
+        let mut content = RepositoryContent::default();
         for (key, rows) in &self.server.rows {
             let Some(row) = rows.last().filter(|row| row.version > since) else { continue };
             match &row.text {
@@ -277,14 +277,14 @@ impl World {
             merged.merge(&snapshot, false);
             (snapshot.checksum, snapshot.version) = (merged.whole(), version.max(since));
         }
-        Read::Changed(Box::new(snapshot))
+        ReadResult::Changed(Box::new(snapshot))
     }
 }
 
 /// One step: whoever decides what happens next may let others go first.
-struct Step(bool);
+struct WorldStep(bool);
 
-impl Future for Step {
+impl Future for WorldStep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
@@ -292,8 +292,8 @@ impl Future for Step {
     }
 }
 
-fn lost() -> Trouble {
-    Trouble::Later { server: "model".to_owned(), message: "cut".to_owned() }
+fn lost() -> RequestTrouble {
+    RequestTrouble::Later { server: "model".to_owned(), message: "cut".to_owned() }
 }
 
 /// One run's hands on its folder and the server.
@@ -318,7 +318,7 @@ impl Drop for ModelLock {
 
 impl Hands {
     async fn step(&self) -> MutexGuard<'_, World> {
-        Step(false).await;
+        WorldStep(false).await;
         self.world.lock().unwrap()
     }
 
@@ -334,7 +334,7 @@ impl Hands {
 impl Disk for Hands {
     type Lock = ModelLock;
 
-    async fn lock(&mut self) -> Result<ModelLock, Stopped> {
+    async fn lock(&mut self) -> Result<ModelLock, EarlyEnd> {
         for _ in 0..PATIENCE {
             let mut world = self.step().await;
             let is_weak = world.weakness.no_lock;
@@ -346,7 +346,7 @@ impl Disk for Hands {
                 return Ok(ModelLock(self.world.clone(), self.folder));
             }
         }
-        Err(Stopped::Busy { by: "another".to_owned() })
+        Err(EarlyEnd::Busy { by: "another".to_owned() })
     }
 
     async fn remembered(&mut self) -> Result<SyncState, Error> {
@@ -406,12 +406,12 @@ impl Disk for Hands {
         Ok(listing)
     }
 
-    async fn flush(&mut self, _: &BTreeSet<Key>) -> Result<(), Error> {
+    async fn flush(&mut self, _: &BTreeSet<EntryKey>) -> Result<(), Error> {
         drop(self.step().await);
         Ok(()) // this world's power is never cut
     }
 
-    async fn text(&mut self, key: &Key, sum: &str) -> Option<String> {
+    async fn text(&mut self, key: &EntryKey, sum: &str) -> Option<String> {
         let world = self.step().await;
         let here = world.folders[self.folder].files.get(key).filter(|_| !self.is_gone(&world));
         here.filter(|text| checksum::of(text) == sum).cloned()
@@ -419,7 +419,7 @@ impl Disk for Hands {
 
     async fn take(
         &mut self,
-        key: &Key,
+        key: &EntryKey,
         text: &str,
         _: Option<jiff::Timestamp>,
         expected: Option<&str>,
@@ -441,7 +441,7 @@ impl Disk for Hands {
         if world.one_in(50) { Err(self.full()) } else { Ok(true) }
     }
 
-    async fn remove(&mut self, key: &Key, expected: &str) -> Result<bool, Error> {
+    async fn remove(&mut self, key: &EntryKey, expected: &str) -> Result<bool, Error> {
         let mut world = self.step().await;
         let now = world.folders[self.folder].files.get(key).cloned();
         let Some(now) = now.filter(|_| !self.is_gone(&world)) else { return Ok(false) };
@@ -459,12 +459,12 @@ impl Disk for Hands {
 }
 
 impl Server for Hands {
-    async fn read(&self, known: Option<&str>, since: u64, told: Option<u64>) -> Result<Read, Trouble> {
+    async fn read(&self, known: Option<&str>, since: u64, told: Option<u64>) -> Result<ReadResult, RequestTrouble> {
         let mut world = self.step().await;
         if world.one_in(12) { Err(lost()) } else { Ok(world.read(self.folder, known, since, told)) }
     }
 
-    async fn known(&self, texts: &Checksums) -> Result<Option<HistoryAnswer>, Trouble> {
+    async fn known(&self, texts: &Checksums) -> Result<Option<HistoryAnswer>, RequestTrouble> {
         let mut world = self.step().await;
         if world.one_in(12) {
             return Err(lost());
@@ -479,7 +479,7 @@ impl Server for Hands {
         Ok(Some(HistoryAnswer { checksum, known, put_back, ..HistoryAnswer::default() }))
     }
 
-    async fn write(&self, write: &Write, known: &str) -> Result<Written, Trouble> {
+    async fn write(&self, write: &EntryWrite, known: &str) -> Result<WriteAnswer, RequestTrouble> {
         {
             let mut world = self.step().await;
             if world.one_in(12) {

@@ -4,10 +4,10 @@ use minijinja::{AutoEscape, Environment};
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
-use crate::key::Key;
+use crate::key::EntryKey;
 use crate::protocol::Snapshot;
 use crate::repository::Repository;
-use crate::store::{AuditLine, Right, Time, Version, Visit};
+use crate::store::{AuditLine, RepositoryRight, Time, Version, Visitor};
 
 const TEMPLATES: [(&str, &str); 6] = [
     ("frame.html", include_str!("../pages/frame.html")),
@@ -36,25 +36,25 @@ pub(super) fn render(template: &str, values: &Value) -> String {
 }
 
 /// Who looks, and what its forms carry.
-fn visitor(visit: &Visit) -> Value {
+fn visitor(visit: &Visitor) -> Value {
     json!({"name": visit.member.name, "form": visit.form})
 }
 
 /// The repositories that somebody may see.
-pub(super) fn index(visit: &Visit, repositories: &[Repository]) -> String {
+pub(super) fn index(visit: &Visitor, repositories: &[Repository]) -> String {
     render("index.html", &json!({"visitor": visitor(visit), "repositories": repositories}))
 }
 
 /// A repository.
 pub(super) fn repository(
-    visit: &Visit,
+    visit: &Visitor,
     repository: &Repository,
     snapshot: Option<&Snapshot>,
-    rights: &[Right],
+    rights: &[RepositoryRight],
     audit: &[AuditLine],
 ) -> String {
     let content = snapshot.map(|snapshot| snapshot.content.clone()).unwrap_or_default();
-    let entry = |(key, text): (&Key, &String)| {
+    let entry = |(key, text): (&EntryKey, &String)| {
         let author = content.authors.get(key);
         let (name, at) = author.map_or(("", ""), |author| (&author.name, day(&author.at)));
         json!({"key": key, "author": name, "at": at, "bytes": text.len()})
@@ -73,9 +73,9 @@ pub(super) fn repository(
 
 /// An entry and its history.
 pub(super) fn entry(
-    visit: &Visit,
+    visit: &Visitor,
     repository: &Repository,
-    key: &Key,
+    key: &EntryKey,
     versions: &[Version],
     may_write: bool,
 ) -> String {

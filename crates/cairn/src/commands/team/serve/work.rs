@@ -8,13 +8,13 @@ use std::time::Duration;
 use anyhow::Context;
 use session::World;
 use team::serve::{HEAD, Issuer, Options, Tls, listen, service};
-use team::store::{Limits, Store};
+use team::store::{RepositoryLimits, Store};
 
 use super::{BackupArgs, DatabaseArgs, ServeArgs};
 use crate::env;
 use crate::exit::Code;
-use crate::out::{Talk, data, talk};
-use crate::place::Place;
+use crate::out::{TalkWriter, data, talk};
+use crate::place::ProgramPaths;
 
 impl DatabaseArgs {
     async fn open(&self) -> anyhow::Result<Store> {
@@ -22,7 +22,7 @@ impl DatabaseArgs {
             Some(address) if address.contains("://") => address,
             Some(path) => absolute(path)?.display().to_string(),
             None => {
-                let folder = Place::from_env()?.home.path().join("cairn");
+                let folder = ProgramPaths::from_env()?.home.path().join("cairn");
                 files::create_directory(&folder)?;
                 folder.join("team-server.db").display().to_string()
             }
@@ -33,7 +33,10 @@ impl DatabaseArgs {
 
 pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<Code> {
     // What goes wrong inside is told to whoever runs it, never to its clients.
-    tracing_subscriber::fmt().with_writer(|| Talk).with_max_level(tracing_subscriber::filter::LevelFilter::WARN).init();
+    tracing_subscriber::fmt()
+        .with_writer(|| TalkWriter)
+        .with_max_level(tracing_subscriber::filter::LevelFilter::WARN)
+        .init();
     let store = args.database.open().await?;
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(certificate), Some(key)) => Some(Tls { certificate: absolute(certificate)?, key: absolute(key)? }),
@@ -48,7 +51,7 @@ pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<Code> {
     });
     let address = args.address.clone().unwrap_or_else(|| format!("{scheme}://{}", args.listen));
     let options = Options {
-        limits: Limits { entries: args.max_entries, versions: args.versions, ..Limits::default() },
+        limits: RepositoryLimits { entries: args.max_entries, versions: args.versions, ..RepositoryLimits::default() },
         body_bytes: 2_000_000,
         body_patience: Duration::from_secs(30),
         requests: args.requests,
