@@ -8,7 +8,7 @@ use settings::agents::{Definition, DefinitionSource, DefinitionSources, Definiti
 use settings::trust::{Claim, Trust, TrustSite};
 use settings::{SetValue, Settings};
 
-use crate::place::ProgramPaths;
+use crate::program_paths::ProgramPaths;
 
 /// The folder of definitions, in a config home and in a project's `.claude`.
 const FOLDER: &str = "agents";

@@ -8,8 +8,8 @@ use tools::permission::Mode;
 use transcript::Effort;
 
 use crate::env;
-use crate::judgement::RunTrust;
 use crate::telemetry::Telemetry;
+use crate::trusted_settings::RunTrust;
 
 // The parts of the help.
 const IN_AND_OUT: &str = "Input and output";

@@ -131,6 +131,6 @@ async fn session_of(args: &RunArgs) -> anyhow::Result<Code> {
     } else if !std::io::stdin().is_terminal() && !args.plain {
         print::run(args).await
     } else {
-        repl::plain::run(args).await
+        repl::plain_session::run(args).await
     }
 }

@@ -13,11 +13,11 @@ use tools::permission::{Mode, Rule};
 use transcript::window::{self, AutoCompact, Window, WindowHints};
 
 use crate::args::RunArgs;
-use crate::judgement::TrustedSettings;
-use crate::knowledge::MemorySetup;
+use crate::memory_setup::MemorySetup;
 use crate::model::ChosenModel;
-use crate::place::ProgramPaths;
-use crate::{agents, dreaming, env, manner};
+use crate::program_paths::ProgramPaths;
+use crate::trusted_settings::TrustedSettings;
+use crate::{agents, dream_setup, env, output_style};
 
 /// The largest template for notes that is read.
 const NOTES_BYTES: u64 = 100_000;
@@ -89,7 +89,7 @@ impl<'a> Inputs<'a> {
         let note = |name: &str| {
             files::read(notes.join(name), NOTES_BYTES).ok().and_then(|file| String::from_utf8(file.bytes).ok())
         };
-        let (manner, no_style) = manner::manner(settings, place);
+        let (manner, no_style) = output_style::manner(settings, place);
         Ok(Self {
             args,
             place,
@@ -222,8 +222,8 @@ pub(crate) fn configure(inputs: &Inputs<'_>) -> anyhow::Result<(Configuration, V
         dreams: DreamSettings {
             // Not on another machine, whose memory is gone with it.
             rhythm: Rhythm { on: of_settings.dreams.rhythm.on && !variables.is_remote, ..of_settings.dreams.rhythm },
-            model: dreaming::model(settings, chosen),
-            window: dreaming::window(settings, chosen, variables.max_context),
+            model: dream_setup::model(settings, chosen),
+            window: dream_setup::window(settings, chosen, variables.max_context),
             excluded: settings.extract.excluded(&place.ground()).ok(),
             ..of_settings.dreams
         },

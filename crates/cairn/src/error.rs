@@ -1,7 +1,7 @@
 //! How errors are told: what happened, why, and what to do; and the error that is no crate's.
 
 use crate::out;
-use crate::span::{cyan, red};
+use crate::styled_text::{cyan, red};
 
 /// Why nothing can be said: something else than a secret that was found, also by the exit code.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 use memory::instructions::{Instructions, Reason, Sources};
 use settings::Settings;
 
-use crate::place::ProgramPaths;
+use crate::program_paths::ProgramPaths;
 
 /// Where instruction files are looked for, without memory, and nothing from outside agreed to.
 pub(crate) fn sources(place: &ProgramPaths, settings: &Settings) -> Sources {

@@ -2,45 +2,45 @@
 
 mod agents;
 mod args;
-mod asking;
-mod closing;
 mod commands;
 mod configure;
-mod dreaming;
+mod dream_setup;
 mod env;
 mod error;
+mod event_text;
 mod exit;
 mod instructions;
-mod judgement;
-mod knowledge;
-mod listening;
-mod mailing;
-mod manner;
-mod membership;
+mod memory_setup;
+mod message_socket;
+mod messaging;
 mod model;
-mod opening;
+mod open_session;
 mod out;
 mod output;
-mod place;
+mod output_style;
 mod price_plot;
 mod pricing;
+mod program_paths;
+mod prompt_blocks;
 mod question_lines;
 mod reload;
 mod repl;
-mod said;
+mod session_kind;
 mod session_markdown;
 mod setup;
-mod sharing;
-mod span;
-mod surroundings;
+mod shutdown;
+mod styled_text;
+mod system_facts;
+mod team_membership;
+mod team_memory;
 mod teammate_worktree;
 #[cfg(feature = "otel")]
 mod telemetry;
 #[cfg(not(feature = "otel"))]
 #[path = "no_telemetry.rs"]
 mod telemetry;
-mod told;
-mod whose;
+mod trust_prompt;
+mod trusted_settings;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -11,11 +11,11 @@
 use std::io::{self, IsTerminal, Write};
 
 use crate::env;
-use crate::span::{Colours, Span, clean_lines, cyan, paint};
+use crate::styled_text::{Colours, Span, clean_lines, cyan, paint};
 
 /// Prints a line of data: a row of spans in brackets, or text. Fails when nobody reads it any more.
 macro_rules! data {
-    ([$($part:expr),+ $(,)?]) => { $crate::out::data_row(&[$($crate::span::Span::from($part)),+]) };
+    ([$($part:expr),+ $(,)?]) => { $crate::out::data_row(&[$($crate::styled_text::Span::from($part)),+]) };
     ($($text:tt)*) => { $crate::out::data_text(&format!($($text)*)) };
 }
 
@@ -28,13 +28,13 @@ macro_rules! show {
 
 /// Prints a part of a line, at once.
 macro_rules! show_part {
-    ([$($part:expr),+ $(,)?]) => { $crate::out::show_row_part(&[$($crate::span::Span::from($part)),+]) };
+    ([$($part:expr),+ $(,)?]) => { $crate::out::show_row_part(&[$($crate::styled_text::Span::from($part)),+]) };
     ($($text:tt)*) => { $crate::out::show_text_part(&format!($($text)*)) };
 }
 
 /// Prints a line on stderr: a row of spans in brackets, or text.
 macro_rules! talk {
-    ([$($part:expr),+ $(,)?]) => { $crate::out::talk_row(&[$($crate::span::Span::from($part)),+]) };
+    ([$($part:expr),+ $(,)?]) => { $crate::out::talk_row(&[$($crate::styled_text::Span::from($part)),+]) };
     ($($text:tt)*) => { $crate::out::talk_text(&format!($($text)*)) };
 }
 

@@ -24,11 +24,11 @@ use transcript::price::Prices;
 use transcript::{Usage, tool_names};
 
 use crate::args::{OutputFormat, RunArgs};
-use crate::closing::ShutdownCause;
+use crate::event_text;
 use crate::exit::Code;
 use crate::out::{self, data, talk};
-use crate::span::{bold, dim, green, one_line, red};
-use crate::told;
+use crate::shutdown::ShutdownCause;
+use crate::styled_text::{bold, dim, green, one_line, red};
 
 /// Prints the events and the results of a headless run.
 #[derive(Debug)]
@@ -243,19 +243,19 @@ fn progress(event: &Event) {
         Event::Retrying { attempt, after, why } => {
             talk!([dim(&format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32()))]);
         }
-        Event::Agent { errand, news: SubagentNews::Does(event) } => {
+        Event::Agent { subagent, news: SubagentNews::Does(event) } => {
             if let Event::ToolStarted { tool, .. } = &**event {
-                talk!([dim(&format!("  {}: {tool}", errand.kind))]);
+                talk!([dim(&format!("  {}: {tool}", subagent.kind))]);
             }
         }
-        Event::Agent { errand, news: SubagentNews::Ended } => {
-            let used = format!("{} requests, {} tokens", errand.progress().requests, errand.progress().tokens);
-            talk!([dim(&format!("  {} has ended: {used}", errand.kind))]);
+        Event::Agent { subagent, news: SubagentNews::Ended } => {
+            let used = format!("{} requests, {} tokens", subagent.progress().requests, subagent.progress().tokens);
+            talk!([dim(&format!("  {} has ended: {used}", subagent.kind))]);
         }
         Event::HookSaid { moment, text } => talk!([dim(&format!("{} hook: ", moment.name())), text.as_str()]),
         Event::TeammateAsks { name, tool } => talk!(["? ", bold(name), " asks whether it may use ", tool.as_str()]),
         Event::Teammate { name, news, used, .. } => {
-            if let Some(text) = told::mate_news(name, news, used) {
+            if let Some(text) = event_text::mate_news(name, news, used) {
                 talk!([dim(&format!("  {text}"))]);
             }
         }
@@ -263,7 +263,7 @@ fn progress(event: &Event) {
         Event::Warning(_) => {}
         Event::TeamMemory { told, .. } => told.iter().for_each(|text| talk!([dim(text)])),
         _ => {
-            if let Some(text) = told::of_layers(event) {
+            if let Some(text) = event_text::of_layers(event) {
                 talk!([dim(&text)]);
             }
         }
@@ -303,7 +303,7 @@ fn verdict(end: &TurnEnd, closed: Option<ShutdownCause>) -> (&'static str, Code,
         TurnEnd::NotWritten(_) => ("error_during_execution", Code::Files),
         TurnEnd::Stopped(_) => ("error_stopped_by_hook", Code::Refused),
     };
-    (subtype, code, told::trouble(end))
+    (subtype, code, event_text::trouble(end))
 }
 
 /// One JSON line, with the names every line carries. Says whether somebody reads.

@@ -11,9 +11,9 @@ use transcript::price::Prices;
 use transcript::window::{Window, WindowHints};
 
 use crate::out::talk;
-use crate::place::ProgramPaths;
-use crate::span::{cyan, dim};
-use crate::{env, judgement};
+use crate::program_paths::ProgramPaths;
+use crate::styled_text::{cyan, dim};
+use crate::{env, trusted_settings};
 
 /// So many files that were left out are named; of the rest only the number is said.
 const MOST_NAMED: usize = 10;
@@ -36,7 +36,7 @@ pub(crate) struct Pricing {
 impl Pricing {
     /// The settings in force.
     pub(crate) fn new(place: &ProgramPaths, flag: Option<&str>, window: Option<u64>) -> anyhow::Result<Self> {
-        let settings = judgement::settings(place, flag)?;
+        let settings = trusted_settings::settings(place, flag)?;
         Ok(Self {
             prices: settings.prices,
             layers: settings.layers,

@@ -13,11 +13,11 @@ use settings::trust::{self, Claim};
 use settings::{Provider, Settings, SettingsWatch};
 
 use crate::args::RunArgs;
-use crate::asking;
 use crate::configure::{Inputs, configure};
-use crate::judgement::{self, RunTrust, TrustedSettings};
 use crate::model::{self, ChosenModel};
-use crate::place::ProgramPaths;
+use crate::program_paths::ProgramPaths;
+use crate::trust_prompt;
+use crate::trusted_settings::{self, RunTrust, TrustedSettings};
 
 /// Looks at the files, before they are read.
 pub(crate) fn watch(args: &RunArgs, place: &ProgramPaths) -> anyhow::Result<SettingsWatch> {
@@ -86,9 +86,9 @@ impl SettingsReloader {
 
     async fn look(&mut self, files: Vec<(PathBuf, Option<&'static str>)>) -> anyhow::Result<ChangedSettings> {
         let one_run = RunTrust::With(self.let_in.clone());
-        let judged = judgement::judge(&self.place, self.args.settings.as_deref(), one_run)?;
+        let judged = trusted_settings::judge(&self.place, self.args.settings.as_deref(), one_run)?;
         let mut warnings = judged.settings.warnings();
-        warnings.extend(asking::left_out(&judged));
+        warnings.extend(trust_prompt::left_out(&judged));
         let (model, stays) = self.model(&judged.settings).await;
         let inputs = Inputs::read(&self.args, &self.place, &judged, &self.chosen, self.copy.as_ref())?;
         let (configuration, more) = configure(&inputs)?;

@@ -4,42 +4,42 @@
 //! tick while something is under way. The agent works in a task of its own and is handed back when the turn is over, so
 //! typing never waits for it.
 
-mod back;
-mod bottom;
+mod background;
+mod choice_prompt;
 mod commands;
 mod complete;
 mod conversation;
+mod conversation_view;
+mod custom_status_line;
 mod dreams;
 mod editor;
 mod expand;
-mod figures;
-mod history;
-mod inquiring;
-mod jobs;
 mod keys;
-mod learnt;
+mod learnt_memory;
 mod markdown;
 mod memories;
 mod modes;
 mod notice;
-mod outside;
-mod own_line;
 mod page;
+mod permission_rules;
 mod picker;
-pub(crate) mod plain;
+pub(crate) mod plain_session;
+mod prompt_area;
+mod prompt_history;
 mod question;
 mod requests;
-mod rules;
+mod resume_and_rewind;
 mod sandbox;
 mod screen;
 mod session_state;
 pub(crate) mod slash;
-mod status;
-mod tasks;
-mod team;
+mod status_line;
+mod status_line_input;
+mod task_list;
+mod team_list;
 mod terminal;
+mod terminal_owner;
 mod turns;
-mod view;
 mod width;
 mod window;
 
@@ -58,25 +58,25 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::RunArgs;
-use crate::asking::{self, TrustAnswer};
-use crate::closing::{ShutdownCause, ShutdownSignals};
 use crate::exit::Code;
 use crate::out::{self, show};
-use crate::place::ProgramPaths;
+use crate::program_paths::ProgramPaths;
 use crate::setup::PreparedSession;
-use crate::span::{Span, TextStyle, dim};
+use crate::shutdown::{ShutdownCause, ShutdownSignals};
+use crate::styled_text::{Span, TextStyle, dim};
+use crate::trust_prompt::{self, TrustAnswer};
 use complete::Completion;
 use conversation::{AgentChannels, Conversation};
+use conversation_view::Display;
+use custom_status_line::{CustomStatusLine, StatusLineStep};
 use editor::Editor;
-use history::PromptHistory;
 use markdown::Markdown;
-use outside::TerminalOwner;
-use own_line::{CustomStatusLine, StatusLineStep};
 use page::PagePart;
 use picker::Picker;
+use prompt_history::PromptHistory;
 use question::OpenQuestion;
 use screen::Screen;
-use view::Display;
+use terminal_owner::TerminalOwner;
 
 /// How often the screen is drawn anew while something is under way.
 const TICK: Duration = Duration::from_millis(120);
@@ -90,7 +90,7 @@ pub(crate) fn terminal_is_capable() -> bool {
 /// Runs the interactive session until the user leaves.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let place = ProgramPaths::from_env()?;
-    if asking::ask(args, &place)? == TrustAnswer::Quit {
+    if trust_prompt::ask(args, &place)? == TrustAnswer::Quit {
         return Ok(Code::Success);
     }
     let (events_in, mut events) = mpsc::unbounded_channel();
@@ -104,7 +104,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let mut closing = ShutdownSignals::watch_all()?;
     let mut code = Code::Success;
     let mut keys = Some(EventStream::new());
-    let mut continued = outside::continued()?;
+    let mut continued = terminal_owner::continued()?;
     let mut tick = tokio::time::interval(TICK);
     repl.greet(&warnings);
     repl.line.set(repl.talk.session.signals.status_line.clone());
@@ -282,7 +282,8 @@ impl Repl {
             StatusLineStep::Due => {
                 let (directory, environment) =
                     (self.talk.session.scope.directory(), self.talk.session.scope.environment().clone());
-                let ground = own_line::StatusLineContext { directory, environment, guard: crate::env::program() };
+                let ground =
+                    custom_status_line::StatusLineContext { directory, environment, guard: crate::env::program() };
                 self.line.run(self.talk.session.figures.json(&self.talk.session, self.talk.thinks).to_string(), ground);
             }
             StatusLineStep::Ran(ran) => {

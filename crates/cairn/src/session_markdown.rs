@@ -3,7 +3,7 @@
 use transcript::block::Kind;
 use transcript::{Log, Role};
 
-use crate::span::one_line;
+use crate::styled_text::one_line;
 
 /// The conversation as Markdown, for people: without what only the model was told.
 pub(crate) fn markdown(log: &Log) -> String {

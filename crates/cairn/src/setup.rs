@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Agent;
+use engine::activity::LastRequest;
 use engine::agent::Parts;
 use engine::agents::{AtEnd, Subagents, left_behind};
 use engine::configuration::Configuration;
 use engine::event::Listener;
 use engine::hooks::SessionStart;
 use engine::journal::Journal;
-use engine::label::LastRequest;
 use engine::parts::Outlets;
 use engine::prompt::BARE;
 use learning::dream::beside::Dreaming;
@@ -27,14 +27,14 @@ use transcript::window::Window;
 
 use crate::args::RunArgs;
 use crate::configure::{Inputs, added, configure};
-use crate::knowledge::MemorySetup;
-use crate::mailing::SessionMail;
+use crate::memory_setup::MemorySetup;
+use crate::messaging::SessionMail;
 use crate::model;
-use crate::opening::{open_session, resumed_model};
-use crate::place::ProgramPaths;
+use crate::open_session::{open_session, resumed_model};
+use crate::program_paths::ProgramPaths;
 use crate::reload::{self, SettingsReloader};
 use crate::teammate_worktree::TeammateWorktree;
-use crate::{asking, dreaming, env, judgement, surroundings};
+use crate::{dream_setup, env, system_facts, trust_prompt, trusted_settings};
 
 /// How long a run that begins with a message waits for its memories to be read. A thousand take a tenth of it.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
@@ -77,11 +77,11 @@ pub(crate) async fn agent(
 ) -> anyhow::Result<PreparedSession> {
     let listener = args.telemetry.hearing(listener);
     let watch = reload::watch(args, place)?;
-    let judged = judgement::judge(place, args.settings.as_deref(), args.one_run())?;
+    let judged = trusted_settings::judge(place, args.settings.as_deref(), args.one_run())?;
     let settings = &judged.settings;
     let mut warnings = settings.warnings();
     warnings.extend(judged.trust.warning.clone());
-    warnings.extend(asking::told(&judged));
+    warnings.extend(trust_prompt::told(&judged));
     let known_model = resumed_model(args, place);
     let chosen = model::choose(args.model.as_deref(), known_model.as_deref(), settings).await?;
     let inputs = Inputs::read(args, place, &judged, &chosen, None)?;
@@ -98,7 +98,8 @@ pub(crate) async fn agent(
     let ledger = Arc::new(place.ledger(settings, session.id()));
     let journal = Journal::new(session.id(), session.world().clone(), settings.signals.event_log.clone());
     let heard = journal.hearing(listener.clone());
-    let dreaming = if bare { None } else { dreaming::beside(place, settings, &chosen, session.id(), &ledger, heard) };
+    let dreaming =
+        if bare { None } else { dream_setup::beside(place, settings, &chosen, session.id(), &ledger, heard) };
     let mut parts = Parts::new(chosen.model.clone(), chosen.name.clone()).configured(configuration.clone());
     parts.out = Outlets { listener, journal: Some(journal), ledger: ledger.clone(), ..parts.out };
     if args.mode().is_some() {
@@ -111,7 +112,7 @@ pub(crate) async fn agent(
     if let (Some(registry), Some(plan)) = (&configuration.agents, &inputs.plan) {
         warnings.extend(send_out(&mut parts, registry, plan));
         parts.prompt.sections = plan.sections();
-        parts.prompt.surroundings = surroundings::look(place, &parts.work.environment).await;
+        parts.prompt.surroundings = system_facts::look(place, &parts.work.environment).await;
         let (home, guard) = (place.home.path(), env::program());
         let left = left_behind(home, &place.directory, session.path(), &parts.work.environment, guard.as_deref());
         warnings.extend(left.await);

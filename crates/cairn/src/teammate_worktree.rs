@@ -8,7 +8,7 @@ use tools::Environment;
 
 use crate::args::RunArgs;
 use crate::env;
-use crate::place::ProgramPaths;
+use crate::program_paths::ProgramPaths;
 
 /// So much of the end of the id of a teammate's session tells its worktree from those of others with its name.
 const ID: usize = 8;

@@ -33,6 +33,7 @@ use transcript::line::{Body, TextSource};
 use transcript::window::AutoCompact;
 use transcript::{Block, Request};
 
+use crate::activity::ActivityReporter;
 use crate::agents::Subagents;
 use crate::configuration::Configuration;
 use crate::driver::{Driver, MemoryOwner, ReplyResult, SubagentHost};
@@ -40,7 +41,6 @@ use crate::event::Event;
 use crate::hooks::{CallsBack, ExitReason, HookInput, HookMessage, Hooks, SessionStart};
 use crate::inbox::Inbox;
 use crate::journal::Journal;
-use crate::label::ActivityReporter;
 use crate::live::LiveSession;
 use crate::parts::DriverParts;
 use crate::prompt::scratchpad;

@@ -20,7 +20,7 @@ use transcript::Effort;
 use transcript::mark::Ttl;
 use transcript::window::{Window, WindowHints};
 
-use crate::label;
+use crate::activity;
 
 /// The most a reply may be when nobody says.
 pub const MAX_OUTPUT_TOKENS: u64 = 32_000;
@@ -125,7 +125,7 @@ impl Configuration {
             directories: settings.directories.clone(),
             environment: environment(settings),
             messages: settings.messages.unwrap_or_default(),
-            labelled: label::every(settings.label_seconds),
+            labelled: activity::every(settings.label_seconds),
             agents: None,
             signals: settings.signals.clone(),
             budget: settings.budget,

@@ -7,16 +7,16 @@
 
 mod cache_watch;
 mod calls;
+mod collapse_ahead;
 mod gated;
+mod guarded_paths;
 mod listing;
-mod made;
 mod media;
 mod notes;
 mod reply;
+mod run_layers;
 mod shorten;
 mod side_work;
-mod staging;
-mod walk;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -157,7 +157,7 @@ impl Driver {
         let made = Output { made: jobs.take_made(), ..Output::done("", "") };
         if !made.made.is_empty() {
             self.gate.consent.approver = Arc::new(NoApprover);
-            made::settle(&mut self.gate, &self.live.site(), made, &CancellationToken::new()).await;
+            guarded_paths::settle(&mut self.gate, &self.live.site(), made, &CancellationToken::new()).await;
         }
     }
 }

@@ -18,7 +18,7 @@ use tools::{JobState, Output};
 use transcript::window::Window;
 use transcript::{Id, Reply, Usage};
 
-use crate::errand::Subagent;
+use crate::subagent::Subagent;
 
 /// Where events go.
 pub type Listener = Arc<dyn Fn(Event) + Send + Sync>;
@@ -291,7 +291,7 @@ pub enum Event {
     /// Something happened to an agent that was sent out.
     Agent {
         /// The agent.
-        errand: Arc<Subagent>,
+        subagent: Arc<Subagent>,
         /// What.
         news: SubagentNews,
     },

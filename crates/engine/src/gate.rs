@@ -6,8 +6,8 @@
 //! or the program. No hook makes a call run that a rule denies or asks about: a hook's yes is worth what a rule's is, and
 //! a rule that denies or asks is stronger than one that allows.
 
-mod around;
 mod call;
+mod hook_notifications;
 #[cfg(test)]
 mod tests;
 mod turn;

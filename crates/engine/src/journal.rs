@@ -151,7 +151,7 @@ pub fn entry(event: &Event) -> Option<(&'static str, Value)> {
         }
         Event::HooksStarted { moment, .. } => ("hooks_started", json!({"moment": moment.name()})),
         Event::HookSaid { moment, .. } => ("hook_said", json!({"moment": moment.name()})),
-        Event::Agent { errand, news } => of_agent(errand, news)?,
+        Event::Agent { subagent, news } => of_agent(subagent, news)?,
         Event::Warning(text) => ("warning", json!({"why": reason(text)})),
         Event::Text(_) | Event::Thinking(_) | Event::CallWriting { .. } | Event::SignalsChanged(_) => return None,
     })
@@ -173,12 +173,12 @@ fn reason(text: &str) -> String {
 }
 
 /// What is written down of an agent that was sent out: what it is, what it calls, what it used.
-fn of_agent(errand: &crate::errand::Subagent, news: &crate::event::SubagentNews) -> Option<(&'static str, Value)> {
+fn of_agent(subagent: &crate::subagent::Subagent, news: &crate::event::SubagentNews) -> Option<(&'static str, Value)> {
     use crate::event::SubagentNews;
-    let (id, kind, used) = (&errand.id, &errand.kind, errand.progress());
+    let (id, kind, used) = (&subagent.id, &subagent.kind, subagent.progress());
     Some(match news {
         SubagentNews::Started => {
-            ("agent_started", json!({"id": id, "agent": kind, "background": errand.is_background()}))
+            ("agent_started", json!({"id": id, "agent": kind, "background": subagent.is_background()}))
         }
         // What happens to it, as it would be written of a session of its own.
         SubagentNews::Does(event) => {
@@ -187,11 +187,11 @@ fn of_agent(errand: &crate::errand::Subagent, news: &crate::event::SubagentNews)
             (name, line)
         }
         SubagentNews::Backgrounded => ("agent_in_background", json!({"id": id, "agent": kind})),
-        SubagentNews::Asks => ("agent_asks", json!({"id": id, "agent": kind, "tool": errand.waits_for()})),
+        SubagentNews::Asks => ("agent_asks", json!({"id": id, "agent": kind, "tool": subagent.waits_for()})),
         SubagentNews::Labelled => ("agent_progress", json!({"id": id, "agent": kind, "calls": used.calls})),
         SubagentNews::Ended => {
-            let how = match errand.phase() {
-                crate::errand::SubagentPhase::Ended(ended) => ended.how.status(),
+            let how = match subagent.phase() {
+                crate::subagent::SubagentPhase::Ended(ended) => ended.how.status(),
                 _ => return None,
             };
             let used = json!({"requests": used.requests, "calls": used.calls, "tokens": used.tokens});

@@ -32,23 +32,23 @@
 //!
 //! The engine never touches a terminal, reads no environment and listens on no port: the binary does.
 
+pub mod activity;
 pub mod agent;
 pub mod agents;
 pub mod configuration;
 pub mod driver;
-pub mod errand;
 pub mod event;
 pub mod gate;
 pub mod hooks;
 mod inbox;
 pub mod journal;
-pub mod label;
 mod live;
 pub mod parts;
 pub mod plan;
 pub mod prompt;
 pub mod run;
 pub mod send_message;
+pub mod subagent;
 pub mod teammates;
 
 // Those below, so that a program need name only this crate.

@@ -16,14 +16,14 @@ use tools::{Environment, Scope, Tool};
 use transcript::mark::Ttl;
 use transcript::{Effort, Prologue, Request, Thinking, tool_names};
 
+use crate::activity::LastRequest;
 use crate::configuration::Configuration;
-use crate::errand::SubagentIdentity;
 use crate::event::Listener;
 use crate::hooks::Hooks;
 use crate::journal::Journal;
-use crate::label::LastRequest;
 use crate::prompt::{PrologueParts, Surroundings, prologue};
 use crate::run::TurnLimits;
+use crate::subagent::SubagentIdentity;
 
 /// The beta under which the provider leaves out what it is asked to.
 const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";

@@ -11,7 +11,7 @@ pub mod mode;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mail::board::Board;
+use mail::task_file::Board;
 use mail::tasks;
 use settings::permission::SharedMode;
 use tools::Tool;

@@ -2,7 +2,7 @@
 //!
 //! [`Teammates`] starts, stops and resumes them; `answering` is the lead's side of what their programs ask.
 
-mod answering;
-mod mates;
+mod lead_service;
+mod teammate_processes;
 
-pub use mates::{Lead, TeammateRequest, Teammates, briefing};
+pub use teammate_processes::{Lead, TeammateRequest, Teammates, briefing};

@@ -42,8 +42,6 @@ mod dreaming_sources;
 mod elsewhere;
 #[path = "it/embed.rs"]
 mod embed;
-#[path = "it/errands.rs"]
-mod errands;
 #[path = "it/forking.rs"]
 mod forking;
 #[path = "it/forks.rs"]
@@ -100,6 +98,8 @@ mod server;
 mod shape;
 #[path = "it/spilling.rs"]
 mod spilling;
+#[path = "it/subagents.rs"]
+mod subagents;
 #[path = "it/trials.rs"]
 mod trials;
 #[path = "it/unruly.rs"]

@@ -16,10 +16,10 @@ use std::path::{Component, Path};
 use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, CWD, FileType, OFlags, accessat, mkdirat, openat, statat, unlinkat};
 
+use crate::atomic_write::{self, Mode};
 use crate::effect::{self, Effect};
 use crate::error::Error;
-use crate::put::{self, Mode};
-use crate::stamp::{Snapshot, Stamp};
+use crate::fingerprint::{Snapshot, Stamp};
 
 pub use aside::{Identity, identity, set_aside};
 
@@ -44,19 +44,20 @@ pub fn open(path: impl AsRef<Path>) -> Result<File, Error> {
 /// The content of a file of at most `limit` bytes.
 pub fn read(path: impl AsRef<Path>, limit: u64) -> Result<Snapshot, Error> {
     let path = path.as_ref();
-    put::snapshot(path, &open(path)?, limit)
+    atomic_write::snapshot(path, &open(path)?, limit)
 }
 
 /// Up to `len` bytes from the beginning; fewer, or none, at the end of the file.
 pub fn read_head(path: impl AsRef<Path>, len: u64) -> Result<Vec<u8>, Error> {
     let path = path.as_ref();
-    put::range(path, open(path)?, 0, len)
+    atomic_write::range(path, open(path)?, 0, len)
 }
 
 /// Writes a file atomically, whether it exists or not: its mode is kept, directories are made on the way.
 pub fn replace(path: impl AsRef<Path>, bytes: &[u8]) -> Result<Stamp, Error> {
     let place = NameInDirectory::of(path.as_ref(), MissingDirectories::Made)?;
-    put::replace(&place.dir, place.name, bytes, place.mode()?).map_err(|error| Error::of(place.path, error))?;
+    atomic_write::replace(&place.dir, place.name, bytes, place.mode()?)
+        .map_err(|error| Error::of(place.path, error))?;
     Ok(place.stamp(bytes))
 }
 
@@ -67,7 +68,7 @@ pub fn replace_unchanged(path: impl AsRef<Path>, bytes: &[u8], expected: &Stamp)
         let now = place.open().ok().and_then(|mut file| Stamp::of_file(&mut file).ok());
         Ok(now.is_some_and(|now| now.same_content(expected)))
     };
-    let went_ahead = put::replace_if(&place.dir, place.name, bytes, place.mode()?, still)
+    let went_ahead = atomic_write::replace_if(&place.dir, place.name, bytes, place.mode()?, still)
         .map_err(|error| Error::of(place.path, error))?;
     if went_ahead { Ok(place.stamp(bytes)) } else { Err(Error::Changed { path: place.path.to_owned() }) }
 }
@@ -75,7 +76,8 @@ pub fn replace_unchanged(path: impl AsRef<Path>, bytes: &[u8], expected: &Stamp)
 /// Writes a new file; what exists is never overwritten. Directories are made on the way.
 pub fn create_new(path: impl AsRef<Path>, bytes: &[u8]) -> Result<Stamp, Error> {
     let place = NameInDirectory::of(path.as_ref(), MissingDirectories::Made)?;
-    put::create_new(&place.dir, place.name, bytes, Mode::Inherited).map_err(|error| Error::of(place.path, error))?;
+    atomic_write::create_new(&place.dir, place.name, bytes, Mode::Inherited)
+        .map_err(|error| Error::of(place.path, error))?;
     Ok(place.stamp(bytes))
 }
 

@@ -16,36 +16,36 @@
 
 #![allow(clippy::disallowed_methods, reason = "this crate is the way to the disk that the bans point to")]
 
+mod absolute;
+mod append_shared;
+mod atomic_write;
 mod directory;
 mod effect;
 mod error;
 pub mod exact;
+mod fingerprint;
 mod lines;
 mod lock;
 mod lockfile;
 mod log;
-mod named;
 mod process;
-mod put;
 mod root;
-mod shared;
-mod stamp;
 mod walk;
 
+pub use absolute::{
+    Glance, create_new, glance, list, make_private, open, read, read_range, real, remove, remove_tree, replace,
+    replace_private, replace_unchanged, stamp,
+};
+pub use append_shared::add_line;
 pub use directory::{create_directory, is_own};
 #[cfg(any(test, feature = "faults"))]
 pub use effect::faults;
 pub use error::Error;
+pub use fingerprint::{Snapshot, Stamp};
 pub use lines::{FileLine, LineEnding, Lines, OVERSIZED, Text};
 pub use lock::Lock;
 pub use lockfile::{LockFile, LockText};
 pub use log::Log;
-pub use named::{
-    Glance, create_new, glance, list, make_private, open, read, read_range, real, remove, remove_tree, replace,
-    replace_private, replace_unchanged, stamp,
-};
 pub use process::process_runs;
 pub use root::{DirectoryEntry, EntryKind, FileHead, Root};
-pub use shared::add_line;
-pub use stamp::{Snapshot, Stamp};
 pub use walk::{Walk, WalkEntry};

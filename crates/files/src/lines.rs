@@ -95,7 +95,7 @@ impl Lines {
     /// From `offset` on, which should be where a line starts.
     pub fn open_at(path: impl AsRef<Path>, offset: u64) -> Result<Self, Error> {
         let path = path.as_ref().to_owned();
-        let file = crate::named::open(&path)?;
+        let file = crate::absolute::open(&path)?;
         Ok(Self::new(Arc::new(file), path, offset..u64::MAX, OVERSIZED))
     }
 

@@ -13,9 +13,9 @@ use std::time::SystemTime;
 
 use cap_std::fs::{MetadataExt as _, OpenOptions, OpenOptionsExt};
 
+use crate::atomic_write::{self, Mode};
 use crate::effect::{self, Effect};
 use crate::error::Error;
-use crate::put::{self, Mode};
 use crate::root::Root;
 
 /// The mode of a lock file.
@@ -45,7 +45,7 @@ impl Root {
     pub fn make_lock_file(&self, relative: impl AsRef<Path>) -> Result<(), Error> {
         let relative = relative.as_ref();
         let (dir, name) = self.place(relative)?;
-        match put::create_new(&dir, name, b"", Mode::Dated(PRIVATE_FILE)) {
+        match atomic_write::create_new(&dir, name, b"", Mode::Dated(PRIVATE_FILE)) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
             made => made.map_err(|error| Error::of(&self.path().join(relative), error)),
         }

@@ -79,13 +79,13 @@ impl Log {
     /// `holder` is what another process is told that tries to open it meanwhile, such as `pid 4711, since 10:15`. That
     /// other process gets [`Error::Held`].
     pub fn open(path: impl AsRef<Path>, holder: &str) -> Result<Self, Error> {
-        let path = crate::named::real(path)?;
+        let path = crate::absolute::real(path)?;
         let failed = |error| Error::of(&path, error);
         let parent = path.parent().ok_or_else(|| Error::IsDirectory { path: path.clone() })?;
         create_directory(parent)?;
         if path.exists() {
             // Refuses what is not a regular file.
-            crate::named::open(&path)?;
+            crate::absolute::open(&path)?;
         }
         effect::before(Effect::Append(b""), || path.clone()).map_err(failed)?;
         let mut options = OpenOptions::new();
@@ -164,7 +164,7 @@ fn beside(path: &Path) -> OsString {
 }
 
 fn held_by(writer: &Path) -> String {
-    match crate::named::read(writer, WRITER_TEXT) {
+    match crate::absolute::read(writer, WRITER_TEXT) {
         Ok(snapshot) if !snapshot.bytes.is_empty() => String::from_utf8_lossy(&snapshot.bytes).into_owned(),
         _ => "another process".to_owned(),
     }
@@ -210,6 +210,6 @@ mod tests {
         assert!(log.append(b"half").is_err());
         log.sync = File::sync_data;
         log.append(b"whole").unwrap();
-        assert_eq!(crate::named::read(&path, 100).unwrap().bytes, b"half\n\nwhole\n");
+        assert_eq!(crate::absolute::read(&path, 100).unwrap().bytes, b"half\n\nwhole\n");
     }
 }

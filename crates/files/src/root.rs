@@ -14,11 +14,11 @@ use std::time::SystemTime;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, FileType};
 
+use crate::atomic_write::{self, Mode};
 use crate::directory::{self, PRIVATE_DIRECTORY};
 use crate::effect::{self, Effect};
 use crate::error::Error;
-use crate::put::{self, Mode};
-use crate::stamp::{Snapshot, Stamp};
+use crate::fingerprint::{Snapshot, Stamp};
 
 /// The bits of a mode by which the group or anybody may write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
@@ -114,15 +114,16 @@ impl Root {
     /// The content of a file of at most `limit` bytes.
     pub fn read(&self, relative: impl AsRef<Path>, limit: u64) -> Result<Snapshot, Error> {
         let (file, _) = self.regular(relative.as_ref())?;
-        put::snapshot(&self.path.join(relative), &file, limit)
+        atomic_write::snapshot(&self.path.join(relative), &file, limit)
     }
 
     /// A file that is one, opened.
     fn regular(&self, relative: &Path) -> Result<(File, Metadata), Error> {
         let path = self.path.join(relative);
-        let file = self.dir.open_with(relative, &put::reading()).map_err(|error| Error::of(&path, error))?.into_std();
+        let file =
+            self.dir.open_with(relative, &atomic_write::reading()).map_err(|error| Error::of(&path, error))?.into_std();
         let metadata = file.metadata().map_err(|error| Error::of(&path, error))?;
-        put::regular(&path, &metadata)?;
+        atomic_write::regular(&path, &metadata)?;
         Ok((file, metadata))
     }
 
@@ -155,7 +156,7 @@ impl Root {
     pub fn date(&self, relative: impl AsRef<Path>, modified: std::time::SystemTime) -> Result<(), Error> {
         let relative = relative.as_ref();
         let failed = |error| Error::of(&self.path.join(relative), error);
-        let file = self.dir.open_with(relative, &put::reading()).map_err(failed)?;
+        let file = self.dir.open_with(relative, &atomic_write::reading()).map_err(failed)?;
         file.into_std().set_modified(modified).map_err(failed)
     }
 
@@ -163,7 +164,7 @@ impl Root {
     pub fn create_new(&self, relative: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), Error> {
         let relative = relative.as_ref();
         let (dir, name) = self.place(relative)?;
-        put::create_new(&dir, name, bytes, Mode::Exact(mode))
+        atomic_write::create_new(&dir, name, bytes, Mode::Exact(mode))
             .map_err(|error| Error::of(&self.path.join(relative), error))
     }
 
@@ -171,7 +172,8 @@ impl Root {
     pub fn replace(&self, relative: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), Error> {
         let relative = relative.as_ref();
         let (dir, name) = self.place(relative)?;
-        put::replace(&dir, name, bytes, Mode::Exact(mode)).map_err(|error| Error::of(&self.path.join(relative), error))
+        atomic_write::replace(&dir, name, bytes, Mode::Exact(mode))
+            .map_err(|error| Error::of(&self.path.join(relative), error))
     }
 
     /// Writes a file atomically if it still is what `expected` says, else fails with [`Error::Changed`].
@@ -186,13 +188,13 @@ impl Root {
         let (dir, name) = self.place(relative)?;
         let path = self.path.join(relative);
         let still = || {
-            let file = dir.open_with(name, &put::reading())?;
+            let file = dir.open_with(name, &atomic_write::reading())?;
             if !file.metadata()?.is_file() {
                 return Ok(false);
             }
             Stamp::of_file(&mut file.into_std()).map(|now| now.same_content(expected))
         };
-        match put::replace_if(&dir, name, bytes, Mode::Exact(mode), still) {
+        match atomic_write::replace_if(&dir, name, bytes, Mode::Exact(mode), still) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::Changed { path }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::Changed { path }),
@@ -211,7 +213,7 @@ impl Root {
             io::ErrorKind::AlreadyExists => Error::of(&self.path.join(to), error),
             _ => Error::of(&self.path.join(from), error),
         })?;
-        put::sync(&target).map_err(|error| Error::of(&self.path.join(to), error))?;
+        atomic_write::sync(&target).map_err(|error| Error::of(&self.path.join(to), error))?;
         self.remove(from)
     }
 
@@ -226,7 +228,7 @@ impl Root {
     /// Brings a file below to the disk, if it is there and can be read: whoever wrote it may have left that undone.
     pub fn flush_file(&self, relative: impl AsRef<Path>) -> Result<(), Error> {
         let relative = relative.as_ref();
-        let Ok(file) = self.dir.open_with(relative, &put::reading()) else { return Ok(()) };
+        let Ok(file) = self.dir.open_with(relative, &atomic_write::reading()) else { return Ok(()) };
         let path = || self.path.join(relative);
         effect::sync(Effect::SyncFile, path, || file.sync_all()).map_err(|error| Error::of(&path(), error))
     }
@@ -235,7 +237,7 @@ impl Root {
     pub fn flush(&self, relative: impl AsRef<Path>) -> Result<(), Error> {
         let relative = relative.as_ref();
         let here = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
-        match self.dir.open_dir(here).and_then(|directory| put::sync(&directory)) {
+        match self.dir.open_dir(here).and_then(|directory| atomic_write::sync(&directory)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::of(&self.path.join(relative), error)),
             _ => Ok(()),
         }

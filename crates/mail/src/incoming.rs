@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use transcript::{Injected, Purpose};
 
 use crate::mailbox::{ControlMessage, IdleReason, LEAD, MailError, Mailbox, Message};
-use crate::words::{MessageOrigin, WaitingMessage, framed};
+use crate::message_text::{MessageOrigin, WaitingMessage, framed};
 
 /// How often a mailbox is looked at while nothing else happens: a stat each.
 const LOOK: Duration = Duration::from_millis(250);

@@ -7,9 +7,9 @@
 //!
 //! What it refuses to do: touch a file that it cannot read back, follow a name out of its folder, grow without bound.
 
+mod control_message;
 mod message;
 mod seal;
-mod word;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -20,9 +20,9 @@ use files::Root;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
+pub use control_message::{ControlMessage, IdleReason, LeadAnswer, TeammateQuestion};
 pub use message::{LEAD, Message, MessageOrder};
 pub use seal::{Seal, SealKey, SealKeys};
-pub use word::{ControlMessage, IdleReason, LeadAnswer, TeammateQuestion};
 
 /// The largest mailbox that is read.
 const MOST_BYTES: u64 = 8_000_000;

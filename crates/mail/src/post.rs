@@ -13,7 +13,7 @@ use session::World;
 use super::{Team, socket};
 use crate::incoming::Mail;
 use crate::mailbox::{ControlMessage, LEAD, MOST_TEXT, MailError, Message};
-use crate::words::MessageOrigin;
+use crate::message_text::MessageOrigin;
 
 /// What an address of another session begins with.
 pub const SOCKET: &str = "uds:";

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use tools::{Access, Output, Scope, TypedTool};
 use transcript::tool_names;
 
-use crate::board::{Board, Task, TaskStatus, claim, may_change};
 use crate::mailbox::LEAD;
+use crate::task_file::{Board, Task, TaskStatus, claim, may_change};
 
 // What a task becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

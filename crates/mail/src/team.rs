@@ -17,8 +17,8 @@ use settings::agents::Isolation;
 use settings::permission::SharedMode;
 use tools::permission::Mode;
 
-use crate::board;
 use crate::mailbox::{LEAD, MailError, Mailbox, Message, PATIENCE, Seal, SealKey, SealKeys, checked, folder};
+use crate::task_file;
 
 /// Who belongs to the team.
 const CONFIG: &str = "config.json";
@@ -221,7 +221,7 @@ impl Team {
             config.members.retain(|member| member.name != LEAD);
             for gone in &mut config.members {
                 gone.is_active = false;
-                let _ = board::give_back(self.tasks(), &gone.name); // a task that stays taken is the lead's to give back
+                let _ = task_file::give_back(self.tasks(), &gone.name); // a task that stays taken is the lead's to give back
             }
             if config.created_at == 0 {
                 config.created_at = now.as_millisecond();
@@ -303,7 +303,7 @@ impl Team {
             return Ok(()); // the team is gone, and is not to come back for this
         }
         self.change_member(name, |member| member.is_active = false)?;
-        let _ = board::give_back(self.tasks(), name); // a task that stays taken is the lead's to give back
+        let _ = task_file::give_back(self.tasks(), name); // a task that stays taken is the lead's to give back
         Ok(())
     }
 
@@ -339,7 +339,7 @@ impl Team {
     pub fn end(&self) -> Result<(), MailError> {
         let waits = Mailbox::of(&self.inboxes(), LEAD).and_then(|mailbox| mailbox.waiting());
         let is_over = waits.is_ok_and(|waiting| waiting.is_empty()) && self.others().is_empty();
-        if is_over && board::is_empty(self.tasks()) {
+        if is_over && task_file::is_empty(self.tasks()) {
             files::remove_tree(&self.folder)?;
         }
         Ok(())

@@ -5,7 +5,7 @@
 //! same bytes, and so is one that is garbled; one that is cut after everything but the farewell has come counts as complete.
 //!
 //! A server that answers a request for a stream with plain JSON is understood; one that answers with a web page is told
-//! apart from one that answers wrongly. What the events mean is a [`Draft`]'s business: each dialect brings its own.
+//! apart from one that answers wrongly. What the events mean is a [`ReplyDraft`]'s business: each dialect brings its own.
 
 use std::sync::Arc;
 

@@ -6,17 +6,17 @@
 
 pub mod built_in;
 mod definition;
-mod doubts;
+mod definition_lint;
 mod find;
 mod hooks;
-mod narrow;
 mod registry;
+mod tool_restriction;
 
 pub use definition::{
     AgentMemoryScope, Definition, DefinitionStatus, FORK, Isolation, KEYS, MOST_ROUNDS, OfferedTools, Runs,
 };
-pub use doubts::OF_PLANS;
+pub use definition_lint::OF_PLANS;
 pub use find::{DefinitionSources, claims};
 pub use hooks::hooks_in;
-pub use narrow::{ToolRestriction, narrow, offers};
 pub use registry::{DefinitionSource, DefinitionTrouble, ListedAgent, Registry};
+pub use tool_restriction::{ToolRestriction, narrow, offers};

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::span::{Json, JsonContent, Node, ObjectMember, last};
+use super::json_positions::{Json, JsonContent, Node, ObjectMember, last};
 
 /// The indentation of a text that has none to look at.
 const USUAL_INDENT: &str = "  ";

@@ -7,7 +7,7 @@ use session::Home;
 use tools::permission::{BadRule, Rules};
 
 use super::{keys, rules};
-use crate::counting::{BasePaths, EffectiveValues};
+use crate::effective_values::{BasePaths, EffectiveValues};
 
 /// What the settings say of learning; none where they say nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

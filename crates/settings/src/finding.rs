@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use super::json_positions::{Json, PathStep};
 use super::keys::KEYS;
 use super::source::{ValueOrigin, shown};
-use super::span::{Json, PathStep};
 
 /// Something to be said of a settings file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 //! [`Hook`] is one, with whose word it is; [`HookEvent`] when it runs, [`Matcher`] for what. Nothing here runs one.
 
 mod definition;
+mod hook_event;
 mod matcher;
-mod moment;
 pub(crate) mod settings;
 
 pub use definition::{Hook, HookAuthor, HookRepetition, HookWait, Kind, OnFailure};
+pub use hook_event::{Block, HookEvent};
 pub use matcher::Matcher;
-pub use moment::{Block, HookEvent};
 pub use settings::{HookSettings, HooksOf};

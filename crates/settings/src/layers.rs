@@ -4,7 +4,7 @@ use context::Layers;
 use serde::de::DeserializeOwned;
 use transcript::window::AutoCompact;
 
-use crate::counting::EffectiveValues;
+use crate::effective_values::EffectiveValues;
 use crate::keys::{self, SettingKey};
 
 /// The layers as the settings say, in a window and at a price that nobody has named yet.

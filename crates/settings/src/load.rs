@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::elsewhere::stand_in;
 use super::finding::{self, SettingsFinding, Weight};
+use super::json_positions::{Json, PathStep};
 use super::keys::{self, KEYS, SettingKey};
 use super::source::{Files, Flag, SettingsSource, ValueOrigin};
-use super::span::{Json, PathStep};
 use super::{tracked, variables};
 use crate::kind::ValuePart;
 

@@ -6,7 +6,7 @@ use tools::permission::{BadRule, Places, Rule, Rules};
 
 use super::keys::{self, SettingKey};
 use super::{SettingsFinding, ValueOrigin, Weight};
-use crate::counting::{BasePaths, EffectiveValues, settings_root};
+use crate::effective_values::{BasePaths, EffectiveValues, settings_root};
 
 /// Where the paths in what a file says start from.
 pub(super) fn places(origin: &ValueOrigin, ground: &BasePaths<'_>) -> Places {

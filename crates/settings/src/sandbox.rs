@@ -12,7 +12,7 @@ use tools::permission::{BadRule, ConfinementLevel};
 use tools::sandbox::{Confinement, Network, Sandbox, SandboxExit, SandboxStatus, Sockets};
 use tools::{Scope, Subject};
 
-use crate::counting::BasePaths;
+use crate::effective_values::BasePaths;
 use crate::rules::rules;
 
 pub use wishes::SandboxSettings;

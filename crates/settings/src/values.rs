@@ -14,7 +14,7 @@ use transcript::mark::Ttl;
 use transcript::price::{Price, Prices};
 
 use crate::background::{Admission, Budget, Rhythm};
-use crate::counting::{BasePaths, EffectiveValues, expand};
+use crate::effective_values::{BasePaths, EffectiveValues, expand};
 use crate::extract::Extract;
 use crate::finding::{SettingsFinding, Weight};
 use crate::hooks::settings::{HookSettings, HooksOf, hooks_of};
@@ -22,9 +22,9 @@ use crate::keys::{self, SettingKey};
 use crate::kind::ValuePart;
 use crate::layers::layers;
 use crate::load::{self, LoadedSettings, SetValue, ValueStatus};
+use crate::notifications::Notifications;
 use crate::rules::rules_of;
 use crate::sandbox::SandboxSettings;
-use crate::signals::Notifications;
 use crate::source::SettingsSource;
 
 /// What the settings say.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::Error;
 use crate::refusal::{self, Refusal};
-use crate::view::RequestView;
+use crate::request_view::RequestView;
 use crate::when::{Conditions, When};
 
 /// One thing that goes wrong.

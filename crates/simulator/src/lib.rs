@@ -13,12 +13,12 @@ mod price;
 mod prompt;
 mod refusal;
 mod report;
+mod request_view;
 mod schema;
 mod script;
 mod server;
 mod stream;
 mod trail;
-mod view;
 mod when;
 
 pub use cache::Split;

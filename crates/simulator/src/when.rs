@@ -6,7 +6,7 @@ use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Deserializer};
 
 use crate::Error;
-use crate::view::RequestView;
+use crate::request_view::RequestView;
 
 /// Compiled expressions may take this much memory, so that a script cannot take all of it.
 const EXPRESSION_BYTES: usize = 4 * 1024 * 1024;

@@ -1,6 +1,6 @@
 //! The team's folder on this machine: what can be shared of it, and putting in what others wrote.
 //!
-//! Only regular files with a name that is a [`Key`], of text, within the limit, and free of secrets are shared; the rest
+//! Only regular files with a name that is a [`EntryKey`], of text, within the limit, and free of secrets are shared; the rest
 //! is left where it is and told. What was edited here since it was looked at is never written over.
 
 use std::collections::{BTreeMap, BTreeSet};

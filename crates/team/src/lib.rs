@@ -1,6 +1,6 @@
 //! Team memory: the memories that all collaborators of a repository share.
 //!
-//! A repository's entries are a map from [`Key`] to text, kept by a server and mirrored in a folder of each member. The
+//! A repository's entries are a map from [`EntryKey`] to text, kept by a server and mirrored in a folder of each member. The
 //! protocol is small ([`protocol`]): read all or only checksums, write some under an optimistic lock. What a member
 //! changed and what the server changed since they last met is worked out by checksums alone, so neither side needs a
 //! clock or a lock on the other.

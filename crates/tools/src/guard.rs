@@ -16,6 +16,8 @@ mod caller;
 #[cfg(target_os = "linux")]
 mod environment;
 #[cfg(target_os = "linux")]
+mod guarded_watch;
+#[cfg(target_os = "linux")]
 mod inside;
 #[cfg(target_os = "linux")]
 mod layers;
@@ -23,6 +25,8 @@ mod layers;
 mod listing;
 #[cfg(target_os = "linux")]
 mod lock;
+#[cfg(target_os = "linux")]
+mod mount_view;
 #[cfg(target_os = "linux")]
 mod mounts;
 #[cfg(target_os = "linux")]
@@ -35,10 +39,6 @@ mod pinned;
 mod program;
 #[cfg(target_os = "linux")]
 mod tree;
-#[cfg(target_os = "linux")]
-mod view;
-#[cfg(target_os = "linux")]
-mod watch;
 
 /// The first argument that makes our binary a guard.
 pub const ARGUMENT: &str = "__guard";

@@ -5,7 +5,7 @@
 //! whether it may run: bad input is a failed output that names the field, asking is the engine's, and the matching of
 //! permission rules is in [`permission`], apart from the tools.
 //!
-//! - [`Tool`] is what the engine sees; [`Typed`] is what most tools are written as.
+//! - [`Tool`] is what the engine sees; [`TypedTool`] is what most tools are written as.
 //! - [`Scope`] is where tools run: directories, what was read so far, and how to stop.
 //! - [`Jobs`] are the commands that run in the background of a scope.
 //! - [`guard`] is the program below which commands run.
@@ -26,9 +26,9 @@ pub mod git_index;
 mod glob;
 mod grep;
 pub mod guard;
+mod guard_protocol;
 mod input;
 mod jobs;
-mod order;
 pub mod permission;
 mod process;
 pub mod program;

@@ -11,16 +11,16 @@
 
 mod always;
 mod command;
-mod guard;
 mod mode;
 mod operands;
+mod protected_paths;
 mod repository;
 mod rule;
 mod shell;
 
 pub use always::{always, runs_others};
-pub use guard::{GUARDED, guarded, is_guarded_name};
 pub use mode::{ConfinementLevel, Decision, Mode, ReadOnlyView, Rights, Situation, Wall, decide};
+pub use protected_paths::{GUARDED, guarded, is_guarded_name};
 pub use repository::runs_programs as git_runs_programs;
 pub(crate) use repository::{repository, repository_elsewhere};
 pub use rule::{BadRule, Places, Rule, fits};

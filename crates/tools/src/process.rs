@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::confinement::{Base, Confinement, MadePath};
 use crate::environment::{Environment, Variables};
 use crate::guard;
-use crate::order::{GuardOrder, GuardSide};
+use crate::guard_protocol::{GuardOrder, GuardSide};
 
 mod group;
 mod guarded;

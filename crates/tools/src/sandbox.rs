@@ -17,12 +17,12 @@ use crate::permission::{ConfinementLevel, Rule, RuleVerdict, Rules, repository_e
 use crate::subject::Subject;
 
 mod notes;
-mod standing;
+mod sandbox_status;
 
 pub use crate::confinement::{Base, Confinement, MadePath, Network, SandboxExit, Sockets, Strength, tool_folders};
 pub(crate) use notes::note;
-pub use standing::SandboxStatus;
-pub(crate) use standing::trial;
+pub use sandbox_status::SandboxStatus;
+pub(crate) use sandbox_status::trial;
 
 /// The sandbox of a session: which commands run in it, and how well it holds.
 #[derive(Debug, Clone)]

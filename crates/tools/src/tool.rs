@@ -1,4 +1,4 @@
-//! What a tool is: to the engine ([`Tool`]), and to the one who writes it ([`Typed`]).
+//! What a tool is: to the engine ([`Tool`]), and to the one who writes it ([`TypedTool`]).
 //!
 //! `Tool` speaks JSON, since calls come from a model and some tools come from elsewhere (MCP). `Typed` speaks the
 //! tool's own input type; every `Typed` is a `Tool`, and turning JSON into the type, with an error the model can act on,

@@ -10,10 +10,10 @@ use tools::permission::Rules;
 
 use crate::agents;
 use crate::exit::Code;
-use crate::judgement::{self, RunTrust};
 use crate::out::{data, talk};
-use crate::place::ProgramPaths;
-use crate::span::{bold, cyan, dim};
+use crate::program_paths::ProgramPaths;
+use crate::styled_text::{bold, cyan, dim};
+use crate::trusted_settings::{self, RunTrust};
 
 /// See, make and check the agents that a session can send out.
 ///
@@ -67,7 +67,7 @@ enum AgentsCommand {
 /// Lists, shows, makes or checks.
 pub(crate) async fn run(args: &AgentsArgs) -> anyhow::Result<Code> {
     let place = ProgramPaths::from_env()?;
-    let judged = judgement::judge(&place, None, RunTrust::No)?;
+    let judged = trusted_settings::judge(&place, None, RunTrust::No)?;
     let registry = agents::registry(&place, &judged.settings, &judged.trust, None)?;
     match &args.command {
         AgentsCommand::List { json } => list(&registry, &judged.settings.rules, *json),

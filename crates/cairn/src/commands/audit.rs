@@ -7,12 +7,12 @@ use session::World;
 use session::home::{PROJECTS, SessionFile};
 use session::price::{Audit, AuditCost, Recording, SessionAudit, SessionFiles, price_files};
 
+use crate::event_text::count;
 use crate::exit::Code;
 use crate::out::{data, talk};
-use crate::place::ProgramPaths;
 use crate::pricing::{Pricing, left_out_rows, with_progress};
-use crate::span::{bold, cyan};
-use crate::told::count;
+use crate::program_paths::ProgramPaths;
+use crate::styled_text::{bold, cyan};
 
 /// No more days are looked at.
 const MOST_DAYS: u32 = 36_500;
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &AuditArgs) -> anyhow::Result<Code> {
         Err(error) => return Err(error.into()),
     }
     // What was last written before then has no request since.
-    found.files.retain(|file| crate::told::written(file).is_none_or(|time| time >= since));
+    found.files.retain(|file| crate::event_text::written(file).is_none_or(|time| time >= since));
     let bill = |file: &SessionFile, recording: Recording| {
         SessionAudit::of(file, project(&projects, &file.path), &recording, &pricing.layers(&recording))
     };

@@ -8,10 +8,10 @@ use settings::keys::ValuePart;
 use settings::{LoadedSettings, SetValue, Settings, SettingsFinding, ValueStatus, Weight};
 
 use crate::exit::Code;
-use crate::judgement::{self, RunTrust};
 use crate::out::{data, talk};
-use crate::place::ProgramPaths;
-use crate::span::{Span, cyan, dim, red};
+use crate::program_paths::ProgramPaths;
+use crate::styled_text::{Span, cyan, dim, red};
+use crate::trusted_settings::{self, RunTrust};
 
 /// Show, check and change settings.
 #[derive(Debug, Args)]
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<Code> {
 }
 
 fn show(place: &ProgramPaths, origin: bool, as_json: bool) -> anyhow::Result<Code> {
-    let settings = judgement::judge(place, None, RunTrust::No)?.settings;
+    let settings = trusted_settings::judge(place, None, RunTrust::No)?.settings;
     let shown = settings.sets.iter().filter(|set| origin || set.standing == ValueStatus::Counts);
     let mut shown: Vec<&SetValue> = shown.collect();
     let order = |set: &SetValue| settings::keys::KEYS.iter().position(|key| key.name == set.key.name);

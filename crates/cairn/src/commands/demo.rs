@@ -34,7 +34,7 @@ use transcript::window::{Window, WindowHints};
 use crate::env;
 use crate::exit::Code;
 use crate::out::{show, show_part};
-use crate::span::{Span, bold, cyan, dim, green, one_line, red};
+use crate::styled_text::{Span, bold, cyan, dim, green, one_line, red};
 
 const SCRIPT: &str = include_str!("demo/script.toml");
 const PROJECT: [(&str, &str); 2] =
@@ -254,7 +254,7 @@ impl Timeline {
     }
 
     fn show(&self, event: &Event) {
-        if let Some(told) = crate::told::of_layers(event) {
+        if let Some(told) = crate::event_text::of_layers(event) {
             return self.line("layer", &told);
         }
         match event {
@@ -326,7 +326,7 @@ fn log_of(day: u32) -> String {
 }
 
 fn print_savings(savings: &[session::savings::Saving], off: &[&str], largest: u64) {
-    let (head, rows) = crate::told::savings(savings, off);
+    let (head, rows) = crate::event_text::savings(savings, off);
     show!();
     show!([bold(&head)]);
     for row in rows {

@@ -12,13 +12,13 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use transcript::price::Price;
 
-use crate::closing::{ShutdownCause, ShutdownSignals};
-use crate::dreaming::past::{self, why_not};
+use crate::dream_setup::past::{self, why_not};
 use crate::exit::Code;
 use crate::out::{data, talk, talk_row, warn};
-use crate::place::ProgramPaths;
-use crate::span::{bold, dim, first_line};
-use crate::{dreaming, judgement, knowledge, model, told};
+use crate::program_paths::ProgramPaths;
+use crate::shutdown::{ShutdownCause, ShutdownSignals};
+use crate::styled_text::{bold, dim, first_line};
+use crate::{dream_setup, event_text, memory_setup, model, trusted_settings};
 
 /// Bring memories into order: merge what overlaps, make dates absolute, drop what no longer holds.
 ///
@@ -90,7 +90,7 @@ pub(crate) async fn run(args: &DreamArgs) -> anyhow::Result<Code> {
     if !args.all_projects {
         return one(args, &place).await;
     }
-    let projects = dreaming::projects(&place.home);
+    let projects = dream_setup::projects(&place.home);
     if projects.is_empty() {
         talk!("No project has memories yet.");
     }
@@ -114,15 +114,15 @@ pub(crate) async fn run(args: &DreamArgs) -> anyhow::Result<Code> {
 
 /// Runs one of the commands about the past.
 fn of_the_past(command: &DreamCommand, place: &ProgramPaths, as_json: bool) -> anyhow::Result<Code> {
-    let settings = judgement::settings(place, None)?;
-    let (site, rhythm) = (dreaming::site(place, &settings)?, dreaming::rhythm(&settings));
+    let settings = trusted_settings::settings(place, None)?;
+    let (site, rhythm) = (dream_setup::site(place, &settings)?, dream_setup::rhythm(&settings));
     let mut code = Code::Success;
     let (lines, object) = match command {
         DreamCommand::Log => (past::log(&site), past::log_object(&site)),
         DreamCommand::Diff { id } => (past::diff(&site, id.as_deref())?, past::diff_object(&site, id.as_deref())?),
         DreamCommand::Status => (past::status(&site, &rhythm)?, past::status_object(&site, &rhythm)?),
         DreamCommand::Apply => {
-            let over = past::apply(&site, knowledge::MemorySetup::new(place, &settings).indexing)?;
+            let over = past::apply(&site, memory_setup::MemorySetup::new(place, &settings).indexing)?;
             (past::applied(&over), object(&over, place, None))
         }
         DreamCommand::Undo { id } => {
@@ -148,10 +148,10 @@ fn of_the_past(command: &DreamCommand, place: &ProgramPaths, as_json: bool) -> a
 
 /// One project.
 async fn one(args: &DreamArgs, place: &ProgramPaths) -> anyhow::Result<Code> {
-    let settings = judgement::settings(place, None)?;
-    let site = dreaming::site(place, &settings)?;
+    let settings = trusted_settings::settings(place, None)?;
+    let site = dream_setup::site(place, &settings)?;
     if args.if_due {
-        match dreaming::due(&site, &settings, &mut Gate::default())? {
+        match dream_setup::due(&site, &settings, &mut Gate::default())? {
             Said::Due => {}
             Said::Off => {
                 talk!("Dreams are off here.");
@@ -162,7 +162,7 @@ async fn one(args: &DreamArgs, place: &ProgramPaths) -> anyhow::Result<Code> {
                 return Ok(Code::Success);
             }
             other => {
-                talk!("{}", why_not(&other, &dreaming::rhythm(&settings)));
+                talk!("{}", why_not(&other, &dream_setup::rhythm(&settings)));
                 return Ok(Code::Success);
             }
         }
@@ -170,7 +170,7 @@ async fn one(args: &DreamArgs, place: &ProgramPaths) -> anyhow::Result<Code> {
     let chosen = model::choose(None, None, &settings).await?;
     let cancel = CancellationToken::new();
     let ledger = Arc::new(place.ledger(&settings, ""));
-    let dream = dreaming::dream(site, place, &settings, &chosen, ledger, told(), cancel.clone())?;
+    let dream = dream_setup::dream(site, place, &settings, &chosen, ledger, told(), cancel.clone())?;
     let price = settings.prices.of(&dream.name);
     let mut closing = ShutdownSignals::watch_all()?;
     if args.dry_run {
@@ -184,7 +184,10 @@ async fn one(args: &DreamArgs, place: &ProgramPaths) -> anyhow::Result<Code> {
                 data!("{object}")?;
             } else {
                 for change in &net {
-                    data!("{}", told::diff_text(&change.path, change.before.as_deref(), change.after.as_deref()))?;
+                    data!(
+                        "{}",
+                        event_text::diff_text(&change.path, change.before.as_deref(), change.after.as_deref())
+                    )?;
                 }
                 talk!("Nothing was changed. {}", over.text);
                 if !net.is_empty() {

@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::exit::Code;
 use crate::out::{data, talk};
-use crate::place::ProgramPaths;
-use crate::span::{bold, dim};
-use crate::{env, judgement, told};
+use crate::program_paths::ProgramPaths;
+use crate::styled_text::{bold, dim};
+use crate::{env, event_text, trusted_settings};
 
 /// See the hooks that run here, and try them.
 ///
@@ -54,7 +54,7 @@ enum HooksCommand {
 /// Lists or tries.
 pub(crate) async fn run(args: &HooksArgs) -> anyhow::Result<Code> {
     let place = ProgramPaths::from_env()?;
-    let settings = judgement::settings(&place, None)?;
+    let settings = trusted_settings::settings(&place, None)?;
     match &args.command {
         HooksCommand::List { json } => list(&settings, *json),
         HooksCommand::Test { event, about, input } => {
@@ -94,7 +94,7 @@ fn list(settings: &Settings, as_json: bool) -> anyhow::Result<Code> {
         return Ok(Code::Success);
     }
     for hook in hooks {
-        let (when, what) = told::hook(hook);
+        let (when, what) = event_text::hook(hook);
         data!([bold(&when), "  ", what.as_str()])?;
     }
     if hooks.is_empty() {

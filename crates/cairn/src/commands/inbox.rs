@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::send::teams;
 use crate::exit::Code;
-use crate::listening::INBOX;
+use crate::message_socket::INBOX;
 use crate::out::{data, talk};
-use crate::place::ProgramPaths;
-use crate::span::{bold, cyan, dim, one_line};
+use crate::program_paths::ProgramPaths;
+use crate::styled_text::{bold, cyan, dim, one_line};
 
 /// See the messages between agents: those that wait, and the last that were heard.
 ///

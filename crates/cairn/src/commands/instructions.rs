@@ -8,11 +8,11 @@ use serde_json::json;
 use transcript::tokens::rough;
 
 use crate::exit::Code;
-use crate::judgement::{self, RunTrust};
-use crate::knowledge::MemorySetup;
+use crate::memory_setup::MemorySetup;
 use crate::out::{data, talk};
-use crate::place::ProgramPaths;
-use crate::span::{cyan, dim};
+use crate::program_paths::ProgramPaths;
+use crate::styled_text::{cyan, dim};
+use crate::trusted_settings::{self, RunTrust};
 
 /// Instruction files: what is loaded, from where, why, how many tokens.
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,7 @@ enum InstructionsCommand {
 pub(crate) fn run(args: &InstructionsArgs) -> anyhow::Result<Code> {
     let InstructionsCommand::Show { touch, json: as_json } = &args.command;
     let place = ProgramPaths::from_env()?;
-    let judged = judgement::judge(&place, None, RunTrust::No)?;
+    let judged = trusted_settings::judge(&place, None, RunTrust::No)?;
     let plan = MemorySetup::new(&place, &judged.settings);
     let mut loaded = Instructions::load(plan.sources, Reason::SessionStart);
     outside::settle(&mut loaded, &judged.trust);

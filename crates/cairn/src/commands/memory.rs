@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use crate::exit::Code;
 use crate::out::{data, talk};
-use crate::place::ProgramPaths;
+use crate::program_paths::ProgramPaths;
 use shelves::CommandShelves;
 
 /// Memory files: of this project, and of yours across projects.

@@ -2,9 +2,9 @@
 //!
 //! Whatever ends the program before its work is done ends the turn first: see [`crate::closing`].
 
-mod driving;
-mod hearing;
-mod input;
+mod control_requests;
+mod input_lines;
+mod sdk_host;
 mod teammate;
 
 use std::collections::VecDeque;
@@ -22,15 +22,15 @@ use tools::permission::Mode;
 use transcript::Block;
 
 use crate::args::{InputFormat, OutputFormat, RunArgs};
-use crate::closing::{ShutdownCause, ShutdownSignals};
 use crate::exit::Code;
 use crate::output::{Output, TurnFacts};
-use crate::place::ProgramPaths;
+use crate::program_paths::ProgramPaths;
 use crate::setup::{self, PreparedSession};
-use crate::sharing::TeamMemory;
-use crate::{out, said};
-use driving::SdkHost;
-use hearing::InputListener;
+use crate::shutdown::{ShutdownCause, ShutdownSignals};
+use crate::team_memory::TeamMemory;
+use crate::{out, prompt_blocks};
+use control_requests::InputListener;
+use sdk_host::SdkHost;
 
 /// Runs the turns and prints what they say.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
@@ -180,11 +180,11 @@ async fn learn(mut agent: Agent, closing: &mut ShutdownSignals, closed: Option<S
 /// may be anybody's.
 async fn prompt(args: &RunArgs, place: &ProgramPaths) -> anyhow::Result<Vec<Block>> {
     let prompt = args.prompt.as_deref().map(str::trim).filter(|prompt| !prompt.is_empty());
-    let piped = input::piped(prompt.is_some()).await?;
+    let piped = input_lines::piped(prompt.is_some()).await?;
     let texts: Vec<&str> =
         [piped.trim(), prompt.unwrap_or_default()].into_iter().filter(|text| !text.is_empty()).collect();
     anyhow::ensure!(!texts.is_empty(), "nothing to ask: give a prompt, as in  cairn -p 'what does this project do?'");
-    let mut blocks = said::pictures(prompt.unwrap_or_default(), &place.directory);
+    let mut blocks = prompt_blocks::pictures(prompt.unwrap_or_default(), &place.directory);
     blocks.push(Block::text(texts.join("\n\n")));
     Ok(blocks)
 }
@@ -208,7 +208,7 @@ async fn each_line(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) ->
     };
     let mut agent = ready.agent;
     let mode = agent.mode().clone();
-    let mut lines = input::lines();
+    let mut lines = input_lines::lines();
     let children = agent.agents().cloned();
     let skips = args.allow_dangerously_skip_permissions || mode.get() == Mode::BypassPermissions;
     let may_skip = skips && ready.bypass != BypassPermission::Disabled;

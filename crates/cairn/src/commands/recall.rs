@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use transcript::{Injected, Purpose};
 
 use crate::exit::Code;
-use crate::knowledge;
+use crate::memory_setup;
 use crate::out::{data, talk};
-use crate::place::ProgramPaths;
-use crate::span::{Span, bold, dim, green};
+use crate::program_paths::ProgramPaths;
+use crate::styled_text::{Span, bold, dim, green};
 
 /// How many ranked names are shown.
 const SHOWN: usize = 10;
@@ -98,12 +98,12 @@ impl Shelves {
         let directories: Vec<(PathBuf, Scope)> = match directories {
             // A project without memories yet has no folder of them either.
             [] => {
-                let own = (knowledge::directory(place, None)?, Scope::Private);
+                let own = (memory_setup::directory(place, None)?, Scope::Private);
                 let users = (memory::place::user_directory(place.home.path()), Scope::User);
                 [own, users].into_iter().filter(|(directory, _)| directory.exists()).collect()
             }
             given => {
-                let named = given.iter().map(|one| Ok((knowledge::directory(place, Some(one))?, Scope::Private)));
+                let named = given.iter().map(|one| Ok((memory_setup::directory(place, Some(one))?, Scope::Private)));
                 named.collect::<anyhow::Result<_>>()?
             }
         };

@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::error::Unreadable;
 use crate::exit::Code;
 use crate::out::{data, talk};
-use crate::span::first_line;
+use crate::styled_text::first_line;
 
 /// A text is looked at in pieces of this size.
 const PIECE: usize = 8 * 1024 * 1024;

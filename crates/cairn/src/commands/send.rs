@@ -8,10 +8,10 @@ use mail::{SOCKET, Team, socket};
 use session::World;
 
 use crate::exit::Code;
-use crate::listening;
+use crate::message_socket;
 use crate::out::{data, talk};
-use crate::place::ProgramPaths;
-use crate::span::{bold, dim};
+use crate::program_paths::ProgramPaths;
+use crate::styled_text::{bold, dim};
 
 /// Send a message to an agent at work: a teammate by its name, a session by its id.
 ///
@@ -109,7 +109,7 @@ fn recipients(place: &ProgramPaths) -> Vec<Recipient> {
     let mates = teams.flat_map(|team| {
         team.others().into_iter().map(move |name| Recipient::Mate(team.clone(), name)).collect::<Vec<_>>()
     });
-    let sessions = listening::sessions(&listening::folder(place)).into_iter();
+    let sessions = message_socket::sessions(&message_socket::folder(place)).into_iter();
     mates.chain(sessions.map(|(id, path)| Recipient::Session(id, path))).collect()
 }
 

@@ -24,10 +24,10 @@ use transcript::{Log, Prediction, Prologue, Request, predictions};
 
 use crate::exit::Code;
 use crate::out::{self, data, talk};
-use crate::place::ProgramPaths;
+use crate::program_paths::ProgramPaths;
 use crate::session_markdown::markdown;
-use crate::span::{cyan, dim};
-use crate::{env, judgement, told, whose};
+use crate::styled_text::{cyan, dim};
+use crate::{env, event_text, session_kind, trusted_settings};
 use text::show;
 
 /// Look at sessions, whoever wrote them.
@@ -194,8 +194,8 @@ fn list(place: &ProgramPaths, as_json: bool) -> anyhow::Result<()> {
     let sessions = place.home.sessions(&place.directory)?;
     if as_json {
         let row = |session: &SessionFile| {
-            let modified = told::written(session).map(|time| format!("{time:.0}")).unwrap_or_default();
-            let (whose, title) = whose::look(&session.path);
+            let modified = event_text::written(session).map(|time| format!("{time:.0}")).unwrap_or_default();
+            let (whose, title) = session_kind::look(&session.path);
             let (kind, name, team) = whose.parts();
             let mut row = json!({
                 "id": session.id, "modified": modified, "bytes": session.len, "title": title, "kind": kind,
@@ -210,10 +210,10 @@ fn list(place: &ProgramPaths, as_json: bool) -> anyhow::Result<()> {
         talk!("No sessions in {} yet.", place.directory.display());
     }
     for session in sessions.iter().filter(|_| !as_json) {
-        let (whose, title) = whose::look(&session.path);
+        let (whose, title) = session_kind::look(&session.path);
         let mark = whose.mark().map(|mark| format!("[{mark}] ")).unwrap_or_default();
         let size = format!("  {:>7}  ", size(session.len));
-        data!([cyan(&session.id), "  ", dim(&told::when(session)), size, dim(&mark), title])?;
+        data!([cyan(&session.id), "  ", dim(&event_text::when(session)), size, dim(&mark), title])?;
     }
     Ok(())
 }
@@ -361,7 +361,7 @@ fn models(log: &Log) -> impl DoubleEndedIterator<Item = String> {
 
 fn stats(place: &ProgramPaths, record: &Record, as_json: bool) -> anyhow::Result<()> {
     let log = &record.log;
-    let stats = Stats::of(log, &judgement::settings(place, None)?.prices);
+    let stats = Stats::of(log, &trusted_settings::settings(place, None)?.prices);
     let window = window(log, &stats.model)?;
     let fill = window.fill(stats.context_tokens, AutoCompact::On);
     if as_json {
@@ -387,7 +387,7 @@ fn stats(place: &ProgramPaths, record: &Record, as_json: bool) -> anyhow::Result
         None => data!("cost         unknown: no price for this model")?,
     }
     if !stats.beside.is_empty() {
-        data!("beside       {}", told::beside(&stats.beside))?;
+        data!("beside       {}", event_text::beside(&stats.beside))?;
     }
     Ok(())
 }

@@ -13,9 +13,9 @@ use transcript::Log;
 
 use crate::exit::Code;
 use crate::out::{data, talk};
-use crate::place::ProgramPaths;
-use crate::span::bold;
-use crate::{judgement, told};
+use crate::program_paths::ProgramPaths;
+use crate::styled_text::bold;
+use crate::{event_text, trusted_settings};
 
 /// No more days are looked at.
 const MOST_DAYS: usize = 400;
@@ -44,7 +44,7 @@ pub(crate) struct StatsArgs {
 /// Counts and prints.
 pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Code> {
     let place = ProgramPaths::from_env()?;
-    let settings = judgement::settings(&place, None)?;
+    let settings = trusted_settings::settings(&place, None)?;
     let ledger = place.ledger(&settings, "");
     if let Some(most) = args.days {
         return days(&ledger.days(most.min(MOST_DAYS)), args.json);
@@ -70,8 +70,8 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Code> {
             return Ok(Code::Success);
         }
         data!("")?;
-        data!("today        {}", told::spent(&today))?;
-        data!("budget       {}", told::budget(&today, &budget))?;
+        data!("today        {}", event_text::spent(&today))?;
+        data!("budget       {}", event_text::budget(&today, &budget))?;
     }
     Ok(Code::Success)
 }
@@ -84,7 +84,7 @@ fn days(days: &[(Date, Day)], json: bool) -> anyhow::Result<Code> {
         return Ok(Code::Success);
     }
     for (date, day) in days {
-        data!("{date}   {}", told::spent(day))?;
+        data!("{date}   {}", event_text::spent(day))?;
     }
     Ok(Code::Success)
 }
@@ -130,12 +130,12 @@ fn print(figures: &[Stats], layers: &[Saving], place: &ProgramPaths) -> anyhow::
         read as f64 * 100.0 / input as f64,
         saved_text(figures.iter().map(|one| one.cache_saved_usd).sum::<f64>())
     )?;
-    data!("cost         {}, all included", told::cost(Some(cost), theirs))?;
+    data!("cost         {}, all included", event_text::cost(Some(cost), theirs))?;
     if !beside.is_empty() {
-        data!("beside       {}", told::beside(&beside))?;
+        data!("beside       {}", event_text::beside(&beside))?;
     }
     for mate in figures.iter().flat_map(|one| &one.teammates) {
-        data!("teammate     {}", told::teammate(mate))?;
+        data!("teammate     {}", event_text::teammate(mate))?;
     }
     for cause in causes(figures.iter().flat_map(|stats| &stats.breaks)) {
         data!("cache break  {cause}")?;
@@ -143,14 +143,14 @@ fn print(figures: &[Stats], layers: &[Saving], place: &ProgramPaths) -> anyhow::
     if layers.is_empty() {
         return Ok(());
     }
-    let (head, rows) = told::savings(layers, &[]);
+    let (head, rows) = event_text::savings(layers, &[]);
     data!("")?;
     data!([bold(&head)])?;
     for row in rows {
         data!("{row}")?;
     }
     if let Some(clear) = layers.iter().find(|one| one.regrets > 0) {
-        let results = told::count(clear.regrets, "cleared result", "cleared results");
+        let results = event_text::count(clear.regrets, "cleared result", "cleared results");
         data!("regrets    {results} needed again: ${:.4}, beside ${:.4} saved", clear.regrets_usd, clear.saved_usd)?;
     }
     Ok(())

@@ -8,8 +8,8 @@ use settings::trust::{self, TrustSite};
 
 use crate::exit::Code;
 use crate::out::{data, talk};
-use crate::place::ProgramPaths;
-use crate::span::{bold, dim};
+use crate::program_paths::ProgramPaths;
+use crate::styled_text::{bold, dim};
 
 /// See and take back what the files of directories may do.
 ///

@@ -3,8 +3,8 @@ use session::Home;
 use settings::keys::{KEYS, Kind, SettingKey};
 
 use super::*;
-use crate::judgement::{RunTrust, judge};
 use crate::model;
+use crate::trusted_settings::{RunTrust, judge};
 
 #[path = "../../../../tests/setting_examples.rs"]
 mod examples;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use engine::Event;
-use engine::errand::{Subagent, SubagentPhase};
 use engine::event::{MateNews, SubagentNews};
+use engine::subagent::{Subagent, SubagentPhase};
 use mail::mailbox::IdleReason;
 use serde_json::{Value, json};
 use session::stats::Used;
@@ -51,7 +51,7 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
             }
             line
         }
-        Event::Agent { errand, news } => return of_agent(errand, news, directory),
+        Event::Agent { subagent, news } => return of_agent(subagent, news, directory),
         Event::Teammate { name, session, news, used } => of_teammate(name, session, news, used),
         Event::Text(text) if partial => delta(json!({"type": "text_delta", "text": text})),
         Event::Thinking(text) if partial => delta(json!({"type": "thinking_delta", "thinking": text})),
@@ -104,31 +104,30 @@ fn of_teammate(name: &str, session: &str, news: &MateNews, used: &Used) -> Value
 }
 
 /// What is printed of what happens to an agent that was sent out, as Claude Code prints it.
-fn of_agent(errand: &Subagent, news: &SubagentNews, directory: &Path) -> Option<Value> {
-    let progress = errand.progress();
+fn of_agent(subagent: &Subagent, news: &SubagentNews, directory: &Path) -> Option<Value> {
+    let progress = subagent.progress();
     let took = progress.took.as_millis();
     let usage = json!({"total_tokens": progress.tokens, "tool_uses": progress.calls, "duration_ms": took});
-    let task =
-        |subtype: &str| json!({"type": "system", "subtype": subtype, "task_id": errand.id, "tool_use_id": errand.call});
+    let task = |subtype: &str| json!({"type": "system", "subtype": subtype, "task_id": subagent.id, "tool_use_id": subagent.call});
     Some(match news {
         SubagentNews::Started => {
             let mut line = task("task_started");
-            line["description"] = json!(errand.description);
+            line["description"] = json!(subagent.description);
             line["task_type"] = json!("local_agent");
-            line["subagent_type"] = json!(errand.kind);
-            line["is_backgrounded"] = json!(errand.is_background());
+            line["subagent_type"] = json!(subagent.kind);
+            line["is_backgrounded"] = json!(subagent.is_background());
             line
         }
         // What it says and does itself carries the call that sent it out; the rest is of no use outside.
         SubagentNews::Does(event) => match &**event {
             Event::Replied { .. } | Event::ToolEnded { .. } => {
                 let mut line = of(event, directory, false)?;
-                line["parent_tool_use_id"] = json!(errand.call);
+                line["parent_tool_use_id"] = json!(subagent.call);
                 line
             }
             Event::ToolStarted { tool, .. } => {
                 let mut line = task("task_progress");
-                line["description"] = json!(progress.label.as_ref().unwrap_or(&errand.description));
+                line["description"] = json!(progress.label.as_ref().unwrap_or(&subagent.description));
                 line["usage"] = usage;
                 line["last_tool_name"] = json!(tool);
                 line
@@ -137,7 +136,7 @@ fn of_agent(errand: &Subagent, news: &SubagentNews, directory: &Path) -> Option<
         },
         SubagentNews::Labelled => {
             let mut line = task("task_progress");
-            line["description"] = json!(progress.label.as_ref().unwrap_or(&errand.description));
+            line["description"] = json!(progress.label.as_ref().unwrap_or(&subagent.description));
             line["usage"] = usage;
             line["last_tool_name"] = json!(progress.tool);
             line
@@ -149,11 +148,11 @@ fn of_agent(errand: &Subagent, news: &SubagentNews, directory: &Path) -> Option<
         }
         SubagentNews::Asks => return None,
         SubagentNews::Ended => {
-            let SubagentPhase::Ended(ended) = errand.phase() else { return None };
+            let SubagentPhase::Ended(ended) = subagent.phase() else { return None };
             let mut line = task("task_notification");
             line["status"] = json!(ended.how.status());
-            line["output_file"] = json!(errand.file);
-            line["summary"] = json!(errand.description);
+            line["output_file"] = json!(subagent.file);
+            line["summary"] = json!(subagent.description);
             line["usage"] = usage;
             line
         }

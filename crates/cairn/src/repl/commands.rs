@@ -5,21 +5,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::agent::NoSubagents;
-use engine::errand::Subagent;
+use engine::subagent::Subagent;
 use session::stats::{Stats, causes, saved_text};
 use settings::BypassPermission;
 use tools::permission::Mode;
 
 use super::conversation::Conversation;
+use super::conversation_view::Display;
 use super::modes;
 use super::page::PagePart;
 use super::session_state::SessionState;
 use super::slash::{self, COMMANDS, KEYS};
-use super::view::Display;
 use crate::args::RunArgs;
+use crate::event_text;
 use crate::session_markdown::markdown;
-use crate::span::{Colour, Span, TextStyle};
-use crate::told;
+use crate::styled_text::{Colour, Span, TextStyle};
 
 /// What `/help` says of a session of plain lines.
 const LINES_HELP: &str = "Type what you want to say. !command runs a command that the model sees with your next words.\n\
@@ -166,7 +166,7 @@ impl Conversation {
 
     fn hooks(&mut self) {
         let Some(agent) = &self.session.agent else { return };
-        let entries: Vec<(String, String)> = agent.hooks().list().iter().map(|hook| told::hook(hook)).collect();
+        let entries: Vec<(String, String)> = agent.hooks().list().iter().map(|hook| event_text::hook(hook)).collect();
         if entries.is_empty() {
             return self
                 .view
@@ -238,14 +238,14 @@ impl Conversation {
         let (session, prices) = (self.session.agent.as_ref()?.session(), &self.session.status.prices);
         let teammates = session::stats::teammates(session.path(), session.log(), prices);
         let stats = Stats { teammates, ..Stats::of(session.log(), prices) };
-        let so_far: f64 = self.at_work().map(|errand| errand.progress().cost_usd).sum();
-        let cost = told::cost(stats.cost_usd.map(|cost| cost + so_far), &stats.teammates);
+        let so_far: f64 = self.at_work().map(|subagent| subagent.progress().cost_usd).sum();
+        let cost = event_text::cost(stats.cost_usd.map(|cost| cost + so_far), &stats.teammates);
         Some((stats, cost))
     }
 
     /// Agents whose cost the session has not written down yet.
     fn at_work(&self) -> impl Iterator<Item = Arc<Subagent>> {
-        self.session.background.errands().into_iter().filter(|errand| errand.is_out())
+        self.session.background.subagents().into_iter().filter(|subagent| subagent.is_out())
     }
 
     fn cost(&mut self) {
@@ -267,14 +267,14 @@ impl Conversation {
         let names = std::iter::once("breaks").chain(std::iter::repeat(""));
         entries.extend(names.zip(breaks.iter().map(ToString::to_string)));
         if !stats.beside.is_empty() {
-            entries.push(("beside", told::beside(&stats.beside)));
+            entries.push(("beside", event_text::beside(&stats.beside)));
         }
-        let so_far = |errand: Arc<Subagent>| format!("{} ${:.4} so far", errand.kind, errand.progress().cost_usd);
-        entries.extend(self.at_work().map(|errand| ("at work", so_far(errand))));
-        entries.extend(stats.teammates.iter().map(|mate| ("teammate", told::teammate(mate))));
+        let so_far = |subagent: Arc<Subagent>| format!("{} ${:.4} so far", subagent.kind, subagent.progress().cost_usd);
+        entries.extend(self.at_work().map(|subagent| ("at work", so_far(subagent))));
+        entries.extend(stats.teammates.iter().map(|mate| ("teammate", event_text::teammate(mate))));
         if let Some(agent) = &self.session.agent {
             let (today, budget) = (agent.ledger().today(), agent.ledger().budget());
-            entries.extend([("today", told::spent(&today)), ("budget", told::budget(&today, &budget))]);
+            entries.extend([("today", event_text::spent(&today)), ("budget", event_text::budget(&today, &budget))]);
         }
         let entries: Vec<_> = entries.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
         self.view.table(&entries, TextStyle::DIM);

@@ -63,7 +63,7 @@ fn agents_like(name: &str, agents: &Registry) -> Vec<Completion> {
     }
     let wanted = name.strip_prefix(AGENT).unwrap_or_default().to_lowercase();
     let fits = agents.agents().filter(|agent| agent.name.to_lowercase().starts_with(&wanted));
-    let about = |text: &str| crate::span::one_line(text, ABOUT);
+    let about = |text: &str| crate::styled_text::one_line(text, ABOUT);
     fits.map(|agent| Completion { text: format!("@{AGENT}{}", agent.name), about: about(&agent.description) }).collect()
 }
 

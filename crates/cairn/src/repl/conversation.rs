@@ -14,15 +14,15 @@ use settings::permission::{Approver, PermissionAnswer, Question};
 use tokio::sync::{mpsc, oneshot};
 use tools::permission::Mode;
 
+use super::conversation_view::{ConversationView, Display};
 use super::put_away;
 use super::requests::{PendingQuestion, PendingRequests};
 use super::session_state::SessionState;
-use super::view::{ConversationView, Display};
 use crate::args::RunArgs;
-use crate::place::ProgramPaths;
+use crate::program_paths::ProgramPaths;
 use crate::setup::{self, PreparedSession};
-use crate::sharing::TeamMemory;
-use crate::span::{Colour, TextStyle};
+use crate::styled_text::{Colour, TextStyle};
+use crate::team_memory::TeamMemory;
 
 /// Where the agent's events and questions go.
 #[derive(Clone)]

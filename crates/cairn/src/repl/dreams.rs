@@ -2,13 +2,13 @@
 
 use learning::dream::Site;
 
+use super::conversation_view::ConversationView;
 use super::page::PagePart;
 use super::session_state::SessionState;
-use super::view::ConversationView;
-use crate::dreaming::{self, past};
-use crate::judgement;
-use crate::place::ProgramPaths;
-use crate::span::{TextStyle, first_line};
+use crate::dream_setup::{self, past};
+use crate::program_paths::ProgramPaths;
+use crate::styled_text::{TextStyle, first_line};
+use crate::trusted_settings;
 
 impl SessionState {
     /// Begins one, stops it, or shows and takes back what the last one did.
@@ -70,7 +70,7 @@ impl SessionState {
     }
 
     fn dream_status(&self, site: &Site, place: &ProgramPaths, flag: Option<&str>) -> anyhow::Result<Vec<String>> {
-        let rhythm = dreaming::rhythm(&judgement::settings(place, flag)?);
+        let rhythm = dream_setup::rhythm(&trusted_settings::settings(place, flag)?);
         Ok(past::status(site, &rhythm)?.into_iter().chain(self.live()).collect())
     }
 }

@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::width::width;
-use crate::span::{Span, TextStyle, clean};
+use crate::styled_text::{Span, TextStyle, clean};
 
 /// The text and the cursor, a byte position at a character's border.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

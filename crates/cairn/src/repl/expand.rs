@@ -3,11 +3,11 @@
 use engine::Event;
 use engine::event::RecalledMemory;
 
+use super::conversation_view::ConversationView;
 use super::page::PagePart;
-use super::view::ConversationView;
-use crate::place::ProgramPaths;
-use crate::span::{Span, TextStyle};
-use crate::told::count;
+use crate::event_text::count;
+use crate::program_paths::ProgramPaths;
+use crate::styled_text::{Span, TextStyle};
 
 /// How many things can be expanded.
 const REMEMBERED: usize = 20;

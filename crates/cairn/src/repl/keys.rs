@@ -8,10 +8,10 @@ use transcript::Block;
 use super::Repl;
 use super::complete::complete;
 use super::editor::EditorStep;
-use super::outside::TerminalOwner;
 use super::picker::{Picker, PickerStep};
 use super::question::QuestionStep;
-use crate::said::said;
+use super::terminal_owner::TerminalOwner;
+use crate::prompt_blocks::said;
 
 impl Repl {
     /// Something was typed or pasted, or the window has another size.

@@ -7,7 +7,7 @@
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::width::{spans_width, wrap};
-use crate::span::{Colour, Span, TextStyle};
+use crate::styled_text::{Colour, Span, TextStyle};
 
 /// A line without an end is flushed when it is as long as this, so that memory and work stay bounded.
 const LONGEST_LINE: usize = 8_192;
@@ -263,7 +263,7 @@ fn inline(text: &str, base: TextStyle) -> Vec<Span> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::span::{Colours, paint};
+    use crate::styled_text::{Colours, paint};
 
     fn render(text: &str, columns: usize) -> Vec<String> {
         let mut markdown = Markdown::new(columns);

@@ -6,13 +6,13 @@ use files::Root;
 use memory::instructions::{Loaded, Owner};
 use memory::{Kind, Memory, age, lookup};
 
-use super::back::ListPurpose;
 use super::conversation::Conversation;
-use super::outside;
+use super::conversation_view::Display;
 use super::page::PagePart;
 use super::picker::PickerEntry;
-use super::view::Display;
-use crate::span::{Span, TextStyle, first_line};
+use super::resume_and_rewind::ListPurpose;
+use super::terminal_owner;
+use crate::styled_text::{Span, TextStyle, first_line};
 
 /// How much of a description stands in the list.
 const DESCRIPTION: usize = 100;
@@ -96,7 +96,7 @@ impl Conversation {
 
     /// An editor needs the terminal to itself: lines that come from elsewhere leave it none.
     fn can_edit(&self) -> bool {
-        self.view.face != Display::Lines && outside::editor().is_some()
+        self.view.face != Display::Lines && terminal_owner::editor().is_some()
     }
 
     /// Shows a file, or asks whether to edit it, where that can be done.

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use settings::Channel;
 
-use crate::span::clean;
+use crate::styled_text::clean;
 use crate::{env, out};
 
 /// What is written to the terminal to tell something.

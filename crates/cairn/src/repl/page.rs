@@ -4,7 +4,7 @@
 //! about spacing, and rows are wrapped in one place.
 
 use super::width::{fit, spans_width, wrap};
-use crate::span::{Colour, Span, TextStyle};
+use crate::styled_text::{Colour, Span, TextStyle};
 
 /// A kind of thing that is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::span::{Colours, paint};
+    use crate::styled_text::{Colours, paint};
 
     fn shown(page: &mut Page) -> Vec<String> {
         page.take().iter().map(|row| paint(row, Colours::Off)).collect()

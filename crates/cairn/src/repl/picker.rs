@@ -4,7 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::editor::Editor;
 use super::width::{fit, width, wrap};
-use crate::span::{Colour, Span, TextStyle};
+use crate::styled_text::{Colour, Span, TextStyle};
 
 /// How many choices are shown at once.
 const SHOWN: usize = 8;

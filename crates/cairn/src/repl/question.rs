@@ -10,12 +10,12 @@ use tokio::sync::oneshot;
 use tools::permission::Mode;
 use tools::{FileChange, Subject};
 
+use super::choice_prompt::{self, ChoicePrompt, ChoiceStep};
 use super::editor::{Editor, EditorStep};
-use super::inquiring::{self, ChoicePrompt, ChoiceStep};
 use super::page::{Page, PagePart};
 use super::width::wrap;
 use crate::question_lines::{self, NO, NO_BECAUSE};
-use crate::span::{Colour, Span, TextStyle};
+use crate::styled_text::{Colour, Span, TextStyle};
 
 /// How many lines of a diff or a text are shown.
 const SHOWN: usize = 300;
@@ -172,7 +172,7 @@ impl OpenQuestion {
         match self.inquiring.as_mut().map(|inquiring| inquiring.key(key)) {
             Some(ChoiceStep::Done(answers)) => {
                 if let Question::Call(call) = &self.question {
-                    let answer = inquiring::answer(call, &answers);
+                    let answer = choice_prompt::answer(call, &answers);
                     self.answer(answer);
                 }
                 QuestionStep::Once

@@ -6,8 +6,8 @@ use engine::context::Reach as Covered;
 use settings::permission::{PermissionAnswer, Question};
 use tokio::sync::oneshot;
 
-use super::back::ListPurpose;
 use super::picker::PickerEntry;
+use super::resume_and_rewind::ListPurpose;
 
 /// A question, and where its answer goes.
 pub(super) type PendingQuestion = (Question, oneshot::Sender<PermissionAnswer>);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use settings::keys;
 use settings::permission::ChosenBy;
 
+use super::conversation_view::ConversationView;
 use super::session_state::SessionState;
-use super::view::ConversationView;
 use crate::args::RunArgs;
-use crate::place::ProgramPaths;
-use crate::span::TextStyle;
-use crate::{judgement, setup};
+use crate::program_paths::ProgramPaths;
+use crate::styled_text::TextStyle;
+use crate::{setup, trusted_settings};
 
 /// What becomes of commands that run unasked because they only look.
 async fn unasked(scope: &tools::Scope) -> String {
@@ -35,7 +35,7 @@ impl SessionState {
         view: &mut ConversationView,
     ) -> anyhow::Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
-        let settings = judgement::settings(place, args.settings.as_deref())?;
+        let settings = trusted_settings::settings(place, args.settings.as_deref())?;
         match argument {
             "" => {
                 let (now, sandbox) = match agent.scope().sandbox() {

@@ -7,7 +7,7 @@
 use std::io::{self, Write};
 
 use super::width::{fit, spans_width};
-use crate::span::{Colours, Span, paint};
+use crate::styled_text::{Colours, Span, paint};
 
 /// What is drawn at the bottom.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

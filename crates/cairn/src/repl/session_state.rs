@@ -8,10 +8,10 @@ use engine::{Agent, Inbox};
 use settings::{BypassPermission, Notifications};
 use tools::Scope;
 
-use super::figures::SessionFigures;
-use super::jobs::Background;
-use super::learnt::{self, LearntMemory};
-use super::status::StatusLine;
+use super::background::Background;
+use super::learnt_memory::{self, LearntMemory};
+use super::status_line::StatusLine;
+use super::status_line_input::SessionFigures;
 use crate::setup::PreparedSession;
 
 /// A session, and what belongs to it alone.
@@ -47,7 +47,7 @@ impl SessionState {
             bypass: ready.bypass,
             inbox: agent.inbox().clone(),
             memory: agent.knowledge().and_then(|knowledge| knowledge.memory_directory().map(Path::to_owned)),
-            learnt: learnt::of(agent.session()),
+            learnt: learnt_memory::of(agent.session()),
             background: Background::of(agent, ready.mailing),
             agent: Some(ready.agent),
         }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::agent::Turn;
-use engine::errand::Subagent;
 use engine::event::{MateNews, SubagentNews};
 use engine::run::TurnEnd;
+use engine::subagent::Subagent;
 use engine::{Agent, Event};
 use mail::mailbox::IdleReason;
 use settings::permission::{PermissionAnswer, Question};
@@ -15,14 +15,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use transcript::{Block, Outcome};
 
+use super::background::done_by;
+use super::conversation_view::about;
 use super::expand::{is_own, recalled};
-use super::jobs::done_by;
 use super::page::PagePart;
 use super::question::{OpenQuestion, QuestionStep, reason_shown};
-use super::view::about;
-use super::{Repl, RunningTurn, notice, rules};
-use crate::span::{Colour, Span, TextStyle, first_line};
-use crate::told;
+use super::{Repl, RunningTurn, notice, permission_rules};
+use crate::event_text;
+use crate::styled_text::{Colour, Span, TextStyle, first_line};
 
 /// How much of the end of a thought is kept for the screen.
 const THOUGHT: usize = 400;
@@ -102,7 +102,7 @@ impl Repl {
         self.talk.session.agent = Some(agent);
         self.talk.take_in_edited();
         self.idle_at = Some(Instant::now() + self.talk.session.signals.patience);
-        if let Some(trouble) = told::trouble_and_hint(&turn.end) {
+        if let Some(trouble) = event_text::trouble_and_hint(&turn.end) {
             self.talk.view.page.note(&trouble, TextStyle::of(Colour::Red));
         }
         if matches!(turn.end, TurnEnd::Ended(_)) {
@@ -148,7 +148,7 @@ impl Repl {
             }
             Event::Teammate { name, news, used, .. } => {
                 // That one is idle, its own message says.
-                if let Some(text) = told::mate_news(&name, &news, &used).filter(|_| !is_said(&news)) {
+                if let Some(text) = event_text::mate_news(&name, &news, &used).filter(|_| !is_said(&news)) {
                     self.remark(&text, TextStyle::DIM);
                 }
             }
@@ -182,7 +182,7 @@ impl Repl {
                     self.doing(&format!("{tool} {}", about(&input, &self.talk.place)));
                 }
             }
-            Event::Agent { errand, news } => self.heard_of(&errand, news),
+            Event::Agent { subagent, news } => self.heard_of(&subagent, news),
             Event::ToolDenied { tool, input, why, .. } => {
                 let (what, why) = (about(&input, &self.talk.place), reason_shown(&why));
                 self.talk.view.page.call(
@@ -211,7 +211,7 @@ impl Repl {
                 self.remark(&format!("memory forgotten: {name}"), TextStyle::of(Colour::Green));
             }
             Event::Extracted(_) => {
-                if let Some(text) = told::of_layers(&event) {
+                if let Some(text) = event_text::of_layers(&event) {
                     let how =
                         if self.talk.requests.leaving { "cairn memory log: look" } else { "Ctrl-S: look, change" };
                     self.remark(&format!("{text} ({how}, take back)"), TextStyle::of(Colour::Green));
@@ -234,7 +234,7 @@ impl Repl {
             | Event::NotesUpdated { .. }
             | Event::Dream(_)
             | Event::CacheBroke(_) => {
-                if let Some(text) = told::of_layers(&event) {
+                if let Some(text) = event_text::of_layers(&event) {
                     self.remark(&text, TextStyle::DIM);
                 }
             }
@@ -242,26 +242,26 @@ impl Repl {
     }
 
     /// Something happened to an agent that was sent out.
-    fn heard_of(&mut self, errand: &Arc<Subagent>, news: SubagentNews) {
-        let in_front = self.talk.session.background.is_in_front(errand);
+    fn heard_of(&mut self, subagent: &Arc<Subagent>, news: SubagentNews) {
+        let in_front = self.talk.session.background.is_in_front(subagent);
         // It may have ended by the time this is heard.
-        let is_behind = errand.is_background() || errand.ended_behind();
-        if let Some(text) = told::errand_news(errand, &news) {
+        let is_behind = subagent.is_background() || subagent.ended_behind();
+        if let Some(text) = event_text::errand_news(subagent, &news) {
             self.remark(&text, TextStyle::DIM);
         }
         match news {
             SubagentNews::Does(event) => match *event {
                 Event::ToolStarted { tool, input, .. } if !is_behind => {
-                    self.doing(&done_by(errand, &tool, &input, &self.talk.place));
+                    self.doing(&done_by(subagent, &tool, &input, &self.talk.place));
                 }
                 Event::ToolStarted { tool, input, .. } if in_front => {
-                    let text = done_by(errand, &tool, &input, &self.talk.place);
+                    let text = done_by(subagent, &tool, &input, &self.talk.place);
                     self.remark(&text, TextStyle::DIM);
                 }
-                Event::Warning(text) => self.talk.view.page.warning(&format!("{}: {text}", errand.kind)),
+                Event::Warning(text) => self.talk.view.page.warning(&format!("{}: {text}", subagent.kind)),
                 _ => {}
             },
-            SubagentNews::Ended if errand.ended_behind() => {
+            SubagentNews::Ended if subagent.ended_behind() => {
                 if in_front {
                     self.talk.session.background.front = None;
                 }
@@ -361,7 +361,7 @@ impl Repl {
         match answered {
             QuestionStep::Always(rules) => {
                 for rule in rules {
-                    let said = match rules::allow(&self.talk.place, rule) {
+                    let said = match permission_rules::allow(&self.talk.place, rule) {
                         Ok(path) => format!("  {rule} is allowed from now on: {}", self.talk.place.short(&path)),
                         Err(error) => format!("  {rule} is allowed in this session; it could not be written: {error}"),
                     };

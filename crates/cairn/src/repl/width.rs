@@ -5,7 +5,7 @@
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use crate::span::{Span, TextStyle};
+use crate::styled_text::{Span, TextStyle};
 
 /// Columns a text takes.
 pub(crate) fn width(text: &str) -> usize {
@@ -100,7 +100,7 @@ pub(crate) fn fit(spans: &[Span], columns: usize) -> Vec<Span> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::span::{Colours, paint};
+    use crate::styled_text::{Colours, paint};
 
     fn rows(text: &str, columns: usize, indent: usize) -> Vec<String> {
         wrap(&[Span::plain(text)], columns, indent).iter().map(|row| paint(row, Colours::Off)).collect()

@@ -4,14 +4,14 @@ use engine::context::{Reach as Covered, keep, list};
 use session::filling::Filling;
 use transcript::Id;
 
-use super::back::ListPurpose;
+use super::conversation_view::ConversationView;
 use super::page::PagePart;
 use super::picker::PickerEntry;
 use super::requests::PendingRequests;
+use super::resume_and_rewind::ListPurpose;
 use super::session_state::SessionState;
-use super::view::ConversationView;
-use crate::span::{Colour, Span, TextStyle, first_line};
-use crate::told::{self, count};
+use crate::event_text::{self, count};
+use crate::styled_text::{Colour, Span, TextStyle, first_line};
 
 /// How long the bar of a full window is.
 const BAR: u64 = 40;
@@ -33,7 +33,7 @@ impl SessionState {
         bars(&filling, threshold, view);
         let figures = agent.clearing_figures();
         if figures.regrets > 0 {
-            view.page.line(&[Span::new(&told::regrets(&figures), TextStyle::DIM)], 2);
+            view.page.line(&[Span::new(&event_text::regrets(&figures), TextStyle::DIM)], 2);
         }
         if !off.is_empty() {
             let text = format!("layers that are off: {}", off.join(", "));

@@ -19,10 +19,10 @@ use transcript::mark::Ttl;
 use transcript::tool_names;
 
 use super::Reload;
+use crate::activity;
 use crate::agents::{InTeam, SendOut, Subagents, knowing};
 use crate::configuration::{Configuration, MAX_OUTPUT_TOKENS};
 use crate::hooks::Hooks;
-use crate::label;
 use crate::parts::{Consent, Lineage, Outlets, PromptParts, Talk, Workplace};
 use crate::prompt::Surroundings;
 use crate::run::TurnLimits;
@@ -130,7 +130,7 @@ impl Parts {
                 post: None,
                 teammates: None,
                 messages: Admission::default(),
-                labelled: label::every(None),
+                labelled: activity::every(None),
             },
             out: Outlets {
                 listener: Arc::new(|_| {}),

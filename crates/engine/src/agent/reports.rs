@@ -8,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 use transcript::Purpose;
 
 use crate::agents::{HeardAgent, Subagents, lost, notification};
-use crate::errand::{Subagent, SubagentOutcome, SubagentPhase, SubagentResult};
 use crate::event::Event;
 use crate::live::LiveSession;
+use crate::subagent::{Subagent, SubagentOutcome, SubagentPhase, SubagentResult};
 
 /// Reports of the agents that a session sent out.
 pub(super) struct SubagentReports {
@@ -51,8 +51,8 @@ impl SubagentReports {
 
     /// Writes down what agents used that were waited for.
     pub(super) fn take_waited_for(&mut self, live: &mut LiveSession) -> Result<(), Error> {
-        for errand in self.children.as_ref().map(|children| children.take_unaccounted()).unwrap_or_default() {
-            self.account_for(&errand, live)?;
+        for subagent in self.children.as_ref().map(|children| children.take_unaccounted()).unwrap_or_default() {
+            self.account_for(&subagent, live)?;
         }
         Ok(())
     }
@@ -66,11 +66,11 @@ impl SubagentReports {
     }
 
     fn report(&mut self, ended: &[Arc<Subagent>], live: &mut LiveSession) -> Result<(), Error> {
-        for errand in ended {
-            if let Some(text) = notification(errand) {
+        for subagent in ended {
+            if let Some(text) = notification(subagent) {
                 live.inject(Purpose::Report, &text)?;
             }
-            self.account_for(errand, live)?;
+            self.account_for(subagent, live)?;
         }
         Ok(())
     }
@@ -82,10 +82,11 @@ impl SubagentReports {
         let news = children.take_news();
         // What cannot be written is told when the session goes on.
         let _ = self.take_waited_for(live).and_then(|()| self.report(&news, live));
-        let was_stopped = |errand: &&Arc<Subagent>| {
-            matches!(errand.phase(), SubagentPhase::Ended(SubagentResult { how: SubagentOutcome::Stopped, .. }))
+        let was_stopped = |subagent: &&Arc<Subagent>| {
+            matches!(subagent.phase(), SubagentPhase::Ended(SubagentResult { how: SubagentOutcome::Stopped, .. }))
         };
-        let stopped: Vec<&str> = news.iter().filter(was_stopped).map(|errand| errand.description.as_str()).collect();
+        let stopped: Vec<&str> =
+            news.iter().filter(was_stopped).map(|subagent| subagent.description.as_str()).collect();
         if !stopped.is_empty() && live.lineage.sent.is_none() {
             let text = format!("agents were stopped with the session: {}", stopped.join(", "));
             live.tell(Event::Warning(text));
@@ -93,14 +94,14 @@ impl SubagentReports {
     }
 
     /// Writes down what an agent used.
-    fn account_for(&mut self, errand: &Subagent, live: &mut LiveSession) -> Result<(), Error> {
-        let SubagentPhase::Ended(ended) = errand.phase() else { return Ok(()) };
-        heard_of(live, &errand.id, ended.bytes)?;
+    fn account_for(&mut self, subagent: &Subagent, live: &mut LiveSession) -> Result<(), Error> {
+        let SubagentPhase::Ended(ended) = subagent.phase() else { return Ok(()) };
+        heard_of(live, &subagent.id, ended.bytes)?;
         self.used += ended.usage.total() + ended.below;
-        let agent = errand.kind.clone();
+        let agent = subagent.kind.clone();
         live.record(Fact::Side { agent, model: ended.model, usage: ended.usage })?;
         for (who, model, usage) in ended.beside {
-            live.record(Fact::Side { agent: format!("{}: {who}", errand.kind), model, usage })?;
+            live.record(Fact::Side { agent: format!("{}: {who}", subagent.kind), model, usage })?;
         }
         Ok(())
     }

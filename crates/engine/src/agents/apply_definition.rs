@@ -16,8 +16,8 @@ use transcript::{models, tool_names};
 
 use super::branch::Branch;
 use super::child::{ParentSnapshot, SpawnKind};
-use super::children::Subagents;
 use super::memory::{self, AgentMemoryPlace};
+use super::subagents::Subagents;
 use crate::agent::Parts;
 
 /// What a fork is told that calls a tool which is its parent's alone.

@@ -19,16 +19,16 @@ use transcript::{Block, Injected, Log, Purpose, Usage};
 
 use super::apply_definition::{budget, forked, typed};
 use super::branch::Branch;
-use super::children::Subagents;
 use super::lost::length;
-use super::report;
+use super::subagent_report;
+use super::subagents::Subagents;
 use super::worktree::{FRESH, Worktree, WorktreeRemains, WorktreeState};
+use crate::activity::{ActivityReporter, LastRequest};
 use crate::agent::{Agent, Parts, Turn};
-use crate::errand::{Subagent, SubagentIdentity, SubagentOutcome, SubagentResult};
 use crate::event::{Event, SubagentNews};
-use crate::label::{ActivityReporter, LastRequest};
 use crate::run::{RunEnd, TurnEnd};
 use crate::send_message::{SendMessage, below};
+use crate::subagent::{Subagent, SubagentIdentity, SubagentOutcome, SubagentResult};
 
 /// Agents of this program that change nothing of the project: they go without its instructions, which are mostly about how to
 /// change it. Whoever sent them knows these, and judges what they found.
@@ -125,10 +125,10 @@ pub(super) async fn work(
     parent: Arc<ParentSnapshot>,
     children: Arc<Subagents>,
     order: SpawnRequest,
-    errand: Arc<Subagent>,
+    subagent: Arc<Subagent>,
 ) {
-    tell(&parent, &errand, SubagentNews::Started);
-    let stop = errand.stop.clone();
+    tell(&parent, &subagent, SubagentNews::Started);
+    let stop = subagent.stop.clone();
     // The first fork of a reply is the first until its own reply has begun, or it has ended.
     let _first = match &order.who {
         SpawnKind::Fork(Some(branch)) => tokio::select! {
@@ -137,31 +137,31 @@ pub(super) async fn work(
         },
         _ => None,
     };
-    let begun_for = waiting(&errand);
-    let ended = match run(&parent, &children, order, &errand).await {
+    let begun_for = waiting(&subagent);
+    let ended = match run(&parent, &children, order, &subagent).await {
         Ok(ended) => ended,
         Err(_) if stop.is_cancelled() => ended_early(SubagentOutcome::Stopped, &parent),
         Err(error) => ended_early(SubagentOutcome::Failed(error.to_string()), &parent),
     };
-    errand.progressed(parent.world.now(), |_| {});
-    children.ended(&errand, SubagentResult { bytes: length(&errand.file), ..ended });
-    tell(&parent, &errand, SubagentNews::Ended);
-    if errand.mail.is_queued() && !stop.is_cancelled() {
+    subagent.progressed(parent.world.now(), |_| {});
+    children.ended(&subagent, SubagentResult { bytes: length(&subagent.file), ..ended });
+    tell(&parent, &subagent, SubagentNews::Ended);
+    if subagent.mail.is_queued() && !stop.is_cancelled() {
         // Written to at the very end: what it reported stands, and it goes on for this. One that could not hear what it was
         // begun for would not hear it the next time either.
-        let went_on = match waiting(&errand).iter().all(|id| begun_for.contains(id)) {
+        let went_on = match waiting(&subagent).iter().all(|id| begun_for.contains(id)) {
             true => Err("its transcript could not be continued".to_owned()),
-            false => children.again(&parent, &errand).map(drop),
+            false => children.again(&parent, &subagent).map(drop),
         };
         if let Err(why) = went_on {
-            children.give_back(&parent, &errand, &why);
+            children.give_back(&parent, &subagent, &why);
         }
     }
 }
 
 /// The messages that wait for it, by id.
-fn waiting(errand: &Subagent) -> Vec<String> {
-    errand.mail.waiting().unwrap_or_default().into_iter().map(|arrived| arrived.message.id).collect()
+fn waiting(subagent: &Subagent) -> Vec<String> {
+    subagent.mail.waiting().unwrap_or_default().into_iter().map(|arrived| arrived.message.id).collect()
 }
 
 fn ended_early(how: SubagentOutcome, parent: &ParentSnapshot) -> SubagentResult {
@@ -173,31 +173,31 @@ async fn run(
     parent: &ParentSnapshot,
     children: &Arc<Subagents>,
     order: SpawnRequest,
-    errand: &Arc<Subagent>,
+    subagent: &Arc<Subagent>,
 ) -> Result<SubagentResult, Error> {
     let made = match (order.isolation, order.start) {
         (Isolation::None, _) => Ok(None),
         (Isolation::Worktree, SubagentStart::Fresh) => {
-            Worktree::make(parent.into(), &errand.id, &errand.file).await.map(Some)
+            Worktree::make(parent.into(), &subagent.id, &subagent.file).await.map(Some)
         }
         (Isolation::Worktree, SubagentStart::Resumed) => {
-            Worktree::again(parent.into(), &errand.id, &errand.file).await.map(Some)
+            Worktree::again(parent.into(), &subagent.id, &subagent.file).await.map(Some)
         }
     };
     let worktree = match made {
         Ok(worktree) => worktree,
         Err(why) => return Ok(ended_early(SubagentOutcome::Failed(format!("it got no worktree: {why}")), parent)),
     };
-    let turn = match agent(parent, children, &order, errand, worktree.as_ref()) {
+    let turn = match agent(parent, children, &order, subagent, worktree.as_ref()) {
         Ok(mut agent) => {
             let (model, mut labels) = (agent.model().to_owned(), agent.labels());
             let before = agent.session().log().lines().len();
             let turn = {
-                let talk = agent.turn(opening(&order), &errand.stop);
+                let talk = agent.turn(opening(&order), &subagent.stop);
                 tokio::select! {
                     biased;
                     turn = talk => turn,
-                    never = keep_label(parent, errand, &mut labels) => match never {},
+                    never = keep_label(parent, subagent, &mut labels) => match never {},
                 }
             };
             let _ = agent.account_for_labels(labels); // the ledger has it in any case
@@ -216,19 +216,19 @@ async fn run(
         Some(budget) => format!("its budget of {budget} tokens is spent"),
         None => "its budget is spent".to_owned(),
     };
-    Ok(SubagentResult { beside, ..ended(turn, model, spent, errand, &left) })
+    Ok(SubagentResult { beside, ..ended(turn, model, spent, subagent, &left) })
 }
 
 /// Keeps the words for what it does up to date while it works in the background.
-async fn keep_label(parent: &ParentSnapshot, errand: &Arc<Subagent>, labels: &mut ActivityReporter) -> Infallible {
+async fn keep_label(parent: &ParentSnapshot, subagent: &Arc<Subagent>, labels: &mut ActivityReporter) -> Infallible {
     loop {
-        let label = labels.next(|| errand.is_background(), &errand.stop).await;
-        errand.progressed(parent.world.now(), |so_far| so_far.label = Some(label));
-        tell(parent, errand, SubagentNews::Labelled);
+        let label = labels.next(|| subagent.is_background(), &subagent.stop).await;
+        subagent.progressed(parent.world.now(), |so_far| so_far.label = Some(label));
+        tell(parent, subagent, SubagentNews::Labelled);
     }
 }
 
-fn ended(turn: Turn, model: String, spent: String, errand: &Subagent, left: &WorktreeRemains) -> SubagentResult {
+fn ended(turn: Turn, model: String, spent: String, subagent: &Subagent, left: &WorktreeRemains) -> SubagentResult {
     let how = match turn.end {
         TurnEnd::Ended(RunEnd::Answered) if !turn.text.trim().is_empty() => SubagentOutcome::Done,
         TurnEnd::Ended(RunEnd::BudgetSpent) => SubagentOutcome::Failed(spent),
@@ -239,7 +239,7 @@ fn ended(turn: Turn, model: String, spent: String, errand: &Subagent, left: &Wor
         TurnEnd::NotWritten(error) => SubagentOutcome::Failed(error.to_string()),
         TurnEnd::Stopped(why) => SubagentOutcome::Failed(format!("a hook stopped it: {why}")),
     };
-    let report = report::framed(errand, &turn.text, left);
+    let report = subagent_report::framed(subagent, &turn.text, left);
     SubagentResult { how, report, usage: turn.usage, below: turn.below, beside: Vec::new(), model, bytes: 0 }
 }
 
@@ -274,11 +274,11 @@ fn agent(
     parent: &ParentSnapshot,
     children: &Arc<Subagents>,
     order: &SpawnRequest,
-    errand: &Arc<Subagent>,
+    subagent: &Arc<Subagent>,
     worktree: Option<&Worktree>,
 ) -> Result<Agent, Error> {
     let directory = worktree.map_or(&parent.directory, |worktree| &worktree.path);
-    let (id, world) = (&errand.id, parent.world.clone());
+    let (id, world) = (&subagent.id, parent.world.clone());
     let mut session = match (order.start, &order.who) {
         (SubagentStart::Fresh, SpawnKind::Typed(_)) => Session::child(&parent.session, id, directory, world)?,
         (SubagentStart::Fresh, SpawnKind::Fork(branch)) => {
@@ -288,25 +288,25 @@ fn agent(
         (SubagentStart::Resumed, who) => {
             let before = match who {
                 SpawnKind::Typed(_) => Log::default(),
-                SpawnKind::Fork(_) => super::branch::before(&errand.file)?,
+                SpawnKind::Fork(_) => super::branch::before(&subagent.file)?,
             };
-            Session::reopen(&errand.file, before, id, directory, world)?
+            Session::reopen(&subagent.file, before, id, directory, world)?
         }
     };
     if order.start == SubagentStart::Fresh {
-        write_meta(parent, &order.who, errand, worktree)?;
+        write_meta(parent, &order.who, subagent, worktree)?;
     }
     let mut parts = match &order.who {
         SpawnKind::Typed(definition) => {
-            typed(parent, children, definition, order.model.clone(), directory, &errand.file)?
+            typed(parent, children, definition, order.model.clone(), directory, &subagent.file)?
         }
         SpawnKind::Fork(branch) => forked(parent, children, &mut session, branch.as_deref(), id)?,
     };
     let above = parent.parts.lineage.sent.as_ref().map_or(&parent.session, |sent| &sent.session);
-    let (kind, prompt) = (errand.kind.clone(), parent.prompt.clone());
+    let (kind, prompt) = (subagent.kind.clone(), parent.prompt.clone());
     parts.lineage.sent = Some(SubagentIdentity { id: id.clone(), kind, session: above.clone(), prompt });
     parts.lineage.latest = Some(LastRequest::default());
-    parts.consent.approver = Arc::new(ParentApprover { errand: errand.clone(), parent: parent.clone() });
+    parts.consent.approver = Arc::new(ParentApprover { subagent: subagent.clone(), parent: parent.clone() });
     parts.talk.limits.budget = budget(parent, &order.who);
     if let SpawnKind::Typed(_) = &order.who {
         parts.prompt.budget = parts.talk.limits.budget; // a fork is told what its parent was
@@ -314,11 +314,11 @@ fn agent(
     if let Some(worktree) = worktree {
         worktree.furnish(&mut parts);
     }
-    parts.out.listener = listener(parent, errand, &order.who);
+    parts.out.listener = listener(parent, subagent, &order.who);
     parts.reload = None;
     parts.contacts.teammates = None;
     if let Some(above) = &parent.parts.contacts.post {
-        let post = above.below(errand.called(), &errand.mail, &(children.clone() as Arc<dyn Neighbours>));
+        let post = above.below(subagent.called(), &subagent.mail, &(children.clone() as Arc<dyn Neighbours>));
         parts
             .work
             .tools
@@ -327,7 +327,7 @@ fn agent(
             .for_each(|tool| *tool = below(tool, &post));
         parts.contacts.post = Some(post);
     }
-    let mut agent = Agent::new(session, parts)?.with_mail(errand.mail.clone());
+    let mut agent = Agent::new(session, parts)?.with_mail(subagent.mail.clone());
     if let Some(instructions) = children.instructions().filter(|_| order.who.is_instructed()) {
         let copy = worktree.map(Worktree::copied);
         let knowledge = Knowledge::inherited(instructions, copy, agent.session());
@@ -354,24 +354,24 @@ fn agent(
 pub(super) fn write_meta(
     parent: &ParentSnapshot,
     who: &SpawnKind,
-    errand: &Subagent,
+    subagent: &Subagent,
     worktree: Option<&Worktree>,
 ) -> Result<(), Error> {
     let meta = ChildMeta {
-        agent_type: errand.kind.clone(),
-        description: errand.description.clone(),
-        tool_use_id: errand.call.clone(),
-        name: errand.name.clone(),
+        agent_type: subagent.kind.clone(),
+        description: subagent.description.clone(),
+        tool_use_id: subagent.call.clone(),
+        name: subagent.name.clone(),
         parent_agent_id: parent.parts.lineage.sent.as_ref().map(|sent| sent.id.clone()),
         branched_from: who.branch().map(|branch| branch.origin(&parent.session)),
         worktree_path: worktree.map(|worktree| worktree.path.clone()),
     };
-    Ok(meta.write(&errand.file)?)
+    Ok(meta.write(&subagent.file)?)
 }
 
 /// Passes on what happens to it, and counts what it does.
-fn listener(parent: &ParentSnapshot, errand: &Arc<Subagent>, who: &SpawnKind) -> crate::event::Listener {
-    let (parent, errand) = (parent.clone(), errand.clone());
+fn listener(parent: &ParentSnapshot, subagent: &Arc<Subagent>, who: &SpawnKind) -> crate::event::Listener {
+    let (parent, subagent) = (parent.clone(), subagent.clone());
     let begun = who.branch().cloned();
     Arc::new(move |event| {
         if let Some(branch) = &begun
@@ -381,11 +381,11 @@ fn listener(parent: &ParentSnapshot, errand: &Arc<Subagent>, who: &SpawnKind) ->
         }
         let now = parent.world.now();
         match &event {
-            Event::ToolStarted { tool, .. } => errand.progressed(now, |so_far| {
+            Event::ToolStarted { tool, .. } => subagent.progressed(now, |so_far| {
                 so_far.calls += 1;
                 so_far.tool = Some(tool.clone());
             }),
-            Event::Replied { reply } => errand.progressed(now, |so_far| {
+            Event::Replied { reply } => subagent.progressed(now, |so_far| {
                 so_far.requests += 1;
                 so_far.tokens += reply.usage.total();
                 let price = parent.parts.out.ledger.price(&reply.model);
@@ -396,18 +396,18 @@ fn listener(parent: &ParentSnapshot, errand: &Arc<Subagent>, who: &SpawnKind) ->
         match event {
             // One that it sent out itself is told of as it is.
             Event::Agent { .. } => (parent.parts.out.listener)(event),
-            event => tell(&parent, &errand, SubagentNews::Does(Box::new(event))),
+            event => tell(&parent, &subagent, SubagentNews::Does(Box::new(event))),
         }
     })
 }
 
-pub(super) fn tell(parent: &ParentSnapshot, errand: &Arc<Subagent>, news: SubagentNews) {
-    (parent.parts.out.listener)(Event::Agent { errand: errand.clone(), news });
+pub(super) fn tell(parent: &ParentSnapshot, subagent: &Arc<Subagent>, news: SubagentNews) {
+    (parent.parts.out.listener)(Event::Agent { subagent: subagent.clone(), news });
 }
 
 /// Asks whoever is asked for the parent, and says for whom. In the background it waits until somebody looks.
 struct ParentApprover {
-    errand: Arc<Subagent>,
+    subagent: Arc<Subagent>,
     parent: ParentSnapshot,
 }
 
@@ -415,13 +415,13 @@ impl Approver for ParentApprover {
     fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer> {
         let approver = &self.parent.parts.consent.approver;
         let Question::Call(mut question) = question else { return approver.ask(question) };
-        question.why = format!("the agent {} asks: {}", self.errand.kind, question.why);
-        question.agent.get_or_insert_with(|| self.errand.id.clone());
-        if approver.who() != Asked::Person || !self.errand.keeps_questions() {
+        question.why = format!("the agent {} asks: {}", self.subagent.kind, question.why);
+        question.agent.get_or_insert_with(|| self.subagent.id.clone());
+        if approver.who() != Asked::Person || !self.subagent.keeps_questions() {
             return approver.ask(Question::Call(question));
         }
-        let answer = self.errand.keep_question(*question);
-        tell(&self.parent, &self.errand, SubagentNews::Asks);
+        let answer = self.subagent.keep_question(*question);
+        tell(&self.parent, &self.subagent, SubagentNews::Asks);
         Box::pin(async move {
             let nobody =
                 || PermissionAnswer::Unanswered { why: "Nobody has answered. Do what you can without it.".to_owned() };

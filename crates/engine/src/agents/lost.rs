@@ -12,7 +12,7 @@ use transcript::block::Kind;
 use transcript::line::{Body, Line, Writer};
 use transcript::{Id, Usage};
 
-use super::report::{data, launched};
+use super::subagent_report::{data, launched};
 
 /// An agent was heard of, as the log has it.
 #[derive(Debug, Serialize, Deserialize)]

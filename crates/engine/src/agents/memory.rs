@@ -12,7 +12,7 @@ use settings::rules;
 use tools::permission::Rule;
 use transcript::tool_names;
 
-use super::children::Subagents;
+use super::subagents::Subagents;
 
 /// Where agents keep memories of their own.
 #[derive(Debug, Clone)]

@@ -8,9 +8,9 @@ use session::child::{ChildMeta, children_of, folder_of, id_of, meta_of, transcri
 use settings::agents::{FORK, Isolation, Runs};
 
 use super::child::{ParentSnapshot, SpawnKind, SpawnRequest, SubagentStart};
-use super::children::Subagents;
+use super::subagents::Subagents;
 use super::tool::spawn;
-use crate::errand::{Subagent, SubagentCard};
+use crate::subagent::{Subagent, SubagentCard};
 
 /// How much of a message is said again to who wrote it, in characters.
 const QUOTED: usize = 200;
@@ -26,11 +26,11 @@ pub enum Delivery {
 
 impl Neighbours for Subagents {
     fn names(&self) -> Vec<String> {
-        self.list().iter().map(|errand| errand.called().to_owned()).collect()
+        self.list().iter().map(|subagent| subagent.called().to_owned()).collect()
     }
 
     fn at_work(&self) -> Vec<String> {
-        self.list().iter().filter(|errand| errand.is_out()).map(|errand| errand.called().to_owned()).collect()
+        self.list().iter().filter(|subagent| subagent.is_out()).map(|subagent| subagent.called().to_owned()).collect()
     }
 
     fn knows(&self, to: &str) -> bool {
@@ -45,38 +45,38 @@ impl Neighbours for Subagents {
 impl Subagents {
     /// Gives a message to an agent of this session, by its name or id. The error lists those there are.
     pub fn write_to(self: &Arc<Self>, to: &str, message: &Message, from: MessageOrigin) -> Result<Delivery, MailError> {
-        if let Some(errand) = self.hand(to, message, from)? {
-            return Ok(Delivery::Hears(errand));
+        if let Some(subagent) = self.hand(to, message, from)? {
+            return Ok(Delivery::Hears(subagent));
         }
         let nobody = || MailError::Unknown { name: to.to_owned(), others: self.names() };
         let parent = self.parent().ok_or_else(nobody)?;
-        let badge = match self.find(to) {
-            Some(errand) => badge_of(&errand, Mail::default()),
+        let card = match self.find(to) {
+            Some(subagent) => badge_of(&subagent, Mail::default()),
             None => left(&parent, to).ok_or_else(nobody)?,
         };
-        badge.mail.keep_in(folder_of(&badge.file))?;
-        badge.mail.take(message, from)?;
-        let errand = self.go_on(&parent, badge).map_err(|why| MailError::Ended { name: to.to_owned(), why })?;
-        Ok(Delivery::GoesOn(errand))
+        card.mail.keep_in(folder_of(&card.file))?;
+        card.mail.take(message, from)?;
+        let subagent = self.go_on(&parent, card).map_err(|why| MailError::Ended { name: to.to_owned(), why })?;
+        Ok(Delivery::GoesOn(subagent))
     }
 
     /// Lets one go on that was written to while it ended.
     pub(super) fn again(
         self: &Arc<Self>,
         parent: &Arc<ParentSnapshot>,
-        errand: &Subagent,
+        subagent: &Subagent,
     ) -> Result<Arc<Subagent>, String> {
-        self.go_on(parent, badge_of(errand, errand.mail.clone()))
+        self.go_on(parent, badge_of(subagent, subagent.mail.clone()))
     }
 
     /// One that was written to could not go on for it: whoever wrote hears why.
-    pub(super) fn give_back(&self, parent: &ParentSnapshot, errand: &Subagent, why: &str) {
+    pub(super) fn give_back(&self, parent: &ParentSnapshot, subagent: &Subagent, why: &str) {
         let Some(post) = &parent.parts.contacts.post else { return };
-        for WaitingMessage { message, .. } in errand.mail.waiting().unwrap_or_default() {
+        for WaitingMessage { message, .. } in subagent.mail.waiting().unwrap_or_default() {
             let begins: String = message.text.chars().take(QUOTED).collect();
             let text =
                 format!("[it has ended, and did not hear what you wrote: {begins:?}. It could not go on: {why}]");
-            let word = Message::new(post.fresh(), errand.called(), text, parent.world.now());
+            let word = Message::new(post.fresh(), subagent.called(), text, parent.world.now());
             // Another agent that is still out, or else the one who sent it.
             let is_handed = |to: &str| self.hand(to, &word, MessageOrigin::Process).is_ok_and(|to| to.is_some());
             if message.from == post.me() || !is_handed(&message.from) {
@@ -85,23 +85,20 @@ impl Subagents {
         }
     }
 
-    fn go_on(self: &Arc<Self>, parent: &Arc<ParentSnapshot>, badge: SubagentCard) -> Result<Arc<Subagent>, String> {
-        let who = if badge.kind == FORK {
-            SpawnKind::Fork(None)
-        } else {
-            SpawnKind::Typed(Box::new(self.named(&badge.kind)?))
-        };
-        let isolation = match ChildMeta::read(&badge.file).worktree_path.is_some() {
+    fn go_on(self: &Arc<Self>, parent: &Arc<ParentSnapshot>, card: SubagentCard) -> Result<Arc<Subagent>, String> {
+        let who =
+            if card.kind == FORK { SpawnKind::Fork(None) } else { SpawnKind::Typed(Box::new(self.named(&card.kind)?)) };
+        let isolation = match ChildMeta::read(&card.file).worktree_path.is_some() {
             true => Isolation::Worktree,
             false => Isolation::None,
         };
-        let (prompt, model, start) = (String::new(), badge.model.clone(), SubagentStart::Resumed);
-        spawn(self, parent, badge, SpawnRequest { who, prompt, model, isolation, start }, Runs::Background)
+        let (prompt, model, start) = (String::new(), card.model.clone(), SubagentStart::Resumed);
+        spawn(self, parent, card, SpawnRequest { who, prompt, model, isolation, start }, Runs::Background)
     }
 }
 
-fn badge_of(errand: &Subagent, mail: Mail) -> SubagentCard {
-    let Subagent { id, kind, name, description, model, call, file, .. } = errand;
+fn badge_of(subagent: &Subagent, mail: Mail) -> SubagentCard {
+    let Subagent { id, kind, name, description, model, call, file, .. } = subagent;
     SubagentCard {
         id: id.clone(),
         kind: kind.clone(),

@@ -14,10 +14,10 @@ use tools::{Access, Limit, Output, Scope, Subject, TypedTool};
 use transcript::{Outcome, tool_names};
 
 use super::child::{self, Caller, ParentSnapshot, SpawnKind, SpawnRequest, SubagentStart};
-use super::children::{MOST_OUT, Subagents};
-use super::report;
-use crate::errand::{Subagent, SubagentCard, SubagentOutcome, SubagentPhase};
+use super::subagent_report;
+use super::subagents::{MOST_OUT, Subagents};
 use crate::event::SubagentNews;
+use crate::subagent::{Subagent, SubagentCard, SubagentOutcome, SubagentPhase};
 
 /// Sends an agent out on a task. It works on its own and returns one report, which only you see.
 ///
@@ -95,7 +95,7 @@ async fn send(children: &Arc<Subagents>, input: AgentInput, scope: &Scope) -> Re
     {
         return Err(format!("{name:?} cannot be written to: choose a name without `*`, `:` and `/`."));
     }
-    let badge = SubagentCard {
+    let card = SubagentCard {
         id: fresh_id(parent),
         kind: order.who.kind().to_owned(),
         name,
@@ -105,30 +105,30 @@ async fn send(children: &Arc<Subagents>, input: AgentInput, scope: &Scope) -> Re
         file: Default::default(),
         mail: Mail::default(),
     };
-    let errand = spawn(children, parent, badge, order, runs)?;
+    let subagent = spawn(children, parent, card, order, runs)?;
     if runs == Runs::Background {
-        return Ok(in_background(&errand, &prompt));
+        return Ok(in_background(&subagent, &prompt));
     }
     let phase = tokio::select! {
-        phase = errand.released() => phase,
+        phase = subagent.released() => phase,
         () = tokio::time::sleep(children.patience()) => {
-            errand.send_to_background();
-            errand.phase()
+            subagent.send_to_background();
+            subagent.phase()
         }
         () = scope.cancel().cancelled() => {
-            errand.stop();
-            SubagentPhase::Ended(errand.ended().await)
+            subagent.stop();
+            SubagentPhase::Ended(subagent.ended().await)
         }
     };
     let SubagentPhase::Ended(ended) = phase else {
-        child::tell(parent, &errand, SubagentNews::Backgrounded);
-        return Ok(in_background(&errand, &prompt));
+        child::tell(parent, &subagent, SubagentNews::Backgrounded);
+        return Ok(in_background(&subagent, &prompt));
     };
-    let progress = errand.progress();
-    let summary = format!("{}, {} requests, {} tokens", errand.kind, progress.requests, progress.tokens);
-    let output = Output::done(report::result(&errand, &ended), summary);
+    let progress = subagent.progress();
+    let summary = format!("{}, {} requests, {} tokens", subagent.kind, progress.requests, progress.tokens);
+    let output = Output::done(subagent_report::result(&subagent, &ended), summary);
     Ok(match ended.how {
-        SubagentOutcome::Done => Output { about: Some(report::about(&errand, &ended, &prompt)), ..output },
+        SubagentOutcome::Done => Output { about: Some(subagent_report::about(&subagent, &ended, &prompt)), ..output },
         SubagentOutcome::Failed(_) | SubagentOutcome::Stopped => Output { outcome: Outcome::Failed, ..output },
     })
 }
@@ -162,30 +162,30 @@ fn order(children: &Subagents, caller: &Caller, input: &AgentInput) -> Result<(S
 pub(super) fn spawn(
     children: &Arc<Subagents>,
     parent: &Arc<ParentSnapshot>,
-    mut badge: SubagentCard,
+    mut card: SubagentCard,
     order: SpawnRequest,
     runs: Runs,
 ) -> Result<Arc<Subagent>, String> {
-    if badge.file.as_os_str().is_empty() {
-        badge.file = transcript_of(&parent.session, &badge.id);
+    if card.file.as_os_str().is_empty() {
+        card.file = transcript_of(&parent.session, &card.id);
     }
-    badge.mail.keep_in(folder_of(&badge.file)).map_err(|error| error.to_string())?;
+    card.mail.keep_in(folder_of(&card.file)).map_err(|error| error.to_string())?;
     let phase = match runs {
         Runs::Foreground => SubagentPhase::Foreground,
         Runs::Background => SubagentPhase::Background,
     };
-    let errand = Arc::new(Subagent::new(badge, phase, children.stop_token(), parent.world.now()));
-    children.take_in(&errand)?;
+    let subagent = Arc::new(Subagent::new(card, phase, children.stop_token(), parent.world.now()));
+    children.take_in(&subagent)?;
     if order.start == SubagentStart::Fresh {
         // Before anybody is told that it works: whoever goes on with the session finds it.
-        if let Err(error) = child::write_meta(parent, &order.who, &errand, None) {
-            children.give_up(&errand);
+        if let Err(error) = child::write_meta(parent, &order.who, &subagent, None) {
+            children.give_up(&subagent);
             return Err(error.to_string());
         }
     }
-    let work = child::work(parent.clone(), children.clone(), order, errand.clone());
-    children.works(&errand, AbortOnDropHandle::new(tokio::spawn(work)));
-    Ok(errand)
+    let work = child::work(parent.clone(), children.clone(), order, subagent.clone());
+    children.works(&subagent, AbortOnDropHandle::new(tokio::spawn(work)));
+    Ok(subagent)
 }
 
 fn fresh_id(parent: &ParentSnapshot) -> String {
@@ -193,12 +193,12 @@ fn fresh_id(parent: &ParentSnapshot) -> String {
     id[id.len().saturating_sub(12)..].to_owned()
 }
 
-fn in_background(errand: &Subagent, prompt: &str) -> Output {
+fn in_background(subagent: &Subagent, prompt: &str) -> Output {
     let text = format!(
         "{} Its report will come as a notification; go on meanwhile, or end the turn. TaskOutput shows how far it is, \
          TaskStop stops it.",
-        report::launched(&errand.id)
+        subagent_report::launched(&subagent.id)
     );
-    let output = Output::done(text, format!("{} works in the background as {}", errand.kind, errand.id));
-    Output { about: Some(report::about_launch(errand, prompt)), ..output }
+    let output = Output::done(text, format!("{} works in the background as {}", subagent.kind, subagent.id));
+    Output { about: Some(subagent_report::about_launch(subagent, prompt)), ..output }
 }

@@ -179,7 +179,7 @@ impl Driver {
 
     /// Settles what becomes of the guarded paths that a command made.
     async fn settle(&mut self, output: Output, scope: &Scope, cancel: &CancellationToken) -> Output {
-        super::made::settle(&mut self.gate, &GateSite { scope, ..self.live.site() }, output, cancel).await
+        super::guarded_paths::settle(&mut self.gate, &GateSite { scope, ..self.live.site() }, output, cancel).await
     }
 
     /// A call has ended: what it gave is written down.

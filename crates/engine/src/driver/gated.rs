@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 use transcript::{Purpose, tool_names};
 
 use super::Driver;
-use crate::errand::SubagentIdentity;
 use crate::hooks::{HookInput, HookMessage, HookOutputs, SessionStart};
 use crate::run::TurnEnd;
+use crate::subagent::SubagentIdentity;
 
 impl Driver {
     /// Writes down what models used that hooks asked.

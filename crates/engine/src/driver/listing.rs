@@ -6,7 +6,7 @@ use session::{Beside, Error, Session};
 use tools::permission::Rules;
 use transcript::{Id, Injected, Purpose};
 
-use crate::errand::Subagent;
+use crate::subagent::Subagent;
 
 /// The subagents of a session, as its driver knows them.
 pub(crate) trait SubagentHost: Send + Sync {

@@ -15,7 +15,7 @@ use transcript::{Block, Id, Purpose, Reply, Role, StopReason, Usage};
 
 use super::Driver;
 use super::media::without_large;
-use super::walk::RequestRoom;
+use super::run_layers::RequestRoom;
 use crate::event::Event;
 use crate::run::NOT_RUN;
 

@@ -17,7 +17,7 @@ use transcript::{Block, Prologue, Request, Usage};
 
 use super::cache_watch::CacheWatch;
 use super::shorten::shortened;
-use super::{notes, staging};
+use super::{collapse_ahead, notes};
 use crate::live::LiveSession;
 
 /// What is still under way when a session ends is waited for so long.
@@ -46,7 +46,7 @@ pub(super) enum NeedResult {
 #[derive(Debug)]
 pub(super) enum SideWorkResult {
     Notes(notes::NotesUpdate),
-    Collapse(staging::SpanSummary),
+    Collapse(collapse_ahead::SpanSummary),
 }
 
 /// Work beside a conversation.
@@ -134,7 +134,7 @@ impl SideWork {
 pub(super) fn take_in(live: &mut LiveSession, ended: SideWorkResult) -> Result<(), Error> {
     match ended {
         SideWorkResult::Notes(updated) => notes::take_in(live, updated),
-        SideWorkResult::Collapse(summarised) => staging::take_in(live, summarised),
+        SideWorkResult::Collapse(summarised) => collapse_ahead::take_in(live, summarised),
     }
 }
 

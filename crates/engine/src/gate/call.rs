@@ -15,12 +15,12 @@ use tools::{Output, Runs, Subject, Tool};
 use transcript::{Block, Outcome, tool_names};
 
 use super::{Gate, GateSite};
-use crate::errand::Subagent;
 use crate::event::Event;
 use crate::hooks::response::{TextBefore, agent, response, text};
 use crate::hooks::{HookInput, HookMessage, HookOutputs, HookVerdict, HookedCall};
 use crate::plan;
 use crate::run::NOT_RUN;
+use crate::subagent::Subagent;
 
 /// A call the model asks for.
 #[derive(Debug, Clone)]
@@ -275,7 +275,7 @@ impl Gate {
         let happening = match output.outcome {
             Outcome::Done => {
                 let response = match sent {
-                    Some(errand) => agent(errand, &call.input, *took),
+                    Some(subagent) => agent(subagent, &call.input, *took),
                     None => response(&call.tool, &call.input, subject, output, before, *took),
                 };
                 HookInput::post_tool_use(called, &response, milliseconds)

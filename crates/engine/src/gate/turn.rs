@@ -11,10 +11,10 @@ use transcript::line::Body;
 use transcript::mark::Ttl;
 
 use super::{Gate, GateSite};
-use crate::errand::SubagentIdentity;
 use crate::event::Event;
 use crate::hooks::{HookInput, HookMessage, SessionExit, SessionStart};
 use crate::run::{RunEnd, TurnEnd};
+use crate::subagent::SubagentIdentity;
 
 /// So many times in a row a hook may send the model on.
 const MOST_BLOCKS: u32 = 8;

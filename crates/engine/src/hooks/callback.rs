@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use settings::hooks::{Hook, HookEvent, HookRepetition, HookWait, Kind, Matcher, OnFailure};
 use settings::{SettingsSource, ValueOrigin};
 
-use super::answer::HookOutput;
+use super::hook_output::HookOutput;
 
 /// A program whose hooks can be called back.
 pub trait CallsBack: Send + Sync {
@@ -78,7 +78,7 @@ pub(super) fn said(on_failure: OnFailure, moment: HookEvent, back: CallbackReply
 
 #[cfg(test)]
 mod tests {
-    use super::super::answer::HookVerdict;
+    use super::super::hook_output::HookVerdict;
     use super::*;
     use serde_json::json;
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use settings::hooks::{HookEvent, Kind};
 
-use super::run::HookContext;
+use super::run_hooks::HookContext;
 
 /// The longest input that a variable holds: Linux has 128 KiB for a variable with its name.
 const LONGEST: usize = 100_000;

@@ -11,7 +11,7 @@ use tools::{EditInput, FileChange, Output, Subject};
 use transcript::block::Kind;
 use transcript::tool_names;
 
-use crate::errand::{Subagent, SubagentPhase};
+use crate::subagent::{Subagent, SubagentPhase};
 
 /// The largest file that is told of whole.
 pub(crate) const LARGEST: u64 = 10_000_000;
@@ -50,17 +50,17 @@ pub(crate) fn response(
 }
 
 /// What an agent gave that was sent out; that it works, where nobody waits for it.
-pub(crate) fn agent(errand: &Subagent, input: &Value, took: Duration) -> Value {
-    let (progress, id, prompt) = (errand.progress(), &errand.id, &input["prompt"]);
-    let SubagentPhase::Ended(ended) = errand.phase() else {
+pub(crate) fn agent(subagent: &Subagent, input: &Value, took: Duration) -> Value {
+    let (progress, id, prompt) = (subagent.progress(), &subagent.id, &input["prompt"]);
+    let SubagentPhase::Ended(ended) = subagent.phase() else {
         return json!({
-            "isAsync": true, "status": "async_launched", "agentId": id, "description": errand.description,
-            "prompt": prompt, "outputFile": errand.file, "canReadOutputFile": true,
+            "isAsync": true, "status": "async_launched", "agentId": id, "description": subagent.description,
+            "prompt": prompt, "outputFile": subagent.file, "canReadOutputFile": true,
         });
     };
     let used = &ended.usage;
     json!({
-        "status": ended.how.status(), "prompt": prompt, "agentId": id, "agentType": errand.kind,
+        "status": ended.how.status(), "prompt": prompt, "agentId": id, "agentType": subagent.kind,
         "content": [{"type": "text", "text": words(&ended.report)}], "resolvedModel": ended.model,
         "totalDurationMs": took.as_millis() as u64, "totalTokens": used.total(), "totalToolUseCount": progress.calls,
         "usage": {

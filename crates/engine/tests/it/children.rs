@@ -101,8 +101,8 @@ async fn an_agent_is_sent_out_and_reports() {
 
 /// Whether an agent of a type calls a tool.
 fn calls(event: &Event, kind: &str, called: &str) -> bool {
-    let Event::Agent { errand, news: SubagentNews::Does(event) } = event else { return false };
-    errand.kind == kind && matches!(&**event, Event::ToolStarted { tool, .. } if tool == called)
+    let Event::Agent { subagent, news: SubagentNews::Does(event) } = event else { return false };
+    subagent.kind == kind && matches!(&**event, Event::ToolStarted { tool, .. } if tool == called)
 }
 
 /// Says yes, and remembers what it was asked.
@@ -375,8 +375,8 @@ async fn an_agent_is_told_the_instructions_of_folders_it_touches() {
         crate::worktrees::commit(&project);
         let mut agent = stage.knowing_agent(None, false).await;
         say(&mut agent, words).await;
-        let errand = agent.agents().unwrap().list()[0].clone();
-        let text = std::fs::read_to_string(&errand.file).unwrap();
+        let subagent = agent.agents().unwrap().list()[0].clone();
+        let text = std::fs::read_to_string(&subagent.file).unwrap();
         assert!(text.contains("it is deep green") && text.contains("twice"), "{words}: {text}");
         assert_eq!(text.matches("Spaces are forbidden there.").count(), usize::from(told), "{words}: {text}");
         let root = usize::from(told && words != "go, fork");

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use engine::send_message::SendMessage;
 use jiff::Timestamp;
-use mail::board::TaskStatus;
-use mail::board::{self, Board};
 use mail::mailbox::LEAD;
+use mail::task_file::TaskStatus;
+use mail::task_file::{self, Board};
 use mail::{Mail, MessageOrigin, Post, Team, TeamInvitation};
 use serde_json::{Value, json};
 use session::World;
@@ -90,7 +90,7 @@ async fn no_task_is_taken_twice() {
             assert_eq!(owners.insert(task.clone(), name.clone()), None, "task {task} was taken twice");
         }
     }
-    let tasks = board::read(&folder.path().join("team"));
+    let tasks = task_file::read(&folder.path().join("team"));
     assert_eq!(tasks.len(), TASKS);
     for task in &tasks {
         assert_eq!(task.status, TaskStatus::InProgress, "those who were not killed took what there was");
@@ -117,7 +117,7 @@ async fn a_task_belongs_to_who_began_it() {
     assert!(call(&two, path, "TaskUpdate", blocked).await.contains("#1 is not done"));
     assert_eq!(call(&lead, path, "TaskUpdate", update("pending")).await, "#1 [pending] it");
     assert_eq!(call(&two, path, "TaskUpdate", update("in_progress")).await, "#1 [in_progress] it (two)");
-    board::give_back(&path.join("team"), "two").unwrap();
+    task_file::give_back(&path.join("team"), "two").unwrap();
     assert_eq!(call(&one, path, "TaskUpdate", update("in_progress")).await, "#1 [in_progress] it (one)");
     assert_eq!(call(&one, path, "TaskUpdate", update("completed")).await, "#1 [completed] it (one)");
     assert!(call(&two, path, "TaskUpdate", update("in_progress")).await.contains("is done already"));
@@ -175,7 +175,7 @@ fn a_team_that_has_ended_stays_gone() {
     team.dismiss("scout").unwrap();
     team.end().unwrap();
     team.dismiss("scout").unwrap();
-    board::give_back(team.tasks(), "scout").unwrap();
+    task_file::give_back(team.tasks(), "scout").unwrap();
     assert!(!team.tasks().exists());
 }
 
@@ -203,14 +203,14 @@ async fn nobody_takes_a_task_in_anothers_name() {
         json!({"status": "pending"}),
     ] {
         call(&two, folder.path(), "TaskUpdate", update(forged.clone())).await;
-        let task = board::read(&folder.path().join("team")).remove(0);
+        let task = task_file::read(&folder.path().join("team")).remove(0);
         let now = (task.owner.as_deref(), task.status, task.subject.as_str());
         assert_eq!(now, (Some("one"), TaskStatus::InProgress, "it"), "{forged}");
     }
-    board::give_back(&folder.path().join("team"), "one").unwrap();
+    task_file::give_back(&folder.path().join("team"), "one").unwrap();
     let given = call(&lead, folder.path(), "TaskUpdate", update(json!({"owner": "two"}))).await;
     assert!(given.contains("(two)"), "{given}");
     let full = call(&two, folder.path(), "TaskUpdate", update(json!({"description": "x".repeat(1_000_000)}))).await;
     assert!(full.contains("the list is full"), "{full}");
-    assert_eq!(board::read(&folder.path().join("team")).len(), 1);
+    assert_eq!(task_file::read(&folder.path().join("team")).len(), 1);
 }

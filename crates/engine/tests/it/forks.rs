@@ -114,7 +114,7 @@ async fn forks_in_the_background_are_launched_at_once() {
         {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
-        assert_eq!(children.list().iter().filter(|errand| errand.is_out()).count(), 2);
+        assert_eq!(children.list().iter().filter(|subagent| subagent.is_out()).count(), 2);
         cancel.cancel();
     };
     let (turn, ()) = tokio::join!(agent.turn(vec![Block::text("go")], &cancel), launched);

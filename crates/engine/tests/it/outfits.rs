@@ -1,6 +1,6 @@
 //! What an agent that is sent out is given: how hard it tries, and how much it may use.
 
-use engine::errand::{SubagentOutcome, SubagentPhase};
+use engine::subagent::{SubagentOutcome, SubagentPhase};
 use mail::MessageOrigin;
 use mail::mailbox::Message;
 use serde_json::{Value, json};
@@ -235,8 +235,8 @@ async fn an_agent_stops_when_its_budget_is_spent() {
         let mut agent = stage.agent(None);
         agent.ledger().set_budget(Budget { agent_tokens: settings, ..Budget::default() });
         let turn = say(&mut agent, &format!("go, {kind}")).await;
-        let errand = agent.agents().unwrap().list()[0].clone();
-        let SubagentPhase::Ended(ended) = errand.phase() else { panic!("it is out") };
+        let subagent = agent.agents().unwrap().list()[0].clone();
+        let SubagentPhase::Ended(ended) = subagent.phase() else { panic!("it is out") };
         let Some(spent) = spent else {
             assert_eq!(ended.how, SubagentOutcome::Done, "{}", turn.text);
             continue;
@@ -244,8 +244,8 @@ async fn an_agent_stops_when_its_budget_is_spent() {
         let why = format!("its budget of {spent} tokens is spent");
         assert_eq!(ended.how, SubagentOutcome::Failed(why.clone()));
         assert!(turn.text.contains(&format!("The agent {kind} did not finish: {why}.")), "{}", turn.text);
-        assert_eq!((errand.progress().requests, errand.progress().calls), (1, 1), "what it had called has run");
-        let text = std::fs::read_to_string(&errand.file).unwrap();
+        assert_eq!((subagent.progress().requests, subagent.progress().calls), (1, 1), "what it had called has run");
+        let text = std::fs::read_to_string(&subagent.file).unwrap();
         assert_eq!(text.matches("\"tool_result\"").count(), 1 + usize::from(kind == "fork"), "{text}");
     }
 }

@@ -1,7 +1,7 @@
 //! Plans and tasks through the engine.
 
-use mail::board::TaskStatus;
-use mail::board::{self, Board};
+use mail::task_file::TaskStatus;
+use mail::task_file::{self, Board};
 use serde_json::json;
 use tools::permission::{Decision, Mode, Rules, Situation, decide};
 use tools::{Access, Scope, Subject, ToolCall, run_all};
@@ -24,10 +24,10 @@ async fn tasks_are_made_changed_and_taken_away() {
     assert_eq!(said, "#2 [in_progress] two [blocked by #1]");
     assert_eq!(call(&scope, "TaskGet", json!({"taskId": "1"})).await, "#1 [pending] one\ndo it");
     call(&scope, "TaskUpdate", json!({"taskId": "1", "status": "deleted"})).await;
-    let left = board::read(scope.temporary());
+    let left = task_file::read(scope.temporary());
     assert_eq!((left.len(), left[0].id.as_str(), left[0].status), (1, "2", TaskStatus::InProgress));
     call(&scope, "TaskCreate", json!({"subject": "three", "description": ""})).await;
-    assert_eq!(board::read(scope.temporary())[1].id, "3", "no number is used twice");
+    assert_eq!(task_file::read(scope.temporary())[1].id, "3", "no number is used twice");
     assert!(call(&scope, "TaskGet", json!({"taskId": "9"})).await.contains("There is no task #9"));
 }
 

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use engine::Event;
 use engine::agents::{AtEnd, Subagents, left_behind};
-use engine::errand::SubagentOutcome;
 use engine::event::SubagentNews;
+use engine::subagent::SubagentOutcome;
 use mail::MessageOrigin;
 use mail::mailbox::Message;
 use serde_json::json;
@@ -223,8 +223,8 @@ async fn what_a_killed_session_leaves_is_named_and_cleaned() {
                 _ = acted.recv() => {}
             }
         }
-        let errand = agent.agents().unwrap().list()[0].clone();
-        let branch = format!("agent-{}", errand.id);
+        let subagent = agent.agents().unwrap().list()[0].clone();
+        let branch = format!("agent-{}", subagent.id);
         let place = agent.session().path().with_extension("").join("worktrees").join(&branch);
         while changes && std::fs::read_to_string(place.join("list.txt")).unwrap() == "one\n" {
             tokio::task::yield_now().await;

@@ -75,10 +75,10 @@ async fn an_agent_that_is_out_hears_at_its_next_round() {
     assert!(std::process::Command::new("mkfifo").arg(stage.project().join("pipe")).status().unwrap().success());
     let (mut agent, _) = writer(&stage, None);
     say(&mut agent, "go").await;
-    let errand = agent.agents().unwrap().find("painter").unwrap();
-    let ended = errand.ended().await;
+    let subagent = agent.agents().unwrap().find("painter").unwrap();
+    let ended = subagent.ended().await;
     assert!(ended.report.contains("Painted blue."), "{}", ended.report);
-    let heard = heard(&errand.file);
+    let heard = heard(&subagent.file);
     assert_eq!(heard.len(), 1, "{heard:?}");
     assert!(heard[0].1.contains(r#"from=\"team-lead\" summary=\"blue\""#), "{heard:?}");
     assert!(heard[0].1.contains("Your lead wrote this"), "{heard:?}");
@@ -158,9 +158,9 @@ async fn what_comes_at_the_very_end_is_heard() {
     let (mut agent, own) = writer(&stage, None);
     *post.lock().unwrap() = Some(own);
     say(&mut agent, "go").await;
-    let errand = agent.agents().unwrap().find("painter").unwrap();
-    assert!(errand.ended().await.report.contains("as I said"), "{:?}", errand.phase());
-    assert_eq!(heard(&errand.file).len(), 1);
+    let subagent = agent.agents().unwrap().find("painter").unwrap();
+    assert!(subagent.ended().await.report.contains("as I said"), "{:?}", subagent.phase());
+    assert_eq!(heard(&subagent.file).len(), 1);
     agent.close().await;
 }
 
@@ -203,17 +203,19 @@ async fn who_writes_to_one_that_cannot_go_on_is_told() {
     let post: Arc<Mutex<Option<Post>>> = Arc::default();
     let theirs = post.clone();
     stage.heard = Arc::new(move |event| {
-        let Event::Agent { errand, news } = event else { return };
+        let Event::Agent { subagent, news } = event else { return };
         let write = |to: &str| {
             let post = theirs.lock().unwrap().clone().unwrap();
             futures_util::FutureExt::now_or_never(post.send(to, "What did you paint?", None)).unwrap().unwrap();
         };
         match news {
-            SubagentNews::Does(event) if errand.called() == "painter" && matches!(**event, Event::TurnEnded { .. }) => {
+            SubagentNews::Does(event)
+                if subagent.called() == "painter" && matches!(**event, Event::TurnEnded { .. }) =>
+            {
                 write("painter");
             }
             // The place that it leaves is taken before it can go on.
-            SubagentNews::Ended if errand.called() == "painter" => write("spare"),
+            SubagentNews::Ended if subagent.called() == "painter" => write("spare"),
             _ => {}
         }
     });

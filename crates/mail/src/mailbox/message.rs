@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::word::ControlMessage;
+use super::control_message::ControlMessage;
 
 /// The name of a team's lead.
 pub const LEAD: &str = "team-lead";

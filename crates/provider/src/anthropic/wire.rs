@@ -38,7 +38,7 @@ pub(crate) enum WireEvent {
     Unknown,
 }
 
-/// The names under which [`Wire`]'s known kinds travel.
+/// The names under which [`WireEvent`]'s known kinds travel.
 pub(crate) const KNOWN: [&str; 7] = [
     "message_start",
     "content_block_start",

@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 use tools::permission::Rules;
 
 use super::definition::{Definition, DefinitionStatus, KEYS, OfferedTools, is_denied};
-use super::doubts::doubts;
+use super::definition_lint::doubts;
 use super::find::{self, DefinitionFile, DefinitionPlace, DefinitionSources};
 use super::hooks::hooks_of;
-use super::narrow::agents_named;
+use super::tool_restriction::agents_named;
 use super::{FORK, built_in};
-use crate::counting::BasePaths;
+use crate::effective_values::BasePaths;
 use crate::trust::Trust;
 use crate::{Weight, rules};
 

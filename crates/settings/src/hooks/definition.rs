@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tools::permission::{Places, Rule};
 
+use super::hook_event::HookEvent;
 use super::matcher::Matcher;
-use super::moment::HookEvent;
 use crate::{SetValue, ValueOrigin};
 
 /// How long a question to a model may take that does not say.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::counting::{BasePaths, EffectiveValues};
+use crate::effective_values::{BasePaths, EffectiveValues};
 use crate::hooks::Hook;
 use crate::keys::{self, SettingKey};
 use crate::rules::places;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::counting::{BasePaths, EffectiveValues, path};
+use crate::effective_values::{BasePaths, EffectiveValues, path};
 use crate::keys;
 
 /// What the settings say of the sandbox; none where they say nothing. Paths are absolute.

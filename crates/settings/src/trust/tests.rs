@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::*;
-use crate::counting::BasePaths;
+use crate::effective_values::BasePaths;
 use crate::values::Settings;
 use crate::values::tests::Stage;
 use crate::{LoadedSettings, SettingsSource};

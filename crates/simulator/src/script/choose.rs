@@ -4,7 +4,7 @@ use minijinja::Environment;
 
 use super::{Script, ScriptRule, render};
 use crate::Error;
-use crate::view::RequestView;
+use crate::request_view::RequestView;
 use crate::when::{Conditions, Names};
 
 /// What a template calls all text of the messages.

@@ -20,9 +20,9 @@ use crate::models::{self, Model};
 use crate::prompt::Prompt;
 use crate::refusal::Refusal;
 use crate::report::RequestLine;
+use crate::request_view::RequestView;
 use crate::script::render::{self, Frame, Reply};
 use crate::stream::{Envelope, error_event, events, message as whole_message};
-use crate::view::RequestView;
 
 /// A request that passed the checks.
 struct CheckedRequest {

@@ -9,7 +9,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use crate::order::{END, GuardOrder, GuardReport, SIGN};
+use crate::guard_protocol::{END, GuardOrder, GuardReport, SIGN};
 
 /// Whoever started us: a socket, and the signals that speak for it.
 pub(super) struct Caller {

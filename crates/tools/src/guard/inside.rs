@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::chdir;
 
 use super::namespaces::failed;
-use super::{lock, view};
+use super::{lock, mount_view};
 use crate::confinement::{Base, Confinement, Strength, beside};
 
 /// Confines this process.
@@ -25,7 +25,7 @@ pub(super) fn confine(confinement: &Confinement, guarded: &[PathBuf]) -> io::Res
     let confinement = with_programs(confinement);
     if confinement.strength == Strength::Namespaces {
         unshare(CloneFlags::CLONE_NEWNS).map_err(|error| failed("no mount namespace", error))?;
-        view::enter(&confinement, guarded)?;
+        mount_view::enter(&confinement, guarded)?;
     }
     let signals = lock::landlock(&confinement)?;
     lock::drop_capabilities()?;

@@ -12,13 +12,13 @@ use std::process::Command;
 use process_wrap::std::{CommandWrap, ResetSigmask};
 
 use super::caller::{Caller, CallerOrder};
+use super::guarded_watch::GuardedPaths;
 use super::listing::ListingStopped;
 use super::program::{PATIENCE, gone_within, kill};
 use super::tree::Tree;
-use super::watch::GuardedPaths;
 use super::{ARGUMENT, environment, namespaces};
 use crate::confinement::{Confinement, Strength};
-use crate::order::{AFTER_EXIT, END, GRACE, GuardOrder, GuardReport, GuardSide};
+use crate::guard_protocol::{AFTER_EXIT, END, GRACE, GuardOrder, GuardReport, GuardSide};
 
 /// This program, also after an update has replaced its file.
 const AGAIN: &str = "/proc/self/exe";

@@ -12,7 +12,7 @@ use super::caller::{Caller, CallerOrder};
 use super::tree::Tree;
 use super::{inside, lock, namespaces, outside};
 use crate::confinement::Base;
-use crate::order::{AFTER_EXIT, GRACE, GuardReport, GuardSide, LOOK};
+use crate::guard_protocol::{AFTER_EXIT, GRACE, GuardReport, GuardSide, LOOK};
 
 /// How long those who were killed may take to be gone. One who hangs in the kernel cannot be waited for.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);

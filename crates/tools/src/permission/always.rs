@@ -8,8 +8,8 @@
 use std::path::{Component, Path};
 
 use super::command::{JudgedCommand, allowable};
-use super::guard::is_guarded_name;
 use super::mode::{Situation, decide};
+use super::protected_paths::is_guarded_name;
 use super::shell::is_harmless;
 use super::{Places, Rule, Rules};
 use crate::subject::{Access, Subject};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::guard::guarded;
+use super::protected_paths::guarded;
 use super::{RuleVerdict, Rules, shell};
 use crate::confinement::SandboxExit;
 use crate::subject::{Access, Subject};

@@ -15,7 +15,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use transcript::tool_names;
 
 use super::command::JudgedCommand;
-use super::guard::is_guarded_name;
+use super::protected_paths::is_guarded_name;
 
 /// Where the paths in rules start from. All absolute.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{EndedShell, LAST_WORDS, Pipe, ShellEnd, Stream};
-use crate::order::{AFTER_EXIT, GRACE, LOOK};
+use crate::guard_protocol::{AFTER_EXIT, GRACE, LOOK};
 
 /// The longest description of a process in `/proc`.
 const STAT: u64 = 8 * 1024;

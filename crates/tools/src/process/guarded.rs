@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{EndedShell, LAST_WORDS, Pipe, ShellEnd, ShellTrouble, Stream, group};
-use crate::order::{END, GuardOrder, GuardReport};
+use crate::guard_protocol::{END, GuardOrder, GuardReport};
 
 /// How long a guard may take to end everything, and to show that it is still at work: longer than it gives those it asks
 /// and those it kills together.

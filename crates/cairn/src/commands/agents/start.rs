@@ -11,8 +11,8 @@ use clap::Args;
 use engine::Event;
 use engine::teammates::{Lead, TeammateRequest, Teammates};
 use futures_util::future::BoxFuture;
-use mail::board::Board;
 use mail::mailbox::ControlMessage;
+use mail::task_file::Board;
 use mail::{Mail, Post, Team, in_words, name_of};
 use session::World;
 use settings::agents::{Isolation, Registry};
@@ -21,13 +21,13 @@ use tools::Jobs;
 use tools::permission::{Mode, git_runs_programs};
 
 use crate::args::modes;
-use crate::closing::ShutdownSignals;
 use crate::exit::Code;
 use crate::out::{self, data, talk, warn};
-use crate::place::ProgramPaths;
+use crate::program_paths::ProgramPaths;
 use crate::question_lines::{self, NO};
-use crate::span::{bold, dim};
-use crate::{env, judgement, told};
+use crate::shutdown::ShutdownSignals;
+use crate::styled_text::{bold, dim};
+use crate::{env, event_text, trusted_settings};
 
 /// How often is looked whether it has ended.
 const LOOK: Duration = Duration::from_millis(250);
@@ -77,7 +77,7 @@ pub(super) async fn run(place: &ProgramPaths, registry: &Registry, args: &StartA
         session,
         folder: team.tasks().to_owned(),
         sessions: place.home.project(&place.directory),
-        prices: judgement::settings(place, None)?.prices,
+        prices: trusted_settings::settings(place, None)?.prices,
         directory: place.directory.clone(),
         guard: Some(program.clone()),
         program,
@@ -109,7 +109,7 @@ pub(super) async fn run(place: &ProgramPaths, registry: &Registry, args: &StartA
     };
     let listener = Arc::new(|event: Event| {
         if let Event::Teammate { name, news, used, .. } = &event
-            && let Some(text) = told::mate_news(name, news, used)
+            && let Some(text) = event_text::mate_news(name, news, used)
         {
             talk!([dim(&text)]);
         }

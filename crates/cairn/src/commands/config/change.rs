@@ -9,7 +9,7 @@ use settings::{Json, LoadedSettings, nearest, rules, variables};
 
 use crate::exit::Code;
 use crate::out::talk;
-use crate::place::ProgramPaths;
+use crate::program_paths::ProgramPaths;
 
 /// The largest settings file that is changed.
 const SETTINGS_LIMIT: u64 = 1_000_000;

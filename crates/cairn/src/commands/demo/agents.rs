@@ -17,7 +17,7 @@ use tools::permission::Mode;
 
 use super::MODEL;
 use crate::out::show;
-use crate::span::{cyan, dim, green, one_line};
+use crate::styled_text::{cyan, dim, green, one_line};
 
 const SCRIPT: &str = include_str!("agents.toml");
 const STONES: [(&str, u32); 3] = [("red", 1), ("green", 2), ("blue", 3)];
@@ -70,12 +70,12 @@ fn show_event(event: &Event) {
                 line("model", &said.join(" "));
             }
         }
-        Event::Agent { errand, news } => match news {
-            SubagentNews::Started if errand.is_background() => {
-                line(&errand.kind, &format!("{} (in the background)", errand.description));
+        Event::Agent { subagent, news } => match news {
+            SubagentNews::Started if subagent.is_background() => {
+                line(&subagent.kind, &format!("{} (in the background)", subagent.description));
             }
-            SubagentNews::Started => line(&errand.kind, &errand.description),
-            SubagentNews::Ended => line(&errand.kind, "has reported"),
+            SubagentNews::Started => line(&subagent.kind, &subagent.description),
+            SubagentNews::Ended => line(&subagent.kind, "has reported"),
             _ => {}
         },
         _ => {}

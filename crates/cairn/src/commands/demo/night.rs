@@ -22,9 +22,9 @@ use simulator::{Options, Script, Simulator};
 use tokio_util::sync::CancellationToken;
 use tools::Scope;
 
+use crate::event_text::diff_text;
 use crate::out::show;
-use crate::span::{cyan, dim, green, one_line, red};
-use crate::told::diff_text;
+use crate::styled_text::{cyan, dim, green, one_line, red};
 
 const SCRIPT: &str = include_str!("night.toml");
 const MODEL: &str = "claude-haiku-4-5";

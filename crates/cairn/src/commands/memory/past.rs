@@ -5,9 +5,9 @@ use memory::store::Store;
 use serde_json::json;
 
 use super::shelves::local;
+use crate::event_text::diff_text;
 use crate::out::{data, talk};
-use crate::span::{Span, cyan, dim};
-use crate::told::diff_text;
+use crate::styled_text::{Span, cyan, dim};
 
 /// The runs, newest first.
 pub(super) fn log(changes: &Changes, diffs: bool, as_json: bool) -> anyhow::Result<()> {

@@ -10,8 +10,8 @@ use memory::store::{Indexing, Store};
 use memory::{Memory, lookup};
 use parking_lot::Mutex;
 
-use crate::place::ProgramPaths;
-use crate::{judgement, knowledge};
+use crate::program_paths::ProgramPaths;
+use crate::{memory_setup, trusted_settings};
 
 /// The directories a command works on.
 pub(super) struct CommandShelves {
@@ -32,11 +32,11 @@ impl CommandShelves {
     pub(super) fn of(place: &ProgramPaths, given: Option<&Path>, of_the_user: bool) -> anyhow::Result<Self> {
         let user = memory::place::user_directory(place.home.path());
         let directories = match (given, of_the_user) {
-            (Some(given), _) => vec![knowledge::directory(place, Some(given))?],
+            (Some(given), _) => vec![memory_setup::directory(place, Some(given))?],
             (None, true) => vec![user],
-            (None, false) => vec![knowledge::directory(place, None)?, user],
+            (None, false) => vec![memory_setup::directory(place, None)?, user],
         };
-        let skips = judgement::settings(place, None)?.skip_index == Some(true);
+        let skips = trusted_settings::settings(place, None)?.skip_index == Some(true);
         let indexing = if skips { Indexing::Skipped } else { Indexing::Kept };
         Ok(Self { place: place.clone(), directories, indexing, world: session::World::real() })
     }

@@ -11,7 +11,7 @@ use transcript::line::Line;
 
 use super::shelves::{CommandShelves, NamedMemory, local};
 use crate::out::{data, talk};
-use crate::span::{Span, cyan, dim, first_line};
+use crate::styled_text::{Span, cyan, dim, first_line};
 
 /// How many are found at most.
 const FOUND: usize = 20;

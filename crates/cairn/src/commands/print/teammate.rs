@@ -7,8 +7,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use engine::Agent;
+use engine::activity::ActivityReporter;
 use engine::agent::Turn;
-use engine::label::ActivityReporter;
 use engine::run::{RunEnd, TurnEnd};
 use mail::mailbox::{ControlMessage, IdleReason, InterruptVoidedBy, LEAD, Mailbox};
 use mail::{Post, SessionLife, interrupted};
@@ -19,8 +19,8 @@ use super::{HeadlessSession, learn, part};
 use crate::args::RunArgs;
 use crate::exit::Code;
 use crate::output::{Output, TurnFacts};
-use crate::place::ProgramPaths;
-use crate::{out, told};
+use crate::program_paths::ProgramPaths;
+use crate::{event_text, out};
 
 /// How much of its last words the lead is told with the news that it is idle.
 const LAST_WORDS: usize = 4_000;
@@ -134,7 +134,7 @@ async fn work(
 
 fn last_words(turn: &Turn) -> String {
     let said: String = turn.text.chars().take(LAST_WORDS).collect();
-    match told::trouble(&turn.end) {
+    match event_text::trouble(&turn.end) {
         Some(trouble) => format!("[{trouble}] {said}"),
         None => said,
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use session::past::{Past, past};
 
 use crate::out::data;
-use crate::span::{bold, cyan, dim, one_line};
+use crate::styled_text::{bold, cyan, dim, one_line};
 
 /// How much is shown of what one was to do.
 const LONGEST: usize = 80;

@@ -9,8 +9,8 @@ use transcript::line::{Body, Line};
 use transcript::{Id, Log};
 
 use crate::out::{data, talk};
-use crate::place::ProgramPaths;
-use crate::span::{cyan, dim};
+use crate::program_paths::ProgramPaths;
+use crate::styled_text::{cyan, dim};
 
 /// Brings back what a commit covers, or lists what is covered.
 pub(crate) fn expand(

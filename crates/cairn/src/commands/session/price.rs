@@ -9,13 +9,13 @@ use session::price::{
 };
 
 use super::replay::ReplayArgs;
+use crate::event_text::count;
 use crate::exit::Code;
 use crate::out::{data, talk};
-use crate::place::ProgramPaths;
 use crate::price_plot::plot;
 use crate::pricing::{Pricing, left_out_rows, with_progress};
-use crate::span::{bold, dim};
-use crate::told::count;
+use crate::program_paths::ProgramPaths;
+use crate::styled_text::{bold, dim};
 
 /// Sessions are listed one by one up to so many of them.
 const MOST_LISTED: usize = 20;

@@ -11,11 +11,11 @@ use transcript::line::Body;
 
 use super::price;
 use crate::exit::Code;
-use crate::judgement;
 use crate::out::data;
-use crate::place::ProgramPaths;
 use crate::pricing::given_window;
-use crate::span::{dim, red};
+use crate::program_paths::ProgramPaths;
+use crate::styled_text::{dim, red};
+use crate::trusted_settings;
 
 /// How sessions are played again.
 #[derive(Debug, clap::Args)]
@@ -83,7 +83,7 @@ fn replay(place: &ProgramPaths, path: &Path, args: &ReplayArgs) -> anyhow::Resul
         _ => None,
     });
     let model = model.unwrap_or_default();
-    let settings = judgement::settings(place, args.settings.as_deref())?;
+    let settings = trusted_settings::settings(place, args.settings.as_deref())?;
     let window = match args.window {
         Some(size) => given_window(size),
         None => super::window(&log, &model)?,

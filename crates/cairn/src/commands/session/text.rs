@@ -4,7 +4,7 @@ use transcript::block::Kind;
 use transcript::{Log, Role};
 
 use crate::out::data;
-use crate::span::{bold, cyan, dim, green, one_line, red};
+use crate::styled_text::{bold, cyan, dim, green, one_line, red};
 
 /// What was said and done, or the messages as the model sees them.
 pub(super) fn show(log: &Log, as_json: bool) -> anyhow::Result<()> {

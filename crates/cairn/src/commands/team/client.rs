@@ -13,13 +13,13 @@ use team::report::{EarlyEnd, RemoteChange, SyncReport};
 use team::sync::Deletions;
 
 use super::JoinArgs;
+use crate::event_text::{count, named_diff};
 use crate::exit::Code;
-use crate::membership::{self, Membership};
 use crate::out::{data, talk};
-use crate::place::ProgramPaths;
-use crate::span::{cyan, dim};
-use crate::told::{count, named_diff};
-use crate::{knowledge, sharing};
+use crate::program_paths::ProgramPaths;
+use crate::styled_text::{cyan, dim};
+use crate::team_membership::{self, Membership};
+use crate::{memory_setup, team_memory};
 
 /// An answer of the server's administration has to be there within this time.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -30,7 +30,7 @@ const REFUSED_SHOWN: usize = 20;
 
 pub(super) async fn status(json: bool) -> anyhow::Result<Code> {
     let place = ProgramPaths::from_env()?;
-    let Some(membership) = membership::here(&place)? else {
+    let Some(membership) = team_membership::here(&place)? else {
         if json {
             data!("{}", json!({"shared": false}))?;
         } else {
@@ -39,7 +39,7 @@ pub(super) async fn status(json: bool) -> anyhow::Result<Code> {
         }
         return Ok(Code::Success);
     };
-    let folder = knowledge::team_folder(&place)?;
+    let folder = memory_setup::team_folder(&place)?;
     let mut mirror = membership.mirror(&place, &folder)?;
     let planned = mirror.plan().await;
     if json {
@@ -96,7 +96,7 @@ pub(super) async fn join(args: &JoinArgs) -> anyhow::Result<()> {
     let place = ProgramPaths::from_env()?;
     let repository = match &args.repo {
         Some(name) => name.parse()?,
-        None => membership::remote(&place)?,
+        None => team_membership::remote(&place)?,
     };
     let label = place.directory.display().to_string();
     let token = match (&args.token, &args.invitation) {
@@ -114,10 +114,10 @@ pub(super) async fn join(args: &JoinArgs) -> anyhow::Result<()> {
     let me = ask(&args.server, &membership.token(), Method::GET, "/api/team/me", None).await?;
     membership.client()?;
     let repository = membership.repository.clone();
-    membership::change(&place, Some(membership))?;
+    team_membership::change(&place, Some(membership))?;
     let name = me["name"].as_str().unwrap_or_default();
     data!(["shared as ", cyan(name), ": ", cyan(repository.as_str()), " at ", args.server.as_str()])?;
-    talk!("Files in {} are sent with `cairn team push`.", knowledge::team_folder(&place)?.display());
+    talk!("Files in {} are sent with `cairn team push`.", memory_setup::team_folder(&place)?.display());
     Ok(())
 }
 
@@ -169,7 +169,7 @@ fn from_stdin() -> anyhow::Result<String> {
 
 pub(super) fn leave() -> anyhow::Result<()> {
     let place = ProgramPaths::from_env()?;
-    match membership::change(&place, None)? {
+    match team_membership::change(&place, None)? {
         Some(was) => data!("No longer shared: {} at {}. The files stay.", was.repository, was.server)?,
         None => data!("This repository was not shared.")?,
     }
@@ -178,7 +178,7 @@ pub(super) fn leave() -> anyhow::Result<()> {
 
 pub(super) async fn pull(missing: bool) -> anyhow::Result<Code> {
     let place = ProgramPaths::from_env()?;
-    let mirror = membership::required(&place)?.mirror(&place, &knowledge::team_folder(&place)?)?;
+    let mirror = team_membership::required(&place)?.mirror(&place, &memory_setup::team_folder(&place)?)?;
     let mut mirror = if missing { mirror.with_deletions(Deletions::ComeBack) } else { mirror };
     let done = mirror.pull().await;
     told(done)
@@ -186,7 +186,7 @@ pub(super) async fn pull(missing: bool) -> anyhow::Result<Code> {
 
 pub(super) async fn push(delete: bool) -> anyhow::Result<Code> {
     let place = ProgramPaths::from_env()?;
-    let mut mirror = membership::required(&place)?.mirror(&place, &knowledge::team_folder(&place)?)?;
+    let mut mirror = team_membership::required(&place)?.mirror(&place, &memory_setup::team_folder(&place)?)?;
     if delete {
         return told(mirror.push_all_deletions().await);
     }
@@ -230,10 +230,10 @@ fn told(done: Result<SyncReport, EarlyEnd>) -> anyhow::Result<Code> {
         data!("{}", named_diff((&here, before), (&there, after)))?;
     }
     for key in &done.conflicts {
-        talk!("{}", sharing::conflict(&done, key));
+        talk!("{}", team_memory::conflict(&done, key));
     }
     for text in &done.overwritten {
-        talk!("{}", sharing::overwritten_text(text));
+        talk!("{}", team_memory::overwritten_text(text));
     }
     for (name, why) in &done.left {
         talk!("not shared: {name}: {why}");
@@ -279,8 +279,8 @@ fn code(error: &EarlyEnd) -> Code {
 
 pub(super) async fn diff() -> anyhow::Result<()> {
     let place = ProgramPaths::from_env()?;
-    let membership = membership::required(&place)?;
-    let mut mirror = membership.mirror(&place, &knowledge::team_folder(&place)?)?;
+    let membership = team_membership::required(&place)?;
+    let mut mirror = membership.mirror(&place, &memory_setup::team_folder(&place)?)?;
     let (plan, found) = mirror.plan().await?;
     let theirs = match membership.client()?.read(None, 0).await? {
         team::run::ReadResult::Changed(snapshot) => snapshot.content.entries,
@@ -301,7 +301,7 @@ pub(super) async fn diff() -> anyhow::Result<()> {
 }
 
 pub(super) async fn log(key: Option<&str>) -> anyhow::Result<()> {
-    let membership = membership::required(&ProgramPaths::from_env()?)?;
+    let membership = team_membership::required(&ProgramPaths::from_env()?)?;
     let Some(key) = key else {
         let answer = about(&membership, Method::GET, "/api/team/audit", &[]).await?;
         for line in answer["audit"].as_array().into_iter().flatten() {
@@ -337,14 +337,14 @@ fn when(time: &Value) -> String {
 }
 
 pub(super) async fn restore(key: &str, version: u64) -> anyhow::Result<()> {
-    let membership = membership::required(&ProgramPaths::from_env()?)?;
+    let membership = team_membership::required(&ProgramPaths::from_env()?)?;
     let body = json!({"repo": membership.repository, "key": key, "version": version});
     ask(&membership.server, &membership.token(), Method::POST, "/api/team/restore", Some(body)).await?;
     Ok(data!("Version {version} of {key} is the newest again. `cairn team pull` brings it here.")?)
 }
 
 pub(super) async fn invite(level: Level, server_admin: bool) -> anyhow::Result<()> {
-    let membership = membership::required(&ProgramPaths::from_env()?)?;
+    let membership = team_membership::required(&ProgramPaths::from_env()?)?;
     let body = match server_admin {
         true => json!({}),
         false => json!({"repo": membership.repository, "level": level}),
@@ -358,7 +358,7 @@ pub(super) async fn invite(level: Level, server_admin: bool) -> anyhow::Result<(
 }
 
 pub(super) async fn members() -> anyhow::Result<()> {
-    let membership = membership::required(&ProgramPaths::from_env()?)?;
+    let membership = team_membership::required(&ProgramPaths::from_env()?)?;
     let answer = about(&membership, Method::GET, "/api/team/rights", &[]).await?;
     for right in answer["rights"].as_array().into_iter().flatten() {
         let text = |key: &str| right[key].as_str().unwrap_or_default().to_owned();
@@ -368,7 +368,7 @@ pub(super) async fn members() -> anyhow::Result<()> {
 }
 
 pub(super) async fn grant(member: &str, level: &str) -> anyhow::Result<()> {
-    let membership = membership::required(&ProgramPaths::from_env()?)?;
+    let membership = team_membership::required(&ProgramPaths::from_env()?)?;
     let level: Option<Level> = if level == "none" { None } else { Some(level.parse()?) };
     let body = json!({"repo": membership.repository, "member": member, "level": level});
     ask(&membership.server, &membership.token(), Method::PUT, "/api/team/rights", Some(body)).await?;
@@ -381,14 +381,14 @@ pub(super) async fn remove_member(member: &str) -> anyhow::Result<()> {
 }
 
 pub(super) async fn remove_repository(name: &str) -> anyhow::Result<()> {
-    let mut membership = membership::required(&ProgramPaths::from_env()?)?;
+    let mut membership = team_membership::required(&ProgramPaths::from_env()?)?;
     membership.repository = name.parse()?;
     about(&membership, Method::DELETE, "/api/team/repositories", &[]).await?;
     Ok(data!("{name} is gone from the server, with its history; members keep the files they have.")?)
 }
 
 pub(super) async fn tokens() -> anyhow::Result<()> {
-    let membership = membership::required(&ProgramPaths::from_env()?)?;
+    let membership = team_membership::required(&ProgramPaths::from_env()?)?;
     let answer = ask(&membership.server, &membership.token(), Method::GET, "/api/team/tokens", None).await?;
     for token in answer["tokens"].as_array().into_iter().flatten() {
         let text = |key: &str| token[key].as_str().unwrap_or_default().to_owned();
@@ -404,7 +404,7 @@ pub(super) async fn revoke(id: &str) -> anyhow::Result<()> {
 
 /// Takes something that has a name away from the server.
 async fn delete(kind: &str, name: &str) -> anyhow::Result<()> {
-    let membership = membership::required(&ProgramPaths::from_env()?)?;
+    let membership = team_membership::required(&ProgramPaths::from_env()?)?;
     let mut path = reqwest::Url::parse("http://x/api/team/")?;
     path.path_segments_mut().ok().context("no path")?.pop_if_empty().extend([kind, name]);
     ask(&membership.server, &membership.token(), Method::DELETE, path.path(), None).await?;
@@ -413,13 +413,13 @@ async fn delete(kind: &str, name: &str) -> anyhow::Result<()> {
 
 pub(super) async fn token(rotate: bool) -> anyhow::Result<()> {
     let place = ProgramPaths::from_env()?;
-    let mut membership = membership::required(&place)?;
+    let mut membership = team_membership::required(&place)?;
     if rotate {
         let answer =
             ask(&membership.server, &membership.token(), Method::POST, "/api/team/tokens", Some(json!({}))).await?;
         let token = answer["token"].as_str().context("the server gave no token")?.to_owned();
         membership = Membership::new(membership.server.clone(), membership.repository.clone(), token);
-        membership::change(&place, Some(membership.clone()))?;
+        team_membership::change(&place, Some(membership.clone()))?;
     }
     Ok(data!("{}", membership.token())?)
 }

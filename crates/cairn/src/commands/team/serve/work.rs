@@ -14,7 +14,7 @@ use super::{BackupArgs, DatabaseArgs, ServeArgs};
 use crate::env;
 use crate::exit::Code;
 use crate::out::{TalkWriter, data, talk};
-use crate::place::ProgramPaths;
+use crate::program_paths::ProgramPaths;
 
 impl DatabaseArgs {
     async fn open(&self) -> anyhow::Result<Store> {

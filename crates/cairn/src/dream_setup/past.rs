@@ -1,0 +1,213 @@
+//! The dreams there were: their list, what they changed, and how to take it back.
+
+use learning::dream::Site;
+use learning::dream::book::{Dreamt, How, Over, Undone as TakenBack};
+use learning::dream::gate::{Gate, Said};
+use learning::dream::rehearsal::{NotApplied, Plan};
+use learning::saver::Removal;
+use memory::changes::{KEPT, Run, Undone};
+use memory::store::{Indexing, Store};
+use serde_json::{Value, json};
+use session::World;
+use settings::Rhythm;
+
+use crate::event_text::diff_text;
+use crate::styled_text::first_line;
+
+/// What is said where nobody has dreamt.
+pub(crate) const NONE: &str = "Nobody has dreamt here yet.";
+
+/// When the last one was, and whether the next is due.
+pub(crate) fn status(site: &Site, rhythm: &Rhythm) -> anyhow::Result<Vec<String>> {
+    let (last, _) = site.last()?;
+    let said = site.due(&mut Gate::default(), rhythm)?;
+    let mut lines = vec![
+        format!("memories     {}", site.memory.display()),
+        format!("last dream   {}", last.map_or_else(|| "never".to_owned(), |at| format!("{at:.0}"))),
+        format!("sessions     {} touched since", site.sessions(last).len()),
+        format!("next         {}", why_not(&said, rhythm)),
+    ];
+    lines.extend(site.holder()?.map(|pid| format!("running      in process {pid}")));
+    Ok(lines)
+}
+
+/// The same for programs.
+pub(crate) fn status_object(site: &Site, rhythm: &Rhythm) -> anyhow::Result<Value> {
+    let (last, _) = site.last()?;
+    let said = site.due(&mut Gate::default(), rhythm)?;
+    Ok(json!({
+        "memory": site.memory, "last": last.map(|at| at.to_string()), "sessionsSince": site.sessions(last).len(),
+        "due": said == Said::Due, "why": why_not(&said, rhythm), "running": site.holder()?,
+    }))
+}
+
+/// The dreams there were, each with what it changed, merged and removed, and why.
+pub(crate) fn log(site: &Site) -> Vec<String> {
+    let dreams = site.book().dreams();
+    let line = |dreamt: &Dreamt| {
+        format!("{}  {:<10}{}", dreamt.began.id, word(dreamt), first_line(&what(dreamt), 120)).trim_end().to_owned()
+    };
+    dreams.iter().flat_map(|dreamt| std::iter::once(line(dreamt)).chain(details(dreamt))).collect()
+}
+
+/// What a dream did to which memory, and why, a line each.
+fn details(dreamt: &Dreamt) -> Vec<String> {
+    let Some(over) = &dreamt.over else { return Vec::new() };
+    let removal = |path: &String| match over.removals.iter().find(|removal| removal.path == *path) {
+        Some(Removal { replaced_by: Some(by), reason, .. }) => {
+            format!("    merged   {path} into {by}: {}", first_line(reason, 200))
+        }
+        Some(removal) => format!("    removed  {path}: {}", first_line(&removal.reason, 200)),
+        None => format!("    removed  {path}"),
+    };
+    let changed = over.saved.iter().map(|path| format!("    changed  {path}"));
+    changed.chain(over.removed.iter().map(removal)).collect()
+}
+
+/// The same for programs.
+pub(crate) fn log_object(site: &Site) -> Value {
+    let dreams = site.book().dreams();
+    dreams.iter().map(|dreamt| json!({"began": dreamt.began, "over": dreamt.over, "undone": dreamt.undone})).collect()
+}
+
+fn word(dreamt: &Dreamt) -> &'static str {
+    match (&dreamt.over, &dreamt.undone) {
+        (_, Some(_)) => "undone",
+        (Some(over), _) => match over.how {
+            How::Completed => "completed",
+            How::Failed => "failed",
+            How::Killed => "killed",
+        },
+        (None, _) => "cut off",
+    }
+}
+
+fn what(dreamt: &Dreamt) -> String {
+    let Some(over) = &dreamt.over else { return String::new() };
+    format!("{} changed, {} removed: {}", over.saved.len(), over.removed.len(), over.text)
+}
+
+/// The dream that is meant: by the beginning of its name, or the newest that changed something.
+fn meant(site: &Site, id: Option<&str>) -> anyhow::Result<(Dreamt, Run)> {
+    let changes = site.changes();
+    let run_of = |dreamt: &Dreamt| {
+        let named = dreamt.over.as_ref().and_then(|over| over.run.clone());
+        // One that was cut off has named no run: it is the first of a dream from then on.
+        let later = |run: &Run| run.head.agent == learning::ledger::DREAM && run.head.began() >= Some(dreamt.began.at);
+        let unnamed = || changes.runs().into_iter().rev().find(later).filter(|_| dreamt.over.is_none());
+        named.and_then(|id| changes.run(&id).ok()).or_else(unnamed)
+    };
+    let mut dreams = site.book().dreams().into_iter();
+    match id {
+        Some(id) => {
+            let dreamt = dreams.find(|dreamt| dreamt.began.id.starts_with(id));
+            let dreamt = dreamt.ok_or_else(|| anyhow::anyhow!("there is no dream {id}; dream log lists them"))?;
+            let what = if dreamt.over.as_ref().is_some_and(|over| over.run.is_some()) {
+                format!("what dream {} changed is no longer kept: only the last {KEPT} runs are", dreamt.began.id)
+            } else {
+                format!("dream {} changed nothing", dreamt.began.id)
+            };
+            let run = run_of(&dreamt).ok_or_else(|| anyhow::anyhow!(what))?;
+            Ok((dreamt, run))
+        }
+        None => dreams
+            .filter(|dreamt| dreamt.undone.is_none())
+            .find_map(|dreamt| run_of(&dreamt).map(|run| (dreamt, run)))
+            .ok_or_else(|| anyhow::anyhow!("no dream has changed anything")),
+    }
+}
+
+/// What a dream changed.
+pub(crate) fn diff(site: &Site, id: Option<&str>) -> anyhow::Result<Vec<String>> {
+    let net = meant(site, id)?.1.net();
+    Ok(net.iter().map(|one| diff_text(&one.path, one.before.as_deref(), one.after.as_deref())).collect())
+}
+
+/// The same for programs.
+pub(crate) fn diff_object(site: &Site, id: Option<&str>) -> anyhow::Result<Value> {
+    let (dreamt, run) = meant(site, id)?;
+    let net = run.net();
+    let rows = net.iter().map(|one| json!({"path": one.path, "before": one.before, "after": one.after}));
+    Ok(json!({"id": dreamt.began.id, "changes": rows.collect::<Vec<_>>()}))
+}
+
+/// A dream that was taken back.
+pub(crate) struct UndoneDream {
+    id: String,
+    undone: Vec<Undone>,
+    /// The memories that were changed since, and stay.
+    kept: Vec<String>,
+}
+
+/// Takes back what a dream did.
+pub(crate) fn undo(site: &Site, id: Option<&str>) -> anyhow::Result<UndoneDream> {
+    if let Some(pid) = site.holder()? {
+        anyhow::bail!("a dream runs in process {pid}; stop it before you take one back");
+    }
+    let (dreamt, run) = meant(site, id)?;
+    let store = Store::open(&site.memory, Indexing::Kept)?;
+    let undone = site.changes().undo(&run.id, None, &store)?;
+    let kept = undone.iter().filter_map(|one| match one {
+        Undone::ChangedSince { path, .. } => Some(path.clone()),
+        _ => None,
+    });
+    let (id, kept) = (dreamt.began.id, kept.collect::<Vec<_>>());
+    site.book().undone(&TakenBack { id: id.clone(), at: World::real().now(), kept: kept.clone() })?;
+    Ok(UndoneDream { id, undone, kept })
+}
+
+impl UndoneDream {
+    /// Whether memories that were changed since stay.
+    pub(crate) fn kept_some(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// For people.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let line = |one: &Undone| match one {
+            Undone::Restored { path } => vec![format!("restored {path}")],
+            Undone::Removed { path } => vec![format!("removed {path}, which the dream had made")],
+            Undone::ChangedSince { path, before, now } => vec![
+                format!("{path} was changed since and stays as it is; taken back it would change so:"),
+                diff_text(path, now.as_deref(), before.as_deref()),
+            ],
+        };
+        self.undone.iter().flat_map(line).collect()
+    }
+
+    /// For programs.
+    pub(crate) fn object(&self) -> Value {
+        let paths = |wanted: fn(&Undone) -> Option<&String>| {
+            self.undone.iter().filter_map(wanted).cloned().collect::<Vec<String>>()
+        };
+        let restored = paths(|one| if let Undone::Restored { path } = one { Some(path) } else { None });
+        let removed = paths(|one| if let Undone::Removed { path } = one { Some(path) } else { None });
+        json!({"id": self.id, "restored": restored, "removed": removed, "changedSince": self.kept})
+    }
+}
+
+/// Carries out what was rehearsed.
+pub(crate) fn apply(site: &Site, indexing: Indexing) -> anyhow::Result<Over> {
+    let plan = Plan::of(site).ok_or(NotApplied::NoPlan)?;
+    Ok(plan.apply(site, indexing)?)
+}
+
+/// What was carried out, a line each.
+pub(crate) fn applied(over: &Over) -> Vec<String> {
+    let changed = over.saved.iter().map(|path| format!("changed {path}"));
+    changed.chain(over.removed.iter().map(|path| format!("removed {path}"))).collect()
+}
+
+/// Why no dream is due.
+pub(crate) fn why_not(said: &Said, rhythm: &Rhythm) -> String {
+    match said {
+        Said::Due => "A dream is due.".to_owned(),
+        Said::Off => "Dreams do not come by themselves here.".to_owned(),
+        Said::TooSoon(at) => format!("Not before {at:.0}: the last one was not long ago."),
+        Said::Rests(at) => format!("Not before {at:.0}: the last one did not come to its end."),
+        Said::JustLooked => "It was looked a moment ago.".to_owned(),
+        Said::TooFew(sessions) => {
+            format!("Not yet: {sessions} of the {} sessions it takes were touched since the last one.", rhythm.sessions)
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! For people, in words: what happened, what the layers did, how a turn ended, and rows of lists.
+
+use engine::Event;
+use engine::context::account::ClearingFigures;
+use engine::context::framing::Made;
+use engine::context::list;
+use engine::event::{MateNews, SubagentNews};
+use engine::run::{RunEnd, TurnEnd};
+use engine::subagent::Subagent;
+use learning::dream::progress::{Phase, Progress, improved};
+use learning::extract::Outcome;
+use learning::ledger::Day;
+use mail::mailbox::IdleReason;
+use session::home::SessionFile;
+use session::savings::Saving;
+use session::stats::{Beside, Teammate, cost_with};
+use settings::Budget;
+use settings::hooks::{Hook, HookRepetition, HookWait};
+use similar::TextDiff;
+
+use crate::styled_text::first_line;
+
+/// What is to be told of an event, if it is one of the layers' and worth a line.
+pub(crate) fn of_layers(event: &Event) -> Option<String> {
+    let text = match event {
+        Event::Spilled { results, freed } => {
+            let results = if *results == 1 { "a result".to_owned() } else { format!("{results} results") };
+            format!("{results} put on disk, {} kept out of the window", tokens(*freed))
+        }
+        Event::Snipped { messages, freed } => {
+            format!("{messages} of the oldest messages are dropped, {} less", tokens(*freed))
+        }
+        Event::Collapsed { messages, freed } => {
+            format!("{messages} old messages gave way to a summary, {} less", tokens(*freed))
+        }
+        Event::Cleared { results, freed, .. } => format!("{} cleared, {} less", results_of(*results), tokens(*freed)),
+        Event::Regretted { figures } => regrets(figures),
+        Event::Compacting { tokens: all } => format!("compacting {} …", tokens(*all)),
+        Event::Compacted { made, before, after } => {
+            let what = match made {
+                Made::Notes => "the session's notes",
+                Made::Summary => "a summary",
+            };
+            format!("compacted: {what} and your own words stand for what was said ({before} → {})", tokens(*after))
+        }
+        Event::CompactionFailed { why } => format!("the compaction failed: {why}"),
+        Event::NotesUpdated { failed: Some(why), .. } => format!("the session's notes were not updated: {why}"),
+        Event::Extracted(outcome) => return learnt(outcome),
+        Event::CacheBroke(broke) if !broke.is_declared() => {
+            format!("the prompt cache broke ({} instead of {}): {}", broke.read, tokens(broke.expected), broke.cause)
+        }
+        Event::Dream(progress) => return of_dream(progress),
+        _ => return None,
+    };
+    Some(text)
+}
+
+/// What was needed again after it had been cleared, beside what clearing saved.
+pub(crate) fn regrets(figures: &ClearingFigures) -> String {
+    let ClearingFigures { saved_usd, rewriting_usd, regrets_usd, .. } = figures;
+    let results = count(figures.regrets as usize, "cleared result", "cleared results");
+    let (were, more) = (if figures.regrets == 1 { "was" } else { "were" }, "for writing the rest again");
+    format!(
+        "{results} {were} needed again: ${regrets_usd:.4}; clearing saved ${saved_usd:.4}, for ${rewriting_usd:.4} {more}"
+    )
+}
+
+/// What was learnt, if anything was.
+fn learnt(outcome: &Outcome) -> Option<String> {
+    let (saved, removed) = (&outcome.tally.saved, &outcome.tally.removed);
+    let of = |what: &str, names: &[String]| {
+        let text = format!("{what} {}: {}", count(names.len(), "memory", "memories"), names.join(", "));
+        (!names.is_empty()).then_some(text)
+    };
+    let parts: Vec<String> = of("saved", saved).into_iter().chain(of("removed", removed)).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// What is to be told of a dream: how it ended, where that is worth a line.
+fn of_dream(progress: &Progress) -> Option<String> {
+    let said = progress.said.back().map(|text| first_line(text, 200)).unwrap_or_default();
+    let files = progress.touched.len();
+    match progress.phase {
+        Phase::Completed if files > 0 => Some(format!("dream: {}. {said} (/dream diff, /dream undo)", improved(files))),
+        Phase::Failed => Some(format!("the dream failed: {said}")),
+        Phase::Killed => Some(format!("the dream was stopped after {files} memory files")),
+        _ => None,
+    }
+}
+
+/// What is to be known about the end of a turn, unless it is an answer.
+pub(crate) fn trouble(end: &TurnEnd) -> Option<String> {
+    Some(match end {
+        TurnEnd::Ended(RunEnd::Answered) => return None,
+        TurnEnd::Cancelled => "stopped".to_owned(),
+        TurnEnd::Failed(error) => error.to_string(),
+        TurnEnd::NoRoom(why) => why.clone(),
+        TurnEnd::Stopped(why) => format!("a hook ended it: {why}"),
+        TurnEnd::NotWritten(error) => {
+            format!("the session could not be written: {error}; what was written before is safe")
+        }
+        TurnEnd::Ended(RunEnd::OutputLimit) => "the answer was cut at the output limit".to_owned(),
+        TurnEnd::Ended(RunEnd::Refused) => "the model declined to answer".to_owned(),
+        TurnEnd::Ended(RunEnd::WindowFull) => "the model's window is full".to_owned(),
+        TurnEnd::Ended(RunEnd::BudgetSpent) => "the budget of tokens is spent".to_owned(),
+        TurnEnd::Ended(RunEnd::MaxRounds) => "the limit of --max-turns was reached".to_owned(),
+        TurnEnd::Ended(RunEnd::Looping) => {
+            "the model made the same call again and again, so the turn was ended".to_owned()
+        }
+    })
+}
+
+/// The same, with what to do about it.
+pub(crate) fn trouble_and_hint(end: &TurnEnd) -> Option<String> {
+    let hint = match end {
+        TurnEnd::Failed(error) => error.hint().map(|hint| format!("\nhint: {hint}")),
+        _ => None,
+    };
+    trouble(end).map(|trouble| trouble + &hint.unwrap_or_default())
+}
+
+/// A number and its noun.
+pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+fn results_of(number: usize) -> String {
+    count(number, "old result", "old results")
+}
+
+fn tokens(number: u64) -> String {
+    format!("{number} tokens")
+}
+
+/// What was spent on a day, by whom: the whole first.
+pub(crate) fn spent(day: &Day) -> String {
+    let kinds: Vec<String> = day.kinds.iter().map(|(kind, sum)| format!("{kind} ${:.4}", sum.usd)).collect();
+    let cut = match day.unfinished {
+        0 => String::new(),
+        1 => "; 1 request has not come to its end, and counts as far as it is known".to_owned(),
+        many => format!("; {many} requests have not come to their end, and count as far as they are known"),
+    };
+    match kinds.is_empty() {
+        true => "nothing".to_owned(),
+        false => format!("${:.4}: {}{cut}", day.total().usd, kinds.join(", ")),
+    }
+}
+
+/// What was asked beside the conversation, and by whom.
+pub(crate) fn beside(all: &[Beside]) -> String {
+    let whose: Vec<String> = all.iter().map(|one| format!("{} {}× ${:.4}", one.who, one.times, one.cost_usd)).collect();
+    format!("${:.4}: {}", all.iter().map(|one| one.cost_usd).sum::<f64>(), whose.join(", "))
+}
+
+/// What is left of the budget for work in the background.
+pub(crate) fn budget(day: &Day, budget: &Budget) -> String {
+    let (spent, most) = (day.background.usd, budget.usd);
+    let rest = if spent < most { "" } else { "; it pauses until tomorrow" };
+    let tokens = budget.tokens.map(|most| format!(", {} of {most} tokens", day.background.tokens));
+    format!("${spent:.4} of ${most:.2} a day for work in the background{}{rest}", tokens.unwrap_or_default())
+}
+
+/// What each layer saved: a heading, and a row for each; those that are off say so.
+pub(crate) fn savings(savings: &[Saving], off: &[&str]) -> (String, Vec<String>) {
+    let row = |layer: &str, cells: [String; 5]| {
+        let [times, out, unsent, saved, cost] = cells;
+        format!("{layer:<10} {times:>6} {out:>12} {unsent:>14} {saved:>10} {cost:>10}")
+    };
+    let head = ["times", "taken out", "not sent again", "saved", "cost"].map(str::to_owned);
+    let dollars = |amount: f64| format!("${amount:.4}");
+    let acted = |one: &Saving| {
+        let (out, unsent) = (one.freed_tokens.to_string(), one.unsent_tokens.to_string());
+        row(one.layer, [one.times.to_string(), out, unsent, dollars(one.saved_usd), dollars(one.cost_usd)])
+    };
+    let rows = list::names().into_iter().filter_map(|name| match savings.iter().find(|one| one.layer == name) {
+        Some(one) => Some(acted(one)),
+        None => off.contains(&name).then(|| format!("{name:<10} {:>6}", "off")),
+    });
+    (row("layer", head), rows.collect())
+}
+
+/// What a session cost, and how much of it is its teammates'.
+pub(crate) fn cost(own: Option<f64>, teammates: &[Teammate]) -> String {
+    let Some(all) = cost_with(own, teammates) else { return "unknown: no price for this model".to_owned() };
+    let theirs = all - own.unwrap_or_default();
+    if teammates.is_empty() { format!("${all:.4}") } else { format!("${all:.4}, ${theirs:.4} of it by teammates") }
+}
+
+/// What a teammate used.
+pub(crate) fn teammate(mate: &Teammate) -> String {
+    format!("{} {}", mate.name, used(&mate.used))
+}
+
+/// What a session used.
+pub(crate) fn used(used: &session::stats::Used) -> String {
+    let cost = used.cost_usd.map_or_else(|| "unknown".to_owned(), |cost| format!("${cost:.4}"));
+    format!("{cost}, {}, {} tokens", count(used.replies, "reply", "replies"), used.tokens)
+}
+
+/// What happened to a teammate.
+pub(crate) fn mate_news(name: &str, news: &MateNews, used: &session::stats::Used) -> Option<String> {
+    let what = match news {
+        MateNews::Started => return None,     // the call that starts it says so
+        MateNews::Labelled(_) => return None, // the status line does
+        MateNews::Rests(IdleReason::Interrupted) => "was interrupted",
+        MateNews::Rests(_) => "is idle",
+        MateNews::Ended(_) => "has ended",
+    };
+    Some(format!("{name} {what}: {}", self::used(used)))
+}
+
+/// What is told of an agent that goes on beside the conversation, if anything.
+pub(crate) fn errand_news(subagent: &Subagent, news: &SubagentNews) -> Option<String> {
+    let Subagent { id, kind, description, .. } = subagent;
+    match news {
+        SubagentNews::Asks => Some(format!("{kind} asks something: /tasks {id}")),
+        SubagentNews::Backgrounded => Some(format!("{kind} goes on in the background as {id}")),
+        SubagentNews::Ended if subagent.ended_behind() => {
+            Some(format!("{kind} has ended: {}", first_line(description, 100)))
+        }
+        SubagentNews::Started | SubagentNews::Does(_) | SubagentNews::Labelled | SubagentNews::Ended => None,
+    }
+}
+
+/// A hook in two columns: when it runs, and what.
+pub(crate) fn hook(hook: &Hook) -> (String, String) {
+    let matcher = if hook.matcher_text.is_empty() { String::new() } else { format!(" ({})", hook.matcher_text) };
+    let mut more = Vec::new();
+    more.extend(hook.condition.as_ref().map(|rule| format!("if {rule}")));
+    more.extend((hook.times == HookRepetition::Once).then(|| "once".to_owned()));
+    more.extend((hook.waiting == HookWait::No).then(|| "nobody waits for it".to_owned()));
+    more.push(hook.origin.to_string());
+    (format!("{}{matcher}", hook.moment.name()), format!("{}  [{}]", hook.shown(), more.join(", ")))
+}
+
+/// When a session was last written, by the clock on the wall.
+pub(crate) fn when(session: &SessionFile) -> String {
+    let local = written(session).map(|time| time.to_zoned(jiff::tz::TimeZone::system()));
+    local.map(|time| time.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
+}
+
+/// The same as a moment.
+pub(crate) fn written(session: &SessionFile) -> Option<jiff::Timestamp> {
+    session.modified.and_then(|time| jiff::Timestamp::try_from(time).ok())
+}
+
+/// The change of one file.
+pub(crate) fn diff_text(path: &str, before: Option<&str>, after: Option<&str>) -> String {
+    let name =
+        |side: &str, text: Option<&str>| text.map_or_else(|| "/dev/null".to_owned(), |_| format!("{side}/{path}"));
+    named_diff((&name("a", before), before.unwrap_or_default()), (&name("b", after), after.unwrap_or_default()))
+}
+
+/// A change of a text, under the names of what was before and after.
+pub(crate) fn named_diff((old, before): (&str, &str), (new, after): (&str, &str)) -> String {
+    let diff = TextDiff::from_lines(before, after).unified_diff().header(old, new).to_string();
+    diff.trim_end().to_owned()
+}

@@ -1,0 +1,111 @@
+//! What a person sees of the session: a page, a hint, and what can be shown whole.
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use super::expand::ExpandableItem;
+use super::markdown::Markdown;
+use super::page::{Page, PagePart};
+use crate::program_paths::ProgramPaths;
+use crate::styled_text::{Colour, Span, TextStyle, first_line};
+
+/// How many lines of what the user said are shown again.
+const SAID_LINES: usize = 12;
+/// How many lines of a call, a memory or a command's output are shown.
+const SHOWN_LINES: usize = 200;
+
+/// How a person sees the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Display {
+    /// On a screen of so many columns that is drawn anew.
+    Screen {
+        /// How wide it is.
+        columns: usize,
+    },
+    /// In lines that stay as they were typed and printed, as long as they are.
+    Lines,
+}
+
+/// What is shown, and what can be.
+pub(super) struct ConversationView {
+    pub(super) face: Display,
+    /// What is to be shown.
+    pub(super) page: Page,
+    /// Something to tell for a moment.
+    pub(super) hint: Option<String>,
+    /// What was shown in one line and can be shown whole.
+    pub(super) shown: VecDeque<ExpandableItem>,
+}
+
+impl ConversationView {
+    /// With nothing on it.
+    pub(super) fn new(face: Display) -> Self {
+        let columns = match face {
+            Display::Screen { columns } => columns,
+            Display::Lines => usize::MAX,
+        };
+        Self { face, page: Page::new(columns), hint: None, shown: VecDeque::new() }
+    }
+
+    /// A table that stands alone.
+    pub(super) fn table(&mut self, rows: &[(String, String)], look: TextStyle) {
+        self.page.begin(PagePart::Note);
+        self.page.table(rows, look);
+    }
+
+    /// A text of the model's, or one that reads like it.
+    pub(super) fn show_markdown(&mut self, text: &str) {
+        let mut markdown = Markdown::new(self.page.columns());
+        self.page.begin(PagePart::Reply);
+        self.page.rows(markdown.push(text));
+        self.page.rows(markdown.finish());
+    }
+
+    /// What the user said; of a long text only the beginning, since its author knows it.
+    pub(super) fn show_said(&mut self, text: &str) {
+        self.page.begin(PagePart::Said);
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().take(SAID_LINES).enumerate() {
+            let lead = Span::new(if at == 0 { "› " } else { "  " }, TextStyle::of(Colour::Cyan));
+            self.page.line(&[lead, Span::new(line, TextStyle::BOLD)], 2);
+        }
+        self.say_rest(lines.len(), SAID_LINES);
+    }
+
+    /// Shows what somebody else wrote, with their name.
+    pub(super) fn show_message(&mut self, from: &str, text: &str) {
+        self.page.begin(PagePart::Said);
+        self.page.line(&[Span::new("✉ ", TextStyle::of(Colour::Yellow)), Span::new(from, TextStyle::BOLD)], 2);
+        let lines: Vec<&str> = text.lines().collect();
+        for line in lines.iter().take(SAID_LINES) {
+            self.page.line(&[Span::plain("  "), Span::plain(line)], 2);
+        }
+        self.say_rest(lines.len(), SAID_LINES);
+    }
+
+    /// Lines of a text, up to a limit.
+    pub(super) fn show_lines(&mut self, lines: &[&str]) {
+        for line in lines.iter().take(SHOWN_LINES) {
+            self.page.line(&[Span::plain("  "), Span::plain(line)], 2);
+        }
+        self.say_rest(lines.len(), SHOWN_LINES);
+    }
+
+    /// How many lines were not shown.
+    pub(super) fn say_rest(&mut self, lines: usize, shown: usize) {
+        if lines > shown {
+            self.page.line(&[Span::new(&format!("  … {} more lines", lines - shown), TextStyle::DIM)], 2);
+        }
+    }
+}
+
+/// What a call is about, in a few words.
+pub(super) fn about(input: &serde_json::Value, place: &ProgramPaths) -> String {
+    let keys = ["command", "file_path", "pattern", "path", "description"];
+    let Some((key, text)) = keys.iter().find_map(|key| Some((*key, input[*key].as_str()?))) else {
+        let asked = engine::plan::ask::inquiries(input).unwrap_or_default();
+        return first_line(&asked.iter().map(|one| one.question.as_str()).collect::<Vec<_>>().join(" "), 200);
+    };
+    let text = if key.ends_with("path") { place.short(Path::new(text)) } else { text.to_owned() };
+    first_line(&text, 200)
+}

@@ -1,0 +1,449 @@
+//! The session for dumb terminals, pipes and screen readers: lines in, lines out, nothing redrawn.
+//!
+//! The commands are those of the screen. What opens a list there is a numbered list here, and the next line is the
+//! choice.
+
+use std::collections::BTreeMap;
+
+use engine::Event;
+use engine::agent::Turn;
+use engine::context::Reach as Covered;
+use engine::event::SubagentNews;
+use engine::hooks::ExitReason;
+use engine::plan::ask::Inquiry;
+use engine::run::TurnEnd;
+use futures_util::FutureExt;
+use settings::permission::{CallQuestion, PermissionAnswer, Question};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use transcript::{Block, Outcome};
+
+use super::background::done_by;
+use super::choice_prompt::{self, ChoicePrompt};
+use super::conversation::{AgentChannels, Conversation};
+use super::conversation_view::{Display, about};
+use super::expand::{is_own, recalled};
+use crate::args::RunArgs;
+use crate::exit::Code;
+use crate::out::{show, show_part, talk};
+use crate::program_paths::ProgramPaths;
+use crate::prompt_blocks::said;
+use crate::shutdown::{ShutdownCause, ShutdownSignals};
+use crate::styled_text::{Colours, first_line, paint};
+use crate::{event_text, question_lines, trust_prompt};
+
+/// Runs the session until the input ends or the user leaves.
+pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
+    let place = ProgramPaths::from_env()?;
+    if trust_prompt::ask(args, &place)? == trust_prompt::TrustAnswer::Quit {
+        return Ok(Code::Success);
+    }
+    let (events_in, events) = mpsc::unbounded_channel();
+    let (questions_in, questions) = mpsc::unbounded_channel();
+    let wires = AgentChannels { events: events_in, questions: questions_in };
+    let ready = wires.agent(args, &place).await?;
+    for warning in &ready.warnings {
+        talk!("warning: {warning}");
+    }
+    let mut talk = Conversation::new(args.clone(), place, wires, ready, Display::Lines);
+    talk.tell_news();
+    let interrupt = signal(SignalKind::interrupt())?;
+    let closing = ShutdownSignals::watch()?;
+    let mut plain = PlainSession { talk, input: lines(), interrupt, closing, closed: None, events, questions };
+    let mut next = args.prompt.clone();
+    while !plain.talk.requests.leaving {
+        let line = match next.take() {
+            Some(line) => line,
+            None => match plain.typed("> ").await {
+                Some(PlainInput::Line(line)) => line,
+                Some(PlainInput::Mail) => {
+                    show!();
+                    let turn = plain.turn(AgentTask::Mail).await;
+                    plain.tell(turn);
+                    continue;
+                }
+                None => break,
+            },
+        };
+        plain.submit(line.trim()).await?;
+    }
+    plain.finish_learning().await;
+    if let Some(agent) = plain.talk.session.agent.take() {
+        super::put_away(agent, ExitReason::PromptInputExit).await;
+    }
+    plain.talk.part_from_team().await;
+    Ok(plain.closed.map_or(Code::Success, ShutdownCause::code))
+}
+
+/// Lines as they are typed. They are read by a thread of its own, which nobody has to wait for in the end.
+fn lines() -> mpsc::UnboundedReceiver<String> {
+    let (sender, lines) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines() {
+            let Ok(line) = line else { break };
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    lines
+}
+
+/// What there is to do next.
+enum PlainInput {
+    /// What the user says.
+    Line(String),
+    /// To hear what others have written.
+    Mail,
+}
+
+/// What the agent is to do.
+enum AgentTask<'a> {
+    Say(&'a str),
+    /// What others have written.
+    Mail,
+    Shell(&'a str),
+    Compact(Option<String>, Covered),
+}
+
+struct PlainSession {
+    talk: Conversation,
+    input: mpsc::UnboundedReceiver<String>,
+    /// Ctrl-C. It is listened to all the time: what is asked for each time anew misses what comes in between.
+    interrupt: Signal,
+    closing: ShutdownSignals,
+    /// What ended the program, if something did.
+    closed: Option<ShutdownCause>,
+    events: mpsc::UnboundedReceiver<Event>,
+    questions: mpsc::UnboundedReceiver<(Question, oneshot::Sender<PermissionAnswer>)>,
+}
+
+impl PlainSession {
+    /// The next line, or that others have written or agents reported; none at the end of the input, and when Ctrl-C is
+    /// pressed.
+    async fn typed(&mut self, prompt: &str) -> Option<PlainInput> {
+        // One that came too late for what it was to stop does not leave.
+        while self.interrupt.recv().now_or_never().is_some() {}
+        show_part!("{prompt}");
+        loop {
+            let reported = self.talk.session.background.agents.as_ref().is_some_and(|agents| agents.has_news());
+            let event = tokio::select! {
+                biased;
+                line = self.input.recv() => return line.map(PlainInput::Line),
+                () = self.talk.mail_waits() => return Some(PlainInput::Mail),
+                event = self.events.recv() => event?,
+                () = std::future::ready(()), if reported => return Some(PlainInput::Mail),
+                _ = self.interrupt.recv() => {
+                    show!();
+                    return None;
+                }
+                why = self.closing.wanted() => {
+                    self.close(why);
+                    return None;
+                }
+            };
+            let told =
+                matches!(&event, Event::Agent { subagent, news } if event_text::errand_news(subagent, news).is_some());
+            if told {
+                show!(); // the prompt stands there
+            }
+            self.hear(&event);
+            if told {
+                show_part!("{prompt}");
+            }
+        }
+    }
+
+    /// The program is to end.
+    fn close(&mut self, why: ShutdownCause) {
+        self.talk.requests.leaving = true;
+        self.closed = Some(why);
+    }
+
+    /// Waits for what is being learnt, for a while; Ctrl-C or a line leaves at once.
+    async fn finish_learning(&mut self) {
+        let Some(mut agent) = self.talk.session.agent.take() else { return };
+        let stop = CancellationToken::new();
+        if self.closed.is_none() && agent.has_to_learn() {
+            talk!("writing down what was learnt; Enter leaves at once");
+            let work = agent.finish_learning(&stop);
+            tokio::pin!(work);
+            let mut listening = true;
+            let ended = loop {
+                tokio::select! {
+                    biased;
+                    ended = &mut work => break ended,
+                    _ = self.interrupt.recv() => stop.cancel(),
+                    closed = self.closing.wanted() => {
+                        self.closed = Some(closed);
+                        stop.cancel();
+                    }
+                    // At the end of the input nobody is there who could be in a hurry.
+                    line = self.input.recv(), if listening => match line {
+                        Some(_) => stop.cancel(),
+                        None => listening = false,
+                    },
+                }
+            };
+            if let Err(error) = ended {
+                talk!("warning: {error}");
+            }
+        }
+        self.talk.session.agent = Some(agent);
+        self.hear_all();
+    }
+
+    /// What was typed: a command, a shell escape, or words for the model.
+    async fn submit(&mut self, text: &str) -> anyhow::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        if let Some(command) = text.strip_prefix('/').filter(|rest| !rest.starts_with('/')) {
+            self.talk.command(command).await?;
+            self.print();
+            if let Some((question, reply)) = self.talk.requests.taken.take() {
+                self.ask(&question, reply, &CancellationToken::new()).await;
+            }
+            while self.talk.requests.choices.is_some() {
+                self.choose().await?;
+            }
+            if let Some((wish, part)) = self.talk.requests.compacting.take() {
+                let turn = self.turn(AgentTask::Compact(wish, part)).await;
+                self.tell(turn);
+            }
+            if let Some(words) = self.talk.requests.saying.take() {
+                let turn = self.turn(AgentTask::Say(&words)).await;
+                self.tell(turn);
+            }
+            return Ok(());
+        }
+        let work = match text.strip_prefix('!') {
+            Some(command) => AgentTask::Shell(command.trim()),
+            None => AgentTask::Say(text),
+        };
+        let turn = self.turn(work).await;
+        self.tell(turn);
+        Ok(())
+    }
+
+    /// What the user should know about the end of a turn.
+    fn tell(&self, turn: Option<Turn>) {
+        if let Some(trouble) = turn.as_ref().and_then(|turn| event_text::trouble_and_hint(&turn.end)) {
+            match turn.map(|turn| turn.end) {
+                Some(TurnEnd::Failed(_) | TurnEnd::NotWritten(_)) => talk!("error: {trouble}"),
+                _ => show!("\n{trouble}"),
+            }
+        }
+    }
+
+    /// One turn, a command of the user's own, or a compaction. Ctrl-C stops it.
+    async fn turn(&mut self, work: AgentTask<'_>) -> Option<Turn> {
+        let mut agent = self.talk.session.agent.take()?;
+        let (cancel, is_shell) = (CancellationToken::new(), matches!(work, AgentTask::Shell(_)));
+        let directory = self.talk.place.directory.clone();
+        let work = async {
+            let turn = match work {
+                AgentTask::Shell(command) => agent.shell(command, &cancel).await,
+                AgentTask::Say(text) => agent.turn(said(text, &directory), &cancel).await,
+                AgentTask::Mail => agent.turn(Vec::new(), &cancel).await,
+                AgentTask::Compact(wish, part) => agent.compaction(wish, part, &cancel).await,
+            };
+            (agent, turn)
+        };
+        tokio::pin!(work);
+        let (agent, turn) = loop {
+            tokio::select! {
+                biased;
+                Some(event) = self.events.recv() => self.hear(&event),
+                Some((question, reply)) = self.questions.recv() => self.ask(&question, reply, &cancel).await,
+                ended = &mut work => break ended,
+                _ = self.interrupt.recv() => cancel.cancel(),
+                why = self.closing.wanted() => {
+                    self.close(why);
+                    cancel.cancel();
+                }
+            }
+        };
+        self.talk.session.agent = Some(agent);
+        self.hear_all();
+        if is_shell {
+            show!("{}", turn.text.trim_end());
+        }
+        Some(turn)
+    }
+
+    /// Asks on the same input that the prompts come from.
+    async fn ask(&mut self, question: &Question, reply: oneshot::Sender<PermissionAnswer>, cancel: &CancellationToken) {
+        let mut spared_by = None;
+        if let Question::Call(call) = question {
+            if let Some(inquiring) = ChoicePrompt::of(call) {
+                return self.inquire(call, inquiring.questions(), reply, cancel).await;
+            }
+            spared_by = call.spared_by;
+        }
+        question_lines::rows(question).iter().for_each(|row| show!([row.as_str()]));
+        let edits = spared_by.map_or("", |_| " (e: and accept edits in this session)");
+        show_part!([question_lines::prompt(question, edits)]);
+        let Some(line) = self.answer_line(cancel).await else { return };
+        let answer = match (line.trim(), spared_by) {
+            ("e", Some(mode)) => {
+                self.talk.session.status.mode.set(mode);
+                PermissionAnswer::Allow
+            }
+            (line, _) => question_lines::answer(line),
+        };
+        let _ = reply.send(answer); // a turn that is over needs none
+    }
+
+    /// The line that answers; none where the turn is to stop.
+    async fn answer_line(&mut self, cancel: &CancellationToken) -> Option<String> {
+        tokio::select! {
+            line = self.input.recv() => Some(line.unwrap_or_default()),
+            _ = self.interrupt.recv() => {
+                show!();
+                cancel.cancel();
+                None
+            }
+            why = self.closing.wanted() => {
+                self.close(why);
+                cancel.cancel();
+                None
+            }
+        }
+    }
+
+    /// Asks what the model wants to know, each in a line.
+    async fn inquire(
+        &mut self,
+        question: &CallQuestion,
+        asked: &[Inquiry],
+        reply: oneshot::Sender<PermissionAnswer>,
+        cancel: &CancellationToken,
+    ) {
+        let mut answers = BTreeMap::new();
+        for one in asked {
+            show!(["The model asks: ", one.question.as_str()]);
+            for (at, option) in one.options.iter().enumerate() {
+                let about = option.description.as_deref().filter(|about| !about.is_empty());
+                let about = about.map(|about| format!(" — {about}")).unwrap_or_default();
+                show!([format!("  {}. {}{about}", at + 1, option.label)]);
+            }
+            let several = if one.takes_several() { ", several with commas" } else { "" };
+            show_part!("A number{several}, or your own words; an empty line answers nothing: ");
+            let Some(line) = self.answer_line(cancel).await else { return };
+            answers.extend(choice_prompt::said(one, &line).map(|said| (one.question.clone(), said)));
+        }
+        let answer = match answers.is_empty() {
+            true => PermissionAnswer::Deny { why: "The user answered none of it.".to_owned() },
+            false => choice_prompt::answer(question, &answers),
+        };
+        let _ = reply.send(answer); // a turn that is over needs none
+    }
+
+    /// Prints an open list with numbers, and takes the next line as the choice.
+    async fn choose(&mut self) -> anyhow::Result<()> {
+        let Some(open) = &self.talk.requests.choices else { return Ok(()) };
+        show!([open.title.as_str()]);
+        for (at, choice) in open.list.iter().enumerate() {
+            show!([format!("{}. {}  {}", at + 1, choice.label, choice.about)]);
+        }
+        let choices = open.list.len();
+        show_part!("A number, or an empty line for none: ");
+        let line = self.answer_line(&CancellationToken::new()).await.unwrap_or_default();
+        match line.trim().parse::<usize>() {
+            Ok(number) if (1..=choices).contains(&number) => self.talk.chosen(number - 1).await?,
+            _ => {
+                self.talk.requests.choices = None;
+                show!("nothing was chosen");
+            }
+        }
+        self.print();
+        Ok(())
+    }
+
+    /// Prints what a command had to say.
+    fn print(&mut self) {
+        self.hear_all();
+        self.print_page();
+        if let Some(hint) = self.talk.view.hint.take() {
+            show!("{hint}");
+        }
+        if let Some(text) = self.talk.requests.prompt.take().filter(|text| !text.is_empty()) {
+            show!("You had said: {text}");
+        }
+    }
+
+    /// Hears what has come so far.
+    fn hear_all(&mut self) {
+        while let Ok(event) = self.events.try_recv() {
+            self.hear(&event);
+        }
+    }
+
+    fn print_page(&mut self) {
+        let rows = self.talk.view.page.take();
+        for row in rows.iter().skip_while(|row| row.is_empty()) {
+            show!("{}", paint(row, Colours::Off));
+        }
+    }
+
+    fn hear(&mut self, event: &Event) {
+        self.talk.heard(event);
+        match event {
+            Event::Text(text) => show_part!("{text}"),
+            // What was said in pieces ends its line; a reply of calls alone has none.
+            Event::Replied { reply } => {
+                if reply.blocks.iter().filter_map(Block::as_text).any(|text| !text.is_empty()) {
+                    show!();
+                }
+            }
+            Event::ToolStarted { id, tool, input } if !is_own(id) => {
+                show!("{tool}: {}", first_line(&about(input, &self.talk.place), 100));
+            }
+            Event::ToolEnded { id, tool, output } if self.talk.view.input_of(id).is_some() => {
+                let ended = if output.outcome == Outcome::Done { "done" } else { "failed" };
+                show!("{tool} {ended}: {}", first_line(&output.summary, 100));
+            }
+            Event::ToolDenied { tool, why, .. } => show!("{tool} denied: {}", first_line(why, 100)),
+            Event::Recalled { memories } => show!([recalled(memories)]),
+            Event::Restarted => show!("\n(the reply broke off and begins again)"),
+            Event::Retrying { attempt, after, why } => {
+                talk!("attempt {attempt} failed: {why}; again in {:.1} s", after.as_secs_f32());
+            }
+            Event::HookSaid { moment, text } => show!([moment.name(), " hook: ", text.as_str()]),
+            Event::Teammate { name, news, used, .. } => {
+                if let Some(text) = event_text::mate_news(name, news, used).filter(|_| !super::turns::is_said(news)) {
+                    show!([text.as_str()]);
+                }
+            }
+            Event::Agent { subagent, news } => {
+                if let SubagentNews::Does(event) = news
+                    && let Event::ToolStarted { tool, input, .. } = &**event
+                    && self.talk.session.background.is_in_front(subagent)
+                {
+                    show!([done_by(subagent, tool, input, &self.talk.place)]);
+                }
+                if let Some(text) = event_text::errand_news(subagent, news) {
+                    show!([text.as_str()]);
+                }
+            }
+            Event::TeammateAsks { name, .. } => show!([name.as_str(), " asks something: /tasks ", name.as_str()]),
+            Event::MessageArrived { from, text } => {
+                show!(["message from ", from.as_str(), ":"]);
+                text.lines().for_each(|line| show!(["  ", line]));
+            }
+            Event::Warning(text) => talk!("warning: {text}"),
+            Event::TeamMemory { told, changed } => {
+                told.iter().for_each(|text| show!("{text}"));
+                self.talk.view.team_changes(changed);
+                self.print_page();
+            }
+            _ => {
+                if let Some(text) = event_text::of_layers(event) {
+                    show!("{text}");
+                }
+            }
+        }
+    }
+}

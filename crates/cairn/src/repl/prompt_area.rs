@@ -1,0 +1,118 @@
+//! The bottom of the screen: what is being written, what is under way, the prompt, the status line.
+
+use transcript::Block;
+
+use super::Repl;
+use super::editor::window;
+use super::screen::Area;
+use super::status_line::BackgroundWork;
+use super::width::wrap;
+use crate::styled_text::{Colour, Span, TextStyle, first_line};
+
+/// What turns while something is under way.
+const SPINNER: [&str; 6] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠇"];
+/// How much of what waits in the queue is shown of each message.
+const QUEUED: usize = 200;
+/// What a candidate is about is left out where there is less room for it.
+const LEAST_ABOUT: usize = 20;
+
+impl Repl {
+    /// What is drawn below everything that was printed.
+    pub(super) fn area(&self) -> Area {
+        let columns = self.screen.columns();
+        // What can be long takes at most half of the window.
+        let half = (self.screen.lines() / 2).max(3);
+        let mut rows = Vec::new();
+        let pending = self.markdown.pending();
+        if !pending.is_empty() {
+            let wrapped = wrap(&[Span::plain(pending)], columns, 0);
+            rows.extend(wrapped[wrapped.len().saturating_sub(half)..].iter().cloned());
+        }
+        if !self.talk.view.page.is_blank() {
+            rows.push(Vec::new());
+        }
+        self.add_doing(&mut rows);
+        rows.extend(self.talk.session.background.task_rows());
+        for said in self.talk.session.inbox.peek() {
+            let text = said.iter().find_map(Block::as_text).unwrap_or_default();
+            rows.push(vec![Span::new(&format!("queued: {}", first_line(&text, QUEUED)), TextStyle::DIM)]);
+        }
+        let escape = if self.working.is_some() { "stops the turn" } else { "says no" };
+        if let Some(asking) = self.asking.front().filter(|asking| asking.is_left()) {
+            rows.extend(asking.rows(columns, escape).0);
+        }
+        let (lines, cursor) = if let Some(asking) = self.asking.front().filter(|asking| !asking.is_left()) {
+            asking.rows(columns, escape)
+        } else if let Some(picker) = &self.picker {
+            picker.rows(columns)
+        } else {
+            let (lines, cursor) = self.editor.rows(&Span::new("› ", TextStyle::of(Colour::Cyan)), columns);
+            window(lines, cursor, half)
+        };
+        let cursor = (rows.len() + cursor.0, cursor.1);
+        rows.extend(lines);
+        self.add_menu(&mut rows);
+        rows.extend(self.line.rows().iter().map(|row| super::width::fit(row, columns)));
+        let beside = &self.talk.session.background;
+        let subagents = beside.subagents();
+        let out: Vec<_> = subagents.iter().filter(|subagent| subagent.is_background()).collect();
+        let (mates, mut asking) = (beside.teammates(), beside.teammates_asking());
+        let teammates = mates.len();
+        let work = BackgroundWork {
+            background: self.running_jobs() - teammates,
+            teammates,
+            busy: beside.mail.busy().len().min(teammates),
+            questions: self.asking.len(),
+            waiting: out.iter().filter(|subagent| subagent.waits_for().is_some()).count() + asking.len(),
+            asks: asking.pop(),
+            dream: beside
+                .dreaming
+                .as_ref()
+                .map(|dream| format!("dream: {}, round {}", dream.phase.word(), dream.rounds)),
+            label: out.iter().rev().find_map(|subagent| subagent.progress().label),
+            mates_label: mates.iter().rev().find_map(|name| beside.teammate_label(name)),
+        };
+        rows.push(match &self.talk.view.hint {
+            Some(hint) => vec![Span::new(hint, TextStyle::of(Colour::Yellow))],
+            None => self.talk.session.status.row(&work, columns),
+        });
+        Area { rows, cursor }
+    }
+
+    /// How many commands and agents run in the background, teammates among them.
+    pub(super) fn running_jobs(&self) -> usize {
+        let commands =
+            self.talk.session.background.jobs.list().iter().filter(|job| job.state == tools::JobState::Running).count();
+        commands + self.talk.session.background.agents.as_ref().map_or(0, |agents| agents.in_background())
+    }
+
+    fn add_doing(&self, rows: &mut Vec<Vec<Span>>) {
+        let Some(working) = &self.working else { return };
+        if !self.asking.is_empty() {
+            return;
+        }
+        let spin = SPINNER[self.ticks % SPINNER.len()];
+        rows.push(vec![
+            Span::new(&format!("{spin} {}", working.doing), TextStyle::of(Colour::Cyan)),
+            Span::new("  (Esc stops)", TextStyle::DIM),
+        ]);
+        if !working.thought.is_empty() {
+            let italic = TextStyle { italic: true, ..TextStyle::DIM };
+            let wrapped = wrap(&[Span::plain("  "), Span::new(&working.thought, italic)], self.screen.columns(), 2);
+            rows.extend(wrapped.into_iter().next_back());
+        }
+    }
+
+    fn add_menu(&self, rows: &mut Vec<Vec<Span>>) {
+        let widest = self.menu.1.iter().map(|candidate| super::width::width(&candidate.text)).max().unwrap_or_default();
+        for (at, candidate) in self.menu.1.iter().enumerate() {
+            let look = if at == self.menu_at { TextStyle::of(Colour::Cyan) } else { TextStyle::PLAIN };
+            let pad = " ".repeat(widest - super::width::width(&candidate.text) + 2);
+            let mut row = vec![Span::new(&format!("  {}", candidate.text), look)];
+            if widest + LEAST_ABOUT < self.screen.columns() {
+                row.push(Span::new(&format!("{pad}{}", candidate.about), TextStyle::DIM));
+            }
+            rows.push(row);
+        }
+    }
+}

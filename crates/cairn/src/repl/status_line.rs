@@ -1,0 +1,224 @@
+//! The status line: model, how full the window is, what it cost, what waits.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::Event;
+use learning::ledger::{self, Day, Ledger};
+use settings::permission::SharedMode;
+use tools::permission::Mode;
+use transcript::price::Prices;
+use transcript::window::{AutoCompact, Window};
+
+use super::width::width;
+use crate::event_text::count;
+use crate::setup::PreparedSession;
+use crate::styled_text::{Colour, Span, TextStyle};
+
+/// What the status line knows.
+#[derive(Debug)]
+pub(crate) struct StatusLine {
+    /// The session's id.
+    pub(crate) session: String,
+    /// The model's name.
+    pub(crate) model: String,
+    /// What tokens cost.
+    pub(crate) prices: Prices,
+    /// The model's window.
+    pub(crate) window: Window,
+    /// How much may happen without asking.
+    pub(crate) mode: SharedMode,
+    /// Whether nothing is learnt from what is said.
+    pub(crate) private: bool,
+    used: u64,
+    /// What the session had cost before this process went on with it.
+    before: Option<f64>,
+    /// What teammates have cost, by their sessions.
+    mates: BTreeMap<String, Option<f64>>,
+    ledger: Arc<Ledger>,
+    /// What was spent today, and whether work in the background may go on.
+    today: Day,
+    paused: bool,
+}
+
+impl StatusLine {
+    /// At the start of a session.
+    pub(crate) fn of(ready: &PreparedSession) -> Self {
+        let log = ready.agent.session().log();
+        let stats = session::stats::Stats::of(log, &ready.prices);
+        let mates = session::stats::teammates(ready.agent.session().path(), log, &ready.prices);
+        Self {
+            session: ready.agent.session().id().to_owned(),
+            model: log.view().prologue().map(|known| known.model.clone()).unwrap_or_default(),
+            prices: ready.prices.clone(),
+            window: ready.window,
+            mode: ready.agent.mode().clone(),
+            private: learning::extract::private(ready.agent.session()),
+            used: stats.context_tokens,
+            before: stats.cost_usd.zip(ready.agent.ledger().here()).map(|(all, here)| all - here),
+            mates: mates.into_iter().map(|mate| (mate.session, mate.used.cost_usd)).collect(),
+            today: ready.agent.ledger().today(),
+            paused: is_paused(ready.agent.ledger()),
+            ledger: ready.agent.ledger().clone(),
+        }
+    }
+
+    /// Takes in what an event tells.
+    pub(crate) fn heard(&mut self, event: &Event) {
+        match event {
+            Event::ModelChanged { model, window } => (self.model, self.window) = (model.clone(), *window),
+            Event::RequestSent { tokens, .. } => self.used = *tokens,
+            Event::Compacted { after, .. } => self.used = *after,
+            Event::Cleared { freed, .. } | Event::Snipped { freed, .. } | Event::Collapsed { freed, .. } => {
+                self.used = self.used.saturating_sub(*freed);
+            }
+            Event::Replied { reply } => {
+                self.used = reply.usage.total();
+            }
+            Event::Teammate { session, used, .. } if used.replies > 0 => {
+                self.mates.insert(session.clone(), used.cost_usd);
+            }
+            Event::TurnEnded { .. } | Event::Extracted(_) | Event::Dream(_) => {
+                self.today = self.ledger.today();
+                self.paused = is_paused(&self.ledger);
+            }
+            _ => {}
+        }
+    }
+
+    /// What the session has cost, with all that went on beside it and its teammates, where that is known.
+    pub(crate) fn cost(&self) -> Option<f64> {
+        self.mates.values().copied().chain([self.before, self.ledger.here()]).sum()
+    }
+
+    /// The mode it is in now.
+    pub(crate) fn mode(&self) -> Mode {
+        self.mode.get()
+    }
+
+    /// The line. Where the window is too narrow for all of it, what matters least is left out.
+    pub(crate) fn row(&self, work: &BackgroundWork, columns: usize) -> Vec<Span> {
+        let (label, mates_label) = (&work.label, &work.mates_label);
+        // That something runs matters more than what it does: the words for that give way, one after the other.
+        let with = |(label, mates_label): (&Option<String>, &Option<String>)| {
+            fitted(
+                self.parts(&BackgroundWork { label: label.clone(), mates_label: mates_label.clone(), ..work.clone() }),
+                columns,
+            )
+        };
+        let says = |row: &[(u8, Span)], part: &str| row.iter().any(|(_, span)| span.text().contains(part));
+        let is_whole = |row: &Vec<(u8, Span)>| {
+            (label.is_none() || says(row, BACKGROUND)) && (mates_label.is_none() || says(row, AT_WORK))
+        };
+        let ways = [(label, mates_label), (label, &None), (&None, mates_label)];
+        let shown = ways.into_iter().map(with).find(is_whole).unwrap_or_else(|| with((&None, &None)));
+        let mut row = Vec::new();
+        for (at, (_, span)) in shown.into_iter().enumerate() {
+            if at > 0 {
+                row.push(Span::new(BETWEEN, TextStyle::DIM));
+            }
+            row.push(span);
+        }
+        row
+    }
+
+    /// All that could stand in it, each with its weight.
+    fn parts(&self, work: &BackgroundWork) -> Vec<(u8, Span)> {
+        let fill = self.window.fill(self.used, AutoCompact::On);
+        let warned = |on: bool| if on { TextStyle::of(Colour::Red) } else { TextStyle::DIM };
+        let yellow = TextStyle::of(Colour::Yellow);
+        let said = |label: &Option<String>| label.as_ref().map(|label| format!(": {label}")).unwrap_or_default();
+        let mut parts = vec![
+            (1, Span::new(&self.model, TextStyle::DIM)),
+            (5, Span::new(&format!("{} % context left", fill.percent_left), warned(fill.above_warning))),
+        ];
+        if let Some(cost) = self.cost() {
+            parts.push((2, Span::new(&format!("${cost:.4}"), TextStyle::DIM)));
+        }
+        let (today, beside) = (self.today.total().usd, self.today.background.usd);
+        // Where it says no more than the session's own cost, it says nothing.
+        if today >= self.cost().unwrap_or_default() + 0.01 || beside > 0.0 {
+            let beside = if beside > 0.0 { format!(", ${beside:.2} of it beside") } else { String::new() };
+            parts.push((0, Span::new(&format!("today ${today:.2}{beside}"), TextStyle::DIM)));
+        }
+        if self.paused {
+            parts.push((3, Span::new("background paused: the day's budget is spent", yellow)));
+        }
+        if self.mode() != Mode::Default {
+            parts.push((4, Span::new(self.mode().name(), yellow)));
+        }
+        if self.private {
+            parts.push((4, Span::new("private", yellow)));
+        }
+        if work.background > 0 {
+            let text = format!("{} {BACKGROUND}{}", work.background, said(&work.label));
+            parts.push((3, Span::new(&text, yellow)));
+        }
+        if let Some(dream) = &work.dream {
+            parts.push((3, Span::new(dream, yellow)));
+        }
+        if work.waiting > 0 {
+            let text = match (work.waiting, &work.asks) {
+                (1, Some(name)) => format!("{name} asks: /tasks {name}"),
+                (1, None) => "an agent asks: /tasks".to_owned(),
+                (many, _) => format!("{many} agents ask: /tasks"),
+            };
+            parts.push((6, Span::new(&text, yellow)));
+        }
+        if work.teammates > 0 {
+            let all = count(work.teammates, "teammate", "teammates");
+            let text = format!("{all}, {} {AT_WORK}{}", work.busy, said(&work.mates_label));
+            parts.push((3, Span::new(&text, yellow)));
+        }
+        if work.questions > 1 {
+            parts.push((3, Span::new(&format!("{} more questions", work.questions - 1), yellow)));
+        }
+        parts
+    }
+}
+
+const BETWEEN: &str = " · ";
+const BACKGROUND: &str = "in the background";
+const AT_WORK: &str = "at work";
+
+/// As many as fit: the lightest goes first.
+fn fitted(mut parts: Vec<(u8, Span)>, columns: usize) -> Vec<(u8, Span)> {
+    let wide = |parts: &[(u8, Span)]| {
+        parts.iter().map(|(_, span)| width(span.text())).sum::<usize>() + width(BETWEEN) * (parts.len() - 1)
+    };
+    while parts.len() > 1 && wide(&parts) > columns {
+        let weights = parts.iter().enumerate().map(|(at, (weight, _))| (*weight, at));
+        if let Some((_, lightest)) = weights.min() {
+            parts.remove(lightest);
+        }
+    }
+    parts
+}
+
+/// What goes on beside the conversation.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BackgroundWork {
+    /// Commands and agents that run in the background.
+    pub(crate) background: usize,
+    /// Teammates that are there.
+    pub(crate) teammates: usize,
+    /// Those of them that work.
+    pub(crate) busy: usize,
+    /// Questions that wait.
+    pub(crate) questions: usize,
+    /// Agents in the background that wait for an answer.
+    pub(crate) waiting: usize,
+    /// A teammate among these.
+    pub(crate) asks: Option<String>,
+    /// How far the dream is that is under way.
+    pub(crate) dream: Option<String>,
+    /// What the newest of them is doing.
+    pub(crate) label: Option<String>,
+    /// What the newest of the teammates at work is doing.
+    pub(crate) mates_label: Option<String>,
+}
+
+/// Whether the day's budget for work in the background is spent.
+fn is_paused(ledger: &Ledger) -> bool {
+    ledger.allows(ledger::NOTES).is_err()
+}

@@ -1,0 +1,69 @@
+//! The settings in force, judged by what the user trusts the project's files with.
+
+use learning::knowledge::outside;
+use settings::trust::{self, Claim, Trust};
+use settings::{LoadedSettings, Settings};
+
+use crate::program_paths::ProgramPaths;
+use crate::{agents, env, instructions};
+
+/// Whether the project's files are trusted for one run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RunTrust {
+    /// As far as the user has said before.
+    No,
+    /// With all they ask for.
+    Trusted,
+    /// With what was let in when the run began.
+    With(Vec<Claim>),
+}
+
+/// Settings, and what the project's files asked for.
+pub(crate) struct TrustedSettings {
+    /// What counts.
+    pub(crate) settings: Settings,
+    /// What the user lets the project's files do.
+    pub(crate) trust: Trust,
+    /// What is left out.
+    pub(crate) left_out: Vec<Claim>,
+    /// Agents of which only that counts which takes away.
+    pub(crate) narrowed: Vec<Claim>,
+    /// What is let in for this run alone.
+    pub(crate) let_in: Vec<Claim>,
+}
+
+/// The settings in force.
+pub(crate) fn settings(place: &ProgramPaths, flag: Option<&str>) -> anyhow::Result<Settings> {
+    Ok(judge(place, flag, RunTrust::No)?.settings)
+}
+
+/// The settings in force, and what of the project's files is left out.
+pub(crate) fn judge(place: &ProgramPaths, flag: Option<&str>, one_run: RunTrust) -> anyhow::Result<TrustedSettings> {
+    let loaded = LoadedSettings::read(&place.settings_files(flag)?);
+    let mut trust = place.trust();
+    let (claims, agents) = (trust::claims(&loaded, trust.site()), agents::claims(place, trust.site()));
+    trust.take_over(&claims);
+    let (is_new_let_in, mut let_in) = match one_run {
+        RunTrust::No => (false, Vec::new()),
+        RunTrust::Trusted => (true, trust.missing(&[claims.clone(), agents.clone()].concat())),
+        RunTrust::With(claims) => (false, claims),
+    };
+    if !trust.admit(&let_in) {
+        let_in.clear();
+    }
+    let (mut left_out, narrowed) = (trust.missing(&claims), trust.missing(&agents));
+    let settings = Settings::of(&loaded, &place.ground(), &|set| trust.covers_set(set));
+    env::extend(&settings.own_environment);
+    let mut instructions = instructions::load(place, &settings);
+    loop {
+        let outside = outside::settle(&mut instructions, &trust);
+        let missing: Vec<Claim> = outside.into_iter().map(|outside| outside.claim).collect();
+        // What is let in may ask for more.
+        if is_new_let_in && !missing.is_empty() && trust.admit(&missing) {
+            let_in.extend(missing);
+        } else {
+            left_out.extend(missing);
+            return Ok(TrustedSettings { settings, trust, left_out, narrowed, let_in });
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! TaskOutput and TaskStop for agents: the same two tools, which know commands, know agents as well.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tools::{Access, Limit, Output, Runs, Scope, Subject, Tool};
+use transcript::message::ToolDefinition;
+use transcript::tool_names;
+
+use super::subagent_report;
+use super::subagents::Subagents;
+use crate::subagent::Subagent;
+
+/// How long is waited for the end where the call does not say, and at most, in milliseconds: as for commands.
+const WAIT: (u64, u64) = (30_000, 600_000);
+
+/// One of the two, for commands, which asks first whether an agent is meant.
+struct Task {
+    commands: Arc<dyn Tool>,
+    children: Arc<Subagents>,
+}
+
+/// The tools with those two made to know agents.
+pub(crate) fn knowing(tools: Vec<Arc<dyn Tool>>, children: &Arc<Subagents>) -> Vec<Arc<dyn Tool>> {
+    let knowing = |tool: Arc<dyn Tool>| match tool.name() {
+        tool_names::TASK_OUTPUT | tool_names::TASK_STOP => {
+            Arc::new(Task { commands: tool, children: children.clone() }) as Arc<dyn Tool>
+        }
+        _ => tool,
+    };
+    tools.into_iter().map(knowing).collect()
+}
+
+impl Tool for Task {
+    fn name(&self) -> &str {
+        self.commands.name()
+    }
+
+    fn definition(&self) -> ToolDefinition {
+        self.commands.definition()
+    }
+
+    fn access(&self, input: &Value) -> Access {
+        self.commands.access(input)
+    }
+
+    fn subject(&self, input: &Value, scope: &Scope) -> Subject {
+        self.commands.subject(input, scope)
+    }
+
+    fn runs(&self, input: &Value) -> Runs {
+        self.commands.runs(input)
+    }
+
+    fn limit(&self) -> Limit {
+        self.commands.limit()
+    }
+
+    fn run(&self, input: Value, scope: Scope) -> BoxFuture<'static, Output> {
+        let Some(subagent) = input["task_id"].as_str().and_then(|id| self.children.find(id)) else {
+            return self.commands.run(input, scope);
+        };
+        let (children, stops) = (self.children.clone(), self.name() == tool_names::TASK_STOP);
+        Box::pin(
+            async move { if stops { stop(&subagent).await } else { look(&children, &subagent, &input, &scope).await } },
+        )
+    }
+}
+
+async fn stop(subagent: &Subagent) -> Output {
+    if !subagent.is_out() {
+        return Output::done(format!("{} had already ended.", subagent.id), "it had already ended");
+    }
+    subagent.stop();
+    subagent.ended().await;
+    Output::done(format!("Stopped {}: {}", subagent.id, subagent.description), format!("Stopped {}", subagent.id))
+}
+
+async fn look(children: &Subagents, subagent: &Subagent, input: &Value, scope: &Scope) -> Output {
+    if input["block"] == true {
+        let wait = Duration::from_millis(input["timeout"].as_u64().unwrap_or(WAIT.0).min(WAIT.1));
+        tokio::select! {
+            _ = subagent.ended() => {}
+            () = tokio::time::sleep(wait) => {}
+            () = scope.cancel().cancelled() => {}
+        }
+    }
+    let text = subagent_report::state(subagent);
+    if !subagent.is_out() {
+        children.heard_of(subagent); // it is heard of now, and need not be told again
+    }
+    let summary = text.lines().next().unwrap_or_default().to_owned();
+    Output::done(text, summary)
+}

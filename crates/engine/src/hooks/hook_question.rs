@@ -1,0 +1,219 @@
+//! Hooks that ask a model whether a condition holds: a small one at once, or an agent that looks first.
+//!
+//! The agent reads and searches, where the rules let it without asking, and does nothing else. No hook runs for what it
+//! does. It is bounded in rounds, in time and in tokens; one that comes to no answer decides nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use learning::fork::{Fork, ForkError, ToolPolicy};
+use learning::ledger::Ledger;
+use serde_json::{Value, json};
+use settings::BasePaths;
+use settings::hooks::HookEvent;
+use settings::permission::{CallGrant, Policy, RuleDecision};
+use settings::rules;
+use tokio_util::sync::CancellationToken;
+use tools::permission::Mode;
+use tools::{Scope, Tool};
+use transcript::mark::Marks;
+use transcript::{Block, Prologue, Request, Usage, tool_names};
+
+use super::hook_output::HookOutput;
+use learning::fork::Small;
+
+const PROMPT: &str = include_str!("prompt.md");
+const AGENT: &str = include_str!("agent.md");
+/// The longest answer to a question, in tokens.
+const ANSWER: u64 = 1_000;
+/// The longest reply of an agent, which may think aloud and call.
+const REPLY: u64 = 4_000;
+/// The most requests of an agent, as Claude Code has it.
+const ROUNDS: u32 = 50;
+/// What an agent may read and write in all of them, in tokens.
+const BUDGET: u64 = 500_000;
+/// What an agent may use.
+const LOOKING: [&str; 3] = [tool_names::READ, tool_names::GREP, tool_names::GLOB];
+/// What stands for the input in a question.
+const ARGUMENTS: &str = "$ARGUMENTS";
+/// What requests of hooks are counted under.
+pub(crate) const KIND: &str = "hook";
+
+/// Whom hooks ask, and what with.
+#[derive(Clone)]
+pub struct HookInquiry {
+    /// The small model.
+    pub small: Small,
+    /// What agents may look at.
+    pub policy: Policy,
+    /// From where.
+    pub scope: Scope,
+    /// Where what is used is written down.
+    pub ledger: Arc<Ledger>,
+}
+
+/// Who answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HookAnswerer {
+    /// A model, at once.
+    Model,
+    /// An agent, which looks first.
+    Agent,
+}
+
+/// A question of a hook's.
+pub(super) struct HookQuestion<'a> {
+    pub(super) who: HookAnswerer,
+    pub(super) moment: HookEvent,
+    pub(super) prompt: &'a str,
+    /// The model; the small one where this is none.
+    pub(super) model: Option<&'a str>,
+    pub(super) input: &'a Value,
+    /// What was said so far.
+    pub(super) transcript: &'a Path,
+    pub(super) limit: Duration,
+}
+
+impl HookQuestion<'_> {
+    /// Asks it.
+    pub(super) async fn ask(&self, asking: &HookInquiry, cancel: &CancellationToken) -> HookOutput {
+        let model = self.model.unwrap_or(&asking.small.name).to_owned();
+        let (tools, rounds, budget) = match self.who {
+            HookAnswerer::Model => (ToolPolicy::Deny, 1, None),
+            HookAnswerer::Agent => (self.looking(asking), ROUNDS, Some(BUDGET)),
+        };
+        let offered: &[Arc<dyn Tool>] = match &tools {
+            ToolPolicy::Tools { tools, .. } => tools,
+            _ => &[],
+        };
+        let parent = self.request(&model, offered);
+        let fork = Fork {
+            tools,
+            rounds,
+            patience: self.limit,
+            budget,
+            cancel: cancel.clone(),
+            ..Fork::new(KIND, &asking.small.model, parent, self.words(), &asking.ledger)
+        };
+        let (forked, used) = fork.run().await;
+        match forked {
+            Ok(done) => {
+                let spent = done.rounds >= rounds || budget.is_some_and(|budget| used.total() >= budget);
+                let said = match answered(self.moment, &done.text) {
+                    None if spent && self.who == HookAnswerer::Agent => {
+                        HookOutput::failed(format!("it came to no answer in {} rounds", done.rounds))
+                    }
+                    None => HookOutput::failed("the model's answer could not be understood"),
+                    Some(said) => said,
+                };
+                HookOutput { used: Some((model, used)), ..said }
+            }
+            Err(error) => {
+                let why = match error {
+                    ForkError::Late(limit) => format!("it took longer than {} s", limit.as_secs_f64()),
+                    ForkError::Cancelled => "it was stopped".to_owned(),
+                    error => format!("the model was not reached: {error}"),
+                };
+                let used = (used != Usage::default()).then_some((model, used));
+                HookOutput { used, ..HookOutput::failed(why) }
+            }
+        }
+    }
+
+    /// Reading and searching, as far as the rules let it without asking; what was said so far can be read.
+    fn looking(&self, asking: &HookInquiry) -> ToolPolicy {
+        let mut policy = Policy { mode: Mode::Default.into(), ..asking.policy.clone() };
+        let ground = BasePaths { directory: asking.scope.project(), home: None };
+        policy
+            .rules
+            .allow
+            .extend(rules(&[format!("Read(/{})", self.transcript.display())], &ground).unwrap_or_default());
+        let judge = move |tool: &dyn Tool, input: &Value, scope: &Scope| match policy.weigh(
+            tool,
+            input,
+            scope,
+            CallGrant::None,
+        ) {
+            RuleDecision::Allow(_) => Ok(()),
+            RuleDecision::Deny { why } => Err(why),
+            RuleDecision::Ask(question) => {
+                Err(format!("{} was not run: {}, and nobody is asked.", question.tool, question.why))
+            }
+        };
+        let tools = tools::standard().into_iter().filter(|tool| LOOKING.contains(&tool.name())).collect();
+        ToolPolicy::Tools { tools, scope: asking.scope.fork(), judge: Arc::new(judge) }
+    }
+
+    /// What stands before the question.
+    fn request(&self, model: &str, tools: &[Arc<dyn Tool>]) -> Request {
+        let (system, max_tokens) = match self.who {
+            HookAnswerer::Model => (PROMPT, ANSWER),
+            HookAnswerer::Agent => (AGENT, REPLY),
+        };
+        let schema = json!({
+            "type": "object",
+            "properties": {"ok": {"type": "boolean"}, "reason": {"type": "string"}},
+            "required": ["ok"],
+            "additionalProperties": false,
+        });
+        let prologue = Prologue {
+            model: model.to_owned(),
+            max_tokens,
+            system: vec![Block::text(system.trim())],
+            static_blocks: 1,
+            tools: tools.iter().map(|tool| tool.definition()).collect(),
+            // What an agent says between its calls is free.
+            format: (self.who == HookAnswerer::Model).then_some(schema),
+            ..Prologue::default()
+        };
+        Request { prologue: Arc::new(prologue), messages: Vec::new(), marks: Marks::default() }
+    }
+
+    /// The question, with the input where it says, or behind it.
+    fn words(&self) -> String {
+        let input = self.input.to_string();
+        match self.prompt.contains(ARGUMENTS) {
+            true => self.prompt.replace(ARGUMENTS, &input),
+            false => format!("{}\n\n{input}", self.prompt),
+        }
+    }
+}
+
+/// What an answer says; none where it cannot be understood.
+fn answered(moment: HookEvent, text: &str) -> Option<HookOutput> {
+    // There may be words around it.
+    let found = text.find('{').zip(text.rfind('}')).and_then(|(from, to)| text.get(from..=to))?;
+    let answer: Value = serde_json::from_str(found).ok()?;
+    if answer["ok"].as_bool()? {
+        return Some(HookOutput::default());
+    }
+    let reason = answer["reason"].as_str().unwrap_or("the condition does not hold").to_owned();
+    Some(HookOutput::refusing(moment, reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// HOOK-2: `$ARGUMENTS` is the input; where it does not stand, the input follows.
+    #[test]
+    fn the_input_stands_where_the_question_says() {
+        let asked = |prompt: &str| {
+            let (moment, input, transcript) = (HookEvent::Stop, &json!({"a": 1}), Path::new("/t"));
+            let (who, limit) = (HookAnswerer::Model, Duration::ZERO);
+            HookQuestion { who, moment, prompt, model: None, input, transcript, limit }.words()
+        };
+        assert_eq!(asked("Is $ARGUMENTS fine?"), r#"Is {"a":1} fine?"#);
+        assert_eq!(asked("Fine?"), "Fine?\n\n{\"a\":1}");
+    }
+
+    /// HOOK-2: no is no, and an answer that is none decides nothing.
+    #[test]
+    fn a_models_answer_decides() {
+        let of = |text: &str| answered(HookEvent::Stop, text);
+        assert_eq!(of("{\"ok\": true}").unwrap().block, None);
+        assert_eq!(of("Sure: {\"ok\": false, \"reason\": \"tests\"}.").unwrap().block.as_deref(), Some("tests"));
+        assert!(of("yes").is_none() && of("{\"ok\": 1}").is_none());
+    }
+}

@@ -1,0 +1,393 @@
+//! Running the hooks that a happening concerns.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use settings::hooks::{Hook, HookEvent, HookRepetition, HookSettings, HookWait, Kind};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use tools::permission::{RuleVerdict, Rules, fits};
+use tools::program::Program;
+use tools::{Environment, Subject};
+
+use super::callback::{self, CallbackReply, CallsBack};
+use super::hook_input::{CommonInput, HookInput};
+use super::hook_output::{HookOutput, HookOutputs};
+use super::hook_question::{HookAnswerer, HookInquiry, HookQuestion};
+use super::long_input;
+
+/// So many hooks that nobody waits for run at the same time.
+const MOST_BESIDE: usize = 16;
+
+/// The hooks of a session. Clones share what has run.
+#[derive(Clone, Default)]
+pub struct Hooks {
+    settings: Arc<HookSettings>,
+    /// The program that drives the session, where it has hooks of its own.
+    program: Option<Arc<dyn CallsBack>>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Those that run once and have.
+    done: HashSet<String>,
+    /// Those that nobody waits for.
+    beside: Vec<AbortOnDropHandle<HookOutputs>>,
+    /// Ends them.
+    stop: CancellationToken,
+}
+
+/// Where hooks run, and what with.
+#[derive(Clone)]
+pub struct HookContext {
+    /// What each is told.
+    pub common: CommonInput,
+    /// The project's directory.
+    pub project: PathBuf,
+    /// The variables of commands.
+    pub environment: Environment,
+    /// The program that is a guard.
+    pub guard: Option<PathBuf>,
+    /// Where commands may leave variables for later ones.
+    pub variables: PathBuf,
+    /// Who can be asked, if anybody can.
+    pub asking: Option<Arc<HookInquiry>>,
+    /// A variable of this program, by its name.
+    pub variable: Option<fn(&str) -> Option<String>>,
+}
+
+impl fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.settings.fmt(f)
+    }
+}
+
+impl Hooks {
+    /// Those of the settings.
+    pub fn new(settings: HookSettings) -> Self {
+        Self { settings: Arc::new(settings), ..Self::default() }
+    }
+
+    /// With more after them, as far as those may run.
+    #[must_use]
+    pub fn and(mut self, more: Vec<Hook>) -> Self {
+        let settings = Arc::make_mut(&mut self.settings);
+        let whose = settings.whose;
+        settings.list.extend(more.into_iter().filter(|hook| whose.lets_run(hook.origin.source)).map(Arc::new));
+        self
+    }
+
+    /// Whether those of the program that drives the session may run.
+    pub fn let_a_programs_run(&self) -> bool {
+        self.settings.whose.lets_run(settings::SettingsSource::Flag)
+    }
+
+    /// With those of the program that drives the session after them.
+    #[must_use]
+    pub fn driven(mut self, more: Vec<Hook>, program: Arc<dyn CallsBack>) -> Self {
+        self.program = Some(program);
+        self.and(more)
+    }
+
+    /// These in place of those before; what has run once has run, and the hooks of the program that drives the session stay.
+    #[must_use]
+    pub fn instead_of(mut self, before: &Self) -> Self {
+        self.state = before.state.clone();
+        self.program.clone_from(&before.program);
+        let stay = before.list().iter().filter(|hook| matches!(hook.kind, Kind::Callback { .. }));
+        let stay: Vec<Hook> = stay.map(|hook| Hook::clone(hook)).collect();
+        self.and(stay)
+    }
+
+    /// As the settings define them.
+    pub fn settings(&self) -> &HookSettings {
+        &self.settings
+    }
+
+    /// All of them.
+    pub fn list(&self) -> &[Arc<Hook>] {
+        &self.settings.list
+    }
+
+    /// Whether there are any at a moment.
+    pub fn any(&self, moment: HookEvent) -> bool {
+        self.list().iter().any(|hook| hook.moment == moment)
+    }
+
+    /// Those that a happening concerns: identical ones once, and those that are done not again.
+    pub fn concerned(&self, happening: &HookInput) -> Vec<Arc<Hook>> {
+        let names: Vec<&str> = happening.names.iter().map(String::as_str).collect();
+        let mut known = HashSet::new();
+        let state = self.state.lock();
+        let mut concerned = Vec::new();
+        for hook in self.list().iter().filter(|hook| hook.moment == happening.moment) {
+            let fits = happening.names.is_empty() || hook.matcher.is_for(&names);
+            let identity = identity(hook);
+            if fits && is_meant(hook, happening) && !state.done.contains(&identity) && known.insert(identity) {
+                concerned.push(hook.clone());
+            }
+        }
+        concerned
+    }
+
+    /// Runs those that a happening concerns, and waits for them.
+    pub async fn run(&self, happening: &HookInput, ground: &HookContext, cancel: &CancellationToken) -> HookOutputs {
+        let input = happening.json(&ground.common);
+        let mut running = Vec::new();
+        for hook in self.concerned(happening) {
+            if hook.times == HookRepetition::Once {
+                self.state.lock().done.insert(identity(&hook));
+            }
+            let one = HookRun {
+                hook: hook.clone(),
+                input: input.clone(),
+                environment: environment(happening, ground),
+                ground: ground.clone(),
+                url: self.may_post(&hook),
+                headers: self.headers(&hook, ground),
+                program: self.program.clone(),
+                cancel: cancel.clone(),
+            };
+            if hook.waiting == HookWait::Yes {
+                running.push(async move { (hook, one.run().await) });
+                continue;
+            }
+            // The turn's end does not end it; the session's does.
+            let one = HookRun { cancel: self.session_ends(), ..one };
+            self.beside(async move { HookOutputs(vec![(hook, one.run().await)]) });
+        }
+        HookOutputs(join_all(running).await)
+    }
+
+    /// What those have said by now that nobody waits for.
+    pub async fn said_meanwhile(&self) -> HookOutputs {
+        let ended: Vec<_> = {
+            let beside = &mut self.state.lock().beside;
+            let (ended, running) = std::mem::take(beside).into_iter().partition(AbortOnDropHandle::is_finished);
+            *beside = running;
+            ended
+        };
+        HookOutputs(join_all(ended).await.into_iter().flatten().flat_map(|answers: HookOutputs| answers.0).collect())
+    }
+
+    /// Runs some that nobody waits for.
+    pub(crate) fn beside(&self, running: impl Future<Output = HookOutputs> + Send + 'static) {
+        let mut state = self.state.lock();
+        if state.beside.len() < MOST_BESIDE {
+            state.beside.push(AbortOnDropHandle::new(tokio::spawn(running)));
+        }
+    }
+
+    /// What the end of the session cancels.
+    pub(crate) fn session_ends(&self) -> CancellationToken {
+        self.state.lock().stop.clone()
+    }
+
+    /// Ends those that nobody waits for, and waits until nothing of them is left.
+    pub async fn end(&self) {
+        let running = {
+            let mut state = self.state.lock();
+            state.stop.cancel();
+            std::mem::take(&mut state.beside)
+        };
+        join_all(running).await;
+    }
+
+    fn may_post(&self, hook: &Hook) -> Result<(), String> {
+        let (Kind::Http { url, .. }, Some(allowed)) = (&hook.kind, &self.settings.urls) else { return Ok(()) };
+        let fits = |pattern: &String| fits(pattern, url);
+        if allowed.iter().any(fits) { Ok(()) } else { Err(format!("allowedHttpHookUrls does not have {url}")) }
+    }
+
+    fn headers(&self, hook: &Hook, ground: &HookContext) -> BTreeMap<String, String> {
+        let Kind::Http { headers, variables, .. } = &hook.kind else { return BTreeMap::new() };
+        let allowed = |name: &str| {
+            let everywhere =
+                self.settings.variables.as_ref().is_none_or(|names| names.iter().any(|known| known == name));
+            everywhere && variables.iter().any(|known| known == name)
+        };
+        let value = |name: &str| {
+            let read = ground.variable.filter(|_| allowed(name));
+            read.and_then(|read| read(name)).unwrap_or_default()
+        };
+        headers.iter().map(|(name, text)| (name.clone(), filled(text, value))).collect()
+    }
+}
+
+/// What makes two hooks the same.
+fn identity(hook: &Hook) -> String {
+    format!("{} {:?} {:?}", hook.moment.name(), hook.kind, hook.condition.as_ref().map(ToString::to_string))
+}
+
+/// Whether a call is what the hook's `if` is about; one that cannot be told apart is.
+fn is_meant(hook: &Hook, happening: &HookInput) -> bool {
+    let (Some(rule), Some((tool, subject))) = (&hook.condition, &happening.call) else { return true };
+    let rules = Rules { ask: vec![rule.clone()], ..Rules::default() };
+    matches!(rules.decide(tool, subject), RuleVerdict::Ask(_))
+        || (rule.covers(tool) && rule.is_about_every_call())
+        || (rule.covers(tool) && *subject == Subject::Whole)
+}
+
+/// The variables of a command.
+fn environment(happening: &HookInput, ground: &HookContext) -> Environment {
+    let mut environment = ground.environment.clone();
+    let mut give = |name: &str, value: String| environment.given.insert(name.to_owned(), value);
+    give("CLAUDE_PROJECT_DIR", ground.project.display().to_string());
+    give("CLAUDE_CODE_SESSION_ID", ground.common.session.clone());
+    give("CLAUDECODE", "1".to_owned());
+    if let Some((tool, input)) = happening.tool() {
+        give("TOOL_NAME", tool.to_owned());
+        give("TOOL_INPUT", long_input::value(input.to_string()));
+    }
+    if happening.moment.leaves_variables() {
+        give("CLAUDE_ENV_FILE", ground.variables.display().to_string());
+    }
+    environment
+}
+
+/// A text with its variables, `$NAME` or `${NAME}`, filled in.
+fn filled(text: &str, value: impl Fn(&str) -> String) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        let after = &rest[at + 1..];
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let (name, length) = match after.strip_prefix('{').and_then(|inner| inner.split_once('}')) {
+            Some((name, _)) => (name, name.len() + 2),
+            None => {
+                let end = after.find(|c| !is_name(c)).unwrap_or(after.len());
+                (&after[..end], end)
+            }
+        };
+        if name.is_empty() || !name.chars().all(is_name) {
+            out.push('$');
+            rest = after;
+            continue;
+        }
+        out.push_str(&value(name));
+        rest = &after[length..];
+    }
+    out + rest
+}
+
+/// One hook that is about to run.
+struct HookRun {
+    hook: Arc<Hook>,
+    input: serde_json::Value,
+    environment: Environment,
+    ground: HookContext,
+    url: Result<(), String>,
+    headers: BTreeMap<String, String>,
+    program: Option<Arc<dyn CallsBack>>,
+    cancel: CancellationToken,
+}
+
+impl HookRun {
+    async fn run(self) -> HookOutput {
+        let (moment, limit) = (self.hook.moment, self.hook.limit());
+        if let Some(why) = self.judges_unseen_input() {
+            return HookOutput::refusing(moment, why);
+        }
+        if let Kind::Command { command, args } = &self.hook.kind {
+            let words = match args {
+                Some(args) => std::iter::once(command).chain(args).cloned().collect(),
+                None => Program::shell(command),
+            };
+            // A directory that is gone is no reason not to run.
+            let there = self.ground.common.directory.is_dir();
+            let directory = if there { &self.ground.common.directory } else { &self.ground.project };
+            let program = Program {
+                words,
+                input: self.input.to_string(),
+                directory,
+                environment: &self.environment,
+                guard: self.ground.guard.as_deref(),
+                confinement: None,
+                limit,
+            };
+            return match program.run(&self.cancel).await {
+                Ok(ran) => HookOutput::of_command(moment, &ran, limit),
+                Err(why) => HookOutput::failed(format!("it did not run: {why}")),
+            };
+        }
+        match &self.hook.kind {
+            Kind::Http { url, .. } => self.in_time(self.posted(url)).await.unwrap_or_else(HookOutput::failed),
+            Kind::Callback { id, on_failure } => {
+                let back = self.in_time(self.called_back(id)).await.unwrap_or_else(CallbackReply::Failed);
+                callback::said(*on_failure, moment, back)
+            }
+            Kind::Prompt { prompt, model } => self.asked(HookAnswerer::Model, prompt, model.as_deref()).await,
+            Kind::Agent { prompt, model } => self.asked(HookAnswerer::Agent, prompt, model.as_deref()).await,
+            Kind::NotYet { .. } | Kind::Command { .. } => HookOutput::default(),
+        }
+    }
+
+    /// Why the call is denied, where the hook would judge an input that it cannot see.
+    fn judges_unseen_input(&self) -> Option<String> {
+        let input = self.input.get("tool_input")?.to_string();
+        long_input::denial(&self.hook.kind, self.hook.moment, &input, &self.ground)
+    }
+
+    /// What comes of something, unless it is stopped or takes too long.
+    async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, String> {
+        let limit = self.hook.limit();
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err("it was stopped".to_owned()),
+            done = tokio::time::timeout(limit, work) => {
+                done.map_err(|_| format!("it took longer than {} s", limit.as_secs_f64()))
+            }
+        }
+    }
+
+    async fn called_back(&self, id: &str) -> CallbackReply {
+        match &self.program {
+            Some(program) => program.call_back(id, &self.input, self.input["tool_use_id"].as_str()).await,
+            None => CallbackReply::Gone,
+        }
+    }
+
+    async fn asked(&self, who: HookAnswerer, prompt: &str, model: Option<&str>) -> HookOutput {
+        let Some(asking) = &self.ground.asking else { return HookOutput::failed("there is no model to ask") };
+        let (moment, limit) = (self.hook.moment, self.hook.limit());
+        let transcript = &self.ground.common.transcript;
+        let question = HookQuestion { who, moment, prompt, model, input: &self.input, transcript, limit };
+        question.ask(asking, &self.cancel).await
+    }
+
+    async fn posted(&self, url: &str) -> HookOutput {
+        if let Err(why) = &self.url {
+            return HookOutput::failed(why.clone());
+        }
+        match provider::post(url, &self.headers, self.input.to_string(), self.hook.limit()).await {
+            Ok(answered) if (200..300).contains(&answered.status) => {
+                HookOutput::of_text(self.hook.moment, &answered.text)
+            }
+            Ok(answered) => HookOutput::failed(format!("the server answered with {}", answered.status)),
+            Err(why) => HookOutput::failed(why),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_hold_the_variables_they_may() {
+        let value = |name: &str| if name == "TOKEN" { "t".to_owned() } else { String::new() };
+        assert_eq!(filled("Bearer $TOKEN, ${TOKEN}x $OTHER$ $", value), "Bearer t, tx $ $");
+    }
+
+    #[test]
+    fn a_url_is_allowed_by_a_pattern() {
+        assert!(fits("https://hooks.example.com/*", "https://hooks.example.com/a"));
+        assert!(!fits("https://hooks.example.com/*", "https://hooks.example.com.evil/a"));
+        assert!(fits("http://localhost:*", "http://localhost:8080/x") && !fits("http://a", "http://ab"));
+    }
+}

@@ -1,0 +1,106 @@
+//! What a definition says that does not mean here what it seems to: tools that are not there, models that are no names, modes
+//! of others. The agent stays, and whoever checks definitions reads of it. It changes nothing and refuses nobody.
+
+use serde_json::{Map, Value};
+use transcript::tool_names;
+
+use super::definition::{Definition, OfferedTools, is_model};
+use super::tool_restriction::base;
+use crate::Weight;
+
+/// The key, what is to be said of it, and how bad it is.
+pub(super) type DefinitionDoubt = (&'static str, String, Weight);
+
+/// Tools that are made anew for each session, beside the standard ones.
+const OF_SESSIONS: [&str; 3] = [tool_names::AGENT, tool_names::HISTORY, tool_names::SEND_MESSAGE];
+
+/// The tools for plans, questions and tasks. A session that began without them goes on without.
+pub const OF_PLANS: [&str; 7] = [
+    tool_names::ASK_USER_QUESTION,
+    tool_names::ENTER_PLAN_MODE,
+    tool_names::EXIT_PLAN_MODE,
+    tool_names::TASK_CREATE,
+    tool_names::TASK_GET,
+    tool_names::TASK_LIST,
+    tool_names::TASK_UPDATE,
+];
+
+/// Tools that definitions name which were written for Claude Code, and what does the same here.
+const ELSEWHERE: [(&str, &str); 6] = [
+    ("AgentOutputTool", tool_names::TASK_OUTPUT),
+    ("BashOutput", tool_names::TASK_OUTPUT),
+    ("KillBash", tool_names::TASK_STOP),
+    ("KillShell", tool_names::TASK_STOP),
+    ("LS", tool_names::GLOB),
+    ("MultiEdit", tool_names::EDIT),
+];
+
+/// Those for which there is nothing here.
+const MISSING: &str = "Config CronCreate CronDelete CronList EnterWorktree ExitWorktree LSP ListMcpResourcesTool Monitor \
+    NotebookEdit NotebookRead PowerShell PushNotification ReadMcpResourceTool RemoteTrigger Skill \
+    SlashCommand StructuredOutput TeamCreate TeamDelete TodoRead TodoWrite ToolSearch WaitForMcpServers \
+    WebFetch WebSearch";
+
+/// All of a definition that can be read, by its keys as they are written.
+pub(super) fn doubts(agent: &Definition, fields: &Map<String, Value>) -> Vec<DefinitionDoubt> {
+    let offered: &[String] = match &agent.tools {
+        OfferedTools::Only(names) => names,
+        OfferedTools::All => &[],
+    };
+    let named = offered.iter().map(|name| ("tools", name)).chain(agent.without.iter().map(|name| (WITHOUT, name)));
+    let tools = named.filter_map(|(key, name)| of_tool(key, name));
+    model(fields).into_iter().chain(effort(fields)).chain(mode(fields)).chain(tools).collect()
+}
+
+const WITHOUT: &str = "disallowedTools";
+
+fn of_tool(key: &'static str, name: &str) -> Option<DefinitionDoubt> {
+    let tool = base(name);
+    let standard = tools::standard();
+    let known = || standard.iter().map(|tool| tool.name()).chain(OF_SESSIONS).chain(OF_PLANS);
+    let (what, weight) = if known().any(|known| known == tool) {
+        match (key, name.contains('(')) {
+            (WITHOUT, true) => (format!("{key} takes away whole tools: {name} takes nothing away"), Weight::Warning),
+            _ => return None,
+        }
+    } else if let Some((_, instead)) = ELSEWHERE.iter().find(|(elsewhere, _)| *elsewhere == tool) {
+        (format!("{key} names {tool}, which is not here; {instead} does the same"), Weight::Note)
+    } else if MISSING.split(' ').any(|missing| missing == tool) {
+        (format!("{key} names {tool}, which is not here yet"), Weight::Note)
+    } else if tool.starts_with("mcp__") {
+        (format!("{key} names {tool}, of a server for tools; such are not here yet"), Weight::Note)
+    } else {
+        let meant = known().find(|known| known.eq_ignore_ascii_case(tool));
+        let meant = meant.map(|known| format!("; it is written {known}")).unwrap_or_default();
+        (format!("{key} names {tool:?}, and there is no such tool{meant}"), Weight::Warning)
+    };
+    Some((key, what, weight))
+}
+
+/// A model that is no name; the parent's is taken.
+fn model(fields: &Map<String, Value>) -> Option<DefinitionDoubt> {
+    let text = match fields.get("model")? {
+        Value::Null => return None,
+        Value::String(text) => text.trim().to_owned(),
+        other => other.to_string(),
+    };
+    let what = match text.as_str() {
+        "" => "model is empty".to_owned(),
+        text if is_model(text) => return None,
+        text => format!("model {text} is no name, such as sonnet"),
+    };
+    Some(("model", format!("{what}: it has the model of the one who sends it out"), Weight::Warning))
+}
+
+/// Programs say it in numbers as well.
+fn effort(fields: &Map<String, Value>) -> Option<DefinitionDoubt> {
+    let number = fields.get("effort").filter(|value| value.is_number())?;
+    let what = format!("effort {number} does not count: it is to be a word, such as high");
+    Some(("effort", what, Weight::Warning))
+}
+
+fn mode(fields: &Map<String, Value>) -> Option<DefinitionDoubt> {
+    let mode =
+        fields.get("permissionMode").and_then(Value::as_str).filter(|mode| ["dontAsk", "auto"].contains(mode))?;
+    Some(("permissionMode", format!("there is no mode {mode} here; it works in the mode default"), Weight::Warning))
+}

@@ -1,0 +1,136 @@
+//! What a definition leaves of its parent's tools.
+
+use std::sync::Arc;
+
+use session::Error;
+use tools::permission::{Decision, Mode, Rights, Rule, RuleVerdict, Rules, Situation, decide};
+use tools::{Access, Subject, Tool};
+use transcript::tool_names;
+
+use super::definition::{Definition, OfferedTools};
+use crate::effective_values::BasePaths;
+use crate::rules;
+
+/// Commands that only look, as a definition writes it.
+const READ_ONLY: &str = "read-only";
+
+/// Calls that a definition lets an agent make, where it names more than tools.
+#[derive(Debug, Clone, Default)]
+pub struct ToolRestriction {
+    /// By tool: the rules of which one has to cover the call.
+    only: Vec<(String, Rules)>,
+    /// Whether commands may only look.
+    looks: bool,
+    /// Tools that are offered for the sake of the cache alone, and why they do not run.
+    never: Vec<(&'static str, &'static str)>,
+    /// What is left to the one who sent it out.
+    above: Option<Box<ToolRestriction>>,
+}
+
+impl ToolRestriction {
+    /// For an agent that is sent out by one that has this left.
+    #[must_use]
+    pub fn below(&self, mut own: Self) -> Self {
+        own.above = Some(Box::new(self.clone()));
+        own
+    }
+
+    /// For a fork: it is offered all that its parent is, and may not use these.
+    pub fn without(tools: impl IntoIterator<Item = &'static str>, why: &'static str) -> Self {
+        Self { never: tools.into_iter().map(|tool| (tool, why)).collect(), ..Self::default() }
+    }
+
+    /// What is left to the agent of the rights that a call would have; the error is why it is not the agent's to make.
+    pub fn left(
+        &self,
+        situation: &Situation<'_>,
+        access: Access,
+        tool: &str,
+        subject: &Subject,
+    ) -> Result<Rights, String> {
+        let above = match &self.above {
+            Some(above) => above.left(situation, access, tool, subject)?,
+            None => Rights::Full,
+        };
+        if let Some((_, why)) = self.never.iter().find(|(name, _)| *name == tool) {
+            return Err((*why).to_owned());
+        }
+        let Some((_, only)) = self.only.iter().find(|(name, _)| name == tool) else { return Ok(above) };
+        if only.decide(tool, subject) == RuleVerdict::Allow {
+            return Ok(above);
+        }
+        let looking = Situation { mode: Mode::Plan, rules: &Rules::default(), ..*situation };
+        if tool == tool_names::BASH
+            && self.looks
+            && let Decision::Allow(rights) = decide(&looking, access, tool, subject)
+        {
+            return Ok(rights);
+        }
+        let mut named: Vec<String> = only.allow.iter().map(ToString::to_string).collect();
+        if tool == tool_names::BASH && self.looks {
+            named.push("commands that only look".to_owned());
+        }
+        Err(format!("This agent may use {tool} only for {}.", named.join(", ")))
+    }
+}
+
+/// The tools of a definition, of those its parent has, and what is left of each.
+pub fn narrow(
+    definition: &Definition,
+    tools: &[Arc<dyn Tool>],
+    ground: &BasePaths<'_>,
+) -> Result<(Vec<Arc<dyn Tool>>, ToolRestriction), Error> {
+    let mut narrowed = ToolRestriction::default();
+    let mut offered: Vec<Arc<dyn Tool>> = tools.to_vec();
+    if let OfferedTools::Only(names) = &definition.tools {
+        offered.retain(|tool| names.iter().any(|name| base(name) == tool.name()));
+        for tool in &offered {
+            let mine: Vec<&String> = names.iter().filter(|name| base(name) == tool.name()).collect();
+            // Named once without a pattern, all its calls are meant.
+            if mine.iter().any(|name| !name.contains('(')) {
+                continue;
+            }
+            let looks = |name: &str| {
+                name.strip_suffix(')').and_then(|name| name.split_once('(')).map(|(_, what)| what) == Some(READ_ONLY)
+            };
+            narrowed.looks |= tool.name() == tool_names::BASH && mine.iter().any(|name| looks(name));
+            let patterns: Vec<String> =
+                mine.into_iter().filter(|name| !looks(name)).flat_map(|name| each(name)).collect();
+            let allow: Vec<Rule> = rules(&patterns, ground)?;
+            narrowed.only.push((tool.name().to_owned(), Rules { allow, ..Rules::default() }));
+        }
+    }
+    offered.retain(|tool| !definition.without.iter().any(|name| base(name) == tool.name() && !name.contains('(')));
+    Ok((offered, narrowed))
+}
+
+/// `Agent(one, two)` means each of them.
+fn each(name: &str) -> Vec<String> {
+    match agents_named(name) {
+        Some(names) => names.map(|name| format!("Agent({name})")).collect(),
+        None => vec![name.to_owned()],
+    }
+}
+
+/// The agents that `Agent(one, two)` names.
+pub(super) fn agents_named(tool: &str) -> Option<impl Iterator<Item = &str>> {
+    let (_, names) = tool.trim().strip_suffix(')')?.split_once('(').filter(|_| base(tool) == tool_names::AGENT)?;
+    Some(names.split(',').map(str::trim))
+}
+
+/// Whether a definition offers a tool.
+pub fn offers(definition: &Definition, tool: &str) -> bool {
+    let named = match &definition.tools {
+        OfferedTools::Only(names) => names.iter().any(|name| base(name) == tool),
+        OfferedTools::All => true,
+    };
+    named && !definition.without.iter().any(|name| base(name) == tool && !name.contains('('))
+}
+
+/// The tool that a name in a definition means.
+pub(super) fn base(name: &str) -> &str {
+    match name.split('(').next().unwrap_or_default().trim() {
+        tool_names::TASK => tool_names::AGENT,
+        name => name,
+    }
+}
