@@ -30,7 +30,7 @@ pub(super) fn rules_of(
             match Rule::parse(set.value.as_str().unwrap_or_default(), &places(&set.origin, ground)) {
                 Ok(rule) => rules.push(rule),
                 Err(error) => {
-                    findings.push(SettingsFinding::at(&set.origin, Weight::Error, key.name, error.to_string()))
+                    findings.push(SettingsFinding::at(&set.origin, Weight::Error, key.name, error.to_string()));
                 }
             }
         }

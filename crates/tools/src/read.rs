@@ -216,7 +216,7 @@ impl Page {
                 notes.push(format!("lines {first}–{last} of {}; go on with offset {}", self.lines, last + 1));
             }
             RemainingLines::Unknown => {
-                notes.push(format!("lines {first}–{last}; more follow: go on with offset {}", last + 1))
+                notes.push(format!("lines {first}–{last}; more follow: go on with offset {}", last + 1));
             }
             RemainingLines::Counted => {}
         }

@@ -114,7 +114,7 @@ impl Turns {
         match &line.body {
             Body::Meta(_) => self.note(log, index),
             Body::User { blocks, source: TextSource::Said } if blocks.iter().any(is_result) => {
-                self.goes_on(index, false)
+                self.goes_on(index, false);
             }
             Body::User { blocks, source: TextSource::Said } if blocks.iter().any(is_text) => self.said(log, index),
             Body::Assistant { blocks, .. } => self.goes_on(index, !blocks.iter().any(is_call)),
