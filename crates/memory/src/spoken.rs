@@ -83,6 +83,12 @@ fn quotations(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for line in text.lines() {
         let before = found.len();
+        // What the user typed may have such marks in itself.
+        if let (Some(first), Some(last)) = (line.find('"'), line.rfind('"'))
+            && first < last
+        {
+            found.push(line[first + 1..last].trim());
+        }
         for (open, close) in MARKS {
             let mut rest = line;
             while let Some((_, behind)) = rest.split_once(open) {
@@ -182,6 +188,10 @@ mod tests {
         ] {
             assert_eq!(quoted(body).map(|it| it.to_lowercase()).as_deref(), Some("we deploy on fridays"), "{body}");
         }
+        let marked = self::typed(&["it lies in the store under \"lab vpn\" too"]);
+        let whole = "> \"it lies in the store under \"lab vpn\" too\", 2026-11-14";
+        let sentence = marked.quoted_in(whole).map(|spoken| spoken.sentence);
+        assert_eq!(sentence.as_deref(), Some("it lies in the store under \"lab vpn\" too"));
         for body in ["> \"we deploy on Mondays\"", "> on Fridays", "We deploy on Fridays", "> \"deploy we on Fridays\""]
         {
             assert_eq!(quoted(body), None, "{body}");
