@@ -6,6 +6,12 @@ mod skipped;
 #[path = "it/stage.rs"]
 mod stage;
 
+#[path = "it/answers.rs"]
+mod answers;
+#[path = "it/answers_dream.rs"]
+mod answers_dream;
+#[path = "it/answers_talk.rs"]
+mod answers_talk;
 #[path = "it/asking.rs"]
 mod asking;
 #[path = "it/built_in.rs"]
