@@ -123,7 +123,10 @@ async fn update(situation: &Situation, run: &Run) -> (String, Arc<Recorded>) {
     let (left, failed) = told.unwrap();
     let left = if left { ", Current State was left" } else { "" };
     let failed = failed.map(|why| format!(", {why}")).unwrap_or_default();
-    let report = format!("{} rounds{left}{failed}\n{}{}", run.round.len(), model.became(), difference(&before, &after));
+    let log = std::fs::read_to_string(agent.session().path()).unwrap();
+    let covers = if log.contains(r#""kind":"notes","covers""#) { "" } else { ", covers nothing" };
+    let report =
+        format!("{} rounds{left}{failed}{covers}\n{}{}", run.round.len(), model.became(), difference(&before, &after));
     (report, model)
 }
 
