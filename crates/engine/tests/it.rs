@@ -6,12 +6,6 @@ mod skipped;
 #[path = "it/stage.rs"]
 mod stage;
 
-#[path = "it/answers.rs"]
-mod answers;
-#[path = "it/answers_dream.rs"]
-mod answers_dream;
-#[path = "it/answers_talk.rs"]
-mod answers_talk;
 #[path = "it/asking.rs"]
 mod asking;
 #[path = "it/built_in.rs"]
@@ -88,6 +82,12 @@ mod outfits;
 mod plan;
 #[path = "it/posting.rs"]
 mod posting;
+#[path = "it/recorded.rs"]
+mod recorded;
+#[path = "it/recorded_dreams.rs"]
+mod recorded_dreams;
+#[path = "it/recorded_talks.rs"]
+mod recorded_talks;
 #[path = "it/replaying.rs"]
 mod replaying;
 #[path = "it/restricted.rs"]

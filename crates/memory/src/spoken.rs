@@ -188,14 +188,18 @@ mod tests {
         ] {
             assert_eq!(quoted(body).map(|it| it.to_lowercase()).as_deref(), Some("we deploy on fridays"), "{body}");
         }
-        let marked = self::typed(&["it lies in the store under \"lab vpn\" too"]);
-        let whole = "> \"it lies in the store under \"lab vpn\" too\", 2026-11-14";
-        let sentence = marked.quoted_in(whole).map(|spoken| spoken.sentence);
-        assert_eq!(sentence.as_deref(), Some("it lies in the store under \"lab vpn\" too"));
         for body in ["> \"we deploy on Mondays\"", "> on Fridays", "We deploy on Fridays", "> \"deploy we on Fridays\""]
         {
             assert_eq!(quoted(body), None, "{body}");
         }
+    }
+
+    /// ORIGIN-1: what the user typed may have quotation marks in itself.
+    #[test]
+    fn a_quotation_may_hold_another() {
+        let typed = typed(&["it lies in the store under \"lab vpn\" too"]);
+        let spoken = typed.quoted_in("> \"it lies in the store under \"lab vpn\" too\", 2026-11-14").unwrap();
+        assert_eq!(spoken.sentence, "it lies in the store under \"lab vpn\" too");
     }
 
     /// ORIGIN-1: what a memory quotes is known by its text; a text that was changed since quotes nobody.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use transcript::line::{Body, Source};
 use transcript::{Block, Outcome, Request, StopReason, Usage};
 
-use crate::answers::{Recorded, Run, compare, difference, fixtures, snapshot};
+use crate::recorded::{Recorded, Run, compare, difference, fixtures, snapshot};
 use crate::stage::{Stage, say};
 
 /// A conversation, what the notes say so far, and what the model wrote.
@@ -174,6 +174,9 @@ async fn recorded_answers_beside_a_conversation_do_what_was_meant() {
         wrong.extend(compare(&path, &runs));
         snapshot(&path, &report);
     }
-    assert!(wrong.is_empty(), "{wrong:#?}\nRead them with SHOW_ANSWERS=DIR; UPDATE_ANSWERS=1 takes the hashes anew.");
+    assert!(
+        wrong.is_empty(),
+        "{wrong:#?}\nRead them with RENDER_ANSWERS=DIR; REFRESH_ANSWERS=1 takes the hashes anew."
+    );
     assert!(digests >= 40 && updates >= 40, "{digests} digests, {updates} updates");
 }

@@ -8,8 +8,8 @@ use memory::spoken::Register;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::answers::{Recorded, Run, compare, difference, fixtures, snapshot};
 use crate::dreaming::House;
+use crate::recorded::{Recorded, Run, compare, difference, fixtures, snapshot};
 
 /// A memory directory, what was said since, and what the model did about it.
 #[derive(Deserialize)]
@@ -197,6 +197,9 @@ async fn recorded_dreams_do_what_was_meant() {
         wrong.extend(compare(&path, &runs));
         snapshot(&path, &report);
     }
-    assert!(wrong.is_empty(), "{wrong:#?}\nRead them with SHOW_ANSWERS=DIR; UPDATE_ANSWERS=1 takes the hashes anew.");
+    assert!(
+        wrong.is_empty(),
+        "{wrong:#?}\nRead them with RENDER_ANSWERS=DIR; REFRESH_ANSWERS=1 takes the hashes anew."
+    );
     assert!(count >= 40, "{count} runs");
 }

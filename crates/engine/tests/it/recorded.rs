@@ -2,7 +2,7 @@
 //!
 //! A fixture in `tests/answers` is a situation with runs: what the model answered, round by round, to exactly the request
 //! that the situation gives. Of each request it was shown a hash stands with the run, so that a changed prompt shows.
-//! `UPDATE_ANSWERS=1` writes the hashes anew, after somebody has looked whether the answers still fit; `SHOW_ANSWERS=DIR` puts
+//! `REFRESH_ANSWERS=1` writes the hashes anew, after somebody has looked whether the answers still fit; `RENDER_ANSWERS=DIR` puts
 //! the requests there to be read.
 
 use std::collections::BTreeMap;
@@ -192,7 +192,7 @@ pub fn compare(path: &Path, runs: &[(&Run, Arc<Recorded>)]) -> Vec<String> {
     let mut hashes = Vec::new();
     for (number, (run, model)) in runs.iter().enumerate() {
         let shown = model.rendered();
-        if let Ok(folder) = std::env::var("SHOW_ANSWERS") {
+        if let Ok(folder) = std::env::var("RENDER_ANSWERS") {
             for (round, text) in shown.iter().enumerate() {
                 std::fs::create_dir_all(&folder).unwrap();
                 std::fs::write(format!("{folder}/{name}-{}-{}.txt", number + 1, round + 1), text).unwrap();
@@ -210,7 +210,7 @@ pub fn compare(path: &Path, runs: &[(&Run, Arc<Recorded>)]) -> Vec<String> {
         }
         hashes.push(new);
     }
-    if std::env::var_os("UPDATE_ANSWERS").is_some() {
+    if std::env::var_os("REFRESH_ANSWERS").is_some() {
         let mut hashes = hashes.iter();
         let text = std::fs::read_to_string(path).unwrap();
         let line = |line: &str| match line.starts_with("shown = ") {
