@@ -200,7 +200,9 @@ impl fmt::Display for Finding {
             Self::DeadLink { index, line, target } => write!(f, "{index}:{line}: {target} does not exist"),
             Self::ListedTwice { index, target } => write!(f, "{index}: {target} is listed more than once"),
             Self::SameText { paths } => write!(f, "{}: the same text", paths.join(", ")),
-            Self::LongLine { index, line, length, .. } => write!(f, "{index}:{line}: {length} characters"),
+            Self::LongLine { index, line, target, length } => {
+                write!(f, "{index}:{line}: {length} characters for {target}, and a line has at most {LONGEST_LINE}")
+            }
             Self::WrongType { path, found: Some(found) } => {
                 write!(f, "{path}: type {found:?} is none of user, feedback, project, reference")
             }
