@@ -37,6 +37,9 @@ const MOST_TOKENS: u64 = 4_000;
 const SHARE: u64 = 12;
 /// Of a result that is read alone, so much is sent, in bytes.
 const ALONE_BYTES: usize = 12_000;
+/// And so many of the user's last messages, with so much of each, in bytes.
+const ASKED: usize = 3;
+const ASKED_BYTES: usize = 500;
 /// The prompt has about so many tokens, and each call that it names.
 const PROMPT_TOKENS: f64 = 200.0;
 /// So far into a result its heading stands, in bytes: behind its id and the note that it was cleared.
@@ -92,7 +95,14 @@ pub(crate) fn needed<'a>(
     }
     let calls = unsaid.iter().map(|call| named(call.tool, call.call)).collect();
     let (about, alone) = if now.is_cold() {
-        let texts: Vec<String> = unsaid.iter().map(alone).collect();
+        // Who reads nothing else has to know what they will be needed for.
+        let words = |entry: Entry<'_>| entry.blocks().iter().find_map(Block::as_text);
+        let mut asked: Vec<String> = view.said().rev().filter_map(words).take(ASKED).collect();
+        asked.reverse();
+        let cut = |text: &String| text[..text.floor_char_boundary(ASKED_BYTES)].to_owned();
+        let asked = asked.iter().map(cut).collect::<Vec<_>>().join("\n\n");
+        let asked = format!("<said by=\"the user, last\">\n{asked}\n</said>");
+        let texts: Vec<String> = std::iter::once(asked).chain(unsaid.iter().map(alone)).collect();
         let text = texts.join("\n");
         let tokens = view.tally().estimate(Block::text(&text).size());
         (About::Alone(text), tokens)
@@ -118,7 +128,7 @@ fn alone(call: &AnsweredCall<'_>) -> String {
 /// What is shown of a digest where the newest result stood.
 pub(crate) fn shown(text: &str, view: &View, layers: &Layers) -> Option<String> {
     let text = text.trim();
-    if text.is_empty() {
+    if text.is_empty() || is_none(text) {
         return None;
     }
     // What stands there already, from an earlier clearing or in a summary, need not stand there twice.
@@ -146,6 +156,11 @@ pub(crate) fn shown(text: &str, view: &View, layers: &Layers) -> Option<String> 
     kept.reverse();
     let kept = kept.join("\n");
     (!kept.trim().is_empty()).then(|| format!("{CLEARED}\n{HEADING}\n{}", kept.trim_end()))
+}
+
+/// Whether it says that there is nothing to write down.
+fn is_none(text: &str) -> bool {
+    text.trim_matches(|c: char| !c.is_alphanumeric()).eq_ignore_ascii_case("none")
 }
 
 /// How a digest begins, behind the note that results were cleared.
@@ -263,6 +278,9 @@ mod tests {
         assert!(reason.why.unwrap().contains("for writing down what goes"));
         let (none, without) = answered(Answer::Failed("late".into()));
         assert!(none.is_none() && without.freed > reason.freed);
+        for nothing in ["", "none", "None.", "`none`"] {
+            assert_eq!(answered(Answer::Text(nothing.into())).0, None, "there was nothing to write down");
+        }
     }
 
     /// MICRO-7: who writes it reads no further than the cache reaches: to the reply behind the last result that goes, or,
@@ -316,7 +334,7 @@ mod tests {
         assert!(need(&session(|_| Some("Now the next vault.".into()))).is_some());
     }
 
-    /// MICRO-7: on a cold cache the results are read alone; with the switch off nothing is written.
+    /// MICRO-7: on a cold cache the results are read alone, with the user's last words; with the switch off nothing is written.
     #[test]
     fn on_a_cold_cache_the_results_are_read_alone() {
         let session = session(|_| None);
@@ -327,6 +345,7 @@ mod tests {
             panic!("five minutes went by");
         };
         assert!(text.contains("k3-23757") && text.contains("<result of=\"Bash(x)\">"));
+        assert!(text.starts_with("<said by=\"the user, last\">\ngo\n</said>"), "what they are needed for: {text}");
         stage.layers.digest = false;
         assert!(matches!(decide(&stage), Decision::Commit(_)));
     }

@@ -21,6 +21,9 @@ const TITLE: &str = "Session Title";
 /// The section to which is added what is written down before results are cleared.
 const RESULTS: &str = "Key results";
 
+/// How a block of code begins and ends.
+const CODE: &str = "```";
+
 /// A section of the notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Section<'a> {
@@ -30,11 +33,15 @@ struct Section<'a> {
     body: &'a str,
 }
 
-/// The sections of a file.
+/// The sections of a file. What stands in a block of code is no heading.
 fn sections(text: &str) -> Vec<Section<'_>> {
-    let mut starts: Vec<usize> = text.match_indices("\n# ").map(|(at, _)| at + 1).collect();
-    if text.starts_with("# ") {
-        starts.insert(0, 0);
+    let (mut starts, mut at, mut in_code) = (Vec::new(), 0, false);
+    for line in text.split_inclusive('\n') {
+        in_code ^= line.starts_with(CODE);
+        if !in_code && line.starts_with("# ") {
+            starts.push(at);
+        }
+        at += line.len();
     }
     let ends = starts.iter().skip(1).copied().chain([text.len()]);
     let section = |(start, end): (&usize, usize)| {
@@ -84,10 +91,11 @@ pub fn with_results(notes: &str, more: &str) -> Option<String> {
         Some(next) => start + notes[start..].find(&format!("\n# {}", next.heading))? + 1,
         None => notes.len(),
     };
-    // A line of it must not pass for a heading.
+    // A line of it must not pass for a heading, or hide those that follow.
     let more: Vec<String> = more
         .trim()
         .lines()
+        .filter(|line| !line.starts_with(CODE))
         .map(|line| if line.starts_with("# ") { format!("#{line}") } else { line.to_owned() })
         .collect();
     Some(format!("{}\n{}\n\n{}", notes[..end].trim_end(), more.join("\n"), &notes[end..]))
@@ -212,6 +220,9 @@ mod tests {
             let why = keeps_form(TEMPLATE, &broken).unwrap_err();
             assert!(why.contains(word), "{why}");
         }
+        let code = "```sh\n# a comment\ncargo test\n```";
+        assert!(keeps_form(TEMPLATE, &with("Workflow", code)).is_ok(), "a comment is no heading");
+        assert!(keeps_form(TEMPLATE, &with("Workflow", "```sh\n# not closed")).is_err());
         assert!(left_current_state(TEMPLATE, &with("Learnings", "x")));
         assert!(!left_current_state(TEMPLATE, &with("Current State", "x")));
     }
@@ -226,6 +237,8 @@ mod tests {
         let body = sections(&twice).into_iter().find(|one| one.heading == "Key results").unwrap().body.to_owned();
         assert_eq!(body, "the port is 8841\n## the key is k-7");
         assert!(twice.contains("\n# Worklog\n"));
+        let code = with_results(TEMPLATE, "```\n# cut off before its end").unwrap();
+        assert!(keeps_form(TEMPLATE, &code).is_ok() && code.contains("## cut off"), "{code}");
         let long: String = (0..400).map(|n| format!("result {n} of the search is here\n")).collect();
         let kept = for_summary(&with_results(TEMPLATE, &long).unwrap(), "/n.md", u64::MAX, tokens);
         assert!(kept.contains("result 399 ") && !kept.contains("result 1 "));

@@ -80,6 +80,12 @@ mod outfits;
 mod plan;
 #[path = "it/posting.rs"]
 mod posting;
+#[path = "it/recorded.rs"]
+mod recorded;
+#[path = "it/recorded_dreams.rs"]
+mod recorded_dreams;
+#[path = "it/recorded_talks.rs"]
+mod recorded_talks;
 #[path = "it/replaying.rs"]
 mod replaying;
 #[path = "it/restricted.rs"]

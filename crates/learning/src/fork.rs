@@ -98,7 +98,7 @@ impl<F: Fn(&dyn Tool, &Value, &Scope) -> Result<(), String> + Send + Sync> Judge
 /// What came of a fork.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forked {
-    /// The text of its last reply.
+    /// The text of its last reply; where it may call no tool, the longest there was.
     pub text: String,
     /// What its first request used: it should have read the parent's cache.
     pub first: Usage,
@@ -170,7 +170,7 @@ impl Fork {
     async fn ask(&mut self, used: &mut Usage, cut: &mut Usage) -> Result<Forked, ForkError> {
         let mut request = self.parent.clone();
         append(&mut request.messages, vec![self.directive.clone()]);
-        let (mut rounds, mut first) = (0, Usage::default());
+        let (mut rounds, mut first, mut answer) = (0, Usage::default(), String::new());
         loop {
             if matches!(self.tools, ToolPolicy::Tools { .. }) {
                 mark_tail(&self.parent, &mut request);
@@ -200,11 +200,15 @@ impl Fork {
                 () if rounds >= self.rounds => Some("it had no end after its last round"),
                 () => Some(""),
             };
+            // A provider that compacts by itself answers with a summary.
+            let text = |block: &Block| block.as_text().or_else(|| block.compaction());
+            let text = reply.blocks.iter().filter_map(text).collect::<Vec<_>>().join("\n");
+            // Where only text is wanted, it may stand beside a call that is refused, and only a word comes after it.
+            if !matches!(self.tools, ToolPolicy::Deny) || text.len() > answer.len() {
+                answer = text;
+            }
             if unfinished != Some("") {
-                // A provider that compacts by itself answers with a summary.
-                let text = |block: &Block| block.as_text().or_else(|| block.compaction());
-                let texts: Vec<String> = reply.blocks.iter().filter_map(text).collect();
-                return Ok(Forked { text: texts.join("\n"), first, rounds, unfinished });
+                return Ok(Forked { text: answer, first, rounds, unfinished });
             }
             request.messages.push(Message { role: Role::Assistant, blocks: reply.blocks });
             request.messages.push(Message { role: Role::User, blocks: results });

@@ -1,13 +1,18 @@
 //! The memories that agents nobody asked leave alone: those the user wrote, edited or pinned.
 //!
 //! A memory is an agent's if its head names the agent, and its text is still what the last run of one left. Where no run of
-//! it is kept any more, its head alone counts. `pinned: true` in the head keeps any memory as it is.
+//! it is kept any more, its head alone counts. Claude Code names no agent: what it wrote names a session, and counts as
+//! edited where the file was changed after the time in its head. `pinned: true` in the head keeps any memory as it is.
 
 use std::collections::HashMap;
 
+use jiff::{SignedDuration, Timestamp};
 use memory::Memory;
 use memory::changes::{Changes, USER};
 use memory::frontmatter;
+
+/// A file is written so long after the time in its head, at most.
+const WRITING: SignedDuration = SignedDuration::from_mins(1);
 
 /// The memories that are the user's.
 #[derive(Debug, Default)]
@@ -43,18 +48,22 @@ impl Protection {
         Self { left }
     }
 
-    /// Why a memory with this text is left alone, if it is.
-    pub(crate) fn protects(&self, path: &str, text: &str) -> Option<&'static str> {
+    /// Why a memory with this text is left alone, if it is; `written` is when its file was.
+    pub(crate) fn protects(&self, path: &str, text: &str, written: Option<Timestamp>) -> Option<&'static str> {
         let front = frontmatter::read(text);
         let pinned = front.text("pinned").or_else(|| front.metadata("pinned"));
         if pinned.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
             return Some("the user pinned it");
         }
-        let memory = Memory::parse(path, text.as_bytes(), None, text.len() as u64);
+        let origin = Memory::parse(path, text.as_bytes(), None, text.len() as u64).origin;
+        let is_elsewhere =
+            origin.agent.is_none() && (origin.session.is_some() || front.metadata("node_type").is_some());
+        let edited_since = origin.at.zip(written).is_some_and(|(at, written)| written > at + WRITING);
         match self.left.get(path) {
-            _ if memory.origin.agent.is_none() => Some("the user wrote it by hand"),
+            _ if origin.agent.is_none() && !is_elsewhere => Some("the user wrote it by hand"),
             Some(LastText::Users) => Some("the user wrote it"),
             Some(LastText::Agents(left)) if *left != body(text) => Some("the user has edited it"),
+            None if is_elsewhere && edited_since => Some("the user has edited it"),
             Some(LastText::Agents(_)) | None => None,
         }
     }
@@ -94,7 +103,7 @@ mod tests {
             run.keep(&Change { path: "a.md".into(), before, after: Some(text(agents, after)), line: None }).unwrap();
             run.end().unwrap();
         };
-        let protects = |head: &str, body: &str| Protection::of(&changes).protects("a.md", &text(head, body));
+        let protects = |head: &str, body: &str| Protection::of(&changes).protects("a.md", &text(head, body), None);
         assert_eq!(protects("", "one"), Some("the user wrote it by hand"));
         assert_eq!(protects(agents, "one"), None, "no run of it is kept");
         run("1", "extract", None, "one");
@@ -107,5 +116,22 @@ mod tests {
         assert_eq!(protects(agents, "two"), Some("the user wrote it"));
         run("4", "extract", Some("two"), "three");
         assert_eq!(protects(agents, "three"), None, "an agent the user talked to has changed it since");
+    }
+
+    /// DREAM-3, MEM-1: what Claude Code wrote is an agent's, unless its file was changed after the time in its head, or it is
+    /// pinned.
+    #[test]
+    fn a_memory_of_claude_code_is_an_agents() {
+        let protection = Protection::default();
+        let protects = |head: &str, written: Option<&str>| {
+            protection.protects("a.md", &text(head, "one"), written.map(|at| at.parse().unwrap()))
+        };
+        let theirs = "metadata:\n  node_type: memory\n  originSessionId: s-1\n";
+        let dated = format!("{theirs}  modified: 2026-11-01T10:00:00.000Z\n");
+        assert_eq!(protects(theirs, Some("2026-11-09T10:00:00Z")), None, "nothing says when it was written");
+        assert_eq!(protects(&dated, Some("2026-11-01T10:00:02Z")), None);
+        assert_eq!(protects(&dated, Some("2026-11-01T11:00:00Z")), Some("the user has edited it"));
+        assert_eq!(protects(&format!("pinned: true\n{dated}"), None), Some("the user pinned it"));
+        assert_eq!(protects("metadata:\n  type: project\n", None), Some("the user wrote it by hand"));
     }
 }

@@ -5,6 +5,7 @@
 //! is kept before, so that it can be taken back. A sentence that the memory quotes is looked up among what the user typed:
 //! only then it is shown as the user's.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -19,11 +20,14 @@ use memory::shelf::is_about_the_user;
 use memory::spoken::{Register, Typed};
 use memory::store::{Indexing, Store};
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use session::{Home, World};
 use tools::{Scope, Subject};
 
 use crate::protection::Protection;
+
+mod removal;
+
+pub use removal::Removal;
 
 /// The largest memory that is edited.
 const LIMIT: u64 = 1024 * 1024;
@@ -113,19 +117,6 @@ impl Tally {
     }
 }
 
-/// A memory that was removed, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Removal {
-    /// The memory.
-    pub path: String,
-    /// The memory that says now what it said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replaced_by: Option<String>,
-    /// Why it went.
-    pub reason: String,
-}
-
 /// Saves memories for one agent.
 pub struct Saver {
     place: SavingPlace,
@@ -138,6 +129,8 @@ pub struct Saver {
     tree: PathBuf,
     /// What the user typed, as far as the agent was shown it.
     typed: Mutex<Typed>,
+    /// Memories whose change was refused: nothing is removed in their favour before that was heard.
+    unchanged: Mutex<HashSet<String>>,
     /// What it leaves alone, where it works unasked.
     protection: OnceLock<Protection>,
     tally: Mutex<Tally>,
@@ -155,9 +148,24 @@ impl Saver {
         let store = Store::create(&place.directory, place.indexing)?;
         let directory = files::real(&place.directory).unwrap_or_else(|_| place.directory.clone());
         let typed = Mutex::new(author.typed.clone());
-        let (tally, run, tree) = (Mutex::default(), Mutex::default(), tree.to_owned());
+        let (tally, run, unchanged, tree) = (Mutex::default(), Mutex::default(), Mutex::default(), tree.to_owned());
         let (protection, run_id) = (OnceLock::new(), Arc::default());
-        Ok(Self { place, author, limits, store, directory, tree, typed, protection, tally, run, run_id, user: None })
+        let user = None;
+        Ok(Self {
+            place,
+            author,
+            limits,
+            store,
+            directory,
+            tree,
+            typed,
+            unchanged,
+            protection,
+            tally,
+            run,
+            run_id,
+            user,
+        })
     }
 
     /// Saves what is about the user, and names nothing of a project, in a place of its own.
@@ -205,35 +213,28 @@ impl Saver {
         let _ = self.protection.set(protection); // whoever protects does so once
     }
 
-    /// Removes a memory, for a reason.
-    pub(crate) fn remove(&self, removal: Removal, scope: &Scope) -> Result<String, String> {
-        let Removal { path, replaced_by, reason } = &removal;
-        if reason.trim().is_empty() {
-            return Err(format!("{path} was not removed: say in `reason` why it goes."));
-        }
-        if let Some(by) = replaced_by
-            && (by == path || memory::Memory::read(self.store.root(), by).is_err())
-        {
-            return Err(format!("{path} was not removed: {by}, which is to replace it, is no other memory here."));
-        }
-        let seen = scope.seen(&self.directory.join(path));
-        let before = self.before(path, seen.as_ref())?;
-        self.may_change(path, before.as_deref())?;
-        let said = self.discard(path, seen.as_ref())?;
-        self.tally.lock().removals.push(removal);
-        Ok(said)
-    }
-
     /// Whether the agent may change what is there: not what is the user's, but for what it wrote itself just now.
     fn may_change(&self, path: &str, before: Option<&str>) -> Result<(), String> {
         let (Some(protection), Some(before)) = (self.protection.get(), before) else { return Ok(()) };
         if self.tally.lock().saved.iter().any(|saved| saved == path) {
             return Ok(());
         }
-        match protection.protects(path, before) {
+        match protection.protects(path, before, self.written(path)) {
             Some(why) => Err(format!("{path} stays as it is: {why}. You may build on it in another memory.")),
             None => Ok(()),
         }
+    }
+
+    /// Whether a memory is the user's, and left alone.
+    pub(crate) fn is_users(&self, path: &str) -> bool {
+        let text = self.store.root().read(path, LIMIT).ok().and_then(|file| String::from_utf8(file.bytes).ok());
+        let protects = |text: &String| self.protection.get()?.protects(path, text, self.written(path));
+        text.as_ref().and_then(protects).is_some()
+    }
+
+    /// When the file of a memory was written.
+    fn written(&self, path: &str) -> Option<Timestamp> {
+        self.store.root().head(path, 0).ok()?.modified?.try_into().ok()
     }
 
     /// The agent was shown what the user typed in a session: a memory may quote it.
@@ -289,30 +290,42 @@ impl Saver {
             return user.save(subject, text, scope);
         }
         let path = self.place(subject)?;
-        let seen = scope.seen(&self.directory.join(&path));
-        let before = self.before(&path, seen.as_ref())?;
-        self.may_change(&path, before.as_deref())?;
+        self.unchanged.lock().insert(path.clone());
+        let answer = self.save_at(&path, text, scope)?;
+        self.unchanged.lock().remove(&path);
+        Ok(answer)
+    }
+
+    fn save_at(
+        &self,
+        path: &str,
+        text: impl FnOnce(Option<&str>) -> Result<String, String>,
+        scope: &Scope,
+    ) -> Result<String, String> {
+        let seen = scope.seen(&self.directory.join(path));
+        let before = self.before(path, seen.as_ref())?;
+        self.may_change(path, before.as_deref())?;
         let text = text(before.as_deref())?;
         if before.is_some() && text.trim().is_empty() {
             if self.protection.get().is_some() {
                 return Err(format!("{path} was not removed: Remove does that, and says why."));
             }
-            return self.discard(&path, seen.as_ref());
+            return self.discard(path, seen.as_ref());
         }
-        let memory = memory::Memory::parse(&path, text.as_bytes(), None, text.len() as u64);
+        let memory = memory::Memory::parse(path, text.as_bytes(), None, text.len() as u64);
         let is_shared = path.starts_with(TEAM);
         if let Some(user) = self.user.as_ref().filter(|_| before.is_none() && !is_shared)
             && is_about_the_user(memory.kind, &format!("{}\n{}", memory.name, said(&text)))
         {
-            let known = user.before(&path, scope.seen(&user.directory.join(&path)).as_ref())?;
-            let place = user.directory.join(&path);
-            let answer = user.write(&path, &text, known.as_deref(), scope)?;
+            let known = user.before(path, scope.seen(&user.directory.join(path)).as_ref())?;
+            let place = user.directory.join(path);
+            let answer = user.write(path, &text, known.as_deref(), scope)?;
             return Ok(format!(
                 "{answer} It is about the user, so it lies in {} and holds in every project.",
                 place.display()
             ));
         }
-        self.write(&path, &text, before.as_deref(), scope)
+        self.write(path, &text, before.as_deref(), scope)
     }
 
     /// The place of memories about the user, where a call is about one of them.
@@ -338,7 +351,10 @@ impl Saver {
         };
         let mut keep = |change: &_| self.keep(change);
         let revised = self.store.revise(path, &text, seen.as_ref(), &self.origin(), Some(&self.tree), &mut keep);
-        let revised = revised.map_err(|error| advice(&error))?;
+        let revised = revised.map_err(|error| match (&error, self.protection.get()) {
+            (Error::Known { by }, Some(_)) => format!("{error}. To move or rename {by}, remove it first."),
+            _ => advice(&error),
+        })?;
         self.keep_spoken(path);
         scope.note(&file, revised.stamp);
         let mut tally = self.tally.lock();
@@ -388,19 +404,6 @@ impl Saver {
         };
         let text = String::from_utf8(file.bytes).map_err(|_| format!("{path} is not UTF-8 text; it stays as it is."));
         if same { text.map(Some) } else { Err(unread()) }
-    }
-
-    fn discard(&self, path: &str, seen: Option<&Stamp>) -> Result<String, String> {
-        let most = self.limits.removed;
-        if self.tally.lock().removed.len() >= most {
-            return Err(format!("{path} was not removed: at most {most} memories are removed in one run."));
-        }
-        let mut keep = |change: &_| self.keep(change);
-        self.store.discard(path, seen, &mut keep).map_err(|error| advice(&error))?;
-        let mut tally = self.tally.lock();
-        tally.removed.push(path.to_owned());
-        tally.saved.retain(|saved| saved != path);
-        Ok(format!("Removed {path}, and its line in the index."))
     }
 
     fn within_limits(&self, path: &str, bytes: usize) -> Result<(), String> {

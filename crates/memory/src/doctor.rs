@@ -10,8 +10,11 @@ mod mend;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use jiff::Timestamp;
+use jiff::civil::Date;
+
 use crate::diagnostic::{Diagnostic, Problem};
-use crate::entry::Memory;
+use crate::entry::{Memory, is_over};
 use crate::error::Error;
 use crate::index;
 use crate::remember::by_what_it_says;
@@ -79,6 +82,13 @@ pub enum Finding {
         path: String,
         /// What.
         diagnostic: Diagnostic,
+    },
+    /// A memory whose last day is over: it does not come up any more.
+    Over {
+        /// The memory.
+        path: String,
+        /// The day.
+        until: Date,
     },
     /// A file that cannot be read.
     Unreadable {
@@ -156,6 +166,14 @@ pub fn examine(store: &Store) -> Result<Vec<Finding>, Error> {
     Ok(findings)
 }
 
+/// The memories whose last day is over.
+pub fn over(store: &Store, now: Timestamp) -> Result<Vec<Finding>, Error> {
+    let root = store.root();
+    let memories = scan::paths(root)?.into_iter().filter_map(|path| Memory::read(root, &path).ok());
+    let over = memories.filter(|memory| is_over(memory.until, now));
+    Ok(over.filter_map(|memory| Some(Finding::Over { path: memory.path, until: memory.until? })).collect())
+}
+
 /// Whether nothing is there. A folder, a part of a file (`a.md#part`) and what cannot be read are something.
 fn is_missing(root: &files::Root, path: &str) -> bool {
     let file = path.split(['#', '?']).next().unwrap_or(path);
@@ -182,12 +200,15 @@ impl fmt::Display for Finding {
             Self::DeadLink { index, line, target } => write!(f, "{index}:{line}: {target} does not exist"),
             Self::ListedTwice { index, target } => write!(f, "{index}: {target} is listed more than once"),
             Self::SameText { paths } => write!(f, "{}: the same text", paths.join(", ")),
-            Self::LongLine { index, line, length, .. } => write!(f, "{index}:{line}: {length} characters"),
+            Self::LongLine { index, line, target, length } => {
+                write!(f, "{index}:{line}: {length} characters for {target}, and a line has at most {LONGEST_LINE}")
+            }
             Self::WrongType { path, found: Some(found) } => {
                 write!(f, "{path}: type {found:?} is none of user, feedback, project, reference")
             }
             Self::WrongType { path, found: None } => write!(f, "{path}: no type"),
             Self::Odd { path, diagnostic } => write!(f, "{path}: {diagnostic}"),
+            Self::Over { path, until } => write!(f, "{path}: over since {until}, which it names as its last day"),
             Self::Unreadable { path, why } => write!(f, "{path}: cannot be read: {why}"),
             Self::FullIndex { index, warning } => write!(f, "{index}: {warning}"),
         }

@@ -7,6 +7,8 @@ use std::path::Path;
 
 use files::Root;
 use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 
 use crate::diagnostic::{Diagnostic, Problem};
 use crate::error::Error;
@@ -35,6 +37,8 @@ pub struct Memory {
     pub kind: Option<Kind>,
     /// What it applies to, if its writer said so (`applies_to`): files, languages, tools, activities.
     pub applies_to: Vec<String>,
+    /// The last day on which it holds, if its head names one (`until`).
+    pub until: Option<Date>,
     /// What it names and was there when it was saved (`metadata.names`).
     pub named: Vec<String>,
     /// Who wrote it, when, and in which session, as far as its head says (`metadata`).
@@ -86,6 +90,7 @@ impl Memory {
             asked: asked(&front),
             kind,
             applies_to,
+            until: front.text("until").or_else(|| front.metadata("until")).and_then(|day| day.trim().parse().ok()),
             named: below(&front, NAMED),
             origin: Origin::of(&front),
             imported_from: front.metadata("importedFrom").filter(|from| !from.is_empty()),
@@ -97,6 +102,11 @@ impl Memory {
             diagnostics: front.diagnostics,
         }
     }
+}
+
+/// Whether the last day on which something holds is over.
+pub(crate) fn is_over(until: Option<Date>, now: Timestamp) -> bool {
+    until.is_some_and(|until| until < now.to_zoned(TimeZone::system()).date())
 }
 
 /// The type, and a diagnostic where it is none of the four.

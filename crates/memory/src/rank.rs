@@ -27,9 +27,10 @@ use std::sync::Arc;
 
 use files::Root;
 use jiff::Timestamp;
+use jiff::civil::Date;
 use serde::Serialize;
 
-use crate::entry::Memory;
+use crate::entry::{Memory, is_over};
 use crate::error::Error;
 use crate::scan;
 use corpus::{Corpus, Words};
@@ -111,6 +112,7 @@ pub struct Ranker {
 struct Known {
     modified: Option<Timestamp>,
     len: u64,
+    until: Option<Date>,
     words: Words,
 }
 
@@ -201,7 +203,7 @@ impl Ranker {
         let mut ranker = Self::empty(weights);
         for memory in memories {
             let words = Words::of(memory, &ranker.splitter);
-            let known = Known { modified: memory.modified, len: memory.len, words };
+            let known = Known { modified: memory.modified, len: memory.len, until: memory.until, words };
             ranker.known.insert(memory.path.clone(), Arc::new(known));
         }
         ranker.number();
@@ -233,7 +235,8 @@ impl Ranker {
             }
             let memory = Memory::read(root, path).ok()?;
             let words = Words::of(&memory, &Splitter::new());
-            Some((path.to_owned(), Arc::new(Known { modified: memory.modified, len: memory.len, words })))
+            let known = Known { modified: memory.modified, len: memory.len, until: memory.until, words };
+            Some((path.to_owned(), Arc::new(known)))
         });
         let before = self.known.len();
         let there: std::collections::HashSet<&str> = paths.iter().map(String::as_str).collect();
@@ -282,7 +285,12 @@ impl Ranker {
         let at = at.min(hits.len());
         hits.splice(at..at, standing);
         self.put_newer_first(&mut hits);
-        hits.into_iter().map(|(_, hit)| hit).collect()
+        hits.into_iter().map(|(_, hit)| hit).filter(|hit| !self.is_over(&hit.path, question.now)).collect()
+    }
+
+    /// Whether a memory named a last day that is over.
+    fn is_over(&self, path: &str, now: Timestamp) -> bool {
+        self.known.get(path).is_some_and(|known| is_over(known.until, now))
     }
 
     /// So many memories with a part of the question, the likeliest first; among equals the newest.
@@ -408,8 +416,9 @@ impl Ranker {
             (0..docs.len()).filter(|doc| likely[*doc] == 0.0 && docs[*doc].newest.is_none()).collect();
         rest.sort_by(|one, other| docs[*other].dated.cmp(&docs[*one].dated));
         for doc in self.order(&likely, count + SHORTLIST).into_iter().chain(rest) {
-            if paths.len() < count && !paths.contains(&docs[doc].path) {
-                paths.push(docs[doc].path.clone());
+            let path = &docs[doc].path;
+            if paths.len() < count && !paths.contains(path) && !self.is_over(path, question.now) {
+                paths.push(path.clone());
             }
         }
         paths.truncate(count);

@@ -83,6 +83,12 @@ fn quotations(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for line in text.lines() {
         let before = found.len();
+        // What the user typed may have such marks in itself.
+        if let (Some(first), Some(last)) = (line.find('"'), line.rfind('"'))
+            && first < last
+        {
+            found.push(line[first + 1..last].trim());
+        }
         for (open, close) in MARKS {
             let mut rest = line;
             while let Some((_, behind)) = rest.split_once(open) {
@@ -186,6 +192,14 @@ mod tests {
         {
             assert_eq!(quoted(body), None, "{body}");
         }
+    }
+
+    /// ORIGIN-1: what the user typed may have quotation marks in itself.
+    #[test]
+    fn a_quotation_may_hold_another() {
+        let typed = typed(&["it lies in the store under \"lab vpn\" too"]);
+        let spoken = typed.quoted_in("> \"it lies in the store under \"lab vpn\" too\", 2026-11-14").unwrap();
+        assert_eq!(spoken.sentence, "it lies in the store under \"lab vpn\" too");
     }
 
     /// ORIGIN-1: what a memory quotes is known by its text; a text that was changed since quotes nobody.

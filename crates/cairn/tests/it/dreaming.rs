@@ -414,6 +414,8 @@ fn a_dry_run_can_be_applied() {
     assert_eq!(dream(&stage, &["undo"]).code, Some(0));
     assert!(memory(&stage).join("channel.md").exists());
 
+    // What was taken back is the user's now, so another dream is needed.
+    let stage = stage_with(SCRIPT);
     assert_eq!(dream(&stage, &["--dry-run"]).code, Some(0));
     let mine = "---\nname: Channel\ndescription: mine\ntype: project\n---\n\nMine.\n";
     std::fs::write(memory(&stage).join("channel.md"), mine).unwrap();

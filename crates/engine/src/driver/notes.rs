@@ -87,8 +87,11 @@ pub(super) fn take_in(live: &mut LiveSession, updated: NotesUpdate) -> Result<()
     let NotesUpdate { outcome, usage, model, update, changed, left_current_state } = updated;
     live.record(Fact::Side { agent: KIND.to_owned(), model, usage })?;
     // What was begun and not finished covers nothing.
-    let covers = (changed && outcome.is_ok()).then_some(update.covers);
-    let failed = outcome.err().map(|error| error.to_string());
+    let failed = match outcome {
+        Ok(forked) => forked.unfinished.map(str::to_owned),
+        Err(error) => Some(error.to_string()),
+    };
+    let covers = (changed && failed.is_none()).then_some(update.covers);
     live.record(Fact::Notes { covers, tokens: update.tokens, ready: update.ready })?;
     live.tell(Event::NotesUpdated { path: live.notes_path(), usage, left_current_state, failed });
     Ok(())

@@ -2,6 +2,7 @@
 //! and what they did inside it can be taken back.
 
 use learning::dream::book::How;
+use learning::dream::disk::Place;
 use memory::changes::Undone;
 
 use crate::dreaming::House;
@@ -168,7 +169,8 @@ async fn a_dream_that_deletes_everything_deletes_a_part_which_comes_back() {
     assert_eq!(house.outside(), outside);
 }
 
-/// DREAM-3: endless rounds end after 40; what is read has an end before that.
+/// DREAM-2, DREAM-3: endless rounds end after 40, and that is no dream: the date of the last one stays, and it counts as failed.
+/// What is read has an end before that.
 #[tokio::test]
 async fn a_dream_without_end_ends() {
     let script =
@@ -176,7 +178,10 @@ async fn a_dream_without_end_ends() {
     let house = House::new(script).await;
     house.remember("large.md", "a large one", &"many words on a line\n".repeat(1_500), 3);
     let over = house.dream().run().await.unwrap();
-    assert_eq!((over.how, over.rounds), (How::Completed, 40));
+    assert_eq!((over.how, over.rounds), (How::Failed, 40));
+    assert_eq!(over.text, "it had no end after its last round");
+    let mark = Place::new(files::Root::open(house.memory()).unwrap(), house.world().now()).mark().unwrap();
+    assert_eq!((mark.holder, mark.dreamt), (None, None), "it is as if nobody had dreamt");
     let last = house.simulator.requests().pop().unwrap()["messages"].to_string();
     assert!(last.contains("You have read enough") && last.len() < 700_000, "{}", last.len());
 }

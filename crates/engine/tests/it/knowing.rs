@@ -50,6 +50,19 @@ async fn without_a_selector_the_ranker_chooses() {
     assert_eq!(stage.recalled(), Vec::<String>::new());
 }
 
+/// RECALL-8: a memory that names its last day (`until`) comes up on that day, and not after it.
+#[tokio::test]
+async fn a_memory_does_not_come_up_after_its_last_day() {
+    for (until, known) in [("2027-01-15", "I know of the approvals."), ("2027-01-14", "I know nothing.")] {
+        let stage = stage(SEES).await;
+        let path = stage.memories().join("deploys.md");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replacen("type:", &format!("until: {until}\ntype:"), 1)).unwrap();
+        let mut agent = stage.knowing_agent(None, false).await;
+        assert_eq!(say(&mut agent, "what is needed to deploy to production?").await.text, known, "{until}");
+    }
+}
+
 fn asked(stage: &Stage) -> Vec<String> {
     let requests = stage.simulator.requests();
     let asked = requests.iter().filter(|request| request["model"] == "claude-haiku-4-5");

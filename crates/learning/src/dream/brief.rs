@@ -14,6 +14,7 @@ use tools::Scope;
 
 use super::room::Room;
 use super::sources::Purpose;
+use crate::saver::Saver;
 
 const SYSTEM: &str = include_str!("dream.md");
 const TASK: &str = include_str!("dream_task.md");
@@ -47,7 +48,7 @@ pub(super) fn system(purpose: Purpose) -> String {
 
 /// What it is to do: the first message. What is shown whole is noted in the scope as read.
 pub(super) fn task(
-    store: &Store,
+    (store, saver): (&Store, &Saver),
     scope: &Scope,
     last: Option<Timestamp>,
     now: Timestamp,
@@ -65,7 +66,8 @@ pub(super) fn task(
         listed.push(header.clone());
     }
     let zone = TimeZone::system();
-    let mut manifest = listed.iter().map(|header| line(header, &zone)).collect::<Vec<_>>().join("\n");
+    let line = |header: &scan::Header| line(header, &zone, saver.is_users(&header.path));
+    let mut manifest = listed.iter().map(line).collect::<Vec<_>>().join("\n");
     if headers.len() > listed.len() {
         let _ = write!(manifest, "\n- and {} older ones; Glob lists them", headers.len() - listed.len());
     }
@@ -73,7 +75,8 @@ pub(super) fn task(
     let index = index.unwrap_or_default();
     let limits: Vec<String> = index::warnings(&index).iter().map(ToString::to_string).collect();
     let date = |at: Timestamp| at.to_zoned(zone.clone()).strftime("%A, %Y-%m-%d").to_string();
-    let findings = doctor::examine(store)?;
+    let mut findings = doctor::examine(store)?;
+    findings.extend(doctor::over(store, now)?);
     Ok(render(
         TASK,
         context! {
@@ -97,12 +100,13 @@ pub(super) fn task(
     ))
 }
 
-/// A memory in the list, with the local day of its last change.
-fn line(header: &scan::Header, zone: &TimeZone) -> String {
+/// A memory in the list, with the local day of its last change, and whether it is the user's.
+fn line(header: &scan::Header, zone: &TimeZone, is_users: bool) -> String {
     let kind = header.kind.map(|kind| format!("[{kind}] ")).unwrap_or_default();
     let day = header.modified.map(|at| format!(" ({})", at.to_zoned(zone.clone()).date())).unwrap_or_default();
+    let whose = if is_users { " [the user's]" } else { "" };
     let about = header.description.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
-    format!("- {kind}{}{day}{about}", header.path)
+    format!("- {kind}{}{day}{whose}{about}", header.path)
 }
 
 /// The small memories, whole, the newest first, as far as they fit.

@@ -194,7 +194,13 @@ impl Dream {
         let (forked, usage) = fork.run().await;
         over.usage = usage;
         match forked {
-            Ok(forked) => (over.text, over.rounds) = (forked.text, forked.rounds),
+            Ok(forked) => {
+                (over.text, over.rounds) = (forked.text, forked.rounds);
+                // What it changed stays; the next begins where this one did.
+                if let Some(why) = forked.unfinished {
+                    (over.how, over.text) = (How::Failed, why.to_owned());
+                }
+            }
             Err(error) => {
                 over.how = if error == ForkError::Cancelled { How::Killed } else { How::Failed };
                 (over.text, over.rounds) = (error.to_string(), watch.rounds());
@@ -263,7 +269,7 @@ impl Dream {
         let (judge, tombstones) = (restricted.clone(), self.site.changes().tombstones());
         let task = tokio::task::spawn_blocking(move || {
             let sessions = recent::told(&sources, &touched, judge.saver(), room.part(brief::SESSIONS_SHARE));
-            brief::task(&store, &reading, last, now, (&sessions, &tombstones), &room)
+            brief::task((&store, judge.saver()), &reading, last, now, (&sessions, &tombstones), &room)
         });
         let task = task.await.unwrap_or_else(|_| Ok(String::new()))?;
         Ok((restricted, scope, task))

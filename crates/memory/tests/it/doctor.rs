@@ -17,6 +17,22 @@ fn text(store: &Store, path: &str) -> String {
     String::from_utf8(store.root().read(path, 1 << 20).unwrap().bytes).unwrap()
 }
 
+/// MEM-3: a memory whose last day is over is named.
+#[test]
+fn what_is_over_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::create(directory.path(), Indexing::Kept).unwrap();
+    put(&store, "sale.md", "---\nname: Sale\ndescription: d\nuntil: 2026-11-01\ntype: project\n---\nx\n");
+    put(&store, "odd.md", "---\nname: Odd\ndescription: d\nuntil: some day\ntype: project\n---\ny\n");
+    let over = |now: &str| memory::doctor::over(&store, now.parse().unwrap()).unwrap();
+    assert_eq!(over("2026-11-01T12:00:00Z"), []);
+    let found = over("2026-11-02T12:00:00Z");
+    assert_eq!(
+        found.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["sale.md: over since 2026-11-01, which it names as its last day"]
+    );
+}
+
 /// MEM-3: orphans, dead links, duplicates, overlong lines, wrong types and unparsable frontmatter are found and fixed.
 #[test]
 fn what_is_wrong_is_found_and_mended() {

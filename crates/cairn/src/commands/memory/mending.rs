@@ -18,7 +18,9 @@ pub(super) fn examine(shelves: &CommandShelves, fix: bool) -> anyhow::Result<Cod
             talk!("Nothing had to be mended.");
         }
     }
-    let left = doctor::examine(&shelves.store(&directory)?)?;
+    let store = shelves.store(&directory)?;
+    let mut left = doctor::examine(&store)?;
+    left.extend(doctor::over(&store, shelves.now())?);
     if left.is_empty() {
         if !fix {
             talk!("Everything is in order.");
