@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use memory::extract::{Directive, New, SHOWN_BYTES, directive, has_rules};
+use memory::extract::{Directive, New, SHOWN_BYTES, directive, has_rules, instructions};
 use memory::rank::{Doing, Question};
 use memory::store::Indexing;
 use memory::{Header, Ranker};
@@ -314,7 +314,7 @@ impl Learner {
         let prologue = Prologue {
             model: self.name.clone(),
             max_tokens: OUTPUT,
-            system: vec![Block::text(SYSTEM)],
+            system: vec![Block::text(format!("{SYSTEM}\n\n{}", instructions(self.team.as_deref())))],
             static_blocks: 1,
             tools: offered.map(|tool| tool.definition()).collect(),
             ..Prologue::default()
