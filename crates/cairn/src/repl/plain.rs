@@ -23,6 +23,7 @@ use super::conversation::{Conversation, Wires};
 use super::expand::{is_own, recalled};
 use super::inquiring::{self, Inquiring};
 use super::jobs::done_by;
+use super::leaving::Awaited;
 use super::view::{Face, about};
 use crate::args::RunArgs;
 use crate::closing::{Closed, Closing};
@@ -68,7 +69,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
         };
         plain.submit(line.trim()).await?;
     }
-    plain.finish_learning().await;
+    plain.finish().await;
     if let Some(agent) = plain.talk.session.agent.take() {
         super::put_away(agent, Leaving::PromptInputExit).await;
     }
@@ -160,13 +161,13 @@ impl Plain {
         self.closed = Some(why);
     }
 
-    /// Waits for what is being learnt, for a while; Ctrl-C or a line leaves at once.
-    async fn finish_learning(&mut self) {
+    /// Waits for a dream and, where that was asked for, for what is left to learn, for a while; Ctrl-C or a line leaves at once.
+    async fn finish(&mut self) {
         let Some(mut agent) = self.talk.session.agent.take() else { return };
         let stop = CancellationToken::new();
-        if self.closed.is_none() && agent.has_to_learn() {
-            talk!("writing down what was learnt; Enter leaves at once");
-            let work = agent.finish_learning(&stop);
+        if let (None, Some(awaited)) = (self.closed, Awaited::of(&agent, &self.talk.args)) {
+            talk!("{awaited}; Enter leaves at once");
+            let work = awaited.wait(&mut agent, &stop);
             tokio::pin!(work);
             let mut listening = true;
             let ended = loop {
