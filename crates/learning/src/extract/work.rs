@@ -269,7 +269,7 @@ impl Learner {
                 headers.push(Header { path, ..header });
             }
         }
-        headers.sort_by(|one, other| other.modified.cmp(&one.modified));
+        headers.sort_by_key(|header| std::cmp::Reverse(header.modified));
         let said: String = job.turns.iter().map(|turn| turn.said.as_str()).collect();
         let from = said.char_indices().rev().nth(COMPARED).map_or(0, |(at, _)| at);
         let question = Question { text: &said[from..], doing: &Doing::default(), now: self.world.now() };

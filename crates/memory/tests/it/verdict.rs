@@ -163,7 +163,7 @@ fn a_shelf_says_whose_a_memory_is_and_how_far_it_is_trusted() {
     std::fs::create_dir(folder.path().join("team")).unwrap();
     write(&folder.path().join("team"), "locks", "project", "the team locks the harbour gate at nine", "");
     let own = shelf(folder.path(), Scope::Private);
-    let found = match ask(&[own.clone()], "when does the team lock the harbour gate?") {
+    let found = match ask(std::slice::from_ref(&own), "when does the team lock the harbour gate?") {
         Verdict::Sure(found) => found,
         other => panic!("{other:?}"),
     };
