@@ -187,7 +187,7 @@ async fn what_lacks_something_that_is_asked_waits_for_the_selector() {
         let stage = stage(&format!("{slow}{selector}{SEES}")).await;
         let mut agent = stage.knowing_agent(None, true).await;
         if let Some(budget) = &budget {
-            agent.ledger().set_budget(budget.clone());
+            agent.ledger().set_budget(*budget);
         }
         say(&mut agent, question).await;
         assert_eq!(asked(&stage).is_empty(), budget.is_some());
@@ -195,7 +195,7 @@ async fn what_lacks_something_that_is_asked_waits_for_the_selector() {
             stage.simulator.requests().iter().map(|request| request["messages"].to_string()).collect();
         let has = |request: &String| request.contains("two people sign off every deploy");
         let own = || said.iter().filter(|request| request.contains(question) && !request.contains("Memories:"));
-        assert_eq!((own().next().is_some_and(has), own().last().is_some_and(has)), (first, last), "{selector}");
+        assert_eq!((own().next().is_some_and(has), own().next_back().is_some_and(has)), (first, last), "{selector}");
         assert_eq!(stage.recalled().is_empty(), !last);
     }
 }
