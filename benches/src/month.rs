@@ -52,7 +52,9 @@ const FILE_BYTES: usize = 6_000;
 const BEGIN: i64 = 1_793_523_600;
 const DAY: i64 = 86_400;
 /// What work in the background may cost beside the foreground.
-const SHARE: f64 = 0.15;
+const SHARE: f64 = 0.08;
+/// What the program asks for that writes down what was learnt.
+const TASK: &str = "Beside the conversation, write down";
 
 /// Something that is said once.
 struct Item {
@@ -89,14 +91,17 @@ pub(crate) fn measure(place: &Path) -> Result<Vec<Row>> {
     let _ = std::fs::remove_dir_all(&root);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let month = Month::new(root)?;
-    runtime.block_on(async {
+    let soon = runtime.block_on(async {
+        let mut soon = 0;
         for session in 0..SESSIONS {
             eprintln!("  session {} …", session + 1);
-            month.session(session).await?;
+            soon += month.session(session, TURNS).await?;
         }
-        anyhow::Ok(())
+        // One more begins: it learns what the last one left.
+        month.session(SESSIONS, 1).await?;
+        anyhow::Ok(soon)
     })?;
-    month.rows()
+    month.rows(soon)
 }
 
 struct Month {
@@ -141,17 +146,12 @@ impl Month {
         Ledger::at(self.home.path(), spender, Prices::default(), budget, self.world())
     }
 
-    /// One session: its turns, what is learnt of them, and a dream, if it is time.
-    async fn session(&self, number: usize) -> Result<()> {
+    /// One session: its turns, what is learnt beside them, and a dream, if it is time. Who leaves does not wait for what is left to
+    /// learn. Says how many things were learnt in the session they were said in.
+    async fn session(&self, number: usize, turns: usize) -> Result<usize> {
         self.clock.store(BEGIN + DAY * 30 * number as i64 / SESSIONS as i64, Ordering::Relaxed);
-        let said: Vec<&Item> = self
-            .items
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| at * SESSIONS / self.items.len() == number)
-            .map(|(_, item)| item)
-            .collect();
-        let simulator = Simulator::start(Script::parse(&self.script(&said))?, Options::default()).await?;
+        let said = self.said_in_session(number);
+        let simulator = Simulator::start(Script::parse(&self.script(number))?, Options::default()).await?;
         let client = Arc::new(Anthropic::new(Config::new(simulator.url(), Auth::ApiKey("bench".into())))?);
         let session = Session::create(&self.home, &self.project, None, self.world())?;
         let (id, file) = (session.id().to_owned(), session.path().to_owned());
@@ -192,17 +192,31 @@ impl Month {
         let agent = Agent::new(session, parts)?.with_knowledge(knowledge);
         let mut agent =
             agent.with_learning(Learning::new(self.home.clone())).with_dreams(Dreaming::new(dream, Rhythm::default()));
-        for turn in 1..=TURNS {
+        for turn in 1..=turns {
             let words = said_in(&said, turn).map_or("Go on with the next module, please.", |item| item.said.as_str());
             let ended = agent.say(&format!("T{turn}: {words}")).await.end;
             ensure!(matches!(ended, End::Ended(_)), "session {number}: {ended:?}");
             self.clock.fetch_add(60, Ordering::Relaxed);
+            // Who reads the answer gives it time.
+            while agent.is_learning() {
+                tokio::task::yield_now().await;
+            }
+            agent.take_in_learnt()?;
         }
-        agent.finish_learning(&Default::default()).await?;
+        let soon = said.iter().filter(|item| self.has_learnt(item)).count();
         agent.finish_dreams(Duration::from_secs(60), &Default::default()).await?;
         agent.close().await;
         simulator.shutdown().await;
-        self.date(&file)
+        self.date(&file)?;
+        Ok(soon)
+    }
+
+    /// Whether what an item says stands in a memory.
+    fn has_learnt(&self, item: &Item) -> bool {
+        let text = item.written.trim().rsplit("\n\n").next().unwrap_or_default();
+        let name = format!("{}.md", self.lies_in(item));
+        let files = self.places().map(|place| std::fs::read_to_string(place.join(&name)).unwrap_or_default());
+        files.iter().any(|file| file.contains(text))
     }
 
     /// Files are dated by the moved clock, as they would be.
@@ -222,35 +236,25 @@ impl Month {
         Ok(())
     }
 
-    /// What the model does in a session.
-    fn script(&self, said: &[&Item]) -> String {
+    fn said_in_session(&self, number: usize) -> Vec<&Item> {
+        let items = self.items.iter().enumerate();
+        items.filter(|(at, _)| at * SESSIONS / self.items.len() == number).map(|(_, item)| item).collect()
+    }
+
+    /// What the model does in a session. It learns from that and from what earlier ones left.
+    fn script(&self, number: usize) -> String {
         let mut script = String::new();
         let _ = writeln!(
             script,
             "[[rule]]\nwhen = {{ system = 'You choose which saved memories' }}\njson = {{ selected_memories = [] }}"
         );
         self.dream_rules(&mut script);
+        for session in (0..=number).rev() {
+            self.learning_rules(&self.said_in_session(session), &mut script);
+        }
+        let _ = writeln!(script, "[[rule]]\nwhen = {{ visible = '{TASK}' }}\nsay = 'Nothing to save.'");
         for turn in 1..=TURNS {
             let (here, next) = (format!("T{turn}:"), format!("T{}:", turn + 1));
-            let task = "Beside the conversation, write down";
-            let when = |more: &str| format!("when = {{ visible = ['{task}', '{here}'], missing = ['{next}']{more} }}");
-            if let Some(item) = said_in(said, turn) {
-                let path = quoted(&self.memory.join(format!("{}.md", self.lies_in(item))).display().to_string());
-                let _ = writeln!(script, "[[rule]]\n{}\nsay = 'Saved.'", when(", tool = 'Write'"));
-                let is_new = self.lies_in(item) == item.file;
-                let writes = if is_new { when("") } else { when(", tool = 'Read'") };
-                let _ = writeln!(
-                    script,
-                    "[[rule]]\n{writes}\ncall = [{{ tool = 'Write', input = {{ file_path = {path}, content = {} }} }}]",
-                    quoted(&item.written)
-                );
-                if !is_new {
-                    let read = format!("call = [{{ tool = 'Read', input = {{ file_path = {path} }} }}]");
-                    let _ = writeln!(script, "[[rule]]\n{}\n{read}", when(""));
-                }
-            } else {
-                let _ = writeln!(script, "[[rule]]\n{}\nsay = 'Nothing to save.'", when(""));
-            }
             for round in 1..=ROUNDS {
                 let path = self.project.join(format!("part-{turn}-{round}.txt")).display().to_string();
                 let _ = writeln!(
@@ -266,6 +270,57 @@ impl Month {
             );
         }
         script
+    }
+
+    /// What is written down of what is new in a request: all of it in one round, after what it corrects was read.
+    fn learning_rules(&self, said: &[&Item], script: &mut String) {
+        let turns: Vec<(usize, &Item)> = (1..=TURNS).filter_map(|turn| Some((turn, said_in(said, turn)?))).collect();
+        // Those that are new together come first.
+        for count in (1..=turns.len()).rev() {
+            for some in turns.windows(count) {
+                for is_fork in [true, false] {
+                    self.learning_rule(some, is_fork, script);
+                }
+            }
+        }
+    }
+
+    fn learning_rule(&self, some: &[(usize, &Item)], is_fork: bool, script: &mut String) {
+        // What is about the user has been put with what holds in every project.
+        let path = |item: &Item| {
+            let name = format!("{}.md", self.lies_in(item));
+            let place = self.places().into_iter().rev().find(|place| place.join(&name).exists());
+            place.unwrap_or_else(|| self.memory.clone()).join(name).display().to_string()
+        };
+        let mut visible = vec![format!("'{TASK}'")];
+        let (mut written, mut read) = (Vec::new(), Vec::new());
+        let (mut writes, mut reads) = (Vec::new(), Vec::new());
+        for (turn, item) in some {
+            let said = item.said.replace(|c: char| !c.is_ascii_alphanumeric(), ".");
+            match is_fork {
+                true => visible.extend([format!("'that begins .T[1-{turn}]:'"), format!("'T{turn}: {said}'")]),
+                false => visible.push(format!("'(?s)<new>.*T{turn}: {said}'")),
+            }
+            let path = path(item);
+            written.push(format!("'(Saved|Not saved)[^ ]* [^ ]*{}.md'", self.lies_in(item)));
+            let content = quoted(&item.written);
+            writes.push(format!("{{ tool = 'Write', input = {{ file_path = '{path}', content = {content} }} }}"));
+            if self.lies_in(item) != item.file {
+                read.push(format!("'Read \\{{\"file_path\":\"{path}\"'"));
+                reads.push(format!("{{ tool = 'Read', input = {{ file_path = '{path}' }} }}"));
+            }
+        }
+        let visible = visible.join(", ");
+        if !reads.is_empty() {
+            let (missing, reads) = ([written.clone(), read].concat().join(", "), reads.join(", "));
+            let _ = writeln!(
+                script,
+                "[[rule]]\nwhen = {{ visible = [{visible}], missing = [{missing}] }}\ncall = [{reads}]"
+            );
+        }
+        let (missing, writes) = (written.join(", "), writes.join(", "));
+        let _ =
+            writeln!(script, "[[rule]]\nwhen = {{ visible = [{visible}], missing = [{missing}] }}\ncall = [{writes}]");
     }
 
     /// The memory an item is written into: its own, or, of two corrections in three, the one it corrects.
@@ -343,7 +398,7 @@ impl Month {
         asked
     }
 
-    fn rows(&self) -> Result<Vec<Row>> {
+    fn rows(&self, soon: usize) -> Result<Vec<Row>> {
         let mut spent: BTreeMap<String, f64> = BTreeMap::new();
         for (_, day) in self.ledger("").days(40) {
             for (kind, sum) in day.kinds {
@@ -380,8 +435,22 @@ impl Month {
         let found = self.ask(&ranker, |item| eprintln!("  {}: {}", item.file, item.question));
         let bare = self.ask(&Ranker::of(&self.bare(&root)?), |_| {});
         let all = self.items.len() as f64;
+        let is_corrected = |item: &&Item| self.items.iter().any(|one| one.replaces.as_ref() == Some(&item.file));
+        let valid: Vec<&Item> = self.items.iter().filter(|item| !is_corrected(item)).collect();
+        let learnt = valid.iter().filter(|item| self.has_learnt(item)).count() as f64;
+        for item in valid.iter().filter(|item| !self.has_learnt(item)) {
+            eprintln!("  not known: {}, in {}", item.file, self.lies_in(item));
+        }
+        rows.push(Row::at_least(
+            "said and still valid, known at the end",
+            Unit::Percent,
+            learnt / valid.len() as f64,
+            1.0,
+        ));
+        let soon = format!("{:.1} %", 100.0 * soon as f64 / all);
+        rows.push(Row::figure("  learnt in the session they were said in", soon));
         let text = std::fs::read_to_string(self.memory.join(index::FILE))?;
-        rows.push(Row::at_least("asked in other words: surfaced", Unit::Percent, found.surfaced as f64 / all, 0.80));
+        rows.push(Row::at_least("asked in other words: surfaced", Unit::Percent, found.surfaced as f64 / all, 0.90));
         rows.push(Row::at_least("  among the first five", Unit::Percent, found.first as f64 / all, 0.95));
         rows.push(Row::at_most("  stale without its correction above", Unit::Count, found.stale as f64, 0.0));
         rows.push(Row::figure(

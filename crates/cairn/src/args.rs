@@ -52,7 +52,7 @@ pub(crate) struct RunArgs {
     #[arg(skip)]
     pub(crate) telemetry: Telemetry,
 
-    /// Without a terminal: write down what was learnt, as sessions in a terminal do.
+    /// Write down what was learnt before it ends: without a terminal, and when a session is left. Otherwise the next session does.
     #[arg(long, help_heading = SESSION)]
     pub(crate) extract: bool,
 

@@ -9,11 +9,13 @@ use memory::index;
 use memory::instructions::Sources;
 use memory::place::{BySource, Inputs, Switch};
 use memory::store::Indexing;
-use memory::taxonomy::{Rules, Variant, rules};
+use memory::taxonomy::{Rules, SearchPast, SearchTool, Variant, rules};
 use session::Session;
 use settings::trust::Trust;
 use settings::{Settings, SettingsSource};
 use team::state::SyncState;
+use tools::Tool;
+use transcript::tool_names;
 
 use crate::program_paths::ProgramPaths;
 use crate::{env, instructions, team_membership, trusted_settings};
@@ -73,9 +75,16 @@ impl MemorySetup {
         self.team.as_ref().map(|team| team.directory.as_path())
     }
 
-    /// What the system prompt says of memory.
-    pub(crate) fn sections(&self) -> Vec<String> {
+    /// What the system prompt says of memory to a model that is offered these tools.
+    pub(crate) fn sections(&self, tools: &[Arc<dyn Tool>]) -> Vec<String> {
         let extra = env::MEMORY_GUIDELINES.get();
+        let has = |name: &str| tools.iter().any(|tool| tool.name() == name);
+        let with = match (has(tool_names::GREP), has(tool_names::BASH)) {
+            (true, _) => Some(SearchTool::Grep),
+            (false, true) => Some(SearchTool::Shell),
+            (false, false) => None,
+        };
+        let search_past = self.past.as_deref().zip(with).map(|(transcripts, with)| SearchPast { transcripts, with });
         let section = |directory: &PathBuf| {
             rules(&Rules {
                 variant: match &self.team {
@@ -86,7 +95,7 @@ impl MemorySetup {
                 directory,
                 skip_index: self.indexing == Indexing::Skipped,
                 extra_guidelines: extra.as_deref(),
-                search_past: self.past.as_deref(),
+                search_past,
             })
         };
         self.directory.iter().map(section).collect()

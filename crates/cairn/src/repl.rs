@@ -16,6 +16,7 @@ mod editor;
 mod expand;
 mod keys;
 mod learnt_memory;
+mod leaving;
 mod markdown;
 mod memories;
 mod modes;
@@ -70,6 +71,7 @@ use conversation::{AgentChannels, Conversation};
 use conversation_view::Display;
 use custom_status_line::{CustomStatusLine, StatusLineStep};
 use editor::Editor;
+use leaving::Awaited;
 use markdown::Markdown;
 use page::PagePart;
 use picker::Picker;
@@ -168,7 +170,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
         }
     }
     if code == Code::Success && !repl.hurried {
-        code = repl.finish_learning(&mut keys, &mut events, &mut closing).await;
+        code = repl.finish(&mut keys, &mut events, &mut closing).await;
     }
     let _ = repl.screen.clear(); // one that has gone needs no clearing
     drop(raw);
@@ -310,9 +312,9 @@ impl Repl {
         }
     }
 
-    /// Waits for what is being learnt and for a dream, for a while; any key leaves at once. Says with what code the program
-    /// is to end.
-    async fn finish_learning(
+    /// Waits for a dream and, where that was asked for, for what is left to learn, for a while; any key leaves at once. Says with
+    /// what code the program is to end.
+    async fn finish(
         &mut self,
         keys: &mut Option<EventStream>,
         events: &mut mpsc::UnboundedReceiver<Event>,
@@ -320,11 +322,10 @@ impl Repl {
     ) -> Code {
         let Some(mut agent) = self.talk.session.agent.take() else { return Code::Success };
         let (stop, mut code) = (CancellationToken::new(), Code::Success);
-        if agent.has_to_learn() {
-            let what = if agent.is_dreaming() { "waiting for a dream" } else { "writing down what was learnt" };
-            self.talk.view.hint = Some(format!("{what}; any key leaves"));
+        if let Some(awaited) = Awaited::of(&agent, &self.talk.args) {
+            self.talk.view.hint = Some(format!("{awaited}; any key leaves"));
             let _ = self.draw(); // who cannot see it can still leave
-            let work = agent.finish_learning(&stop);
+            let work = awaited.wait(&mut agent, &stop);
             tokio::pin!(work);
             loop {
                 tokio::select! {

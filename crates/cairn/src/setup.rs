@@ -111,7 +111,6 @@ pub(crate) async fn agent(
     join(&mut parts, &mailing, configuration.mode, bare);
     if let (Some(registry), Some(plan)) = (&configuration.agents, &inputs.plan) {
         warnings.extend(send_out(&mut parts, registry, plan));
-        parts.prompt.sections = plan.sections();
         parts.prompt.surroundings = system_facts::look(place, &parts.work.environment).await;
         let (home, guard) = (place.home.path(), env::program());
         let left = left_behind(home, &place.directory, session.path(), &parts.work.environment, guard.as_deref());
@@ -120,6 +119,9 @@ pub(crate) async fn agent(
     if let Some(offered) = offered(&args.tools, &parts.work.tools)? {
         parts.work.tools.retain(|tool| offered.contains(&tool.name()));
         parts.contacts.agents = parts.contacts.agents.filter(|_| AGENT_NAMES.iter().any(|name| offered.contains(name)));
+    }
+    if let (Some(_), Some(plan)) = (&configuration.agents, &inputs.plan) {
+        parts.prompt.sections = plan.sections(&parts.work.tools);
     }
     for directory in added(args, place) {
         anyhow::ensure!(directory.is_dir(), "--add-dir {}: no such directory", directory.display());

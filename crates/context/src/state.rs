@@ -20,8 +20,8 @@ use crate::worth::Pace;
 /// Forks whose work ends up in the notes.
 const NOTE_TAKERS: [&str; 2] = ["notes", "clear"];
 
-/// The fork that writes down what was learnt.
-const EXTRACT: &str = "extract";
+/// Those who write down what was learnt in this session, and what earlier ones left.
+const LEARNERS: [&str; 2] = ["extract", "extract-earlier"];
 
 /// What the layers remember.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -238,7 +238,7 @@ impl State {
                 if NOTE_TAKERS.contains(&agent.as_str()) {
                     self.used_by_notes += usage;
                 }
-                if agent == EXTRACT {
+                if LEARNERS.contains(&agent.as_str()) {
                     self.used_by_extract += usage;
                 }
             }

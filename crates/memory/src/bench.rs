@@ -6,7 +6,9 @@
 //! rightly by surfacing nothing. The ranker's few numbers are fitted on every second question of the first three sets;
 //! figures come from the others, and from sets that were written when all was done.
 
+mod beside;
 mod plain;
+mod selected;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +21,9 @@ use crate::store::{self, New};
 use crate::taxonomy::Kind;
 use crate::verdict::CANDIDATES;
 
+pub use beside::{Comparison, Difference};
 pub use plain::Plain;
+pub use selected::{Selected, read_keys};
 
 /// The sets the numbers are fitted on: one half of them.
 const SETS: [(&str, &str); 3] = [
@@ -342,7 +346,7 @@ pub struct Figures {
     pub shown: usize,
     /// Of these, those that are wanted.
     pub right: usize,
-    /// Of these, where a wanted memory is surfaced or among the candidates that a model would be asked about.
+    /// Of these, where a wanted memory is surfaced without a model or among the candidates that one would be asked about.
     pub within_reach: usize,
     /// Of all questions, those that a model would be asked about.
     pub left_to_a_model: usize,
@@ -359,7 +363,8 @@ impl Figures {
         for answer in answers {
             let wanted = &answer.question.wanted;
             let evident = |hit: &Hit| hit.route == Route::Likeness && hit.has_evidence();
-            let asks = answer.surfaced.is_empty() && answer.ranked.iter().any(evident);
+            let is_certain = answer.ranked.iter().any(Hit::has_nearly_all);
+            let asks = !is_certain && answer.ranked.iter().any(evident);
             figures.left_to_a_model += usize::from(asks);
             if wanted.is_empty() {
                 figures.unanswerable += 1;
@@ -373,7 +378,7 @@ impl Figures {
             figures.five += usize::from(rank.is_some_and(|rank| rank < rank::MOST));
             figures.reciprocal += rank.map_or(0.0, |rank| 1.0 / (rank + 1) as f64);
             let among = asks && rank.is_some_and(|rank| rank < CANDIDATES);
-            figures.within_reach += usize::from(right > 0 || among);
+            figures.within_reach += usize::from(among || is_certain && right > 0);
             figures.surfaced += usize::from(right > 0);
             figures.surfaced_of_first += usize::from(right > 0 && rank == Some(0));
             figures.shown += answer.surfaced.len();
@@ -412,7 +417,7 @@ impl Figures {
         share(self.right, self.shown)
     }
 
-    /// The share of the answerable whose memory is surfaced, or among the candidates that a model would be asked about.
+    /// The share of the answerable whose memory is surfaced without a model, or among the candidates that one would be asked about.
     pub fn within_reach(&self) -> f64 {
         share(self.within_reach, self.answerable)
     }

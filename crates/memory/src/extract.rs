@@ -1,7 +1,8 @@
 //! What an agent is told that writes down what a session leaves behind.
 //!
-//! What stands here is paid in full with every run: of what is known only those memories are shown that are most like what
-//! was said, and where the session has been given the rules for memory already, they are not said again.
+//! What it is told anew is paid in full with every run: of what is known only those memories are shown that are most like what
+//! was said. The rules are the same for all runs about what was said alone: they stand in the system prompt, which the provider
+//! keeps. A fork has the system prompt of its conversation; where that has the rules for memory, they are not said again.
 
 use std::path::Path;
 
@@ -30,7 +31,7 @@ pub struct Directive<'a> {
     pub directory: &'a Path,
     /// The directory that is shared, if there is one.
     pub team: Option<&'a Path>,
-    /// Whether the rules for memory have to be said: the session has not been given them.
+    /// Whether a fork has to be told the rules for memory: its conversation has not been given them.
     pub rules: bool,
     /// Whether there is an index.
     pub index: bool,
@@ -57,6 +58,11 @@ pub enum New<'a> {
         /// When it was said.
         at: &'a str,
     },
+}
+
+/// What stands in the system prompt of an agent that is shown what was said.
+pub fn instructions(team: Option<&Path>) -> String {
+    render("extract-rules.md", context! { rules => true, team => team.is_some() })
 }
 
 /// What the agent is told.

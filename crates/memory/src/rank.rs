@@ -47,9 +47,14 @@ pub const MOST: usize = 5;
 /// From this confidence on, a memory is an answer: the logistic's own middle.
 pub const SURE: f32 = 0.5;
 
-/// Of a sure answer's followers, those that have at least so much of what it has of the question come with it. At 0.7 less than
-/// 55 of 100 that are surfaced among a thousand memories are wanted; at 0.8 small directories surface one of a hundred answers less.
-const FOLLOWS: f32 = 0.75;
+/// Of a sure answer's followers, those that have at least so much of what it has of the question come with it. Chosen on the
+/// fitting half: at 0.7 less than 55 of 100 that are surfaced among a thousand memories are wanted, at 0.8 small directories surface
+/// one of a hundred answers less.
+pub(crate) const FOLLOWS: f32 = 0.75;
+
+/// A sure answer that has so much of what is asked is surfaced though a model could be asked. Chosen on the fitting half: where
+/// the matter is known and the answer is not, a seventh is surfaced then, of all that is sure three quarters.
+const NEARLY_ALL: f32 = 0.9;
 
 /// A memory that has all of a question is sure if no other has more than so much of what it has.
 const FAR_BEHIND: f32 = 0.6;
@@ -156,6 +161,11 @@ pub struct Hit {
 }
 
 impl Hit {
+    /// Whether it is sure, and has so much of what is asked that no model needs to look.
+    pub fn has_nearly_all(&self) -> bool {
+        self.route == Route::Likeness && self.confidence >= SURE && self.share >= NEARLY_ALL
+    }
+
     /// Whether enough speaks for it to be worth a model's look.
     pub fn has_evidence(&self) -> bool {
         let Figures { evidence, missing, .. } = self.figures;

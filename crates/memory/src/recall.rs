@@ -26,7 +26,6 @@ use crate::rank::Older;
 use crate::rank::words::is_word_by_itself;
 use crate::scan;
 use crate::spoken::Quotations;
-use crate::store;
 
 /// How many bytes a session surfaces in all.
 pub const SESSION_BYTES: u64 = 60_000;
@@ -194,9 +193,21 @@ pub fn surface_over(
     surface(root, path, &Around { older, tree, ..Around::default() }, now)
 }
 
+/// How far a memory is trusted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// The user, or a model that worked for them, wrote it.
+    #[default]
+    Own,
+    /// Others may have written it.
+    Shared,
+}
+
 /// What is said with a memory that is surfaced.
 #[derive(Clone, Copy, Default)]
 pub struct Around<'a> {
+    /// How far it is trusted.
+    pub trust: Trust,
     /// Older ones that say the same with other values.
     pub older: &'a [Older],
     /// Where what it names is looked for.
@@ -209,13 +220,13 @@ pub struct Around<'a> {
 
 /// Reads and renders one memory, with what has to be said with it.
 pub fn surface(root: &Root, path: &str, around: &Around<'_>, now: Timestamp) -> Result<Attachment, Error> {
-    let Around { older, tree, author, quotations } = *around;
+    let Around { trust, older, tree, author, quotations } = *around;
     let file = root.head(path, READ_LIMIT)?;
     let modified = file.modified.and_then(|time| Timestamp::try_from(time).ok());
     let memory = Memory::parse(path, &file.bytes, modified, file.len);
     let place = root.path().join(path);
     let days = age::days(memory.dated, now);
-    let is_shared = path.starts_with(store::TEAM);
+    let is_shared = trust == Trust::Shared;
     let mut head = match (is_shared, author) {
         (false, _) => format!("A memory that may bear on this, saved {}: {}", age::words(days), place.display()),
         (true, author) => {

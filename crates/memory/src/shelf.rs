@@ -13,8 +13,9 @@ use parking_lot::RwLock;
 
 use crate::error::Error;
 use crate::rank::{self, Hit, Older, Question, Ranker};
-use crate::recall::{self, Around, Attachment};
+use crate::recall::{self, Around, Attachment, Trust};
 use crate::spoken::Register;
+use crate::store;
 use crate::taxonomy::Kind;
 
 /// Whose memories lie there.
@@ -88,6 +89,22 @@ impl Shelf {
         &self.scope
     }
 
+    /// Whose a memory on it is: in the project's directory a folder is shared with others.
+    pub fn scope_of(&self, path: &str) -> Scope {
+        match &self.scope {
+            Scope::Private if path.starts_with(store::TEAM) => Scope::Team,
+            scope => scope.clone(),
+        }
+    }
+
+    /// How far a memory on it is trusted.
+    pub fn trust(&self, path: &str) -> Trust {
+        match self.scope_of(path) {
+            Scope::Team => Trust::Shared,
+            Scope::Private | Scope::User | Scope::Agent(_) => Trust::Own,
+        }
+    }
+
     /// Where a memory lies on the disk.
     pub fn file(&self, path: &str) -> PathBuf {
         self.root.path().join(path)
@@ -128,7 +145,7 @@ impl Shelf {
     ) -> Result<Attachment, Error> {
         let quotations = self.register.as_ref().map(Register::read);
         let (tree, quotations) = (self.tree.as_deref(), quotations.as_ref());
-        recall::surface(&self.root, path, &Around { older, tree, author, quotations }, now)
+        recall::surface(&self.root, path, &Around { trust: self.trust(path), older, tree, author, quotations }, now)
     }
 }
 

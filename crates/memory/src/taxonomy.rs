@@ -73,14 +73,33 @@ pub struct Rules<'a> {
     pub skip_index: bool,
     /// `CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES`.
     pub extra_guidelines: Option<&'a str>,
-    /// Where transcripts lie, if the part on searching past context is wanted.
-    pub search_past: Option<&'a Path>,
+    /// How past context is searched, if the part on it is wanted.
+    pub search_past: Option<SearchPast<'a>>,
+}
+
+/// How past context is searched.
+#[derive(Debug, Clone, Copy)]
+pub struct SearchPast<'a> {
+    /// Where transcripts lie.
+    pub transcripts: &'a Path,
+    /// With what.
+    pub with: SearchTool,
+}
+
+/// A tool that the model is offered, and searches with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchTool {
+    /// Our own.
+    Grep,
+    /// A command in a shell.
+    Shell,
 }
 
 /// The templates, by the name others include them by.
-const TEMPLATES: [(&str, &str); 10] = [
+const TEMPLATES: [(&str, &str); 11] = [
     ("agent.md", include_str!("prompts/agent.md")),
     ("extract.md", include_str!("prompts/extract.md")),
+    ("extract-rules.md", include_str!("prompts/extract-rules.md")),
     ("rules.md", include_str!("prompts/rules.md")),
     ("daily.md", include_str!("prompts/daily.md")),
     ("types.md", include_str!("prompts/types.md")),
@@ -103,7 +122,8 @@ pub fn rules(from: &Rules<'_>) -> String {
         team => team,
         index => !from.skip_index,
         extra => from.extra_guidelines.map(str::trim).filter(|text| !text.is_empty()),
-        transcripts => from.search_past.map(|path| path.display().to_string()),
+        transcripts => from.search_past.map(|past| past.transcripts.display().to_string()),
+        grep => from.search_past.is_some_and(|past| past.with == SearchTool::Grep),
         index_lines => crate::index::LINE_LIMIT,
         line_length => crate::index::LINE_LENGTH,
     };

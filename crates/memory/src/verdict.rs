@@ -1,8 +1,9 @@
 //! Sure, unsure or silent: what a message gets from memory before any model is asked.
 //!
-//! The ranker orders well and judges badly: that a matter is known it can tell, that the answer is known it cannot. So where it
-//! is sure, memories are surfaced at once; where nothing speaks for any of them, nobody is asked; and between the two a small
-//! model reads the few likeliest, with the beginning of their text, and chooses.
+//! The ranker orders well and judges badly: that a matter is known it can tell, that the answer is known it cannot. So where a
+//! memory has nearly all that is asked, it is surfaced at once; where nothing speaks for any of them, nobody is asked; and between
+//! the two a small model reads the few likeliest, with the beginning of their text, and chooses. Where there is no model, or it
+//! does not answer, what the ranker is sure of is surfaced.
 
 use std::sync::Arc;
 
@@ -37,6 +38,8 @@ pub enum Verdict {
     Unsure {
         /// The instructions.
         instructions: Vec<Found>,
+        /// What is surfaced where no model answers: the instructions, and what the ranker is sure of.
+        without_model: Vec<Found>,
         /// The likeliest first; of few memories all.
         candidates: Vec<Candidate>,
     },
@@ -94,8 +97,9 @@ pub fn verdict(shelves: &[Arc<Shelf>], question: &Question<'_>, admit: impl Fn(&
             .cloned()
             .collect()
     };
-    if chosen.iter().any(likely) {
-        return Verdict::Sure(to_surface(&|_| true));
+    let without_model = to_surface(&|_| true);
+    if chosen.iter().any(Hit::has_nearly_all) {
+        return Verdict::Sure(without_model);
     }
     let instructions = to_surface(&|hit| !likely(hit));
     if !hits.iter().any(|hit| likely(hit) && hit.has_evidence()) {
@@ -115,7 +119,7 @@ pub fn verdict(shelves: &[Arc<Shelf>], question: &Question<'_>, admit: impl Fn(&
             candidates.extend(Candidate::read(shelf, &path, older));
         }
     }
-    Verdict::Unsure { instructions, candidates }
+    Verdict::Unsure { instructions, without_model, candidates }
 }
 
 impl Candidate {

@@ -96,7 +96,7 @@ keys! {
     MEMORY_DIRECTORY = "autoMemoryDirectory", Kind::Text, Own, "Where memory lies.";
     EXTRACT = "extract", Kind::Switch, Trusted, "Whether what was learnt is written down after turns, as memories.";
     EXTRACT_EVERY = "extractEvery", Kind::Count, Trusted, "After how many turns; 1 where nothing is said. The rest is learnt when the session ends.";
-    EXTRACT_SHARE = "extractShare", Kind::Count, Trusted, "The share of a session's other cost that learning may have, in percent, the run at its end aside; 15 where nothing is said, 0 is no limit.";
+    EXTRACT_SHARE = "extractShare", Kind::Count, Trusted, "The share of a session's other cost that learning may have, in percent, what is learnt before it ends aside; 8 where nothing is said, 0 is no limit.";
     EXTRACT_HEADLESS = "extractHeadless", Kind::Switch, Trusted, "Whether runs without a terminal (`-p`) learn too, as with `--extract`.";
     EXTRACT_EXCLUDES = "extractExcludes", Kind::Texts, Anyone, "Patterns of files and directories that nothing is learnt from: no turn that touches one, no session in one. Written as in rules for Read.";
     EXTRACT_GATE = "extractGate", Kind::Switch, Trusted, "Whether turns in which nothing looks worth remembering are passed over before a model is asked.";

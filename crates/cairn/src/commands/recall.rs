@@ -148,7 +148,8 @@ impl Shelves {
         let (shelf, path) = found.ok_or_else(|| anyhow::anyhow!("{} lies on no shelf", hit.path))?;
         let register = Register::in_folder(place.home.changes(shelf.root().path()).folder()).read();
         let (tree, quotations) = (Some(place.directory.as_path()), Some(&register));
-        let around = Around { older: &hit.older, tree, quotations, ..Around::default() };
+        let trust = shelf.trust(&path);
+        let around = Around { trust, older: &hit.older, tree, quotations, ..Around::default() };
         let memory = recall::surface(shelf.root(), &path, &around, self.now)?;
         Ok(Injected::new(Purpose::Memory, &memory.text).text().to_owned())
     }

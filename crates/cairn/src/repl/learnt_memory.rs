@@ -92,7 +92,7 @@ impl Conversation {
     pub(super) fn learnt(&mut self) {
         if self.session.learnt.is_empty() {
             let waits = self.session.agent.as_ref().is_some_and(engine::Agent::has_to_learn);
-            let when = if waits { "; what was said waits to be looked at, at the latest when you leave" } else { "" };
+            let when = if waits { "; what was said waits to be looked at, in this session or the next" } else { "" };
             self.view.hint = Some(format!("nothing was learnt in this session yet{when}; /memory shows all memories"));
             return;
         }

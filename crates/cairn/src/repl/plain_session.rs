@@ -24,6 +24,7 @@ use super::choice_prompt::{self, ChoicePrompt};
 use super::conversation::{AgentChannels, Conversation};
 use super::conversation_view::{Display, about};
 use super::expand::{is_own, recalled};
+use super::leaving::Awaited;
 use crate::args::RunArgs;
 use crate::exit::Code;
 use crate::out::{show, show_part, talk};
@@ -68,7 +69,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
         };
         plain.submit(line.trim()).await?;
     }
-    plain.finish_learning().await;
+    plain.finish().await;
     if let Some(agent) = plain.talk.session.agent.take() {
         super::put_away(agent, ExitReason::PromptInputExit).await;
     }
@@ -161,13 +162,13 @@ impl PlainSession {
         self.closed = Some(why);
     }
 
-    /// Waits for what is being learnt, for a while; Ctrl-C or a line leaves at once.
-    async fn finish_learning(&mut self) {
+    /// Waits for a dream and, where that was asked for, for what is left to learn, for a while; Ctrl-C or a line leaves at once.
+    async fn finish(&mut self) {
         let Some(mut agent) = self.talk.session.agent.take() else { return };
         let stop = CancellationToken::new();
-        if self.closed.is_none() && agent.has_to_learn() {
-            talk!("writing down what was learnt; Enter leaves at once");
-            let work = agent.finish_learning(&stop);
+        if let (None, Some(awaited)) = (self.closed, Awaited::of(&agent, &self.talk.args)) {
+            talk!("{awaited}; Enter leaves at once");
+            let work = awaited.wait(&mut agent, &stop);
             tokio::pin!(work);
             let mut listening = true;
             let ended = loop {

@@ -1,4 +1,5 @@
 use engine::Event;
+use settings::Budget;
 
 use crate::stage::{Stage, say};
 
@@ -132,6 +133,38 @@ async fn a_memory_that_is_read_says_how_old_it_is() {
     assert!(last.contains("deploys.md was saved 10 days ago."), "{last}");
 }
 
+/// DRIFT-1, SHELF-1: what a memory names and has changed or is gone since it was saved stands with it in the request; a memory
+/// that is shared says whose it may be, one of the user's own does not.
+#[tokio::test]
+async fn what_changed_since_and_who_may_have_written_it_stands_in_the_request() {
+    let stage = stage(SEES).await;
+    for (name, text) in [("ship.sh", "run it\n"), ("check.sh", "check it\n")] {
+        std::fs::write(stage.project().join(name), text).unwrap();
+    }
+    let store = memory::Store::open(stage.memories(), memory::store::Indexing::Kept).unwrap();
+    let save = |path: &str, about: &str, body: &str| {
+        let (name, description, body) = (about.to_owned(), about.to_owned(), body.to_owned());
+        let new = memory::store::New { path: Some(path.to_owned()), name, description, body, ..Default::default() };
+        store.remember(&new, &Default::default(), Some(&stage.project())).unwrap();
+    };
+    save("releases.md", "How a release is shipped", "With `ship.sh`, after `check.sh`; `never.sh` is not ours.");
+    save("team/holidays.md", "Who covers the summer holidays", "Ada covers the summer holidays.");
+    std::fs::write(stage.project().join("ship.sh"), "run something else\n").unwrap();
+    std::fs::remove_file(stage.project().join("check.sh")).unwrap();
+    let mut agent = stage.knowing_agent(None, false).await;
+    say(&mut agent, "how is a release shipped?").await;
+    let own = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    assert!(own.contains("`ship.sh` has changed since this was written"), "{own}");
+    assert!(own.contains("`check.sh`, there when this was written, is gone"), "{own}");
+    assert!(!own.contains("`never.sh`, there") && !own.contains("Somebody else may have written it"), "{own}");
+    say(&mut agent, "who covers the summer holidays?").await;
+    let shared = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    assert!(
+        shared.contains("A memory of the team") && shared.contains("Somebody else may have written it"),
+        "{shared}"
+    );
+}
+
 /// RECALL-3: a selector that never answers delays nothing, and its question ends with the turn.
 #[tokio::test]
 async fn a_selector_that_never_answers_delays_nothing() {
@@ -149,6 +182,35 @@ async fn a_selector_that_fails_leaves_the_rankers_word() {
             .await;
     let mut agent = stage.knowing_agent(None, true).await;
     assert_eq!(say(&mut agent, "what is needed to deploy to production?").await.text, "I know of the approvals.");
+}
+
+/// RECALL-4, RECALL-8: what the ranker is sure of but lacks something that is asked is the selector's to choose: if it chooses
+/// nothing, nothing comes up. If it fails, the ranker's word joins the next request; if there is no money for it, the first.
+#[tokio::test]
+async fn what_lacks_something_that_is_asked_waits_for_the_selector() {
+    let question = "look: what did the last deploy to production cost?";
+    let nothing = "[[rule]]\nwhen = { model = 'haiku' }\njson = { selected_memories = [] }\n";
+    let fails = "[[fault]]\nwhen = { model = 'haiku' }\nstatus = 400\nmessage = 'no'\ntimes = 99\n";
+    let slow = "[[fault]]\nwhen = { model = 'sonnet', missing = 'note text' }\ndelay_ms = 300\n";
+    for (selector, budget, first, last) in [
+        (nothing, None, false, false),
+        (fails, None, false, true),
+        (fails, Some(Budget { tokens: Some(0), ..Budget::default() }), true, true),
+    ] {
+        let stage = stage(&format!("{slow}{selector}{SEES}")).await;
+        let mut agent = stage.knowing_agent(None, true).await;
+        if let Some(budget) = &budget {
+            agent.ledger().set_budget(*budget);
+        }
+        say(&mut agent, question).await;
+        assert_eq!(asked(&stage).is_empty(), budget.is_some());
+        let said: Vec<String> =
+            stage.simulator.requests().iter().map(|request| request["messages"].to_string()).collect();
+        let has = |request: &String| request.contains("two people sign off every deploy");
+        let own = || said.iter().filter(|request| request.contains(question) && !request.contains("Memories:"));
+        assert_eq!((own().next().is_some_and(has), own().next_back().is_some_and(has)), (first, last), "{selector}");
+        assert_eq!(stage.recalled().is_empty(), !last);
+    }
 }
 
 /// RECALL-3: one word is no message to search by; RECALL-5: what was surfaced is not surfaced again, also after a

@@ -273,7 +273,7 @@ fn rules_only(script: &str) -> String {
     script.split("[[rule]]").filter(|rule| !rule.contains("name = \"answers\"")).collect::<Vec<_>>().join("[[rule]]")
 }
 
-/// EXTRACT-8, BUDGET-1: learning stays within 15 % of what the session costs otherwise, the run at its end aside.
+/// EXTRACT-8, BUDGET-1: learning stays within 8 % of what the session costs otherwise, what is learnt before it ends aside.
 #[tokio::test]
 async fn learning_stays_within_its_share_of_the_cost() {
     let turns = r##"
@@ -298,7 +298,7 @@ async fn learning_stays_within_its_share_of_the_cost() {
     let state = agent.session().state();
     let others = price.cost(&state.used) - price.cost(&state.used_by_extract);
     assert!(runs.len() >= 3, "{} runs", runs.len());
-    assert!(spent <= others * 0.15, "{spent} of {others}: {:.1} %", 100.0 * spent / others);
+    assert!(spent <= others * 0.08, "{spent} of {others}: {:.1} %", 100.0 * spent / others);
     eprintln!("{} runs in 30 turns, {:.1} % of the rest", runs.len(), 100.0 * spent / others);
 }
 

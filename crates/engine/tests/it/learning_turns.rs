@@ -148,6 +148,7 @@ async fn everything_that_sessions_left_is_learnt_once() {
     let mut agent = learner(&stage, 10_000, every(&stage, 1)).await;
     say(&mut agent, "Hello there.").await;
     settled(&mut agent).await;
+    let counted = agent.session().state().used_by_extract.total();
     agent.close().await;
     let expected: Vec<String> = {
         let mut names: Vec<String> = DAYS.iter().map(|day| format!("deploys_{}.md", day.to_lowercase())).collect();
@@ -157,6 +158,8 @@ async fn everything_that_sessions_left_is_learnt_once() {
     assert_eq!(memories(&stage), expected);
     let runs = stage.learnt().len();
     assert_eq!(runs, 6, "five that were left, and its own");
+    let all: u64 = stage.learnt().iter().map(|run| run.usage.total()).sum();
+    assert_eq!(counted, all, "all of it counts against the share of learning");
     let mut agent = learner(&stage, 20_000, every(&stage, 1)).await;
     say(&mut agent, "Hello again.").await;
     settled(&mut agent).await;
@@ -328,7 +331,9 @@ async fn what_is_about_the_user_holds_in_every_project() {
         )
     };
     let script = format!(
-        "[[rule]]\nwhen = {{ user = 'remember', missing = 'Saved' }}\ncall = [{}, {}]\n[[rule]]\nsay = 'Good.'\n",
+        "[[rule]]\nwhen = {{ visible = ['{TASK}', 'path=.(?P<file>[^ ]*/answers.md)'], missing = 'Saved' }}\n\
+         call = [{{ tool = 'Write', input = {{ file_path = '{{{{ file }}}}', content = \"---\\nname: answers\\ndescription: How the user likes their answers\\ntype: user\\n---\\nThe user likes long answers by now.\\n\" }} }}]\n\
+         [[rule]]\nwhen = {{ user = 'remember', missing = 'Saved' }}\ncall = [{}, {}]\n[[rule]]\nsay = 'Good.'\n",
         writes("answers", "The user likes short answers without any lists."),
         writes("owner", "The user owns src/parser, and likes its tests to be short."),
     );
@@ -347,9 +352,18 @@ async fn what_is_about_the_user_holds_in_every_project() {
     say(&mut agent, "How do I like your answers, short or with lists?").await;
     let seen = last_said(&stage);
     assert!(seen.contains("The user likes short answers") && seen.contains("memory/answers.md"), "{seen}");
+    // What is learnt about the user changes what is there: it is shown, and need not be read first.
+    agent.set_learning(Some(every(&stage, 1)));
+    say(&mut agent, "No, I like my answers long.").await;
+    settled(&mut agent).await;
+    assert!(sent(&stage).contains("/memory/answers.md\\\">"), "{}", sent(&stage));
+    let text = std::fs::read_to_string(user.join("answers.md")).unwrap();
+    assert!(text.contains("likes long answers") && memories(&stage).is_empty(), "{text}");
     // Each place has its own log of changes, and what was saved there can be taken back there.
     let changes = stage.home().changes(&user);
     let store = memory::Store::open(&user, Indexing::Kept).unwrap();
-    changes.undo(&changes.runs().remove(0).id, None, &store).unwrap();
+    for run in changes.runs() {
+        changes.undo(&run.id, None, &store).unwrap();
+    }
     assert!(!user.join("answers.md").exists());
 }

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use files::Root;
 use jiff::tz::TimeZone;
-use memory::extract::{Directive, New, SHOWN_BYTES, directive, has_rules};
+use memory::extract::{Directive, New, SHOWN_BYTES, directive, has_rules, instructions};
 use memory::rank::{Doing, Question};
 use memory::store::Indexing;
-use memory::{Header, Ranker};
+use memory::{Header, Memory, Ranker};
 use provider::Model;
 use session::{Home, World};
 use settings::ExtractGate;
@@ -252,17 +253,33 @@ impl Learner {
         Restricted::new(ground, scope)
     }
 
-    /// The memories most like what was said, and the newest.
+    /// The memories most like what was said, and the newest: the project's, and by their whole paths the user's, which hold in
+    /// every project.
     fn known(&self, job: &Job, scope: &Scope) -> Known {
-        let Ok(root) = files::Root::open(&self.memory) else { return Known::default() };
-        let headers = memory::scan::headers(&root).unwrap_or_default();
+        let user = memory::place::user_directory(self.home.path());
+        let roots = [(String::new(), &self.memory), (format!("{}/", user.display()), &user)];
+        let roots: Vec<(String, Root)> =
+            roots.into_iter().filter_map(|(prefix, directory)| Some((prefix, Root::open(directory).ok()?))).collect();
+        let (mut headers, mut memories): (Vec<Header>, Vec<Memory>) = Default::default();
+        for (prefix, root) in &roots {
+            for header in memory::scan::headers(root).unwrap_or_default() {
+                let path = format!("{prefix}{}", header.path);
+                let memory = Memory::read(root, &header.path).ok();
+                memories.extend(memory.map(|memory| Memory { path: path.clone(), ..memory }));
+                headers.push(Header { path, ..header });
+            }
+        }
+        headers.sort_by_key(|header| std::cmp::Reverse(header.modified));
         let said: String = job.turns.iter().map(|turn| turn.said.as_str()).collect();
         let from = said.char_indices().rev().nth(COMPARED).map_or(0, |(at, _)| at);
         let question = Question { text: &said[from..], doing: &Doing::default(), now: self.world.now() };
-        let likely = Ranker::load(&root).map(|ranker| ranker.likeliest(&question, SHOWN + LISTED)).unwrap_or_default();
+        let likely = Ranker::of(&memories).likeliest(&question, SHOWN + LISTED);
         let mut known = Known { all: headers.len(), ..Known::default() };
         let mut room = SHOWN_BYTES;
-        for path in likely.iter().take(SHOWN) {
+        for key in likely.iter().take(SHOWN) {
+            // The project's have no prefix: the last that fits is the longest.
+            let Some((prefix, root)) = roots.iter().rev().find(|(prefix, _)| key.starts_with(prefix)) else { continue };
+            let path = &key[prefix.len()..];
             let Ok(file) = root.read(path, room as u64) else { continue };
             let Ok(text) = String::from_utf8(file.bytes) else { continue };
             room -= text.len();
@@ -270,7 +287,7 @@ impl Learner {
             if memory::neutral::quoted(&text) == text {
                 scope.note(&root.path().join(path), file.stamp);
             }
-            known.shown.push((path.clone(), text));
+            known.shown.push((key.clone(), text));
         }
         let is_shown = |path: &str| known.shown.iter().any(|(shown, _)| shown == path);
         let by_likeness = likely.iter().filter_map(|path| headers.iter().find(|header| header.path == *path));
@@ -314,7 +331,7 @@ impl Learner {
         let prologue = Prologue {
             model: self.name.clone(),
             max_tokens: OUTPUT,
-            system: vec![Block::text(SYSTEM)],
+            system: vec![Block::text(format!("{SYSTEM}\n\n{}", instructions(self.team.as_deref())))],
             static_blocks: 1,
             tools: offered.map(|tool| tool.definition()).collect(),
             ..Prologue::default()

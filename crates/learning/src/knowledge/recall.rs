@@ -1,8 +1,9 @@
 //! Memories that come by themselves.
 //!
-//! The local ranker answers at once, from what it holds: where it is sure, memories join the first request, and where
-//! nothing speaks for any, nothing is asked. Between the two a small model reads the likeliest beside the main request, and
-//! what it chooses joins the next one; if the turn is over by then, the first of the next turn, if that is about the same.
+//! The local ranker answers at once, from what it holds: a memory that has nearly all that is asked joins the first request,
+//! and where nothing speaks for any, nothing is asked. Between the two a small model reads the likeliest beside the main request,
+//! and what it chooses joins the next one; if the turn is over by then, the first of the next turn, if that is about the same.
+//! Where no model can be asked, what the ranker is sure of joins the first request, and where it does not answer, the next.
 //! What the turn does brings up instructions, once for each thing done. All of them together are at most five a turn.
 
 use std::path::{Path, PathBuf};
@@ -167,13 +168,15 @@ impl Recall {
         match verdict(shelves, &question, admit) {
             Verdict::Silent => Vec::new(),
             Verdict::Sure(found) => self.surface(&found, now),
-            Verdict::Unsure { instructions, candidates } => {
-                if let Some(selector) = self.selector.clone() {
-                    let (choices, message) = (self.choices.clone(), said.message.to_owned());
-                    let recent_tools = said.recent_tools.to_vec();
-                    let asking = Asking { selector, choices, message, candidates, recent_tools, now };
-                    self.asked = Some(AbortOnDropHandle::new(tokio::spawn(asking.select())));
-                }
+            Verdict::Unsure { instructions, without_model, candidates } => {
+                let Some(selector) = self.selector.clone().filter(Selector::may_be_asked) else {
+                    return self.surface(&without_model, now);
+                };
+                let (choices, message) = (self.choices.clone(), said.message.to_owned());
+                let recent_tools = said.recent_tools.to_vec();
+                let sure = without_model.iter().map(|found| found.shelf.key(&found.hit.path)).collect();
+                let asking = Asking { selector, choices, message, candidates, sure, recent_tools, now };
+                self.asked = Some(AbortOnDropHandle::new(tokio::spawn(asking.select())));
                 self.surface(&instructions, now)
             }
         }

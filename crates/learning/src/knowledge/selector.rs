@@ -33,6 +33,13 @@ pub struct Selector {
     pub ledger: Arc<Ledger>,
 }
 
+impl Selector {
+    /// Whether what is spent leaves room for a question.
+    pub(super) fn may_be_asked(&self) -> bool {
+        self.ledger.allows(ledger::SELECT).is_ok()
+    }
+}
+
 /// Choices that were made, by the question.
 pub(super) type Choices = Arc<Mutex<HashMap<u64, Vec<String>>>>;
 
@@ -42,12 +49,14 @@ pub(super) struct Asking {
     pub(super) choices: Choices,
     pub(super) message: String,
     pub(super) candidates: Vec<Candidate>,
+    /// The keys of those that the ranker is sure of.
+    pub(super) sure: Vec<String>,
     pub(super) recent_tools: Vec<String>,
     pub(super) now: Timestamp,
 }
 
 impl Asking {
-    /// Asks. On any failure nothing is chosen: the ranker's word, which is in the request already, stands.
+    /// Asks. On any failure the ranker's word stands.
     pub(super) async fn select(self) -> Vec<Candidate> {
         let need = verdict::question(&self.message, &self.candidates, &self.recent_tools, self.now);
         let Some(Need::Select { system, prompt, schema, max_tokens }) = need else { return Vec::new() };
@@ -65,7 +74,9 @@ impl Asking {
                     format: Some(schema),
                     ..Prologue::default()
                 };
-                let Some(chosen) = self.ask(Request::about(prologue, prompt)).await else { return Vec::new() };
+                let Some(chosen) = self.ask(Request::about(prologue, prompt)).await else {
+                    return self.of_candidates(&self.sure);
+                };
                 let mut choices = self.choices.lock();
                 if choices.len() >= KEPT {
                     choices.clear();
@@ -74,7 +85,11 @@ impl Asking {
                 chosen
             }
         };
-        chosen.iter().filter_map(|key| self.candidates.iter().find(|one| one.key() == *key)).cloned().collect()
+        self.of_candidates(&chosen)
+    }
+
+    fn of_candidates(&self, keys: &[String]) -> Vec<Candidate> {
+        keys.iter().filter_map(|key| self.candidates.iter().find(|one| one.key() == *key)).cloned().collect()
     }
 
     async fn ask(&self, request: Request) -> Option<Vec<String>> {

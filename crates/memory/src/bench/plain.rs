@@ -46,6 +46,11 @@ impl Plain {
 
     /// Paths, the best first.
     pub fn rank(&self, question: &str) -> Vec<String> {
+        self.scored(question).into_iter().map(|(_, path)| path).collect()
+    }
+
+    /// The same with their scores.
+    pub fn scored(&self, question: &str) -> Vec<(f64, String)> {
         let splitter = Splitter::new();
         let asked = words(question, &splitter);
         let all = self.docs.len() as f64;
@@ -63,23 +68,24 @@ impl Plain {
             }
         }
         scored.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
-        scored.into_iter().map(|(_, path)| path.to_owned()).collect()
+        scored.into_iter().map(|(score, path)| (score, path.to_owned())).collect()
     }
 
-    /// Asks every question of a set. It is never silent, and never sure.
+    /// Asks every question of a set. It is never silent, and never sure: what would be surfaced is told by its scores, which stand
+    /// as shares.
     pub fn ask<'s>(&self, set: &'s Set) -> Vec<Answer<'s>> {
-        let hit = |path: String| Hit {
+        let hit = |(score, path): (f64, String)| Hit {
             path,
             confidence: 0.0,
             route: Route::Likeness,
-            share: 0.0,
+            share: score as f32,
             figures: Figures::default(),
             matched: Vec::new(),
             older: Vec::new(),
         };
         let answer = |question| Answer { question, ranked: Vec::new(), surfaced: Vec::new() };
         let ask = |question: &'s super::Labelled| {
-            let ranked = self.rank(&question.text).into_iter().map(hit).collect();
+            let ranked = self.scored(&question.text).into_iter().map(hit).collect();
             Answer { ranked, ..answer(question) }
         };
         set.questions.iter().map(ask).collect()

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use memory::taxonomy::{Rules, Variant, rules};
+use memory::taxonomy::{Rules, SearchPast, SearchTool, Variant, rules};
 
 fn private() -> Rules<'static> {
     Rules {
@@ -25,7 +25,7 @@ fn every_variant_renders() {
     let extras = Rules {
         skip_index: true,
         extra_guidelines: Some("Write in Portuguese."),
-        search_past: Some(Path::new("/t")),
+        search_past: Some(SearchPast { transcripts: Path::new("/t"), with: SearchTool::Grep }),
         ..private()
     };
     insta::assert_snapshot!("without_index_with_extras", rules(&extras));
@@ -91,12 +91,16 @@ fn every_topic_is_present() {
     for words in ["/m/team", "Private or shared", "always private", "credentials"] {
         assert!(shared.contains(words), "{words}");
     }
-    let past = rules(&Rules { search_past: Some(Path::new("/t")), ..private() });
-    assert!(
-        past.contains("Searching past context")
-            && past.contains("Last, the transcripts")
-            && past.contains("narrow terms")
-    );
+    for (with, call) in [
+        (SearchTool::Grep, "Grep with pattern `<term>`, path `/m` and glob `*.md`"),
+        (SearchTool::Shell, "`grep -rn --include='*.md' '<term>' /m`"),
+    ] {
+        let past = rules(&Rules { search_past: Some(SearchPast { transcripts: Path::new("/t"), with }), ..private() });
+        for words in ["Searching past context", "Last, the transcripts", "narrow terms", call] {
+            assert!(past.contains(words), "{words}: {past}");
+        }
+        assert_eq!(past.contains("Grep with"), with == SearchTool::Grep);
+    }
     let extra = rules(&Rules { extra_guidelines: Some("Be kind."), ..private() });
     assert!(extra.ends_with("Be kind."));
     assert!(rules(&daily).contains("logs/YYYY/MM/YYYY-MM-DD.md"));
@@ -106,7 +110,7 @@ fn every_topic_is_present() {
 /// source; the types and the form where the session has not been given them. It is short.
 #[test]
 fn what_a_learning_agent_is_told_renders() {
-    use memory::extract::{Directive, New, directive, has_rules};
+    use memory::extract::{Directive, New, directive, has_rules, instructions};
     let known: Vec<memory::Header> = (0..500)
         .map(|n| memory::Header {
             path: format!("m{n}.md"),
@@ -136,12 +140,13 @@ fn what_a_learning_agent_is_told_renders() {
         ..from
     };
     let text = directive(&whole);
-    assert!(
-        has_rules(&text)
-            && text.contains("applies_to:")
-            && text.contains("/m/team")
-            && text.contains("between <new> and </new>")
-    );
+    assert!(!has_rules(&text) && text.contains("/m/team") && text.contains("between <new> and </new>"));
+    let forked = directive(&Directive { new: from.new, ..whole });
+    for rules in [forked, instructions(Some("/m/team".as_ref()))] {
+        assert!(has_rules(&rules) && rules.contains("applies_to:") && rules.contains("## Private or shared"));
+        assert!(rules.contains("Nothing to save is a good answer") && !rules.contains("{%"));
+    }
+    assert!(!instructions(None).contains("## Private or shared"));
     let many = directive(&Directive { listed: &known, known: 501, ..from });
     assert!(many.len() < 9_000 && many.contains("more are not listed"), "{}", many.len());
     assert_eq!(many.matches("</system-reminder>").count(), 1, "what is known cannot end the reminder");

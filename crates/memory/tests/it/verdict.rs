@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use memory::rank::{Doing, Question};
-use memory::recall::Need;
+use memory::recall::{Need, Trust};
 use memory::shelf::{Scope, Shelf};
 use memory::verdict::{CANDIDATES, Candidate, Verdict, chosen, question, verdict};
 use tempfile::TempDir;
@@ -77,6 +77,22 @@ fn a_message_is_sure_unsure_or_silent() {
     assert_eq!(found[0].beginning, "the harbour crane stops above forty knots of wind.");
 }
 
+/// RECALL-4, RECALL-8: what the ranker is sure of and what lacks something that is asked is left to a model, since the matter may
+/// be known and the answer not; where none answers it is surfaced.
+#[test]
+fn what_lacks_something_that_is_asked_is_left_to_a_model() {
+    let folder = filled(40);
+    let shelves = [shelf(folder.path(), Scope::Private)];
+    match ask(&shelves, "who pays the insurance when the harbour crane stops?") {
+        Verdict::Unsure { instructions, without_model, candidates } => {
+            assert!(instructions.is_empty());
+            assert_eq!(without_model.iter().map(|found| found.hit.path.as_str()).collect::<Vec<_>>(), ["harbour.md"]);
+            assert_eq!(candidates[0].path, "harbour.md");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 /// RECALL-4: of few memories a model gets all, the likeliest first.
 #[test]
 fn of_few_memories_all_are_candidates() {
@@ -110,7 +126,7 @@ fn instructions_do_not_wait_for_a_model() {
     let doing = Doing { files: vec!["tests/login.py".to_owned()], tools: Vec::new() };
     let asked = Question { text: "mend it so that the harbour is shown on Sundays", doing: &doing, now: now() };
     match verdict(&[shelf(folder.path(), Scope::Private)], &asked, |_, _| true) {
-        Verdict::Unsure { instructions, candidates } => {
+        Verdict::Unsure { instructions, candidates, .. } => {
             assert_eq!(instructions[0].hit.path, "tests.md");
             assert!(candidates.iter().all(|one| one.path != "tests.md"));
         }
@@ -137,6 +153,26 @@ fn shelves_are_taken_together_and_hits_say_where_they_lie() {
     let chosen = chosen(&answer, &found).unwrap();
     assert_eq!(chosen.len(), 1);
     assert_eq!(*chosen[0].shelf.scope(), Scope::User);
+}
+
+/// SHELF-1: whose a memory is, and how far it is trusted, is its shelf's to say: what is shared lies in the project's directory and
+/// is not the user's own.
+#[test]
+fn a_shelf_says_whose_a_memory_is_and_how_far_it_is_trusted() {
+    let folder = filled(2);
+    std::fs::create_dir(folder.path().join("team")).unwrap();
+    write(&folder.path().join("team"), "locks", "project", "the team locks the harbour gate at nine", "");
+    let own = shelf(folder.path(), Scope::Private);
+    let found = match ask(std::slice::from_ref(&own), "when does the team lock the harbour gate?") {
+        Verdict::Sure(found) => found,
+        other => panic!("{other:?}"),
+    };
+    let hit = &found[0].hit.path;
+    assert_eq!((hit.as_str(), own.scope_of(hit), own.trust(hit)), ("team/locks.md", Scope::Team, Trust::Shared));
+    assert!(own.surface(hit, &[], None, now()).unwrap().text.contains("Somebody else may have written it"));
+    assert_eq!((own.scope_of("harbour.md"), own.trust("harbour.md")), (Scope::Private, Trust::Own));
+    let agents = shelf(folder.path(), Scope::Agent("a".to_owned()));
+    assert_eq!(agents.scope_of("team/locks.md"), Scope::Agent("a".to_owned()), "an agent's folder is its own");
 }
 
 /// RECALL-4: a model is shown name, description, questions and the beginning of the text, as data, and of a long message both ends.

@@ -1,0 +1,90 @@
+//! Ours beside BM25, question by question: the order, and what is surfaced where both are as often silent.
+
+use super::Answer;
+use crate::rank::{FOLLOWS, Hit, MOST};
+
+/// So many deviations hold 95 of 100.
+const DEVIATIONS: f64 = 1.96;
+
+/// A share of the answerable questions, ours and BM25's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Difference {
+    /// Ours.
+    pub ours: f64,
+    /// BM25's.
+    pub plain: f64,
+    /// Half the 95 % interval of the difference. The same questions are asked of both, so only those count that one has and the
+    /// other has not.
+    pub interval: f64,
+}
+
+impl Difference {
+    fn of(pairs: impl Iterator<Item = (bool, bool)>) -> Self {
+        let (mut all, mut ours, mut plain, mut unlike) = (0.0, 0.0, 0.0, 0.0);
+        for (one, other) in pairs {
+            all += 1.0;
+            ours += f64::from(u8::from(one));
+            plain += f64::from(u8::from(other));
+            unlike += f64::from(u8::from(one != other));
+        }
+        let all = f64::max(all, 1.0);
+        let difference: f64 = ours - plain;
+        let interval = DEVIATIONS * (unlike - difference * difference / all).max(0.0).sqrt() / all;
+        Self { ours: ours / all, plain: plain / all, interval }
+    }
+
+    /// The least that is not below BM25 by more than the interval.
+    pub fn least(&self) -> f64 {
+        self.plain - self.interval
+    }
+}
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Comparison {
+    /// The likeliest memory is wanted.
+    pub first: Difference,
+    /// One of the five likeliest is.
+    pub five: Difference,
+    /// A surfaced one is, where BM25 surfaces from a score on with which it is silent as often as we are.
+    pub surfaced: Difference,
+}
+
+impl Comparison {
+    /// Compares answers to the same questions, in the same order.
+    pub fn of(ours: &[Answer<'_>], plain: &[Answer<'_>]) -> Self {
+        let enough = enough(ours, plain);
+        let pairs = || ours.iter().zip(plain).filter(|(one, _)| !one.question.wanted.is_empty());
+        let within = |count: usize| {
+            move |answer: &Answer<'_>| {
+                answer.ranked.iter().take(count).any(|hit| answer.question.wanted.contains(&hit.path))
+            }
+        };
+        let ranked = |count: usize| {
+            let has = within(count);
+            Difference::of(pairs().map(move |(one, other)| (has(one), has(other))))
+        };
+        let surfaced = pairs().map(|(one, other)| {
+            let wanted = &one.question.wanted;
+            let best = best(other);
+            let follows = |hit: &&Hit| best >= enough && hit.share >= best * FOLLOWS;
+            let plain = other.ranked.iter().take(MOST).filter(follows).any(|hit| wanted.contains(&hit.path));
+            (one.surfaced.iter().any(|path| wanted.contains(path)), plain)
+        });
+        Self { first: ranked(1), five: ranked(MOST), surfaced: Difference::of(surfaced) }
+    }
+}
+
+/// BM25's score for the likeliest memory.
+fn best(answer: &Answer<'_>) -> f32 {
+    answer.ranked.first().map_or(0.0, |hit| hit.share)
+}
+
+/// The score from which on BM25 speaks, so that it is silent on as many unanswerable questions as we are.
+fn enough(ours: &[Answer<'_>], plain: &[Answer<'_>]) -> f32 {
+    let nothing = |answer: &&Answer<'_>| answer.question.wanted.is_empty();
+    let silent = ours.iter().filter(nothing).filter(|answer| answer.surfaced.is_empty()).count();
+    let mut scores: Vec<f32> = plain.iter().filter(nothing).map(best).collect();
+    scores.sort_by(f32::total_cmp);
+    scores.get(silent).copied().unwrap_or(f32::INFINITY)
+}

@@ -1,0 +1,69 @@
+//! How good recall is with a model to choose: the real way, from a shelf on the disk to what is surfaced, with a selector that is
+//! passed in and sees nothing but its request.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::{Answer, Labelled, Set};
+use crate::rank::{Doing, Hit, Question};
+use crate::recall::Need;
+use crate::shelf::{Found, Shelf};
+use crate::verdict::{self, CANDIDATES, Verdict};
+
+/// How a question went with a model to choose.
+#[derive(Debug, Clone)]
+pub struct Selected<'s> {
+    /// What was ranked, and what was surfaced in the end.
+    pub answer: Answer<'s>,
+    /// Whether a wanted memory is among as many of the likeliest as a model is shown, whether it was asked or not.
+    pub is_candidate: bool,
+    /// How many bytes of a prompt the model was sent; none where it was not asked.
+    pub asked: Option<usize>,
+}
+
+impl Set {
+    /// Asks every question of its memories as they lie on a shelf. `select` gets a question and the prompt of a selector, and
+    /// answers it.
+    pub fn ask_with<'s>(
+        &'s self,
+        shelf: &Arc<Shelf>,
+        now: Timestamp,
+        select: impl Fn(&'s Labelled, &str) -> String,
+    ) -> Vec<Selected<'s>> {
+        let shelves = [shelf.clone()];
+        let ask = |question: &'s Labelled| {
+            let doing = Doing { files: question.files.clone(), tools: Vec::new() };
+            let asked = Question { text: &question.text, doing: &doing, now };
+            let ranked = shelf.ranker().map(|ranker| ranker.rank(&asked)).unwrap_or_default();
+            let paths = |found: Vec<Found>| found.into_iter().map(|found| found.hit.path).collect::<Vec<_>>();
+            let is_wanted = |hit: &Hit| question.wanted.contains(&hit.path);
+            let is_candidate = ranked.iter().take(CANDIDATES).any(is_wanted);
+            let (surfaced, asked) = match verdict::verdict(&shelves, &asked, |_, _| true) {
+                Verdict::Silent => (Vec::new(), None),
+                Verdict::Sure(found) => (paths(found), None),
+                Verdict::Unsure { instructions, candidates, .. } => {
+                    let need = verdict::question(&question.text, &candidates, &[], now);
+                    let prompt = need.map(|Need::Select { prompt, .. }| prompt).unwrap_or_default();
+                    let chosen = verdict::chosen(&select(question, &prompt), &candidates).unwrap_or_default();
+                    let chosen = chosen.into_iter().map(|one| one.path.clone());
+                    (paths(instructions).into_iter().chain(chosen).collect(), Some(prompt.len()))
+                }
+            };
+            Selected { answer: Answer { question, ranked, surfaced }, is_candidate, asked }
+        };
+        self.questions.iter().map(ask).collect()
+    }
+}
+
+/// The keys of the memories that a selector's prompt shows.
+pub fn read_keys(prompt: &str) -> Vec<&str> {
+    let memories = prompt.split_once("\n\nMemories:\n").map_or("", |(_, memories)| memories);
+    let key = |line: &'_ str| -> Option<usize> { line.find(" (") };
+    memories
+        .lines()
+        .filter_map(|line| line.strip_prefix("- "))
+        .filter_map(|line| Some(&line[..key(line)?]))
+        .map(|line| line.split_once("] ").map_or(line, |(_, path)| path))
+        .collect()
+}
