@@ -185,5 +185,7 @@ fn of_an_answer_counts_what_was_offered() {
     let keys: Vec<String> = chosen(answer, &found).unwrap().into_iter().map(Candidate::key).collect();
     assert_eq!(keys, ["m3.md", "m1.md", "m8.md", "m0.md", "m2.md"]);
     assert!(chosen(r#"{"selected_memories": []}"#, &found).unwrap().is_empty());
-    assert!(chosen("I think m1.md", &found).is_err());
+    let fenced = "Here:\n```json\n{\"selected_memories\": [\"m1.md\"]}\n```";
+    assert_eq!(chosen(fenced, &found).unwrap()[0].key(), "m1.md", "a server without schemas says more than asked for");
+    assert!(chosen("I think m1.md", &found).is_err() && chosen("} m1.md {", &found).is_err());
 }
