@@ -163,7 +163,7 @@ pub fn question(message: &str, candidates: &[Candidate], recent_tools: &[String]
         return None;
     }
     let shown: Vec<String> = candidates.iter().map(|one| one.shown(now)).collect();
-    Some(selection(&shortened(message), &shown.join("\n"), recent_tools))
+    Some(selection(&shortened(message), &shown.join("\n"), recent_tools, now))
 }
 
 /// Those that a model chose: each once, at most five. An answer that cannot be read is an error of the model; what stands

@@ -157,6 +157,7 @@ fn a_model_is_shown_what_it_needs_to_judge() {
     let Some(Need::Select { prompt, .. }) = question(&message, &found, &["Bash".to_owned()], now()) else { panic!() };
     assert!(prompt.contains("about: when lunch is") && prompt.contains("answers: where can I eat?"), "{prompt}");
     assert!(prompt.contains("Lunch begins at twelve.") && !prompt.contains("<system>") && prompt.ends_with("Bash"));
+    assert!(prompt.contains("\n\nToday is "), "{prompt}");
     assert!(prompt.starts_with("Request:\nbegin") && prompt.contains("xx end\n") && prompt.len() < 14_000);
     assert!(prompt.lines().any(|line| line.starts_with("  text:") && line.chars().count() < 340), "{prompt}");
     assert!(question("anything", &[], &[], now()).is_none());
