@@ -11,6 +11,7 @@
 )]
 
 mod agents;
+mod answers;
 mod command;
 mod cost;
 mod count;

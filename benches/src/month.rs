@@ -7,7 +7,8 @@
 //! memory of its own, which is left for a dream to clear up. Afterwards all sixty are asked for in other words, with the
 //! ranker alone. The questions were written once, with what is said, and not changed after they were first asked. What the
 //! scripted model writes (`month_written.txt`) was written by a real one, from what is said and the rules for a memory that
-//! the program gives; it was not shown the questions. Beside it stands what a line for each would bring.
+//! the program gives; it was not shown the questions. Beside it stands what a line for each would bring, and below it how much
+//! of what is saved from recorded answers should not have been ([`crate::answers`]).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -91,7 +92,7 @@ pub(crate) fn measure(place: &Path) -> Result<Vec<Row>> {
     let _ = std::fs::remove_dir_all(&root);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let month = Month::new(root)?;
-    let soon = runtime.block_on(async {
+    let (soon, pollution) = runtime.block_on(async {
         let mut soon = 0;
         for session in 0..SESSIONS {
             eprintln!("  session {} …", session + 1);
@@ -99,9 +100,11 @@ pub(crate) fn measure(place: &Path) -> Result<Vec<Row>> {
         }
         // One more begins: it learns what the last one left.
         month.session(SESSIONS, 1).await?;
-        anyhow::Ok(soon)
+        anyhow::Ok((soon, crate::answers::rows().await?))
     })?;
-    month.rows(soon)
+    let mut rows = month.rows(soon)?;
+    rows.extend(pollution);
+    Ok(rows)
 }
 
 struct Month {

@@ -6,6 +6,8 @@ mod skipped;
 #[path = "it/stage.rs"]
 mod stage;
 
+#[path = "it/answers.rs"]
+mod answers;
 #[path = "it/asking.rs"]
 mod asking;
 #[path = "it/built_in.rs"]

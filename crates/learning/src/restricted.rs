@@ -46,6 +46,8 @@ pub struct Ground {
 /// The policy of an agent that nobody watches.
 pub struct Restricted {
     saver: Arc<Saver>,
+    /// The memory directories, links followed: the one it saves in, and that of the user.
+    memories: Vec<PathBuf>,
     /// The config home, links followed.
     config: PathBuf,
     rules: Rules,
@@ -61,13 +63,15 @@ impl Restricted {
         rules.allow.clear();
         rules.deny.extend(excluded.deny);
         let saver = Saver::new(place, author, limits, scope.project())?;
+        let of_user = user.as_ref().map(|user| user.directory.clone());
         let saver = Arc::new(match user {
             Some(user) => saver.with_user(user)?,
             None => saver,
         });
-        let looks = scope.directories().into_iter().chain([saver.directory().to_owned()]).collect();
+        let memories: Vec<PathBuf> = std::iter::once(saver.directory().to_owned()).chain(of_user).collect();
+        let looks = scope.directories().into_iter().chain(memories.clone()).collect();
         let config = files::real(&config).unwrap_or(config);
-        Ok(Arc::new(Self { saver, config, rules, standing, looks }))
+        Ok(Arc::new(Self { saver, memories, config, rules, standing, looks }))
     }
 
     /// The policy, over the tools its requests name and where the parent's run.
@@ -91,9 +95,9 @@ impl Restricted {
         inside(real, &self.looks) && !self.is_closed(real) && !denied
     }
 
-    /// Whether a file belongs to the config home and is no memory of this directory.
+    /// Whether a file belongs to the config home and is no memory that may be changed here.
     fn is_closed(&self, real: &Path) -> bool {
-        real.starts_with(&self.config) && !real.starts_with(self.saver.directory())
+        real.starts_with(&self.config) && !inside(real, &self.memories)
     }
 
     /// The way it saves.

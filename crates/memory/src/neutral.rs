@@ -7,7 +7,9 @@
 use std::borrow::Cow;
 
 /// Names of tags that mean something to a model or to us.
-const TAGS: [&str; 19] = [
+const TAGS: [&str; 21] = [
+    "conversation",
+    "new",
     "task-notification",
     "result",
     "fork",

@@ -165,9 +165,11 @@ pub fn agents(message: &str) -> Vec<String> {
     found
 }
 
-/// The question to a selector model about memories that are shown to it.
-pub(crate) fn selection(message: &str, memories: &str, recent_tools: &[String]) -> Need {
-    let mut prompt = format!("Request:\n{message}\n\nMemories:\n{memories}");
+/// The question to a selector model about memories that are shown to it. It knows the day: whether a date is over, and what
+/// "next week" means, decides what helps.
+pub(crate) fn selection(message: &str, memories: &str, recent_tools: &[String], now: Timestamp) -> Need {
+    let today = now.to_zoned(TimeZone::system()).strftime("%A, %Y-%m-%d").to_string();
+    let mut prompt = format!("Request:\n{message}\n\nMemories:\n{memories}\n\nToday is {today}.");
     if !recent_tools.is_empty() {
         prompt.push_str(&format!("\n\nTools in use: {}", recent_tools.join(", ")));
     }

@@ -68,7 +68,7 @@ impl Typed {
         let mut quotations = quotations(text);
         quotations.sort_by_key(|quotation| std::cmp::Reverse(quotation.len()));
         quotations.into_iter().find_map(|quotation| {
-            let said = words(quotation);
+            let said = words(&quotation.replace("&lt;", "<")); // as it may have been shown
             let enough = said.len() >= FEWEST_WORDS;
             let stands = |typed: &[String]| typed.windows(said.len()).any(|part| part == said);
             let (_, place) = self.messages.iter().rev().find(|(typed, _)| enough && stands(typed))?;
@@ -77,9 +77,10 @@ impl Typed {
     }
 }
 
-/// What a text quotes: what stands in quotation marks, and lines that are marked as quoted.
+/// What a text quotes: what stands in quotation marks, and lines that are marked as quoted, without the date behind them.
+/// Of a quotation that leaves something out (`…`) each part is one.
 fn quotations(text: &str) -> Vec<&str> {
-    const MARKS: [(char, char); 4] = [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»')];
+    const MARKS: [(char, char); 5] = [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»'), ('「', '」')];
     let mut found = Vec::new();
     for line in text.lines() {
         let before = found.len();
@@ -100,11 +101,22 @@ fn quotations(text: &str) -> Vec<&str> {
         if found.len() == before
             && let Some(quoted) = line.trim_start().strip_prefix('>')
         {
-            found.push(quoted.trim());
+            found.push(without_date(quoted.trim()));
         }
     }
-    found.retain(|quotation| !quotation.is_empty());
-    found
+    let parts = found.into_iter().flat_map(|quotation| quotation.split("...").flat_map(|part| part.split('…')));
+    let bare = parts.map(|part| part.trim_matches(|c: char| c.is_whitespace() || matches!(c, '[' | ']' | '(' | ')')));
+    bare.filter(|part| !part.is_empty()).collect()
+}
+
+/// A line without the date at its end, as in `we deploy on Fridays (2026-11-16)`.
+fn without_date(line: &str) -> &str {
+    let end = line.trim_end_matches([')', '.', ' ']);
+    let Some((before, date)) = end.len().checked_sub(10).and_then(|at| end.split_at_checked(at)) else { return line };
+    match date.parse::<jiff::civil::Date>() {
+        Ok(_) => before.trim_end_matches([' ', '(', ',', '-', '–', '—']),
+        Err(_) => line,
+    }
 }
 
 /// The register of the sentences that memories quote.
@@ -185,11 +197,20 @@ mod tests {
             "Deploys.\n> “We deploy on Fridays”",
             "Deploys.\n> we deploy on fridays",
             "The user said \"we deploy on Fridays\".",
+            "Deploys.\n> we deploy on Fridays (2026-11-16)",
+            "Deploys.\n> we deploy on Fridays, 2026-11-16.",
+            "Deploys.\n> \"From … we deploy on Fridays [...] use tabs\", 2026-11-16",
+            "Deploys.\n> 「we deploy on Fridays」",
         ] {
             assert_eq!(quoted(body).map(|it| it.to_lowercase()).as_deref(), Some("we deploy on fridays"), "{body}");
         }
-        for body in ["> \"we deploy on Mondays\"", "> on Fridays", "We deploy on Fridays", "> \"deploy we on Fridays\""]
-        {
+        for body in [
+            "> \"we deploy ... on Fridays\"",
+            "> \"we deploy on Mondays\"",
+            "> on Fridays",
+            "We deploy on Fridays",
+            "> \"deploy we on Fridays\"",
+        ] {
             assert_eq!(quoted(body), None, "{body}");
         }
     }

@@ -38,7 +38,7 @@ impl Kind {
 
     /// The type a word in a file means.
     pub fn of(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == word.trim())
+        Self::ALL.into_iter().find(|kind| word.trim().eq_ignore_ascii_case(kind.name()))
     }
 }
 

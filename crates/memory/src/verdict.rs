@@ -167,19 +167,24 @@ pub fn question(message: &str, candidates: &[Candidate], recent_tools: &[String]
         return None;
     }
     let shown: Vec<String> = candidates.iter().map(|one| one.shown(now)).collect();
-    Some(selection(&shortened(message), &shown.join("\n"), recent_tools))
+    Some(selection(&shortened(message), &shown.join("\n"), recent_tools, now))
 }
 
-/// Those that a model chose: each once, at most five. An answer that cannot be read is an error of the model.
+/// Those that a model chose: each once, at most five. An answer that cannot be read is an error of the model; what stands
+/// around the JSON is not, nor is a file's name without its folder where no other has it.
 pub fn chosen<'c>(answer: &str, candidates: &'c [Candidate]) -> Result<Vec<&'c Candidate>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Answer {
         selected_memories: Vec<String>,
     }
-    let answer: Answer = serde_json::from_str(answer)?;
+    let (from, to) = (answer.find('{'), answer.rfind('}'));
+    let json = from.zip(to).and_then(|(from, to)| answer.get(from..=to)).unwrap_or(answer);
+    let answer: Answer = serde_json::from_str(json)?;
     let mut chosen: Vec<&Candidate> = Vec::new();
     for key in answer.selected_memories {
-        let found = candidates.iter().find(|one| one.key() == key);
+        let mut by_name = candidates.iter().filter(|one| one.key().rsplit('/').next() == Some(&key));
+        let by_name = by_name.next().filter(|_| by_name.next().is_none());
+        let found = candidates.iter().find(|one| one.key() == key).or(by_name);
         let fresh =
             found.filter(|one| chosen.len() < rank::MOST && !chosen.iter().any(|known| known.key() == one.key()));
         chosen.extend(fresh);

@@ -1,15 +1,14 @@
 //! A run of the agent that writes down what was learnt: its words, its policy, its request, what came of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use files::Root;
 use jiff::tz::TimeZone;
 use memory::extract::{Directive, New, SHOWN_BYTES, directive, has_rules, instructions};
 use memory::rank::{Doing, Question};
 use memory::store::Indexing;
-use memory::{Header, Memory, Ranker};
+use memory::{Header, Ranker};
 use provider::Model;
 use session::{Home, World};
 use settings::ExtractGate;
@@ -43,6 +42,8 @@ const OUTPUT: u64 = 8_000;
 const LIMITS: Limits = Limits { bytes: 48_000, files: 10, removed: 3 };
 /// So many of the memories most like what was said are shown whole, if they are not too long.
 const SHOWN: usize = 6;
+/// The same of the user's memories that hold in every project.
+const SHOWN_OF_USER: usize = 2;
 /// So many more of them are listed, and so many of the newest.
 const LISTED: usize = 20;
 /// So much of what was said is compared with memories, in characters.
@@ -140,6 +141,38 @@ struct Known {
     shown: Vec<(String, String)>,
     listed: Vec<Header>,
     all: usize,
+    /// How many bytes more may be shown.
+    room: usize,
+}
+
+impl Known {
+    /// Takes in the memories of a directory, so many of them whole. Their paths are shown with what stands `before` them.
+    fn look_into(&mut self, directory: &Path, before: &str, most: usize, question: &Question<'_>, scope: &Scope) {
+        let Ok(root) = files::Root::open(directory) else { return };
+        let headers = memory::scan::headers(&root).unwrap_or_default();
+        let likely = Ranker::load(&root).map(|ranker| ranker.likeliest(question, SHOWN + LISTED)).unwrap_or_default();
+        self.all += headers.len();
+        let mut done: Vec<&str> = Vec::new();
+        for path in likely.iter().take(most) {
+            let Ok(file) = root.read(path, self.room as u64) else { continue };
+            let Ok(text) = String::from_utf8(file.bytes) else { continue };
+            // What would have to be changed to be shown is not what an edit would find: it is listed, to be read.
+            if memory::neutral::quoted(&text) != text {
+                continue;
+            }
+            self.room -= text.len();
+            scope.note(&root.path().join(path), file.stamp);
+            self.shown.push((format!("{before}{path}"), text));
+            done.push(path);
+        }
+        let by_likeness = likely.iter().filter_map(|path| headers.iter().find(|header| header.path == *path));
+        for header in by_likeness.chain(headers.iter().take(LISTED)) {
+            if !done.contains(&header.path.as_str()) {
+                done.push(&header.path);
+                self.listed.push(Header { path: format!("{before}{}", header.path), ..header.clone() });
+            }
+        }
+    }
 }
 
 impl Learner {
@@ -253,49 +286,15 @@ impl Learner {
         Restricted::new(ground, scope)
     }
 
-    /// The memories most like what was said, and the newest: the project's, and by their whole paths the user's, which hold in
-    /// every project.
+    /// The memories most like what was said, and the newest: the project's, and the user's across projects.
     fn known(&self, job: &Job, scope: &Scope) -> Known {
-        let user = memory::place::user_directory(self.home.path());
-        let roots = [(String::new(), &self.memory), (format!("{}/", user.display()), &user)];
-        let roots: Vec<(String, Root)> =
-            roots.into_iter().filter_map(|(prefix, directory)| Some((prefix, Root::open(directory).ok()?))).collect();
-        let (mut headers, mut memories): (Vec<Header>, Vec<Memory>) = Default::default();
-        for (prefix, root) in &roots {
-            for header in memory::scan::headers(root).unwrap_or_default() {
-                let path = format!("{prefix}{}", header.path);
-                let memory = Memory::read(root, &header.path).ok();
-                memories.extend(memory.map(|memory| Memory { path: path.clone(), ..memory }));
-                headers.push(Header { path, ..header });
-            }
-        }
-        headers.sort_by_key(|header| std::cmp::Reverse(header.modified));
+        let user = SavingPlace::of_user(&self.home, self.indexing).directory;
         let said: String = job.turns.iter().map(|turn| turn.said.as_str()).collect();
         let from = said.char_indices().rev().nth(COMPARED).map_or(0, |(at, _)| at);
         let question = Question { text: &said[from..], doing: &Doing::default(), now: self.world.now() };
-        let likely = Ranker::of(&memories).likeliest(&question, SHOWN + LISTED);
-        let mut known = Known { all: headers.len(), ..Known::default() };
-        let mut room = SHOWN_BYTES;
-        for key in likely.iter().take(SHOWN) {
-            // The project's have no prefix: the last that fits is the longest.
-            let Some((prefix, root)) = roots.iter().rev().find(|(prefix, _)| key.starts_with(prefix)) else { continue };
-            let path = &key[prefix.len()..];
-            let Ok(file) = root.read(path, room as u64) else { continue };
-            let Ok(text) = String::from_utf8(file.bytes) else { continue };
-            room -= text.len();
-            // What has to be changed to be shown is not what an edit would find.
-            if memory::neutral::quoted(&text) == text {
-                scope.note(&root.path().join(path), file.stamp);
-            }
-            known.shown.push((key.clone(), text));
-        }
-        let is_shown = |path: &str| known.shown.iter().any(|(shown, _)| shown == path);
-        let by_likeness = likely.iter().filter_map(|path| headers.iter().find(|header| header.path == *path));
-        for header in by_likeness.chain(headers.iter().take(LISTED)) {
-            if !is_shown(&header.path) && !known.listed.iter().any(|listed| listed.path == header.path) {
-                known.listed.push(header.clone());
-            }
-        }
+        let mut known = Known { room: SHOWN_BYTES, ..Known::default() };
+        known.look_into(&self.memory, "", SHOWN, &question, scope);
+        known.look_into(&user, &format!("{}/", user.display()), SHOWN_OF_USER, &question, scope);
         known
     }
 

@@ -203,9 +203,20 @@ fn in_quotes(value: &str) -> String {
     out
 }
 
+/// What stands in a text that is all of it one block of code and begins like a memory.
+fn unfenced(text: &str) -> Option<&str> {
+    let (first, rest) = text.trim().strip_prefix("```")?.split_once('\n')?;
+    let inside = rest.strip_suffix("```")?;
+    let blocks = inside.lines().filter(|line| line.trim_start().starts_with("```")).count();
+    let is_memory = first.chars().all(char::is_alphanumeric) && inside.starts_with("---") && blocks % 2 == 0;
+    is_memory.then_some(inside)
+}
+
 /// The text with what is no YAML (models write `description: a: b`) put into quotes, if that makes it the YAML that was meant.
-/// What begins like a list or another structure was meant as one, and is broken.
+/// What begins like a list or another structure was meant as one, and is broken. A memory that is all of it a block of code
+/// (models copy the form as it was shown to them) is taken out of it.
 pub fn mended(text: &str) -> String {
+    let text = unfenced(text).unwrap_or(text);
     let front = super::read(text);
     let is_broken =
         |value: &serde_json::Value| value.as_str().is_some_and(|text| text.starts_with(['[', '{', ']', '}']));

@@ -58,6 +58,22 @@ fn what_was_not_read_or_changed_since_is_not_written_over() {
     assert!(on_disk(&store, "a.md").contains("the user's own edit"));
 }
 
+/// EXTRACT-5: a model copies the form with the block of code that it was shown in, and begins a type with a capital: that is
+/// no reason to lose a round.
+#[test]
+fn a_memory_in_a_block_of_code_is_taken_out_of_it() {
+    let (_held, store) = store();
+    let plain = text("Deploys", "On Mondays:\n\n```sh\nmake deploy\n```");
+    let fenced = format!("```markdown\n{}```\n", plain.replace("type: project", "type: Project"));
+    write(&store, "deploys.md", &fenced, None).unwrap();
+    let memory = Memory::read(store.root(), "deploys.md").unwrap();
+    assert_eq!(memory.kind, Some(memory::Kind::Project));
+    assert_eq!(memory.body.trim(), "On Mondays:\n\n```sh\nmake deploy\n```");
+    assert!(on_disk(&store, "deploys.md").starts_with("---\nname: Deploys\n"));
+    // What only begins or ends like one is as it was written.
+    assert!(write(&store, "other.md", &format!("```markdown\n{plain}"), None).is_err());
+}
+
 /// EXTRACT-5: models write `description: a: b`; what is only not quoted is quoted, and no round is lost with a refusal.
 #[test]
 fn what_is_only_not_quoted_is_saved() {

@@ -193,6 +193,7 @@ fn a_model_is_shown_what_it_needs_to_judge() {
     let Some(Need::Select { prompt, .. }) = question(&message, &found, &["Bash".to_owned()], now()) else { panic!() };
     assert!(prompt.contains("about: when lunch is") && prompt.contains("answers: where can I eat?"), "{prompt}");
     assert!(prompt.contains("Lunch begins at twelve.") && !prompt.contains("<system>") && prompt.ends_with("Bash"));
+    assert!(prompt.contains("\n\nToday is "), "{prompt}");
     assert!(prompt.starts_with("Request:\nbegin") && prompt.contains("xx end\n") && prompt.len() < 14_000);
     assert!(prompt.lines().any(|line| line.starts_with("  text:") && line.chars().count() < 340), "{prompt}");
     assert!(question("anything", &[], &[], now()).is_none());
@@ -221,5 +222,7 @@ fn of_an_answer_counts_what_was_offered() {
     let keys: Vec<String> = chosen(answer, &found).unwrap().into_iter().map(Candidate::key).collect();
     assert_eq!(keys, ["m3.md", "m1.md", "m8.md", "m0.md", "m2.md"]);
     assert!(chosen(r#"{"selected_memories": []}"#, &found).unwrap().is_empty());
-    assert!(chosen("I think m1.md", &found).is_err());
+    let fenced = "Here:\n```json\n{\"selected_memories\": [\"m1.md\"]}\n```";
+    assert_eq!(chosen(fenced, &found).unwrap()[0].key(), "m1.md", "a server without schemas says more than asked for");
+    assert!(chosen("I think m1.md", &found).is_err() && chosen("} m1.md {", &found).is_err());
 }
