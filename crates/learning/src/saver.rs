@@ -5,6 +5,8 @@
 //! is kept before, so that it can be taken back. A sentence that the memory quotes is looked up among what the user typed:
 //! only then it is shown as the user's.
 
+mod tally;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -19,11 +21,12 @@ use memory::shelf::is_about_the_user;
 use memory::spoken::{Register, Typed};
 use memory::store::{Indexing, Store};
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use session::{Home, World};
 use tools::{Scope, Subject};
 
 use crate::protection::Protection;
+
+pub use tally::{Limits, Removal, Tally};
 
 /// The largest memory that is edited.
 const LIMIT: u64 = 1024 * 1024;
@@ -69,61 +72,10 @@ pub struct Author {
     pub injected: Injected,
     /// What the user typed.
     pub typed: Typed,
+    /// When the newest was said that it learns from, where that may be long ago.
+    pub said: Option<Timestamp>,
     /// The time and fresh names.
     pub world: World,
-}
-
-/// How much an agent may write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes in all.
-    pub bytes: usize,
-    /// Memories that are made or changed.
-    pub files: usize,
-    /// Memories that are removed.
-    pub removed: usize,
-}
-
-impl Limits {
-    /// No limits, for work that somebody watches.
-    pub const NONE: Self = Self { bytes: usize::MAX, files: usize::MAX, removed: usize::MAX };
-}
-
-/// What an agent did.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Calls that were refused.
-    pub denied: u32,
-    /// Those of them that would have written.
-    pub denied_writes: u32,
-    /// Memories that were made or changed, each once.
-    pub saved: Vec<String>,
-    /// Memories that were removed.
-    pub removed: Vec<String>,
-    /// Why, where that was said.
-    pub removals: Vec<Removal>,
-    /// How many bytes were written.
-    pub bytes: usize,
-}
-
-impl Tally {
-    /// How many memories were made or changed, and how many of them are shared with the team.
-    pub fn counted(&self) -> (usize, usize) {
-        (self.saved.len(), self.saved.iter().filter(|path| path.starts_with(TEAM)).count())
-    }
-}
-
-/// A memory that was removed, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Removal {
-    /// The memory.
-    pub path: String,
-    /// The memory that says now what it said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replaced_by: Option<String>,
-    /// Why it went.
-    pub reason: String,
 }
 
 /// Saves memories for one agent.
@@ -224,16 +176,30 @@ impl Saver {
         Ok(said)
     }
 
-    /// Whether the agent may change what is there: not what is the user's, but for what it wrote itself just now.
+    /// Whether the agent may change what is there: not what is the user's or newer than what it learns from, but for what
+    /// it wrote itself just now.
     fn may_change(&self, path: &str, before: Option<&str>) -> Result<(), String> {
-        let (Some(protection), Some(before)) = (self.protection.get(), before) else { return Ok(()) };
-        if self.tally.lock().saved.iter().any(|saved| saved == path) {
+        let Some(before) = before.filter(|_| !self.tally.lock().saved.iter().any(|saved| saved == path)) else {
             return Ok(());
+        };
+        if let Some(why) = self.protection.get().and_then(|protection| protection.protects(path, before)) {
+            return Err(format!("{path} stays as it is: {why}. You may build on it in another memory."));
         }
-        match protection.protects(path, before) {
-            Some(why) => Err(format!("{path} stays as it is: {why}. You may build on it in another memory.")),
-            None => Ok(()),
+        if self.author.said.is_some_and(|said| self.is_newer(path, before, said)) {
+            return Err(format!("{path} stays as it is: the user said or wrote it later than what you learn from."));
         }
+        Ok(())
+    }
+
+    /// Whether the user said what a memory says, or wrote it by hand, after a moment.
+    fn is_newer(&self, path: &str, text: &str, said: Timestamp) -> bool {
+        let Ok(memory) = memory::Memory::read(self.store.root(), path) else { return false };
+        let quotations = Register::in_folder(self.place.changes.folder()).read();
+        let at = match quotations.of(&memory.body) {
+            Some(spoken) => spoken.time(),
+            None => Protection::of(&self.place.changes).protects(path, text).and(memory.dated),
+        };
+        at.is_some_and(|at| at > said)
     }
 
     /// The agent was shown what the user typed in a session: a memory may quote it.
@@ -336,10 +302,14 @@ impl Saver {
             true => completed(path, text),
             false => text.to_owned(),
         };
-        let mut keep = |change: &_| self.keep(change);
+        let mut keep = |change: &Change| {
+            self.keep(change)?;
+            // Before the memory is there, so that it never is without it.
+            self.keep_spoken(path, change.after.as_deref().unwrap_or_default());
+            Ok(())
+        };
         let revised = self.store.revise(path, &text, seen.as_ref(), &self.origin(), Some(&self.tree), &mut keep);
         let revised = revised.map_err(|error| advice(&error))?;
-        self.keep_spoken(path);
         scope.note(&file, revised.stamp);
         let mut tally = self.tally.lock();
         tally.bytes += text.len();
@@ -351,8 +321,8 @@ impl Saver {
     }
 
     /// Keeps the user's own words that a memory quotes, if it quotes any.
-    fn keep_spoken(&self, path: &str) {
-        let Ok(memory) = memory::Memory::read(self.store.root(), path) else { return };
+    fn keep_spoken(&self, path: &str, text: &str) {
+        let memory = memory::Memory::parse(path, text.as_bytes(), None, text.len() as u64);
         let register = Register::in_folder(self.place.changes.folder());
         let mut typed = self.typed.lock().clone();
         register.read().add_to(&mut typed);
@@ -424,6 +394,7 @@ impl Saver {
             Some(writer) => writer,
             none => {
                 let (author, at) = (&self.author, self.author.world.now());
+                self.place.changes.bury_removed(&self.store, at)?;
                 let id = self.run_id.get_or_init(|| {
                     let fresh = author.world.fresh_id().to_string();
                     let tail: String = fresh.chars().filter(char::is_ascii_alphanumeric).collect();
