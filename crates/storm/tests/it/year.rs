@@ -8,7 +8,7 @@
 mod laws;
 mod model;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -78,6 +78,9 @@ struct Diary {
     gauges: BTreeMap<String, Gauge>,
     /// Sessions that can be gone on with.
     sessions: Vec<String>,
+    /// Sessions whose last turn was not answered and had something in it that nothing is learnt from: what the user adds
+    /// belongs to it.
+    unanswered: BTreeSet<String>,
 }
 
 /// What the user says in a turn.
@@ -258,15 +261,22 @@ impl Year {
             }
         };
         self.tell(&said);
+        let session = agent.session().id().to_owned();
         if let Some((gauge, value)) = &stated {
-            let session = agent.session().id().to_owned();
             self.diary.lock().gauges.entry(gauge.clone()).or_default().said(value, at, &session);
+        }
+        let is_apart = private || said.contains("vault");
+        let belongs_to_it = self.diary.lock().unanswered.contains(&session);
+        if is_apart {
+            self.diary.lock().unanswered.insert(session.clone());
         }
         let turn = agent.turn(vec![Block::text(said)], &CancellationToken::new()).await;
         self.tell(&format!("it ends: {:?}", turn.end));
-        if let Some((gauge, value)) = &stated
-            && matches!(turn.end, End::Ended(Ending::Answered))
-        {
+        if !matches!(turn.end, End::Ended(Ending::Answered)) {
+            return;
+        }
+        self.diary.lock().unanswered.remove(&session);
+        if let Some((gauge, value)) = stated.as_ref().filter(|_| !belongs_to_it) {
             self.diary.lock().gauges.entry(gauge.clone()).or_default().answered(value);
         }
     }

@@ -186,7 +186,9 @@ impl Mind {
         let is_task = |block: &Block| block.as_text().is_some_and(|text| text.contains(LEARNING));
         let task = request.messages.iter().position(|message| message.blocks.iter().any(is_task)).unwrap_or(0);
         let since = request.messages[task..].iter().skip(1).flat_map(|message| &message.blocks);
-        let answered = since.filter_map(result_id).count();
+        let results: Vec<String> = since.filter(|block| result_id(block).is_some()).map(Block::result_text).collect();
+        self.tell(&format!("results: {results:?}"));
+        let answered = results.len();
         let newest: BTreeMap<String, String> = statements(said).into_iter().collect();
         let news = |(gauge, value): &(String, String)| {
             let stands = known(gauge).is_some_and(|text| statements(&text).iter().any(|(_, is)| is == value));
