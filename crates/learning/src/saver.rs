@@ -265,6 +265,10 @@ impl Saver {
             }
             return self.discard(&path, seen.as_ref());
         }
+        if before.is_none() && path.contains(char::is_whitespace) {
+            // It is shown with the memory, outside of its frame: a name, and no sentence.
+            return Err(format!("{path} was not saved: the name of a file has no spaces."));
+        }
         let memory = memory::Memory::parse(&path, text.as_bytes(), None, text.len() as u64);
         let is_shared = path.starts_with(TEAM);
         if let Some(user) = self.user.as_ref().filter(|_| before.is_none() && !is_shared)

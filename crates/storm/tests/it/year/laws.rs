@@ -60,7 +60,9 @@ impl Gauge {
 
     /// The sessions in which something was said of it.
     fn sessions<'a>(&'a self) -> Vec<&'a str> {
-        let said = |step: &'a Step| if let StepKind::Said { session, .. } = &step.kind { Some(session.as_str()) } else { None };
+        let said = |step: &'a Step| {
+            if let StepKind::Said { session, .. } = &step.kind { Some(session.as_str()) } else { None }
+        };
         self.steps.iter().filter_map(said).collect()
     }
 
@@ -123,7 +125,8 @@ pub(crate) fn hold(year: &Year) {
             [value] if allowed.contains(&Some(value.clone())) => {}
             found => {
                 broken.push(format!("of {gauge} memory says {found:?}, and may say {allowed:?}: {past:?}"));
-                let told = all.iter().filter(|path| past.sessions().iter().any(|id| path.ends_with(format!("{id}.jsonl"))));
+                let told =
+                    all.iter().filter(|path| past.sessions().iter().any(|id| path.ends_with(format!("{id}.jsonl"))));
                 told.for_each(|path| year.model.mind().tell(&raw(path)));
             }
         }

@@ -77,7 +77,8 @@ async fn step((model, request, mut waiting): Streaming) -> Option<(Event, Stream
 /// What somebody said of a gauge: its name and what it shows.
 pub(crate) fn statements(text: &str) -> Vec<(String, String)> {
     let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    let stated = words.windows(3).filter(|part| part[0].starts_with("gauge") && part[1] == "shows" && is_value(part[2]));
+    let stated =
+        words.windows(3).filter(|part| part[0].starts_with("gauge") && part[1] == "shows" && is_value(part[2]));
     stated.map(|part| (part[0].to_owned(), part[2].to_owned())).collect()
 }
 
@@ -218,7 +219,10 @@ impl Mind {
     /// The conversation: it looks where it is told to, and saves what it is told to remember.
     fn talk(&mut self, request: &Request) -> Vec<Block> {
         let is_said = |block: &Block| block.as_text().is_some_and(|text| text.starts_with("say-"));
-        let at = request.messages.iter().rposition(|message| message.role == Role::User && message.blocks.iter().any(is_said));
+        let at = request
+            .messages
+            .iter()
+            .rposition(|message| message.role == Role::User && message.blocks.iter().any(is_said));
         let Some(at) = at else { return vec![Block::text("Well.")] };
         let texts: Vec<String> = request.messages[at].blocks.iter().filter_map(Block::as_text).collect();
         let said = texts.iter().rfind(|text| text.starts_with("say-")).cloned().unwrap_or_default();
