@@ -45,6 +45,7 @@ type Gauges = BTreeMap<usize, Option<String>>;
 
 struct Year {
     stage: Stage,
+    memory: PathBuf,
     gauges: Gauges,
     says: usize,
     state: u64,
@@ -60,7 +61,8 @@ impl Year {
         std::fs::create_dir(stage.project().join("vault")).unwrap();
         let settings = r#"{"extractShare": 0, "extractExcludes": ["vault/**"], "extractHeadless": true}"#;
         std::fs::write(stage.config().join("settings.json"), settings).unwrap();
-        Self { stage, gauges: Gauges::new(), says: 0, state: 7 }
+        let memory = PathBuf::from(run(stage.cairn().args(["memory", "path"])).stdout.trim());
+        Self { stage, memory, gauges: Gauges::new(), says: 0, state: 7 }
     }
 
     /// A number below another, the same in every run.
@@ -163,12 +165,8 @@ impl Year {
         }
     }
 
-    fn memory(&self) -> PathBuf {
-        PathBuf::from(run(self.stage.cairn().args(["memory", "path"])).stdout.trim())
-    }
-
     fn file(&self, gauge: usize) -> PathBuf {
-        self.memory().join(format!("gauge{gauge}.md"))
+        self.memory.join(format!("gauge{gauge}.md"))
     }
 
     /// What was left is learnt by sessions to come, and then every gauge is known by what the user said or wrote last.
@@ -191,8 +189,7 @@ impl Year {
                 let shown = text.split(&format!("gauge{gauge} shows ")).nth(1)?;
                 Some(shown.split(|c: char| !c.is_alphanumeric()).next()?.to_owned())
             };
-            let memories =
-                files(&self.memory()).into_iter().filter(|path| path.extension().is_some_and(|it| it == "md"));
+            let memories = files(&self.memory).into_iter().filter(|path| path.extension().is_some_and(|it| it == "md"));
             let found: Vec<String> = memories.filter_map(|path| says(&raw(&path))).collect();
             if found.iter().collect::<Vec<_>>() != value.iter().collect::<Vec<_>>() {
                 broken.push(format!("of gauge{gauge} memory says {found:?}, and the user said {value:?}"));
@@ -212,7 +209,7 @@ impl Year {
         }
         let sessions = config.join("projects");
         for path in
-            files(&config).into_iter().filter(|path| !path.starts_with(&sessions) || path.starts_with(self.memory()))
+            files(&config).into_iter().filter(|path| !path.starts_with(&sessions) || path.starts_with(&self.memory))
         {
             broken.extend(apart(&raw(&path)).map(|word| format!("{word} is in {}", path.display())));
         }

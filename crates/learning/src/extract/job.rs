@@ -56,6 +56,8 @@ pub(crate) struct NewTurn {
     pub(crate) messages: usize,
     /// The user's first words, and when they were said.
     pub(crate) first: (String, Option<Timestamp>),
+    /// When the user's newest words were said.
+    pub(crate) newest: Option<Timestamp>,
     /// The newest message in it.
     pub(crate) last: Option<Id>,
     /// What the user said in it.
@@ -74,6 +76,7 @@ impl NewTurn {
             said: render::said(log, turn, zone),
             messages: 0,
             first: (String::new(), None),
+            newest: None,
             last: None,
             typed: String::new(),
             calls: Vec::new(),
@@ -97,6 +100,7 @@ impl NewTurn {
                         self.first = (words.clone(), line.time);
                     }
                     self.typed = format!("{}{words}\n", self.typed);
+                    self.newest = line.time;
                     self.calls_before_words = self.calls.len();
                     self.messages += 1;
                 }
