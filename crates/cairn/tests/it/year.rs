@@ -59,7 +59,9 @@ impl Year {
         }
         std::fs::create_dir_all(stage.config()).unwrap();
         std::fs::create_dir(stage.project().join("vault")).unwrap();
-        let settings = r#"{"extractShare": 0, "extractExcludes": ["vault/**"], "extractHeadless": true}"#;
+        // All of it is spent in a day.
+        let settings = r#"{"extractShare": 0, "extractExcludes": ["vault/**"], "extractHeadless": true,
+            "budget": {"usdPerDay": 10000}}"#;
         std::fs::write(stage.config().join("settings.json"), settings).unwrap();
         let memory = PathBuf::from(run(stage.cairn().args(["memory", "path"])).stdout.trim());
         Self { stage, memory, gauges: Gauges::new(), says: 0, state: 7 }
@@ -207,9 +209,8 @@ impl Year {
                 broken.push(format!("{word} is in a request of learning"));
             }
         }
-        let sessions = config.join("projects");
-        for path in
-            files(&config).into_iter().filter(|path| !path.starts_with(&sessions) || path.starts_with(&self.memory))
+        let (sessions, memory) = (config.join("projects"), std::fs::canonicalize(&self.memory).unwrap());
+        for path in files(&config).into_iter().filter(|path| !path.starts_with(&sessions) || path.starts_with(&memory))
         {
             broken.extend(apart(&raw(&path)).map(|word| format!("{word} is in {}", path.display())));
         }

@@ -232,7 +232,7 @@ fn what_was_removed_by_hand_is_buried() {
         .unwrap_err();
     run.end().unwrap();
     let folder = place.store.root().path();
-    ["gone.md", "team/shared.md"].map(|path| std::fs::remove_file(folder.join(path)).unwrap());
+    ["gone.md", "team/shared.md"].into_iter().for_each(|path| std::fs::remove_file(folder.join(path)).unwrap());
     std::fs::rename(folder.join("moved.md"), folder.join("elsewhere.md")).unwrap();
     for _ in 0..2 {
         place.changes.bury_removed(&place.store, "2026-03-02T00:00:00Z".parse().unwrap()).unwrap();
