@@ -94,6 +94,8 @@ mod spending;
 mod stream;
 #[path = "it/surroundings.rs"]
 mod surroundings;
+#[path = "it/talked_round.rs"]
+mod talked_round;
 #[cfg(feature = "server")]
 #[path = "it/team.rs"]
 mod team;
@@ -167,6 +169,8 @@ mod window;
 #[cfg(not(feature = "server"))]
 #[path = "it/without_server.rs"]
 mod without_server;
+#[path = "it/year.rs"]
+mod year;
 // The same worker as in the engine's scenarios.
 #[path = "../../engine/tests/it/worker.rs"]
 mod worker;

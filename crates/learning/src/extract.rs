@@ -237,8 +237,10 @@ impl Extraction {
 
     /// The run that is due about this session.
     fn next_job(&mut self, on: &LearningSource<'_>, occasion: Occasion) -> Option<Job> {
+        // Before anything is said that could be left.
+        let is_claimed = self.claims(on);
         let new = self.left(on.session);
-        if new.is_empty() || occasion == Occasion::Begins || !self.claims(on) {
+        if new.is_empty() || occasion == Occasion::Begins || !is_claimed {
             return None;
         }
         let (log, session) = (on.session.log(), on.session);
@@ -270,17 +272,15 @@ impl Extraction {
         let Ok(Some(claim)) = queue.enter(on.session.id(), on.session.path(), on.session.directory()) else {
             return false; // it is tried again with the next turn
         };
-        let notes = claim.notes();
-        let is_first = notes.is_empty();
         let mut state = self.shared.state.lock();
-        for note in notes {
+        for note in claim.notes() {
             if let Note::Extracted { turns, .. } = &note {
                 state.taken.extend(turns.iter().cloned());
             }
             state.notes.push(note);
         }
         self.claim = Some(Arc::new(claim));
-        is_first // otherwise what is left has to be found anew
+        true
     }
 
     fn start(&mut self, learner: Learner, on: &LearningSource<'_>, job: Option<Job>) {

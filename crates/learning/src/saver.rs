@@ -26,8 +26,10 @@ use tools::{Scope, Subject};
 use crate::protection::Protection;
 
 mod removal;
+mod tally;
 
 pub use removal::Removal;
+pub use tally::{Limits, Tally};
 
 /// The largest memory that is edited.
 const LIMIT: u64 = 1024 * 1024;
@@ -73,48 +75,10 @@ pub struct Author {
     pub injected: Injected,
     /// What the user typed.
     pub typed: Typed,
+    /// When the newest was said that it learns from, where that may be long ago.
+    pub said: Option<Timestamp>,
     /// The time and fresh names.
     pub world: World,
-}
-
-/// How much an agent may write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes in all.
-    pub bytes: usize,
-    /// Memories that are made or changed.
-    pub files: usize,
-    /// Memories that are removed.
-    pub removed: usize,
-}
-
-impl Limits {
-    /// No limits, for work that somebody watches.
-    pub const NONE: Self = Self { bytes: usize::MAX, files: usize::MAX, removed: usize::MAX };
-}
-
-/// What an agent did.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Calls that were refused.
-    pub denied: u32,
-    /// Those of them that would have written.
-    pub denied_writes: u32,
-    /// Memories that were made or changed, each once.
-    pub saved: Vec<String>,
-    /// Memories that were removed.
-    pub removed: Vec<String>,
-    /// Why, where that was said.
-    pub removals: Vec<Removal>,
-    /// How many bytes were written.
-    pub bytes: usize,
-}
-
-impl Tally {
-    /// How many memories were made or changed, and how many of them are shared with the team.
-    pub fn counted(&self) -> (usize, usize) {
-        (self.saved.len(), self.saved.iter().filter(|path| path.starts_with(TEAM)).count())
-    }
 }
 
 /// Saves memories for one agent.
@@ -213,16 +177,31 @@ impl Saver {
         let _ = self.protection.set(protection); // whoever protects does so once
     }
 
-    /// Whether the agent may change what is there: not what is the user's, but for what it wrote itself just now.
+    /// Whether the agent may change what is there: not what is the user's or newer than what it learns from, but for what
+    /// it wrote itself just now.
     fn may_change(&self, path: &str, before: Option<&str>) -> Result<(), String> {
-        let (Some(protection), Some(before)) = (self.protection.get(), before) else { return Ok(()) };
-        if self.tally.lock().saved.iter().any(|saved| saved == path) {
+        let Some(before) = before.filter(|_| !self.tally.lock().saved.iter().any(|saved| saved == path)) else {
             return Ok(());
+        };
+        let protects = |protection: &Protection| protection.protects(path, before, self.written(path));
+        if let Some(why) = self.protection.get().and_then(protects) {
+            return Err(format!("{path} stays as it is: {why}. You may build on it in another memory."));
         }
-        match protection.protects(path, before, self.written(path)) {
-            Some(why) => Err(format!("{path} stays as it is: {why}. You may build on it in another memory.")),
-            None => Ok(()),
+        if self.author.said.is_some_and(|said| self.is_newer(path, before, said)) {
+            return Err(format!("{path} stays as it is: the user said or wrote it later than what you learn from."));
         }
+        Ok(())
+    }
+
+    /// Whether the user said what a memory says, or wrote it by hand, after a moment.
+    fn is_newer(&self, path: &str, text: &str, said: Timestamp) -> bool {
+        let Ok(memory) = memory::Memory::read(self.store.root(), path) else { return false };
+        let quotations = Register::in_folder(self.place.changes.folder()).read();
+        let at = match quotations.of(&memory.body) {
+            Some(spoken) => spoken.time(),
+            None => Protection::of(&self.place.changes).protects(path, text, self.written(path)).and(memory.dated),
+        };
+        at.is_some_and(|at| at > said)
     }
 
     /// Whether a memory is the user's, and left alone.
@@ -312,6 +291,10 @@ impl Saver {
             }
             return self.discard(path, seen.as_ref());
         }
+        if before.is_none() && path.contains(char::is_whitespace) {
+            // It is shown with the memory, outside of its frame: a name, and no sentence.
+            return Err(format!("{path} was not saved: the name of a file has no spaces."));
+        }
         let memory = memory::Memory::parse(path, text.as_bytes(), None, text.len() as u64);
         let is_shared = path.starts_with(TEAM);
         if let Some(user) = self.user.as_ref().filter(|_| before.is_none() && !is_shared)
@@ -349,13 +332,17 @@ impl Saver {
             true => completed(path, text),
             false => text.to_owned(),
         };
-        let mut keep = |change: &_| self.keep(change);
+        let mut keep = |change: &Change| {
+            self.keep(change)?;
+            // Before the memory is there, so that it never is without it.
+            self.keep_spoken(path, change.after.as_deref().unwrap_or_default());
+            Ok(())
+        };
         let revised = self.store.revise(path, &text, seen.as_ref(), &self.origin(), Some(&self.tree), &mut keep);
         let revised = revised.map_err(|error| match (&error, self.protection.get()) {
             (Error::Known { by }, Some(_)) => format!("{error}. To move or rename {by}, remove it first."),
             _ => advice(&error),
         })?;
-        self.keep_spoken(path);
         scope.note(&file, revised.stamp);
         let mut tally = self.tally.lock();
         tally.bytes += text.len();
@@ -367,8 +354,8 @@ impl Saver {
     }
 
     /// Keeps the user's own words that a memory quotes, if it quotes any.
-    fn keep_spoken(&self, path: &str) {
-        let Ok(memory) = memory::Memory::read(self.store.root(), path) else { return };
+    fn keep_spoken(&self, path: &str, text: &str) {
+        let memory = memory::Memory::parse(path, text.as_bytes(), None, text.len() as u64);
         let register = Register::in_folder(self.place.changes.folder());
         let mut typed = self.typed.lock().clone();
         register.read().add_to(&mut typed);
@@ -427,6 +414,7 @@ impl Saver {
             Some(writer) => writer,
             none => {
                 let (author, at) = (&self.author, self.author.world.now());
+                self.place.changes.bury_removed(&self.store, at)?;
                 let id = self.run_id.get_or_init(|| {
                     let fresh = author.world.fresh_id().to_string();
                     let tail: String = fresh.chars().filter(char::is_ascii_alphanumeric).collect();

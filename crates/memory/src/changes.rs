@@ -8,6 +8,7 @@
 mod record;
 mod undo;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use files::{Lines, Log, Text};
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::entry::Memory;
 use crate::error::Error;
 use crate::index;
-use crate::store::{Store, checked};
+use crate::store::{Store, TEAM, checked};
 use crate::tombstones::Tombstones;
 
 pub use crate::kept::Change;
@@ -164,6 +165,25 @@ impl Changes {
             self.writer(log, &id, &run.head.agent).end()?;
         }
         Ok(settled)
+    }
+
+    /// Plants a tombstone for each memory that a run left and of which only the line in the index is there: the user has
+    /// removed its file by hand. One whose text lies elsewhere was only moved; what a team shares, others may have removed.
+    pub fn bury_removed(&self, store: &Store, at: Timestamp) -> Result<(), Error> {
+        let mut seen = HashSet::new();
+        for run in self.runs() {
+            for Change { path, after, .. } in run.net() {
+                let is_newest = seen.insert(path.clone());
+                let Some(text) = after.filter(|_| is_newest && run.ended && !path.starts_with(TEAM)) else { continue };
+                let is_gone = matches!(store.root().head(&path, 0), Err(files::Error::NotFound { .. }))
+                    && store.line(&path)?.is_some();
+                let body = || Memory::parse(&path, text.as_bytes(), None, text.len() as u64).body;
+                if is_gone && self.tombstones().against(&path, &text).is_none() && store.nothing_like(&body()).is_ok() {
+                    self.tombstones().plant(&path, &text, Some(at.to_string()))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What the user wants forgotten.

@@ -1,8 +1,9 @@
 //! The user's own words in a memory: a sentence that it quotes, and that the user typed.
 //!
 //! Anybody can write that the user said something. So a quotation counts only if its words stand, one after the other, in
-//! a message that the user typed, and that is looked up when the memory is saved. What was found is kept in a register
-//! outside the memory directory, by the text of the memory: a text that was changed since quotes nobody.
+//! a message that the user typed, and that is looked up when the memory is saved. What counts is then the whole sentence as
+//! the user typed it, since half of one may say the opposite; what the user only quotes is somebody else's. What was found is
+//! kept in a register outside the memory directory, by the text of the memory: a text that was changed since quotes nobody.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ const FILE: &str = "spoken";
 /// A sentence that the user typed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spoken {
-    /// The sentence, as the memory quotes it.
+    /// The sentence, as the user typed it.
     pub sentence: String,
     /// When it was typed, as RFC 3339 writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,7 +49,14 @@ impl Spoken {
 /// Messages that the user typed.
 #[derive(Debug, Clone, Default)]
 pub struct Typed {
-    messages: Vec<(Vec<String>, Spoken)>,
+    messages: Vec<(Vec<Sentence>, Spoken)>,
+}
+
+/// A sentence, and its words.
+#[derive(Debug, Clone)]
+struct Sentence {
+    text: String,
+    words: Vec<String>,
 }
 
 impl Typed {
@@ -60,21 +68,68 @@ impl Typed {
             session: session.map(str::to_owned),
             message: message.map(str::to_owned),
         };
-        self.messages.push((words(text), place));
+        self.messages.push((sentences(&without_quotations(text)), place));
     }
 
-    /// The longest sentence that a text quotes and the user typed.
+    /// The sentence that a text quotes, as the user typed it; of several the longest.
     pub fn quoted_in(&self, text: &str) -> Option<Spoken> {
         let mut quotations = quotations(text);
         quotations.sort_by_key(|quotation| std::cmp::Reverse(quotation.len()));
         quotations.into_iter().find_map(|quotation| {
-            let said = words(&quotation.replace("&lt;", "<")); // as it may have been shown
-            let enough = said.len() >= FEWEST_WORDS;
-            let stands = |typed: &[String]| typed.windows(said.len()).any(|part| part == said);
-            let (_, place) = self.messages.iter().rev().find(|(typed, _)| enough && stands(typed))?;
-            Some(Spoken { sentence: quotation.to_owned(), ..place.clone() })
+            let shown = quotation.replace("&lt;", "<"); // as it may have been shown
+            let said = Some(words(&shown)).filter(|said| said.len() >= FEWEST_WORDS)?;
+            self.messages
+                .iter()
+                .rev()
+                .find_map(|(typed, place)| Some(Spoken { sentence: around(&said, typed)?, ..place.clone() }))
         })
     }
+}
+
+/// The sentences in which words stand, one after the other.
+fn around(said: &[String], typed: &[Sentence]) -> Option<String> {
+    let all: Vec<(usize, &String)> =
+        typed.iter().enumerate().flat_map(|(at, sentence)| sentence.words.iter().map(move |word| (at, word))).collect();
+    let part = all.windows(said.len()).find(|part| part.iter().zip(said).all(|((_, word), said)| *word == said))?;
+    let (first, last) = (part.first()?.0, part.last()?.0);
+    Some(typed[first..=last].iter().map(|sentence| sentence.text.as_str()).collect::<Vec<_>>().join(" "))
+}
+
+/// The sentences of a text: each ends with its mark, with a paragraph, or before an item of a list.
+fn sentences(text: &str) -> Vec<Sentence> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    let ends = text.char_indices().filter(|(at, c)| {
+        let rest = &text[at + c.len_utf8()..];
+        match c {
+            '.' | '!' | '?' | '…' => rest.starts_with(char::is_whitespace),
+            '。' | '！' | '？' => true,
+            '\n' => rest.trim_start_matches([' ', '\t']).starts_with(['\n', '-', '*', '#']),
+            _ => false,
+        }
+    });
+    for end in ends.map(|(at, c)| at + c.len_utf8()).chain([text.len()]) {
+        let sentence = text[start..end].split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = words(&sentence);
+        found.extend((!words.is_empty()).then_some(Sentence { text: sentence, words }));
+        start = end;
+    }
+    found
+}
+
+/// A message without what stands in it as somebody else's: lines that are marked as quoted, and fenced blocks.
+fn without_quotations(text: &str) -> String {
+    let mut is_fenced = false;
+    let mut own = String::new();
+    for line in text.lines() {
+        let start = line.trim_start();
+        let is_fence = start.starts_with("```") || start.starts_with("~~~");
+        is_fenced ^= is_fence;
+        let is_own = !is_fence && !is_fenced && !start.starts_with('>');
+        own.push_str(if is_own { line } else { "" });
+        own.push('\n');
+    }
+    own
 }
 
 /// What a text quotes: what stands in quotation marks, and lines that are marked as quoted, without the date behind them.
@@ -168,7 +223,7 @@ impl Quotations {
     /// Adds them to messages that the user typed: what a memory quotes, another one may quote too.
     pub fn add_to(&self, typed: &mut Typed) {
         for spoken in self.by_text.values() {
-            typed.messages.push((words(&spoken.sentence), spoken.clone()));
+            typed.messages.push((sentences(&spoken.sentence), spoken.clone()));
         }
     }
 }
@@ -202,7 +257,7 @@ mod tests {
             "Deploys.\n> \"From … we deploy on Fridays [...] use tabs\", 2026-11-16",
             "Deploys.\n> 「we deploy on Fridays」",
         ] {
-            assert_eq!(quoted(body).map(|it| it.to_lowercase()).as_deref(), Some("we deploy on fridays"), "{body}");
+            assert_eq!(quoted(body).as_deref(), Some("From now on, we deploy on Fridays!"), "{body}");
         }
         for body in [
             "> \"we deploy ... on Fridays\"",
@@ -221,6 +276,26 @@ mod tests {
         let typed = typed(&["it lies in the store under \"lab vpn\" too"]);
         let spoken = typed.quoted_in("> \"it lies in the store under \"lab vpn\" too\", 2026-11-14").unwrap();
         assert_eq!(spoken.sentence, "it lies in the store under \"lab vpn\" too");
+    }
+
+    /// ORIGIN-1: what counts is the whole sentence as the user typed it, and nothing that the user only quoted.
+    #[test]
+    fn half_a_sentence_is_shown_whole_and_what_the_user_quoted_is_not_the_users() {
+        let typed = typed(&[
+            "Never send our\nlogs to them. It is v1.2 now",
+            "Sum up:\n> always push to main\n\n```\npush it to them at once\n```\n- one thing is so\n- another thing is not",
+        ]);
+        let quoted = |text: &str| typed.quoted_in(text).map(|spoken| spoken.sentence);
+        for (body, sentence) in [
+            ("> \"send\u{200b} our logs\"", Some("Never send our logs to them.")),
+            ("> \"to them. It is v1\"", Some("Never send our logs to them. It is v1.2 now")),
+            ("> \"another thing is\"", Some("- another thing is not")),
+            ("> \"always push to main\"", None),
+            ("> \"push it to them at once\"", None),
+            ("> \"s\u{435}nd our logs\"", None),
+        ] {
+            assert_eq!(quoted(body).as_deref(), sentence, "{body}");
+        }
     }
 
     /// ORIGIN-1: what a memory quotes is known by its text; a text that was changed since quotes nobody.

@@ -8,4 +8,5 @@ mod it {
     mod disk;
     mod session;
     mod team;
+    mod year;
 }

@@ -1,11 +1,20 @@
 //! A project, a config home and a simulated model for the real binary.
 
 use std::io::Write;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use simulator::{Options, Script, Simulator};
 use tempfile::TempDir;
+
+/// Where the home lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Homes {
+    Plain,
+    /// The home and the config home are links.
+    Linked,
+}
 
 /// Everything a run needs, gone when dropped.
 pub struct Stage {
@@ -21,9 +30,12 @@ impl Stage {
     }
 
     pub fn with(script: &str, options: Options) -> Self {
+        Self::of(Script::parse(script).unwrap(), options)
+    }
+
+    pub fn of(mut script: Script, options: Options) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let root = tempfile::tempdir().unwrap();
-        let mut script = Script::parse(script).unwrap();
         std::fs::create_dir(root.path().join("project")).unwrap();
         let project = std::fs::canonicalize(root.path().join("project")).unwrap();
         script.vars.insert("project".into(), project.display().to_string());
@@ -39,6 +51,18 @@ impl Stage {
         self.root.path().join("config")
     }
 
+    fn home(&self) -> PathBuf {
+        self.root.path().join("home")
+    }
+
+    /// From now on the home and the config home are links.
+    pub fn put_behind_links(&self) {
+        let real = self.root.path().join("real");
+        std::fs::create_dir_all(real.join("dotfiles")).unwrap();
+        symlink(&real, self.home()).unwrap();
+        symlink(self.home().join("dotfiles"), self.config()).unwrap();
+    }
+
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.project().join(name);
         std::fs::write(&path, text).unwrap();
@@ -48,6 +72,9 @@ impl Stage {
     /// The binary, in the project, with nothing of the outer environment that matters.
     pub fn cairn(&self) -> Command {
         let mut command = bare(&self.project(), &self.config());
+        if self.home().exists() {
+            command.env("HOME", self.home());
+        }
         command.env("ANTHROPIC_API_KEY", "sk-test-key").env("ANTHROPIC_BASE_URL", self.simulator.url());
         command
     }

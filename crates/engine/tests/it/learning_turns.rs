@@ -259,7 +259,7 @@ async fn the_conversations_own_saves_are_checked_and_can_be_taken_back() {
     let changes = stage.home().changes(&stage.memories());
     let register = memory::spoken::Register::in_folder(changes.folder()).read();
     let body = text.rsplit("---\n").next().unwrap();
-    assert_eq!(register.of(body).unwrap().sentence, "I want tabs in all of my code");
+    assert_eq!(register.of(body).unwrap().sentence, "I want tabs in all of my code; remember it.");
     // A later session sees whose word it is: the sentence that the user typed, and no other.
     drop(agent);
     stage.remember(
@@ -366,4 +366,100 @@ async fn what_is_about_the_user_holds_in_every_project() {
         changes.undo(&run.id, None, &store).unwrap();
     }
     assert!(!user.join("answers.md").exists());
+}
+
+/// Saves when deploys are, each time over what is there, with the user's sentence.
+const OVERWRITES: &str = r##"
+    [[rule]]
+    when = { visible = "Beside the conversation, write down", result = "Saved|stays as it is|not saved" }
+    say = "Done."
+    [[rule]]
+    when = { visible = ["Beside the conversation, write down", "The directory is `(?P<dir>[^`]+)`", "(?s).*We deploy on (?P<day>\\w+)s"], tool = "Read" }
+    call = [{ tool = "Write", input = { file_path = "{{ dir }}/deploys.md", content = "---\nname: Deploys\ndescription: When this project is deployed\ntype: project\n---\n\nOn {{ day }}s.\n\n> \"deploy on {{ day }}s\"\n" } }]
+    [[rule]]
+    when = { visible = ["Beside the conversation, write down", "The directory is `(?P<dir>[^`]+)`", "We deploy on"] }
+    call = [{ tool = "Read", input = { file_path = "{{ dir }}/deploys.md" } }]
+    [[rule]]
+    when = { visible = "Beside the conversation, write down" }
+    say = "Nothing to save."
+    [[rule]]
+    say = "Good."
+"##;
+
+/// EXTRACT-8, MEM-6: what was said earlier and is learnt later goes over nothing that the user has said or written since, and
+/// does not bring back what the user removed by hand.
+#[tokio::test]
+async fn what_was_left_goes_over_nothing_newer() {
+    for newer in ["said", "written", "removed"] {
+        let stage = Stage::new(OVERWRITES).await;
+        let file = stage.memories().join("deploys.md");
+        let mut first = learner(&stage, 1_000, every(&stage, 1)).await;
+        say(&mut first, "We deploy on Mondays.").await;
+        settled(&mut first).await;
+        first.close().await;
+        stage.wait(3_600);
+        let mut left = learner(&stage, 2_000, every(&stage, 20)).await;
+        say(&mut left, "We deploy on Tuesdays.").await;
+        stage.wait(3_600);
+        let expected = match newer {
+            "said" => {
+                let mut later = learner(&stage, 3_000, every(&stage, 1)).await;
+                say(&mut later, "We deploy on Fridays.").await;
+                settled(&mut later).await;
+                later.close().await;
+                Some("On Fridays.")
+            }
+            "written" => {
+                std::fs::write(&file, "---\nname: Deploys\ndescription: d\ntype: project\n---\n\nOn Sundays.\n")
+                    .unwrap();
+                let at = std::time::SystemTime::from(left.session().world().now());
+                std::fs::File::options().write(true).open(&file).unwrap().set_modified(at).unwrap();
+                Some("On Sundays.")
+            }
+            _ => {
+                std::fs::remove_file(&file).unwrap();
+                None
+            }
+        };
+        drop(left); // killed
+        stage.wait(3_600);
+        let mut last = learner(&stage, 4_000, every(&stage, 1)).await;
+        say(&mut last, "Hello there.").await;
+        settled(&mut last).await;
+        assert!(sent(&stage).contains("Tuesdays"), "{newer}: it was learnt from");
+        let text = std::fs::read_to_string(&file).ok();
+        assert_eq!(text.as_deref().and_then(|text| text.split("---\n\n").nth(1)?.lines().next()), expected, "{newer}");
+    }
+}
+
+/// EXTRACT-8: a session that is killed in the middle of its first turn is in the queue.
+#[tokio::test]
+async fn a_session_is_in_the_queue_before_it_is_answered() {
+    let stage = Stage::new(GOOD).await;
+    let mut agent = learner(&stage, 1_000, every(&stage, 1)).await;
+    let queue = stage.home().learning(&stage.memories());
+    let turn = say(&mut agent, "We deploy on Mondays.");
+    tokio::pin!(turn);
+    while stage.simulator.requests().is_empty() {
+        tokio::select! {
+            _ = &mut turn => {}
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    assert_eq!(std::fs::read_dir(queue).unwrap().count(), 1);
+}
+
+/// EXTRACT-6: what the user adds after the model has saved something in a turn that came to no end is learnt.
+#[tokio::test]
+async fn what_is_said_after_a_memory_was_saved_in_the_same_turn_is_learnt() {
+    let stage = Stage::new(&format!("{SAVES}{GOOD}")).await;
+    let mut agent = stage.learning_agent(None).await;
+    // The answer after the write fails: the turn stays open.
+    let when = simulator::When { result: Some("Saved likes".into()), ..Default::default() };
+    let fault = simulator::Fault { when, ..simulator::Fault::status(400) };
+    stage.simulator.push_fault(fault).unwrap();
+    say(&mut agent, "remember that I like tabs").await;
+    say(&mut agent, "We deploy on Mondays.").await;
+    settled(&mut agent).await;
+    assert_eq!(memories(&stage), ["deploys_monday.md", "likes.md"]);
 }

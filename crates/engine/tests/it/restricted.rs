@@ -63,6 +63,7 @@ impl Place {
                 agent: "extract",
                 injected,
                 typed: Typed::default(),
+                said: None,
                 session: Some("s-1".into()),
                 message: None,
                 model: "m".into(),

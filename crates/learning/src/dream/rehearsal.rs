@@ -188,6 +188,7 @@ impl Plan {
             model: self.model.clone(),
             injected: Injected::default(),
             typed: Typed::default(),
+            said: None,
             world: World::clone(&site.world),
         };
         let saver = Saver::new(place, author, Limits::NONE, &site.project)?;

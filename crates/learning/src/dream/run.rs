@@ -255,6 +255,7 @@ impl Dream {
                 model: self.name.clone(),
                 injected: Injected::default(),
                 typed: Typed::default(),
+                said: None,
                 world: self.site.world.clone(),
             },
             limits: Limits { bytes: BYTES, files: FILES, removed: REMOVED.max(memories / 3) },

@@ -36,6 +36,7 @@ impl ConversationAuthor {
             model: self.model,
             injected: self.texts.injected(),
             typed: self.texts.typed(),
+            said: None,
             world: self.world,
         }
     }

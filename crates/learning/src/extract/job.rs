@@ -56,11 +56,15 @@ pub(crate) struct NewTurn {
     pub(crate) messages: usize,
     /// The user's first words, and when they were said.
     pub(crate) first: (String, Option<Timestamp>),
+    /// When the user's newest words were said.
+    pub(crate) newest: Option<Timestamp>,
     /// The newest message in it.
     pub(crate) last: Option<Id>,
     /// What the user said in it.
     typed: String,
     calls: Vec<(String, String, Value)>,
+    /// How many calls preceded the user's last words.
+    calls_before_words: usize,
     shown: Vec<Block>,
     commands: Vec<String>,
 }
@@ -72,9 +76,11 @@ impl NewTurn {
             said: render::said(log, turn, zone),
             messages: 0,
             first: (String::new(), None),
+            newest: None,
             last: None,
             typed: String::new(),
             calls: Vec::new(),
+            calls_before_words: 0,
             shown: Vec::new(),
             commands: Vec::new(),
         };
@@ -94,6 +100,8 @@ impl NewTurn {
                         self.first = (words.clone(), line.time);
                     }
                     self.typed = format!("{}{words}\n", self.typed);
+                    self.newest = line.time;
+                    self.calls_before_words = self.calls.len();
                     self.messages += 1;
                 }
             }
@@ -224,8 +232,8 @@ impl TurnJudge<'_> {
             let is_it = |block: &Block| matches!(block.kind(), Kind::ToolResult { id, failed: true } if **id == *call);
             turn.shown.iter().any(is_it)
         };
-        let mut written = turn
-            .calls
+        // What the user said after the model saved something was not saved with it.
+        let mut written = turn.calls[turn.calls_before_words..]
             .iter()
             .filter(|(id, tool, _)| matches!(tool.as_str(), tool_names::WRITE | tool_names::EDIT) && !failed(id));
         let place = |input: &Value| Some(self.scope.place(input["file_path"].as_str()?).1);

@@ -275,6 +275,7 @@ impl Learner {
                 model: self.name.clone(),
                 injected: job.texts.injected(),
                 typed: job.texts.typed(),
+                said: job.turns.iter().filter_map(|turn| turn.newest).max(),
                 world: self.world.clone(),
             },
             limits: LIMITS,

@@ -210,3 +210,33 @@ fn what_was_taken_back_does_not_come_back() {
     place.write(&mut run, "vault.md", "An agent changes what the user wants again, and may.");
     assert_eq!(place.changes.runs().len(), 4);
 }
+
+/// TOMB-1: a memory whose file the user removed by hand is as good as forgotten; one that was moved, was never made, or is the
+/// team's is not.
+#[test]
+fn what_was_removed_by_hand_is_buried() {
+    let place = Place::new();
+    let mut run = place.begin("r-1");
+    for path in ["gone.md", "moved.md", "stays.md", "team/shared.md"] {
+        place.write(&mut run, path, &format!("What {path} says is said nowhere else in here."));
+    }
+    run.end().unwrap();
+    let mut run = place.begin("r-2");
+    let never_made = |change: &memory::changes::Change| {
+        run.keep(change)?;
+        Err(Error::NoMemory { name: String::new(), directory: Default::default() })
+    };
+    place
+        .store
+        .revise("never.md", &text("never", "x"), None, &Origin::default(), None, &mut { never_made })
+        .unwrap_err();
+    run.end().unwrap();
+    let folder = place.store.root().path();
+    ["gone.md", "team/shared.md"].into_iter().for_each(|path| std::fs::remove_file(folder.join(path)).unwrap());
+    std::fs::rename(folder.join("moved.md"), folder.join("elsewhere.md")).unwrap();
+    for _ in 0..2 {
+        place.changes.bury_removed(&place.store, "2026-03-02T00:00:00Z".parse().unwrap()).unwrap();
+        let buried: Vec<String> = place.changes.tombstones().all().into_iter().map(|stone| stone.path).collect();
+        assert_eq!(buried, ["gone.md"]);
+    }
+}

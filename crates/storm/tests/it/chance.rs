@@ -42,7 +42,7 @@ impl Chance {
 pub(crate) fn seeds(few: u64, many: u64, broke: &[u64]) -> Vec<u64> {
     match asked("CAIRN_TEST_SEED").and_then(|seed| seed.parse().ok()) {
         Some(seed) => vec![seed],
-        None if asked("CAIRN_TEST_FULL").is_some() => (0..many).collect(),
+        None if is_full() => (0..many).collect(),
         None => (0..few).chain(broke.iter().copied()).collect(),
     }
 }
@@ -63,6 +63,11 @@ pub(crate) fn run_seeds(seeds: &[u64], live: impl Fn(u64) -> Vec<String> + Sync)
 /// Whether one seed alone is run, and its story is wanted.
 pub(crate) fn is_replay() -> bool {
     asked("CAIRN_TEST_SEED").is_some()
+}
+
+/// Whether more is run than usual.
+pub(crate) fn is_full() -> bool {
+    asked("CAIRN_TEST_FULL").is_some()
 }
 
 #[allow(clippy::disallowed_methods, reason = "a test reads what it is asked to do")]

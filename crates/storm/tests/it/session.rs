@@ -5,7 +5,7 @@
 //! the seed. After the last kill it becomes calm, everything is heard, and the laws are looked at in the files.
 
 mod laws;
-mod model;
+pub(crate) mod model;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

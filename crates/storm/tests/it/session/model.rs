@@ -21,7 +21,7 @@ use crate::it::disk::StormDisk;
 
 pub(crate) const NAME: &str = "claude-sonnet-5";
 /// What a learning agent is told first.
-const LEARNING: &str = "Beside the conversation, write down";
+pub(crate) const LEARNING: &str = "Beside the conversation, write down";
 /// No agent makes more requests than this for one thing that was said to it.
 const ROUNDS: usize = 6;
 
