@@ -387,24 +387,6 @@ fn an_edit_that_brings_in_a_secret_is_refused() {
     assert!(std::fs::read_to_string(memory(&stage).join("token.md")).unwrap().contains("In the vault."));
 }
 
-/// MEM-4: the part on past sessions has ready calls for Grep, or for the shell where that alone is offered.
-#[test]
-fn past_sessions_are_searched_with_the_tool_that_is_offered() {
-    for (tools, call) in [
-        (&[][..], Some("Grep with pattern `<term>`, path `")),
-        (&["--tools", "Read,Bash"][..], Some("`grep -rn --include='*.md' '<term>' ")),
-        (&["--tools", "Read"][..], None),
-    ] {
-        let stage = Stage::new(MODEL);
-        let settings = ["-p", "hello", "--settings", r#"{"searchPastContext": true}"#];
-        assert_eq!(run(stage.cairn().args(settings).args(tools)).code, Some(0));
-        let system = stage.simulator.requests()[0]["system"].to_string();
-        assert_eq!(system.contains("Searching past context"), call.is_some(), "{tools:?}");
-        assert!(call.is_none_or(|call| system.contains(call)), "{tools:?}: {system}");
-        assert_eq!(system.matches("<term>").count(), if call.is_some() { 2 } else { 0 }, "no other call");
-    }
-}
-
 /// CONF-2, MEM-4: without an index none is kept or loaded and the prompt has no step for it; the part on past sessions comes
 /// with its switch.
 #[test]

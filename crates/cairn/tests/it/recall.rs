@@ -133,3 +133,21 @@ fn several_folders_are_ranked_together() {
     assert!(surfaced.ends_with("/one/one.md"), "{found}");
     assert!(asked("when does the cafeteria close?", &[]).contains("The cafeteria closes at three."));
 }
+
+/// MEM-4: the part on past sessions has ready calls for Grep, or for the shell where that alone is offered.
+#[test]
+fn past_sessions_are_searched_with_the_tool_that_is_offered() {
+    for (tools, call) in [
+        (&[][..], Some("Grep with pattern `<term>`, path `")),
+        (&["--tools", "Read,Bash"][..], Some("`grep -rn --include='*.md' '<term>' ")),
+        (&["--tools", "Read"][..], None),
+    ] {
+        let stage = Stage::new("[[rule]]\nsay = 'Hello.'\n");
+        let settings = ["-p", "hello", "--settings", r#"{"searchPastContext": true}"#];
+        assert_eq!(run(stage.cairn().args(settings).args(tools)).code, Some(0));
+        let system = stage.simulator.requests()[0]["system"].to_string();
+        assert_eq!(system.contains("Searching past context"), call.is_some(), "{tools:?}");
+        assert!(call.is_none_or(|call| system.contains(call)), "{tools:?}: {system}");
+        assert_eq!(system.matches("<term>").count(), if call.is_some() { 2 } else { 0 }, "no other call");
+    }
+}
