@@ -96,7 +96,7 @@ pub(crate) fn needed<'a>(
     let calls = unsaid.iter().map(|call| named(call.tool, call.call)).collect();
     let (about, alone) = if now.is_cold() {
         // Who reads nothing else has to know what they will be needed for.
-        let words = |entry: Entry<'_>| entry.blocks().iter().find_map(Block::as_text);
+        let words = |entry: ViewEntry<'_>| entry.blocks().iter().find_map(Block::as_text);
         let mut asked: Vec<String> = view.said().rev().filter_map(words).take(ASKED).collect();
         asked.reverse();
         let cut = |text: &String| text[..text.floor_char_boundary(ASKED_BYTES)].to_owned();

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use simulator::{Call, Options, Rule, Script, When};
+use simulator::{Options, Script, ScriptRule, ScriptedCall, When};
 
 use crate::stage::{Homes, Stage, run};
 
@@ -186,8 +186,8 @@ fn memory(wording: &Wording, body: &str) -> String {
     )
 }
 
-fn call(tool: &str, input: &Value) -> Call {
-    Call { tool: tool.to_owned(), input: input.clone() }
+fn call(tool: &str, input: &Value) -> ScriptedCall {
+    ScriptedCall { tool: tool.to_owned(), input: input.clone() }
 }
 
 /// The talked-round model: whoever writes goes the same way, reading first what it goes over.
@@ -200,9 +200,9 @@ fn script(all: &Variants, source: &Source, wording: &Wording, writer: Writer) ->
     let mut writes = vec![write(&file, &memory(wording, &wording.body))];
     writes.extend(wording.second.as_ref().map(|second| write("approval-office.md", &memory(wording, second))));
     let mut rules = Vec::new();
-    let mut add = |name: &str, when: When, say: &str, call: Vec<Call>| {
+    let mut add = |name: &str, when: When, say: &str, call: Vec<ScriptedCall>| {
         let say = call.is_empty().then(|| say.to_owned());
-        rules.push(Rule { name: name.into(), when, say, call, ..Rule::default() });
+        rules.push(ScriptRule { name: name.into(), when, say, call, ..ScriptRule::default() });
     };
     let text = |pattern: &str| Some(pattern.to_owned());
     let learning = "Beside the conversation, write down";

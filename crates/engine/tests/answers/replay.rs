@@ -25,7 +25,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use session::{Home, Session, World};
 use settings::Learning;
-use simulator::{Options, Rule, Script, Simulator};
+use simulator::{Options, Script, ScriptRule, Simulator};
 use tempfile::TempDir;
 use transcript::Id;
 
@@ -251,7 +251,7 @@ pub async fn replay(recording: &Recording) -> Result<Replayed, Failure> {
 pub async fn choose(choosing: &Choosing, question: &Question) -> Result<Replayed, Failure> {
     let world = Surroundings::new(&choosing.began, &choosing.files, &choosing.known)?;
     let mut script = Script::default();
-    let mut answer = Rule { json: Some(raw(&world.placed(&question.answer)).into()), ..Rule::default() };
+    let mut answer = ScriptRule { json: Some(raw(&world.placed(&question.answer)).into()), ..ScriptRule::default() };
     answer.when.model = Some(SMALL.to_owned());
     script.rules.push(answer);
     question.before.iter().for_each(|turn| world.say(&mut script, turn));
@@ -368,7 +368,7 @@ impl Surroundings {
         places.into_iter().fold(text.to_owned(), put)
     }
 
-    fn rule(&self, says: Option<&str>, calls: &[Call]) -> Rule {
+    fn rule(&self, says: Option<&str>, calls: &[Call]) -> ScriptRule {
         let input = |value: &Value| match value {
             Value::Object(fields) => {
                 let field = |(key, value): (&String, &Value)| match value.as_str() {
@@ -380,9 +380,9 @@ impl Surroundings {
             }
             other => other.clone(),
         };
-        let call = |call: &Call| simulator::Call { tool: call.tool.clone(), input: input(&call.input) };
+        let call = |call: &Call| simulator::ScriptedCall { tool: call.tool.clone(), input: input(&call.input) };
         let call = calls.iter().map(call).collect();
-        Rule { say: says.map(raw), call, times: Some(1), ..Rule::default() }
+        ScriptRule { say: says.map(raw), call, times: Some(1), ..ScriptRule::default() }
     }
 
     /// What the model does and says in a turn.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine::{Agent, Event};
 use serde::Deserialize;
 use serde_json::Value;
-use transcript::line::{Body, Source};
+use transcript::line::{Body, TextSource};
 use transcript::{Block, Outcome, Request, StopReason, Usage};
 
 use crate::recorded::{Recorded, Run, compare, difference, fixtures, snapshot};
@@ -63,7 +63,7 @@ fn play(agent: &mut Agent, situation: &Situation) {
     for (at, said) in situation.said.iter().enumerate() {
         if let Some(words) = &said.user {
             let blocks = vec![Block::text(words)];
-            session.append(Body::User { blocks, source: Source::Said }).unwrap();
+            session.append(Body::User { blocks, source: TextSource::Said }).unwrap();
             continue;
         }
         let mut blocks: Vec<Block> = said.model.iter().map(Block::text).collect();
@@ -79,7 +79,7 @@ fn play(agent: &mut Agent, situation: &Situation) {
         };
         let blocks: Vec<Block> = calls.map(result).collect();
         if !blocks.is_empty() {
-            session.append(Body::User { blocks, source: Source::Said }).unwrap();
+            session.append(Body::User { blocks, source: TextSource::Said }).unwrap();
         }
     }
 }

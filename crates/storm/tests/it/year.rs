@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 
 use engine::Agent;
 use engine::agent::Parts;
-use engine::run::{End, Ending};
+use engine::run::{RunEnd, TurnEnd};
 use files::faults::{Mounted, mount};
 use learning::dream::run::Dream;
 use learning::dream::{Purpose, Site};
@@ -272,7 +272,7 @@ impl Year {
         }
         let turn = agent.turn(vec![Block::text(said)], &CancellationToken::new()).await;
         self.tell(&format!("it ends: {:?}", turn.end));
-        if !matches!(turn.end, End::Ended(Ending::Answered)) {
+        if !matches!(turn.end, TurnEnd::Ended(RunEnd::Answered)) {
             return;
         }
         self.diary.lock().unanswered.remove(&session);
