@@ -10,9 +10,9 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use engine::Agent;
 use engine::agent::Parts;
-use engine::agents::{AtEnd, Children, MOST_OUT};
+use engine::agents::{AtEnd, Subagents, MOST_OUT};
 use engine::provider::{Error, Event, Model};
-use engine::run::End;
+use engine::run::TurnEnd;
 use engine::tools::permission::Mode;
 use engine::transcript::block::Kind;
 use engine::transcript::{Block, Remarks, Reply, Request, StopReason, Usage};
@@ -20,7 +20,7 @@ use futures_util::future::{BoxFuture, ready};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::json;
 use session::{Home, Session, World};
-use settings::agents::{Registry, Sources};
+use settings::agents::{Registry, DefinitionSources};
 
 use crate::table::{Row, Unit};
 
@@ -63,7 +63,7 @@ async fn sent(count: usize) -> Result<Seen> {
     std::fs::create_dir(&project)?;
     let mut parts = Parts::new(Arc::new(Thinker { count }), "claude-sonnet-5");
     parts.consent.policy.mode = Mode::Plan.into();
-    let children = Children::new(Arc::new(Registry::load(&Sources::default())), AtEnd::LeavesThem);
+    let children = Subagents::new(Arc::new(Registry::load(&DefinitionSources::default())), AtEnd::LeavesThem);
     parts.contacts.agents = Some(children.clone());
     let session = Session::create(&Home::at(folder.path().join("config")), &project, None, World::real())?;
     let mut agent = Agent::new(session, parts)?;
@@ -71,8 +71,8 @@ async fn sent(count: usize) -> Result<Seen> {
     let started = Instant::now();
     let turn = agent.say("go").await;
     let took = started.elapsed().as_secs_f64() * 1_000.0;
-    ensure!(matches!(turn.end, End::Ended(_)) && turn.rounds == 2, "the parent's turn: {:?}", turn.end);
-    let deep = |errand: &Arc<engine::errand::Errand>| errand.progress().requests > 0 && errand.progress().calls > 0;
+    ensure!(matches!(turn.end, TurnEnd::Ended(_)) && turn.rounds == 2, "the parent's turn: {:?}", turn.end);
+    let deep = |errand: &Arc<engine::subagent::Subagent>| errand.progress().requests > 0 && errand.progress().calls > 0;
     while !children.list().iter().all(deep) {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 use serde_json::json;
-use tools::permission::{Looking, Rights, Wall};
-use tools::{Call, Scope, run_all, standard};
+use tools::permission::{ReadOnlyView, Rights, Wall};
+use tools::{ToolCall, Scope, run_all, standard};
 
 use crate::table::{Row, Unit};
 
@@ -42,7 +42,7 @@ async fn compare(place: &Path) -> Result<Vec<Row>> {
     let (mut free, mut held) = (Vec::new(), Vec::new());
     for _ in 0..RUNS {
         free.push(timed(&scope, Rights::Full).await?);
-        held.push(timed(&scope, Rights::Looking(Looking::default())).await?);
+        held.push(timed(&scope, Rights::Looking(ReadOnlyView::default())).await?);
     }
     let (free, held) = (median(free), median(held));
     Ok(vec![
@@ -58,7 +58,7 @@ fn median(mut times: Vec<f64>) -> f64 {
 }
 
 async fn timed(scope: &Scope, rights: Rights) -> Result<f64> {
-    let call = Call { rights, ..Call::new("Bash", json!({"command": "git status"})) };
+    let call = ToolCall { rights, ..ToolCall::new("Bash", json!({"command": "git status"})) };
     let start = Instant::now();
     let output = run_all(vec![call], &standard(), scope, |_, _| {}).await;
     let took = start.elapsed().as_secs_f64() * 1e3;

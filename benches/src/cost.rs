@@ -17,7 +17,7 @@ use anyhow::{Context, Result, ensure};
 use engine::agent::Parts;
 use engine::context::{Layers, When};
 use engine::provider::anthropic::{Anthropic, Auth, Config};
-use engine::run::End;
+use engine::run::TurnEnd;
 use engine::{Agent, Event};
 use session::{Home, Session, World};
 use simulator::{Options, Script, Simulator};
@@ -198,7 +198,7 @@ async fn play(place: &Path, work: &Work, layers: Layers, rules: &str) -> Result<
     let mut agent = Agent::new(session, parts)?;
     inbox.set(agent.inbox().clone()).ok().context("the inbox is set once")?;
     let turn = agent.say("Do all the steps.").await;
-    ensure!(matches!(turn.end, End::Ended(_)), "the work was not done: {:?}", turn.end);
+    ensure!(matches!(turn.end, TurnEnd::Ended(_)), "the work was not done: {:?}", turn.end);
     agent.settled().await?;
     let done = std::fs::read_to_string(project.join("done.txt"))?.lines().count();
     ensure!(done == work.steps as usize, "{done} steps were done, not {}", work.steps);

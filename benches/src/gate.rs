@@ -15,7 +15,7 @@ use engine::Agent;
 use engine::agent::Parts;
 use engine::hooks::Hooks;
 use engine::provider::{Error, Event, Model};
-use engine::run::End;
+use engine::run::TurnEnd;
 use engine::tools::permission::Mode;
 use engine::transcript::block::Kind;
 use engine::transcript::{Block, Remarks, Reply, Request, StopReason, Usage};
@@ -23,7 +23,7 @@ use futures_util::future::{BoxFuture, ready};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::json;
 use session::{Home, Session, World};
-use settings::{Files, Flag, Ground, Loaded, Settings};
+use settings::{Files, Flag, BasePaths, LoadedSettings, Settings};
 
 use crate::count;
 use crate::table::{Row, Unit};
@@ -126,7 +126,7 @@ pub(crate) fn child(arguments: &[String]) -> Result<()> {
         let mut agent = Agent::new(session, parts)?;
         for _ in 0..turns {
             let turn = agent.say("read the note").await;
-            ensure!(matches!(turn.end, End::Ended(_)) && turn.rounds == 2, "the turn: {:?}", turn.end);
+            ensure!(matches!(turn.end, TurnEnd::Ended(_)) && turn.rounds == 2, "the turn: {:?}", turn.end);
         }
         agent.close().await;
         Ok(())
@@ -138,8 +138,8 @@ fn elsewhere(there_is: bool, project: &Path) -> Hooks {
     let hooks =
         if there_is { json!({"PreCompact": [{"hooks": [{"type": "command", "command": "true"}]}]}) } else { json!({}) };
     let flag = Some(Flag::Text(json!({"hooks": hooks}).to_string()));
-    let loaded = Loaded::read(&Files { flag, ..Files::default() });
-    Hooks::new(Settings::of(&loaded, &Ground { directory: project, home: None }, &|_| true).hooks)
+    let loaded = LoadedSettings::read(&Files { flag, ..Files::default() });
+    Hooks::new(Settings::of(&loaded, &BasePaths { directory: project, home: None }, &|_| true).hooks)
 }
 
 /// Reads the note, and says that it has.

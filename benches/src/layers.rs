@@ -13,7 +13,7 @@ use engine::context::layer::{Answer, Change, Decision};
 use engine::context::list::LIST;
 use engine::context::{Layers, Occasion, Situation, State};
 use jiff::Timestamp;
-use transcript::line::{Body, Line, Source};
+use transcript::line::{Body, Line, TextSource};
 use transcript::mark::{Ttl, mark};
 use transcript::window::Window;
 use transcript::{Block, Id, Log, Prologue, Request, Usage};
@@ -110,7 +110,7 @@ fn act(log: &mut Log, window: &Window) -> Option<Request> {
     let change = decide(log, window, &State::of(log.lines()), 1.0)?;
     append(log, "commit", Body::Commit(change.commit));
     if let Some(text) = change.summary {
-        append(log, "summary", Body::User { blocks: vec![Block::text(text)], source: Source::Summary });
+        append(log, "summary", Body::User { blocks: vec![Block::text(text)], source: TextSource::Summary });
     }
     Some(request(log))
 }

@@ -13,7 +13,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use jiff::Timestamp;
 use serde_json::json;
-use transcript::line::{Body, Line, Source};
+use transcript::line::{Body, Line, TextSource};
 use transcript::{Block, Id, Log, Outcome, Usage};
 
 use crate::count::{self, Scope};
@@ -97,7 +97,7 @@ fn append_rounds(log: &mut Log, lines: Vec<Line>) {
 /// A session of so many rounds, and the lines of as many again that are still to be appended.
 pub(crate) fn session(rounds: usize) -> (Log, Vec<Line>) {
     let mut prose = Prose::default();
-    let mut lines = vec![line(0, Body::User { blocks: vec![Block::text("Tidy this up.")], source: Source::Said })];
+    let mut lines = vec![line(0, Body::User { blocks: vec![Block::text("Tidy this up.")], source: TextSource::Said })];
     for round in 0..2 * rounds {
         let (call, text) = (format!("toolu_{round}"), prose.code(2_400));
         let blocks = vec![
@@ -110,7 +110,7 @@ pub(crate) fn session(rounds: usize) -> (Log, Vec<Line>) {
         lines
             .push(line(lines.len(), Body::Assistant { id, model: "m".into(), blocks, usage: Some(usage), stop: None }));
         let result = Block::tool_result(&call, &[Block::text(text)], Outcome::Done);
-        lines.push(line(lines.len(), Body::User { blocks: vec![result], source: Source::Said }));
+        lines.push(line(lines.len(), Body::User { blocks: vec![result], source: TextSource::Said }));
     }
     let rest = lines.split_off(1 + 2 * rounds);
     let mut log = Log::default();

@@ -21,7 +21,7 @@ use anyhow::{Context, Result, ensure};
 use engine::Agent;
 use engine::agent::Parts;
 use engine::provider::anthropic::{Anthropic, Auth, Config};
-use engine::run::End;
+use engine::run::TurnEnd;
 use engine::tools::Scope;
 use jiff::Timestamp;
 use learning::dream::Site;
@@ -198,7 +198,7 @@ impl Month {
         for turn in 1..=turns {
             let words = said_in(&said, turn).map_or("Go on with the next module, please.", |item| item.said.as_str());
             let ended = agent.say(&format!("T{turn}: {words}")).await.end;
-            ensure!(matches!(ended, End::Ended(_)), "session {number}: {ended:?}");
+            ensure!(matches!(ended, TurnEnd::Ended(_)), "session {number}: {ended:?}");
             self.clock.fetch_add(60, Ordering::Relaxed);
             // Who reads the answer gives it time.
             while agent.is_learning() {

@@ -20,12 +20,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use team::client::Client;
 use team::mirror::Mirror;
-use team::protocol::Write;
-use team::run::Read;
-use team::serve::{HEAD, Options, Running, listen, service};
-use team::store::{Limits, Store};
+use team::protocol::EntryWrite;
+use team::run::ReadResult;
+use team::serve::{HEAD, Options, RunningServer, listen, service};
+use team::store::{RepositoryLimits, Store};
 use team::sync::Deletions;
-use team::{Key, Repository};
+use team::{EntryKey, Repository};
 
 use self::databases::Postgres;
 use crate::table::{Row, Unit};
@@ -53,7 +53,7 @@ const SHARED: &str = "shared.md";
 /// A server, and a token of its admin.
 struct House {
     store: Store,
-    running: Running,
+    running: RunningServer,
     token: String,
 }
 
@@ -73,7 +73,7 @@ impl House {
 
     async fn serve(store: Store, token: String) -> Result<Self> {
         let options = Options {
-            limits: Limits { entries: 10_000, ..Limits::default() },
+            limits: RepositoryLimits { entries: 10_000, ..RepositoryLimits::default() },
             body_bytes: 10_000_000,
             body_patience: Duration::from_secs(30),
             requests: 100_000_000,
@@ -96,7 +96,7 @@ impl House {
     }
 }
 
-fn entries(from: usize, to: usize, text: &str) -> Result<BTreeMap<Key, String>> {
+fn entries(from: usize, to: usize, text: &str) -> Result<BTreeMap<EntryKey, String>> {
     (from..to)
         .map(|number| Ok((format!("entry-{number}.md").parse()?, format!("{text} {number}\n{}", "x".repeat(400)))))
         .collect()
@@ -153,10 +153,10 @@ macro_rules! timed {
 /// The three requests on one database.
 async fn requests(house: &House) -> Result<[Measured; 3]> {
     let client = house.client("acme/rocket")?;
-    let written = client.write(&Write { entries: entries(0, ENTRIES, "text")?, ..Write::default() }, "").await?;
+    let written = client.write(&EntryWrite { entries: entries(0, ENTRIES, "text")?, ..EntryWrite::default() }, "").await?;
     let same = |client: Client, times| {
         let known = written.checksum.clone();
-        async move { timed!(times, anyhow::ensure!(client.read(Some(&known), 1).await? == Read::Unchanged)) }
+        async move { timed!(times, anyhow::ensure!(client.read(Some(&known), 1).await? == ReadResult::Unchanged)) }
     };
     let unchanged = load(vec![client.clone(); CLIENTS], READS, same).await?;
     let all = |client: Client, times| async move { timed!(times, client.hashes().await?) };
@@ -168,7 +168,7 @@ async fn requests(house: &House) -> Result<[Measured; 3]> {
         timed!(times, {
             number += 1;
             known = client
-                .write(&Write { entries: entries(0, 1, &number.to_string())?, ..Write::default() }, &known)
+                .write(&EntryWrite { entries: entries(0, 1, &number.to_string())?, ..EntryWrite::default() }, &known)
                 .await?
                 .checksum;
         })
@@ -240,7 +240,7 @@ async fn pull(house: &House, size: usize) -> Result<(f64, f64)> {
     let client = house.client(&format!("acme/of-{size}"))?;
     let (mut known, mut version) = (String::new(), 0);
     for from in (0..size).step_by(500) {
-        let write = Write { entries: entries(from, (from + 500).min(size), "text")?, ..Write::default() };
+        let write = EntryWrite { entries: entries(from, (from + 500).min(size), "text")?, ..EntryWrite::default() };
         let written = client.write(&write, &known).await?;
         (known, version) = (written.checksum, written.version);
     }
@@ -252,7 +252,7 @@ async fn pull(house: &House, size: usize) -> Result<(f64, f64)> {
     let (mut exchange, mut whole) = (f64::INFINITY, f64::INFINITY);
     for round in 0..9 {
         let (before, since) = (known.clone(), version);
-        let write = Write { entries: entries(round, round + 1, "changed")?, ..Write::default() };
+        let write = EntryWrite { entries: entries(round, round + 1, "changed")?, ..EntryWrite::default() };
         let written = client.write(&write, &known).await?;
         (known, version) = (written.checksum, written.version);
         let began = Instant::now();
