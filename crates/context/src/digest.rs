@@ -77,15 +77,10 @@ impl Digest {
 }
 
 /// What has to be written down before results go; nothing where the model has done so itself.
-pub(crate) fn needed<'a>(
-    view: &View,
-    results: impl Iterator<Item = &'a CallName>,
-    now: &Situation<'_>,
-) -> Option<Digest> {
+pub(crate) fn needed(view: &View, results: HashSet<CallName>, now: &Situation<'_>) -> Option<Digest> {
     if !now.layers.digest {
         return None;
     }
-    let results: HashSet<&CallName> = results.collect();
     let unsaid = unsaid(view, &results);
     if unsaid.is_empty() {
         return None;
@@ -158,12 +153,16 @@ pub fn written(text: &str) -> Option<&str> {
 
 /// Whether what was written down stands where a result stood.
 pub(crate) fn stands_in(call: &Answered<'_>) -> bool {
+    // As a tool returned it, it is none.
+    if call.result.is_some_and(|result| result.is_same(call.shown)) {
+        return false;
+    }
     let json = call.shown.json();
     json[..json.floor_char_boundary(BEGINNING_BYTES)].contains(HEADING)
 }
 
 /// The results that are in nobody's words yet.
-fn unsaid<'v>(view: &'v View, results: &HashSet<&CallName>) -> Vec<Answered<'v>> {
+fn unsaid<'v>(view: &'v View, results: &HashSet<CallName>) -> Vec<Answered<'v>> {
     let replies = || view.visible().filter(|entry| entry.stands() == Stands::Reply);
     let going: Vec<(usize, Answered<'v>)> = replies()
         .flat_map(|entry| entry.calls().map(move |call| (entry.index(), call)))
