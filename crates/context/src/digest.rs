@@ -77,11 +77,11 @@ impl Digest {
 }
 
 /// What has to be written down before results go; nothing where the model has done so itself.
-pub(crate) fn needed(view: &View, results: HashSet<CallName>, now: &Situation<'_>) -> Option<Digest> {
+pub(crate) fn needed(view: &View, results: &HashSet<CallName>, now: &Situation<'_>) -> Option<Digest> {
     if !now.layers.digest {
         return None;
     }
-    let unsaid = unsaid(view, &results);
+    let unsaid = unsaid(view, results);
     if unsaid.is_empty() {
         return None;
     }
