@@ -44,6 +44,9 @@ impl Layer for CacheEdit {
 
 /// All that the provider dropped is cleared.
 fn cleared(view: &View, why: &str) -> Option<Change> {
+    if !view.has_cache_edits() {
+        return None;
+    }
     let mut results: Vec<CallName> = Vec::new();
     let mut first = None;
     for entry in view.visible().filter(|entry| entry.stands() == ItemState::Reply) {

@@ -4,8 +4,8 @@
 //! tool once more. So it is the first to go. Four occasions, and nothing else:
 //!
 //! - **idle**: nobody spoke for an hour, the provider's cache is gone, and whatever is sent has to be written anyway;
-//! - **early**: at any fill of the window, at the start of a user's turn or with a cold cache, where it pays well over the
-//!   rounds that a session still has;
+//! - **early**: at any fill of the window, at the start of a user's turn or with a cold cache, where it pays over the rounds
+//!   that a session still has, and carrying what goes has cost as much already;
 //! - **tight**: the window fills up, and the sum of [`worth`](crate::worth) says that it pays;
 //! - **due**: compaction is due, and clearing alone makes room enough.
 //!
@@ -15,10 +15,10 @@
 //! Only results of tools that look or write (below) are cleared; never thinking, text, what the user said, or what other
 //! servers' tools returned.
 
-use transcript::commit::{Act, CLEARED, CallName, Commit, Reason, Trigger};
+use transcript::commit::{Act, CLEARED, Commit, Reason, Trigger};
 use transcript::size::Size;
 use transcript::view::{AnsweredCall, ItemState, View};
-use transcript::{Block, Id, tool_names};
+use transcript::{Block, tool_names};
 
 use crate::digest::{self, Digest};
 use crate::extent::YOUNG_ROUNDS;
@@ -81,36 +81,40 @@ impl Layer for Clear {
 }
 
 /// Results that go.
-struct Plan {
-    old: Vec<Old>,
+struct Plan<'v> {
+    old: Vec<Old<'v>>,
     freed: u64,
     why: String,
     /// What has to be written down of them first.
     digest: Option<Digest>,
 }
 
-impl Plan {
+impl Plan<'_> {
     fn change(mut self, view: &View, digest: Option<String>) -> Change {
         self.old.sort_by_key(|one| one.item);
-        let changes_from = self.old.first().map(|one| one.line.clone());
+        let changes_from = self.old.first().map(|one| one.call.reply.clone());
         let text = digest.as_ref().map_or(0, |text| view.tally().estimate(Block::text(text).size()));
-        let results = self.old.into_iter().map(|one| one.call).collect();
+        let results = self.old.iter().map(|one| one.call.name()).collect();
         let reason = Reason { freed: Some(self.freed.saturating_sub(text)), changes_from, why: Some(self.why) };
         Change::of(Commit { act: Act::Clear { results, trigger: Trigger::Auto, digest }, reason })
     }
 }
 
 /// A result that may go.
-struct Old {
-    call: CallName,
-    line: Id,
+struct Old<'v> {
+    call: AnsweredCall<'v>,
     item: usize,
-    size: Size,
     /// How many rounds ago it came.
     round: usize,
 }
 
-fn plan(view: &View, now: &Situation<'_>) -> Option<Plan> {
+impl Old<'_> {
+    fn size(&self) -> Size {
+        self.call.shown.size()
+    }
+}
+
+fn plan<'v>(view: &'v View, now: &Situation<'_>) -> Option<Plan<'v>> {
     if *now.occasion != Occasion::Request {
         return None;
     }
@@ -125,9 +129,14 @@ fn plan(view: &View, now: &Situation<'_>) -> Option<Plan> {
         return None;
     }
     let moment = Moment::of(view, now)?;
+    let mut all = old(view, YOUNG_ROUNDS);
+    if moment == Moment::Natural {
+        // What was read a few rounds ago is edited next, often enough.
+        all.retain(|one| one.round >= layers.clear_numbers.read_rounds || one.call.tool != tool_names::READ);
+    }
     // What does not pay even if all that is old goes need not be looked at any closer.
-    let by_age = worth_it(view, now, moment, old(view, YOUNG_ROUNDS))?;
-    // At the start of a turn holding files back costs more than it spares (docs/decisions/0022).
+    let by_age = worth_it(view, now, moment, all)?;
+    // At the start of a turn holding more back costs more than it spares (docs/decisions/0022).
     if layers.clear_rule == ClearRule::Age || moment == Moment::Natural {
         return Some(by_age);
     }
@@ -169,10 +178,10 @@ impl Moment {
 
 /// The clearing of some results, if it is worth it. With room in the window it is that of all from one on, where that pays
 /// most: what is older stays, since too much would have to be written again for it.
-fn worth_it(view: &View, now: &Situation<'_>, moment: Moment, mut old: Vec<Old>) -> Option<Plan> {
+fn worth_it<'v>(view: &'v View, now: &Situation<'_>, moment: Moment, mut old: Vec<Old<'v>>) -> Option<Plan<'v>> {
     let (tally, layers, pace) = (view.tally(), now.layers, &now.state.pace);
     let count = tally.count();
-    let gain = if moment == Moment::Natural { layers.clear_numbers.gain * layers.caution } else { 1.0 };
+    let caution = if moment == Moment::Natural { layers.caution } else { 1.0 };
     let nothing = Sum {
         cleared: 0,
         suffix: 0,
@@ -189,15 +198,15 @@ fn worth_it(view: &View, now: &Situation<'_>, moment: Moment, mut old: Vec<Old>)
         suffix += entry.size();
         let before = results;
         while let Some(one) = old.get(results).filter(|one| one.item == entry.index()) {
-            cleared += one.size;
-            suffix -= one.size;
+            cleared += one.size();
+            suffix -= one.size();
             results += 1;
         }
         if results > before {
             let marks = mark * results as u64;
             let cleared = tally.estimate(cleared).saturating_sub(marks);
             let sum = Sum { cleared, suffix: tally.estimate(suffix) + marks, ..nothing };
-            let net = sum.saves() - sum.costs() * gain;
+            let net = sum.saves() - sum.costs() * caution;
             if moment != Moment::Natural || best.as_ref().is_none_or(|(most, ..)| net > *most) {
                 best = Some((net, results, sum));
             }
@@ -209,18 +218,17 @@ fn worth_it(view: &View, now: &Situation<'_>, moment: Moment, mut old: Vec<Old>)
     let is_worth_it = |sum: &Sum| match moment {
         _ if due => true,
         Moment::Tight => sum.pays(),
-        Moment::Natural => {
-            sum.saves() > sum.costs() * gain
-                && paid_for(view, &old, now) >= sum.costs() * layers.clear_numbers.carried
-                && is_affordable(sum, now)
+        Moment::Natural | Moment::Economy => {
+            let least = sum.costs() * caution;
+            let is_affordable = moment == Moment::Economy || is_affordable(sum, now);
+            sum.saves() > least && paid_for(view, &old, now) >= least && is_affordable
         }
-        Moment::Economy => sum.pays() && paid_for(view, &old, now) >= sum.costs(),
     };
     // The sum without what is written down says most of the time that nothing more need be looked at.
     if sum.cleared == 0 || !is_worth_it(&sum) {
         return None;
     }
-    let digest = digest::needed(view, old.iter().map(|one| &one.call), now);
+    let digest = digest::needed(view, &old.iter().map(|one| one.call.name()).collect(), now);
     let sum = Sum { beside: digest.as_ref().map_or(0.0, |digest| digest.costs(view, now)), ..sum };
     if !is_worth_it(&sum) {
         return None;
@@ -246,53 +254,48 @@ fn marks(view: &View, results: usize) -> u64 {
 
 /// Tokens that could be cleared, if it paid.
 pub fn clearable(view: &View) -> u64 {
-    view.tally().estimate(old(view, YOUNG_ROUNDS).iter().map(|one| one.size).sum())
+    view.tally().estimate(old(view, YOUNG_ROUNDS).iter().map(Old::size).sum())
 }
 
 /// What was paid so far for carrying old results. To wait until that is as much as the price of clearing them is never
 /// more than twice as dear as to know the future.
-fn paid_for(view: &View, old: &[Old], now: &Situation<'_>) -> f64 {
-    let carried = |one: &Old| view.tally().estimate(one.size) as f64 * one.round.saturating_sub(YOUNG_ROUNDS) as f64;
+fn paid_for(view: &View, old: &[Old<'_>], now: &Situation<'_>) -> f64 {
+    let carried =
+        |one: &Old<'_>| view.tally().estimate(one.size()) as f64 * one.round.saturating_sub(YOUNG_ROUNDS) as f64;
     old.iter().map(carried).sum::<f64>() * now.rates().read
 }
 
-fn idle(view: &View, now: &Situation<'_>) -> Option<Plan> {
+fn idle<'v>(view: &'v View, now: &Situation<'_>) -> Option<Plan<'v>> {
     let mut old = old(view, 0);
     let kept = now.layers.kept_when_idle.max(1).min(old.len());
     old.drain(..kept);
-    let freed = view.tally().estimate(old.iter().map(|one| one.size).sum());
+    let freed = view.tally().estimate(old.iter().map(Old::size).sum());
     let freed = freed.saturating_sub(marks(view, old.len()));
     if freed == 0 {
         return None;
     }
     let minutes = now.idle().map_or(0, |idle| idle.as_mins());
-    let digest = digest::needed(view, old.iter().map(|one| &one.call), now);
+    let digest = digest::needed(view, &old.iter().map(|one| one.call.name()).collect(), now);
     Some(Plan { old, freed, why: format!("nobody spoke for {minutes} minutes: the cache is cold"), digest })
 }
 
 /// Results that go, by what will be missed: the old ones that are not held back, and those that a newer one supersedes.
-fn chosen(view: &View, missed: &Missed<'_>) -> Vec<Old> {
-    let goes = |one: &Old| {
-        let is_old = one.round >= YOUNG_ROUNDS && !missed.is_held(one.item, &one.call.id);
-        is_old || missed.is_superseded(one.item, &one.call.id)
+fn chosen<'v>(view: &'v View, missed: &Missed<'_>) -> Vec<Old<'v>> {
+    let goes = |one: &Old<'_>| {
+        let is_old = one.round >= YOUNG_ROUNDS && !missed.is_held(one.item, one.call.id);
+        is_old || missed.is_superseded(one.item, one.call.id)
     };
     old(view, 1).into_iter().filter(goes).collect()
 }
 
 /// Results that may go, the newest first; those of the newest `young` replies stay, and those the model has not been sent.
-fn old(view: &View, young: usize) -> Vec<Old> {
+fn old(view: &View, young: usize) -> Vec<Old<'_>> {
     let mut old = Vec::new();
     let replies = view.visible().rev().filter(|entry| entry.stands() == ItemState::Reply);
     let unsent = view.visible().rev().find(|entry| entry.is_reply()).map(|entry| entry.index());
     for (round, entry) in replies.enumerate().skip(young).filter(|(_, entry)| Some(entry.index()) != unsent) {
         let clearable = entry.calls().rev().filter(is_clearable);
-        old.extend(clearable.map(|call| Old {
-            call: call.name(),
-            line: entry.line().clone(),
-            item: entry.index(),
-            size: call.shown.size(),
-            round,
-        }));
+        old.extend(clearable.map(|call| Old { call, item: entry.index(), round }));
     }
     old
 }
@@ -308,189 +311,4 @@ pub fn is_clearable(call: &AnsweredCall<'_>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sample::{Session, Stage};
-    use jiff::Timestamp;
-    use transcript::commit::Act;
-
-    /// The results that would be cleared, and the change; without anything written down.
-    fn cleared(session: &Session, stage: &Stage) -> Option<(Vec<String>, Change)> {
-        let change = stage.with(|now| match Clear.decide(session.log.view(), now) {
-            Decision::Nothing => None,
-            Decision::Commit(change) => Some(change),
-            Decision::Need(_) => Clear.answered(session.log.view(), now, &Answer::Failed("not today".into())).ok(),
-        })?;
-        let Act::Clear { results, digest: None, .. } = &change.commit.act else { panic!("{change:?}") };
-        Some((results.iter().map(|call| call.id.clone()).collect(), change))
-    }
-
-    fn clearing(results: &[String]) -> Act {
-        let results = results.iter().map(|id| id.as_str().into()).collect();
-        Act::Clear { results, trigger: Trigger::Auto, digest: None }
-    }
-
-    fn after(minutes: i64) -> Timestamp {
-        Timestamp::from_second(minutes * 60).unwrap()
-    }
-
-    /// MICRO-2: after an hour without a reply all results but the newest five are cleared, one at least stays whatever
-    /// the settings say; a minute less, and nothing is.
-    #[test]
-    fn after_an_hour_old_results_go() {
-        let mut session = Session::default();
-        session.say("go");
-        let calls: Vec<String> = (0..8).map(|_| session.call("Bash", 3_000)).collect();
-        session.reply("done");
-        let mut stage = Stage::new(100_000);
-        stage.now = after(59);
-        assert_eq!(cleared(&session, &stage), None);
-        stage.now = after(60);
-        let (results, change) = cleared(&session, &stage).unwrap();
-        assert_eq!(results, calls[..3]);
-        assert!(change.commit.reason.why.unwrap().contains("60 minutes"));
-        stage.layers.kept_when_idle = 0;
-        assert_eq!(cleared(&session, &stage).unwrap().0, calls[..7]);
-        stage.layers.clear_when_idle = false;
-        assert_eq!(cleared(&session, &stage), None);
-    }
-
-    /// MICRO-7: a result that the model has not been sent is never cleared, however long an approval was left open.
-    #[test]
-    fn what_the_model_has_not_seen_stays() {
-        let mut session = Session::default();
-        session.say("go");
-        let seen: Vec<String> = (0..3).map(|_| session.call("Read", 3_000)).collect();
-        session.calls("Read", 8, 3_000);
-        let mut stage = Stage::new(100_000);
-        (stage.now, stage.layers.kept_when_idle) = (after(90), 1);
-        assert_eq!(cleared(&session, &stage).unwrap().0, seen[..2], "the newest eight were never sent");
-    }
-
-    /// MICRO-1: only results of tools that look or write are cleared; not what other servers' tools returned, nor what
-    /// was cleared already.
-    #[test]
-    fn only_what_can_be_had_again_is_cleared() {
-        let mut session = Session::default();
-        session.say("go");
-        let mut calls = Vec::new();
-        for tool in CLEARABLE.into_iter().chain(["mcp__db__query", "History", "Agent"]) {
-            calls.push(session.call(tool, 1_000));
-        }
-        session.call("Bash", 10);
-        session.reply("done");
-        let mut stage = Stage::new(100_000);
-        (stage.now, stage.layers.kept_when_idle) = (after(120), 1);
-        let (results, _) = cleared(&session, &stage).unwrap();
-        assert_eq!(results, calls[..8], "the newest of the nine stays, and so do the small and the foreign ones");
-        session.commit(clearing(&results));
-        assert_eq!(cleared(&session, &stage), None);
-    }
-
-    /// MICRO-5, MICRO-6: when it is tight, results older than three rounds go if the sum says that it pays; the commit
-    /// carries the sum and the tokens freed. With room enough nothing is touched.
-    #[test]
-    fn when_it_is_tight_old_results_go_if_that_pays() {
-        let mut session = Session::default();
-        session.say("go");
-        let calls: Vec<String> = (0..13).map(|_| session.call("Bash", 10_000)).collect();
-        let mut stage = Stage::new(100_000);
-        stage.state.pace.round();
-        assert_eq!(cleared(&session, &stage), None, "44,000 tokens are not tight");
-        session.call("Bash", 10_000);
-        let (results, change) = cleared(&session, &stage).unwrap();
-        assert_eq!(results, calls[..11], "those of the three newest replies stay");
-        let reason = change.commit.reason;
-        assert!((35_000..38_000).contains(&reason.freed.unwrap()), "{reason:?}");
-        assert!(reason.why.unwrap().contains("× 8 rounds saves"));
-        assert_eq!(reason.changes_from.unwrap().as_str(), "line-2");
-        let before = session.log.view().tally().count();
-        session.commit(clearing(&results));
-        let freed = before - session.log.view().tally().count();
-        assert!(freed.abs_diff(reason.freed.unwrap()) < 200, "{freed}");
-        session.say(&"words ".repeat(30_000));
-        session.reply("ok");
-        assert_eq!(cleared(&session, &stage), None, "a text behind them would have to be written again");
-    }
-
-    /// MICRO-8: in a window with room old results go at the start of a user's turn, or with a cold cache, where that pays well;
-    /// not in the middle of a turn, and only as `clearWhen` says.
-    #[test]
-    fn with_room_in_the_window_old_results_go_at_natural_moments() {
-        let mut session = Session::default();
-        session.say("go");
-        let calls: Vec<String> = (0..12).map(|_| session.call("Bash", 10_000)).collect();
-        session.reply("done");
-        session.say("and now the next thing");
-        let mut stage = Stage::new(1_000_000);
-        stage.layers.digest = false;
-        let (results, change) = cleared(&session, &stage).unwrap();
-        assert_eq!(results, calls[..10], "those of the newest replies stay");
-        assert!(change.commit.reason.why.unwrap().contains("× 33 rounds saves"));
-        for (when, goes) in [(ClearWhen::Window, false), (ClearWhen::Never, false), (ClearWhen::Pays, true)] {
-            stage.layers.clear_when = when;
-            assert_eq!(cleared(&session, &stage).is_some(), goes, "{when:?}");
-        }
-        stage.state.pace.round();
-        assert_eq!(cleared(&session, &stage), None, "in the middle of a turn");
-        stage.now = after(6);
-        assert!(cleared(&session, &stage).is_some(), "the cache is cold");
-    }
-
-    /// MICRO-9: clearing may lose a small part of what the session cost: where regrets and writing again have cost more than
-    /// was saved, nothing more is cleared until there is room for it; what was saved makes room.
-    #[test]
-    fn a_session_that_lost_by_clearing_clears_less() {
-        let mut session = Session::default();
-        session.say("go");
-        (0..12).for_each(|_| drop(session.call("Bash", 10_000)));
-        session.reply("done");
-        session.say("and now the next thing");
-        let mut stage = Stage::new(1_000_000);
-        stage.layers.digest = false;
-        stage.state.used = transcript::Usage { cache_read_input_tokens: 4_000_000, ..Default::default() };
-        assert!(cleared(&session, &stage).is_some(), "400,000 were spent");
-        stage.state.clearing.regrets = 3;
-        stage.state.clearing.regret_read_tokens = 150_000;
-        assert_eq!(cleared(&session, &stage), None, "17,250 are lost already");
-        stage.state.clearing.unsent_tokens = 100_000;
-        assert!(cleared(&session, &stage).is_some(), "but 10,000 were saved");
-    }
-
-    /// MICRO-8: with room in the window only what pays goes: an old result before a long text stays, since the text would have
-    /// to be written again for it.
-    #[test]
-    fn what_would_cost_more_than_it_saves_stays() {
-        let mut session = Session::default();
-        session.say("go");
-        session.call("Bash", 3_000);
-        session.reply(&"words ".repeat(20_000));
-        session.say("more");
-        let calls: Vec<String> = (0..12).map(|_| session.call("Bash", 10_000)).collect();
-        session.reply("done");
-        session.say("and now the next thing");
-        let mut stage = Stage::new(1_000_000);
-        stage.layers.digest = false;
-        assert_eq!(cleared(&session, &stage).unwrap().0, calls[..10]);
-    }
-
-    /// COMPACT-14: in economy old results go when carrying them has cost as much as writing the rest again, and not
-    /// before.
-    #[test]
-    fn in_economy_results_go_when_they_have_been_paid_for() {
-        let mut session = Session::default();
-        session.say("go");
-        let mut stage = Stage::new(1_000_000);
-        (stage.layers.when, stage.layers.digest) = (When::Economy, false);
-        let mut rounds = 0;
-        let (results, _) = loop {
-            session.call("Bash", 10_000);
-            rounds += 1;
-            if let Some(cleared) = cleared(&session, &stage) {
-                break cleared;
-            }
-        };
-        assert!((9..14).contains(&rounds), "{rounds}");
-        assert_eq!(results.len(), rounds - 3);
-    }
-}
+mod tests;

@@ -1,16 +1,13 @@
 //! The numbers that decide when clearing pays and what it holds back.
 //!
-//! `gain` and `carried` were searched on a third of several hundred recorded sessions, by `cargo run --release -p session
-//! --example fit_clearing -- --fit FOLDER`; `budget` was chosen on two thirds of them. docs/decisions/0022 says how, and what
-//! came of it on others.
+//! `read_rounds` and `budget` were chosen on two thirds of several hundred recorded sessions, which `cargo run --release -p
+//! session --example fit_clearing -- FOLDER` prices. docs/decisions/0022 says how, and what came of it on others.
 
 /// The numbers that decide when clearing pays and what it holds back.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClearNumbers {
-    /// Where the window has room, clearing has to save so many times what it costs: the session may end soon.
-    pub gain: f64,
-    /// Carrying what goes has to have cost this part of what being rid of it costs.
-    pub carried: f64,
+    /// Where the window has room, what was read so few rounds ago stays.
+    pub read_rounds: usize,
     /// Were the session to end now, clearing may have cost it so much more, as a part of what it cost in all.
     pub budget: f64,
     /// Where the window is full: how often a file is read or edited again from what an old result of it showed.
@@ -21,6 +18,6 @@ pub struct ClearNumbers {
 
 impl Default for ClearNumbers {
     fn default() -> Self {
-        Self { gain: 2.0, carried: 0.5, budget: 0.06, uses: 0.3, uses_named: 4.0 }
+        Self { read_rounds: 10, budget: 0.06, uses: 0.3, uses_named: 4.0 }
     }
 }

@@ -80,16 +80,11 @@ impl Digest {
 }
 
 /// What has to be written down before results go; nothing where the model has done so itself.
-pub(crate) fn needed<'a>(
-    view: &View,
-    results: impl Iterator<Item = &'a CallName>,
-    now: &Situation<'_>,
-) -> Option<Digest> {
+pub(crate) fn needed(view: &View, results: &HashSet<CallName>, now: &Situation<'_>) -> Option<Digest> {
     if !now.layers.digest {
         return None;
     }
-    let results: HashSet<&CallName> = results.collect();
-    let unsaid = unsaid(view, &results);
+    let unsaid = unsaid(view, results);
     if unsaid.is_empty() {
         return None;
     }
@@ -173,12 +168,16 @@ pub fn written(text: &str) -> Option<&str> {
 
 /// Whether what was written down stands where a result stood.
 pub(crate) fn stands_in(call: &AnsweredCall<'_>) -> bool {
+    // As a tool returned it, it is none.
+    if call.result.is_some_and(|result| result.is_same(call.shown)) {
+        return false;
+    }
     let json = call.shown.json();
     json[..json.floor_char_boundary(BEGINNING_BYTES)].contains(HEADING)
 }
 
 /// The results that are in nobody's words yet.
-fn unsaid<'v>(view: &'v View, results: &HashSet<&CallName>) -> Vec<AnsweredCall<'v>> {
+fn unsaid<'v>(view: &'v View, results: &HashSet<CallName>) -> Vec<AnsweredCall<'v>> {
     let replies = || view.visible().filter(|entry| entry.stands() == ItemState::Reply);
     let going: Vec<(usize, AnsweredCall<'v>)> = replies()
         .flat_map(|entry| entry.calls().map(move |call| (entry.index(), call)))

@@ -21,6 +21,8 @@ const ALL_TOKENS: u64 = 50_000;
 const LEAST_TOKENS: u64 = 500;
 /// In a small window, no more than this share of the threshold.
 const SHARE: u64 = 6;
+/// And no more than this share of the room that is left up to there, or the next compaction is due at once.
+const SHARE_LEFT: u64 = 4;
 /// What a file is expected to have, in tokens, before it is looked at.
 const USUAL_TOKENS: u64 = 2_000;
 
@@ -50,7 +52,7 @@ impl Layer for Restore {
 
     fn answered(&self, view: &View, now: &Situation<'_>, answer: &Answer) -> Result<Change, String> {
         let Answer::Files(files) = answer else { return Err("no file could be read".to_owned()) };
-        let mut room = Room::new(now.layers);
+        let mut room = Room::new(now.layers, view.tally().count());
         let tokens = |text: &str| view.tally().estimate(Block::text(text).size());
         let shown = files.iter().filter_map(|(path, text)| room.show(path, text, tokens));
         let blocks: Vec<Block> = shown.map(Block::text).collect();
@@ -106,9 +108,10 @@ struct Room {
 }
 
 impl Room {
-    /// All of it.
-    fn new(layers: &Layers) -> Self {
-        Self { left: layers.part(ALL_TOKENS, SHARE) }
+    /// All of it, where so many tokens are in view.
+    fn new(layers: &Layers, count: u64) -> Self {
+        let left = layers.threshold().saturating_sub(count);
+        Self { left: layers.part(ALL_TOKENS, SHARE).min(left / SHARE_LEFT) }
     }
 
     /// What is shown of a file, if there is room: its text as it is now, cut at a line's end.
@@ -172,7 +175,7 @@ mod tests {
     /// note.
     #[test]
     fn files_are_shown_within_their_limits() {
-        let mut room = Room::new(&layers(1_000_000));
+        let mut room = Room::new(&layers(1_000_000), 0);
         let text = "forty characters of some file or another\n".repeat(1_000);
         let shown: Vec<String> = (0..20).filter_map(|_| room.show(Path::new("/f"), &text, tokens)).collect();
         assert_eq!(shown.len(), 10);
@@ -181,8 +184,22 @@ mod tests {
             "{}",
             shown[0]
         );
-        let mut small = Room::new(&layers(32_000));
+        let mut small = Room::new(&layers(32_000), 0);
         assert!(tokens(&small.show(Path::new("/f"), &text, tokens).unwrap()) < 2_500);
         assert_eq!(small.show(Path::new("/g"), &text, tokens), None, "there is no room left");
+    }
+
+    /// COMPACT-4: files take no more than a quarter of the room that a compaction made, so that the next is not due at once.
+    #[test]
+    fn files_leave_room_for_the_work() {
+        let layers = layers(100_000);
+        let text = "forty characters of some file or another\n".repeat(1_000);
+        let shown = |left: u64| {
+            let mut room = Room::new(&layers, layers.threshold() - left);
+            (0..9).filter_map(|_| room.show(Path::new("/f"), &text, tokens)).map(|text| tokens(&text)).sum::<u64>()
+        };
+        assert!(shown(60_000) > 10_000, "{}", shown(60_000));
+        assert!((1_500..2_200).contains(&shown(8_000)), "{}", shown(8_000));
+        assert_eq!(shown(1_000), 0);
     }
 }

@@ -155,9 +155,8 @@ impl Outcome {
 /// A number, how it is set, and what is tried.
 type Number = (&'static str, fn(&mut ClearNumbers, f64), &'static [f64]);
 
-const NUMBERS: [Number; 5] = [
-    ("gain", |numbers, value| numbers.gain = value, &[1.0, 1.25, 1.5, 2.0, 2.5, 3.5]),
-    ("carried", |numbers, value| numbers.carried = value, &[0.0, 0.25, 0.5, 0.75, 1.0]),
+const NUMBERS: [Number; 4] = [
+    ("read rounds", |numbers, value| numbers.read_rounds = value as usize, &[3.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0]),
     ("budget", |numbers, value| numbers.budget = value, &[0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.15, 1.0]),
     ("uses", |numbers, value| numbers.uses = value, &[0.1, 0.2, 0.3, 0.5, 1.0]),
     ("uses_named", |numbers, value| numbers.uses_named = value, &[0.3, 1.0, 2.0, 4.0, 8.0]),

@@ -37,6 +37,7 @@ mod recording;
 mod rules;
 #[cfg(test)]
 mod sample;
+mod shown_files;
 mod table;
 mod weight;
 

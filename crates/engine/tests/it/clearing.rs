@@ -50,8 +50,9 @@ async fn early_clearing_leaves_subagents_and_their_reports_alone() {
     }
     let mut agent = stage.agent(None);
     say(&mut agent, "read them").await;
-    for words in ["one", "two", "three", "four", "five", "six"] {
-        say(&mut agent, words).await;
+    // What was read stays for ten rounds.
+    for round in 0..12 {
+        say(&mut agent, &format!("word {round}")).await;
     }
     say(&mut agent, "send somebody").await;
     let requests = stage.simulator.requests();

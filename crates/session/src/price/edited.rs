@@ -131,11 +131,13 @@ impl<'a> TextInView<'a> {
         }
     }
 
-    /// What has to be read again for an edit, if its text was in view before and is not now: the text that showed it.
-    pub(super) fn missing(&self, edit: &FileEdit) -> Option<String> {
+    /// What has to be read again for an edit, if its text was in view before and is not now: the file as it stands, or the
+    /// text that showed it, where that is all that is known.
+    pub(super) fn missing(&self, edit: &FileEdit, file: impl FnOnce() -> Option<String>) -> Option<String> {
         let is_missing = |line: &&LineHash| self.counts.get(line).is_some_and(|count| *count == 0);
         let missing = edit.lines.iter().find(is_missing)?;
-        self.shown_by.get(missing).map(plain_text)
+        let file = file().filter(|text| file_lines(text).any(|line| hash(line) == *missing));
+        file.or_else(|| self.shown_by.get(missing).map(plain_text))
     }
 }
 
@@ -168,14 +170,16 @@ fn strings(value: &Value, into: &mut String) {
 
 /// The lines of a text as they stand in a file: without the numbers that tools put before them, and without blanks around.
 pub fn file_lines(text: &str) -> impl Iterator<Item = &str> {
-    let bare = |line: &'_ str| -> usize {
-        let number = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
-        match number.strip_prefix('→').or_else(|| number.strip_prefix('\t')) {
-            Some(rest) if number.len() < line.trim_start().len() => line.len() - rest.len(),
-            _ => 0,
-        }
-    };
-    text.lines().map(move |line| line[bare(line)..].trim()).filter(|line| !line.is_empty())
+    text.lines().map(|line| line[number_of(line)..].trim()).filter(|line| !line.is_empty())
+}
+
+/// How many bytes of a line are the number that a tool put before it.
+pub(super) fn number_of(line: &str) -> usize {
+    let number = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
+    match number.strip_prefix('→').or_else(|| number.strip_prefix('\t')) {
+        Some(rest) if number.len() < line.trim_start().len() => line.len() - rest.len(),
+        _ => 0,
+    }
 }
 
 fn hash(line: &str) -> LineHash {

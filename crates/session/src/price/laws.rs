@@ -140,6 +140,47 @@ fn an_edit_without_its_text_reads_the_file_again() {
     assert_eq!(bill(&sample, &never_shown).missed_edits, 0, "what was never in view is not missed");
 }
 
+/// PRICE-1: a file that is read again is seen whole, with what was written and edited since; edits of other parts of it are
+/// not missed.
+#[test]
+fn a_file_that_is_read_again_is_seen_whole() {
+    let mut sample = Sample::default();
+    sample.say("Mend it.");
+    let part = |at: usize| -> String {
+        (at..at + 300).map(|line| format!("{line}\tline {line} of /p/a.rs says something\n")).collect()
+    };
+    for offset in [0, 300] {
+        sample.round("Read", json!({"file_path": "/p/a.rs", "offset": offset, "limit": 300}), &part(offset));
+    }
+    (0..8).for_each(|at| sample.read(&format!("/p/other-{at}.rs"), 3_000));
+    sample.edit("/p/a.rs", 7);
+    sample.edit("/p/a.rs", 307);
+    let age = AgeRule { rounds: 5, read_rounds: 5, least_tokens: 10_000 };
+    let cleared = bill(&sample, &PricePolicy::Age(age));
+    assert_eq!((cleared.edits, cleared.missed_edits), (2, 1));
+}
+
+/// PRICE-1, COMPACT-4: after a compaction the files come back that a session would bring back, as they were then.
+#[test]
+fn files_come_back_after_a_compaction() {
+    let mut sample = Sample::default();
+    sample.say("Mend it.");
+    sample.read("/p/a.rs", 2_000);
+    let talk = |sample: &mut Sample| {
+        for at in 0..30 {
+            sample.reply(&text(3_000, &format!("thought {at}")), &[]);
+            sample.say("Go on.");
+        }
+    };
+    talk(&mut sample);
+    sample.edit("/p/a.rs", 7);
+    let layers = Layers { window: window(100_000), ..Layers::default() };
+    let priced = |layers: Layers| bill(&sample, &PricePolicy::Ours(Box::new(layers)));
+    let (restored, forgotten) = (priced(layers.clone()), priced(Layers { restored_files: 0, ..layers }));
+    assert!(restored.compactions() > 0 && forgotten.compactions() > 0);
+    assert_eq!((restored.missed_edits, forgotten.missed_edits), (0, 1));
+}
+
 /// PRICE-1: the plain rules clear in batches, or at every step; what changes has to be written again.
 #[test]
 fn plain_rules_pay_for_what_they_change() {

@@ -3,6 +3,8 @@
 //! It knows what every item in view weighs and adds up only what changed since the request before, so that a request costs
 //! no more to price than what it brought. What it counted is reported to the layers as the provider would.
 
+use std::path::PathBuf;
+
 use context::layer::{About, Write};
 use jiff::Timestamp;
 use transcript::Block;
@@ -133,7 +135,8 @@ impl<'a> Meter<'a> {
     fn missing(&mut self, request: &RecordedRequest) -> Vec<FileReadAgain> {
         let mut files: Vec<FileReadAgain> = Vec::new();
         for edit in &request.edits {
-            let Some(text) = self.text.missing(edit) else { continue };
+            let file = || self.recording.files.text_before(&edit.path, self.answered);
+            let Some(text) = self.text.missing(edit, file) else { continue };
             self.next.missed_edits += 1;
             if !files.iter().any(|file| file.path == edit.path) {
                 files.push(FileReadAgain { path: edit.path.clone(), text });
@@ -188,6 +191,11 @@ impl ReplayFollower for Meter<'_> {
             return;
         }
         self.next.actions.push(LayerAction { layer: done.layer, freed: done.freed });
+    }
+
+    fn files(&mut self, paths: &[PathBuf]) -> Vec<(PathBuf, String)> {
+        let text = |path: &PathBuf| self.recording.files.text_before(path.to_str()?, self.answered);
+        paths.iter().filter_map(|path| Some((path.clone(), text(path)?))).collect()
     }
 
     fn request(&mut self, sent: &SentRequest<'_>) -> RequestAnswer {

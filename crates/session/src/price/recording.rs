@@ -18,6 +18,7 @@ use transcript::tokens::Tally;
 use transcript::{Block, Id, Log, Prologue, Usage};
 
 use super::edited::{EditedText, FileEdit};
+use super::shown_files::ShownFiles;
 use super::weight::{Stretch, Weights};
 
 /// Bytes that stand for a token of what is before the messages.
@@ -34,6 +35,7 @@ pub struct Recording {
     pub(super) paid: Vec<PaidRequest>,
     pub(super) weights: Weights,
     pub(super) text: EditedText,
+    pub(super) files: ShownFiles,
     /// Whether the recording program took nothing out of it.
     is_whole: bool,
     /// What stood in the cache before the session began, from others that begin alike.
@@ -102,11 +104,12 @@ impl Recording {
         }
         // One program works on it from beginning to end: what it counted before counts.
         lines.iter_mut().for_each(|line| line.writer = Writer::Cairn);
+        let files = ShownFiles::of(&mut lines);
         let text = EditedText::of(&lines, requests.iter().flat_map(|request| &request.edits));
         let first = requests.first().and_then(|request| usage.get(&request.reply));
         let cached_before = first.map_or(0, |usage| usage.cache_read_input_tokens.min(weights.prologue()));
         let place_of_reply = requests.iter().enumerate().map(|(at, one)| (one.reply.clone(), at)).collect();
-        Self { lines, requests, paid, weights, text, is_whole, cached_before, place_of_reply }
+        Self { lines, requests, paid, weights, text, files, is_whole, cached_before, place_of_reply }
     }
 
     /// The same session, with nothing before its messages: neither paid for nor in the window. What a policy saves then

@@ -1,5 +1,7 @@
 //! Whoever follows a replay: sees what changes, and can answer for the provider.
 
+use std::path::PathBuf;
+
 use context::Layers;
 use context::layer::Write;
 use jiff::Timestamp;
@@ -23,6 +25,12 @@ pub trait ReplayFollower {
     /// A layer acted before the request that comes next.
     fn acted(&mut self, done: &Done) {
         let _ = done;
+    }
+
+    /// Files are to be shown as they are now: gives those whose text is known.
+    fn files(&mut self, paths: &[PathBuf]) -> Vec<(PathBuf, String)> {
+        let _ = paths;
+        Vec::new()
     }
 
     /// A request is sent, and the recorded reply follows; or another one before it.

@@ -264,7 +264,7 @@ impl<'a> Player<'a> {
     }
 
     /// What the record says to a need, or else filler. A file is as it was then: what came back is taken whole.
-    fn answer(&self, role: LayerRole, need: &Need, recorded: &RecordedRound) -> Said {
+    fn answer(&mut self, role: LayerRole, need: &Need, recorded: &RecordedRound) -> Said {
         Said::Answer(match need {
             Need::Keep(spilled) => {
                 let usual = |id: &str| Ok(format!("tool-results/{id}.txt"));
@@ -286,9 +286,9 @@ impl<'a> Player<'a> {
                 Some(text) if self.is_in_step() => Answer::Text(framing::summary_of(text).to_owned()),
                 _ => Answer::Failed("the record has no notes".to_owned()),
             },
-            Need::Read { .. } => match recorded.restore.clone().filter(|_| self.is_in_step()) {
+            Need::Read { files, most } => match recorded.restore.clone().filter(|_| self.is_in_step()) {
                 Some(change) => return Said::Change(Box::new(change)),
-                None => return Said::Nothing,
+                None => Answer::Files(self.follower.files(&files[..files.len().min(*most)])),
             },
             Need::Update(_) | Need::Stage(_) => return Said::Nothing,
         })

@@ -300,6 +300,11 @@ impl View {
         })
     }
 
+    /// Whether the provider was asked to drop any results.
+    pub fn has_cache_edits(&self) -> bool {
+        self.commits.iter().any(|commit| commit.counts() && matches!(commit.effect, Effect::CacheEdit { .. }))
+    }
+
     /// The id of a call whose result the provider drops, where it is in view.
     fn dropped_at(&self, place: CallPlace) -> Option<&str> {
         let item = &self.items[place.item];

@@ -1,0 +1,204 @@
+//! When results are cleared, and which.
+
+use super::*;
+use crate::sample::{Session, Stage};
+use jiff::Timestamp;
+use transcript::commit::Act;
+
+/// The results that would be cleared, and the change; without anything written down.
+fn cleared(session: &Session, stage: &Stage) -> Option<(Vec<String>, Change)> {
+    let change = stage.with(|now| match Clear.decide(session.log.view(), now) {
+        Decision::Nothing => None,
+        Decision::Commit(change) => Some(change),
+        Decision::Need(_) => Clear.answered(session.log.view(), now, &Answer::Failed("not today".into())).ok(),
+    })?;
+    let Act::Clear { results, digest: None, .. } = &change.commit.act else { panic!("{change:?}") };
+    Some((results.iter().map(|call| call.id.clone()).collect(), change))
+}
+
+fn clearing(results: &[String]) -> Act {
+    let results = results.iter().map(|id| id.as_str().into()).collect();
+    Act::Clear { results, trigger: Trigger::Auto, digest: None }
+}
+
+fn after(minutes: i64) -> Timestamp {
+    Timestamp::from_second(minutes * 60).unwrap()
+}
+
+/// MICRO-2: after an hour without a reply all results but the newest five are cleared, one at least stays whatever
+/// the settings say; a minute less, and nothing is.
+#[test]
+fn after_an_hour_old_results_go() {
+    let mut session = Session::default();
+    session.say("go");
+    let calls: Vec<String> = (0..8).map(|_| session.call("Bash", 3_000)).collect();
+    session.reply("done");
+    let mut stage = Stage::new(100_000);
+    stage.now = after(59);
+    assert_eq!(cleared(&session, &stage), None);
+    stage.now = after(60);
+    let (results, change) = cleared(&session, &stage).unwrap();
+    assert_eq!(results, calls[..3]);
+    assert!(change.commit.reason.why.unwrap().contains("60 minutes"));
+    stage.layers.kept_when_idle = 0;
+    assert_eq!(cleared(&session, &stage).unwrap().0, calls[..7]);
+    stage.layers.clear_when_idle = false;
+    assert_eq!(cleared(&session, &stage), None);
+}
+
+/// MICRO-7: a result that the model has not been sent is never cleared, however long an approval was left open.
+#[test]
+fn what_the_model_has_not_seen_stays() {
+    let mut session = Session::default();
+    session.say("go");
+    let seen: Vec<String> = (0..3).map(|_| session.call("Read", 3_000)).collect();
+    session.calls("Read", 8, 3_000);
+    let mut stage = Stage::new(100_000);
+    (stage.now, stage.layers.kept_when_idle) = (after(90), 1);
+    assert_eq!(cleared(&session, &stage).unwrap().0, seen[..2], "the newest eight were never sent");
+}
+
+/// MICRO-1: only results of tools that look or write are cleared; not what other servers' tools returned, nor what
+/// was cleared already.
+#[test]
+fn only_what_can_be_had_again_is_cleared() {
+    let mut session = Session::default();
+    session.say("go");
+    let mut calls = Vec::new();
+    for tool in CLEARABLE.into_iter().chain(["mcp__db__query", "History", "Agent"]) {
+        calls.push(session.call(tool, 1_000));
+    }
+    session.call("Bash", 10);
+    session.reply("done");
+    let mut stage = Stage::new(100_000);
+    (stage.now, stage.layers.kept_when_idle) = (after(120), 1);
+    let (results, _) = cleared(&session, &stage).unwrap();
+    assert_eq!(results, calls[..8], "the newest of the nine stays, and so do the small and the foreign ones");
+    session.commit(clearing(&results));
+    assert_eq!(cleared(&session, &stage), None);
+}
+
+/// MICRO-5, MICRO-6: when it is tight, results older than three rounds go if the sum says that it pays; the commit
+/// carries the sum and the tokens freed. With room enough nothing is touched.
+#[test]
+fn when_it_is_tight_old_results_go_if_that_pays() {
+    let mut session = Session::default();
+    session.say("go");
+    let calls: Vec<String> = (0..13).map(|_| session.call("Bash", 10_000)).collect();
+    let mut stage = Stage::new(100_000);
+    stage.state.pace.round();
+    assert_eq!(cleared(&session, &stage), None, "44,000 tokens are not tight");
+    session.call("Bash", 10_000);
+    let (results, change) = cleared(&session, &stage).unwrap();
+    assert_eq!(results, calls[..11], "those of the three newest replies stay");
+    let reason = change.commit.reason;
+    assert!((35_000..38_000).contains(&reason.freed.unwrap()), "{reason:?}");
+    assert!(reason.why.unwrap().contains("× 8 rounds saves"));
+    assert_eq!(reason.changes_from.unwrap().as_str(), "line-2");
+    let before = session.log.view().tally().count();
+    session.commit(clearing(&results));
+    let freed = before - session.log.view().tally().count();
+    assert!(freed.abs_diff(reason.freed.unwrap()) < 200, "{freed}");
+    session.say(&"words ".repeat(30_000));
+    session.reply("ok");
+    assert_eq!(cleared(&session, &stage), None, "a text behind them would have to be written again");
+}
+
+/// MICRO-8: in a window with room old results go at the start of a user's turn, or with a cold cache, where that pays well;
+/// not in the middle of a turn, and only as `clearWhen` says.
+#[test]
+fn with_room_in_the_window_old_results_go_at_natural_moments() {
+    let mut session = Session::default();
+    session.say("go");
+    let calls: Vec<String> = (0..12).map(|_| session.call("Bash", 10_000)).collect();
+    session.reply("done");
+    session.say("and now the next thing");
+    let mut stage = Stage::new(1_000_000);
+    stage.layers.digest = false;
+    let (results, change) = cleared(&session, &stage).unwrap();
+    assert_eq!(results, calls[..10], "those of the newest replies stay");
+    assert!(change.commit.reason.why.unwrap().contains("× 33 rounds saves"));
+    for (when, goes) in [(ClearWhen::Window, false), (ClearWhen::Never, false), (ClearWhen::Pays, true)] {
+        stage.layers.clear_when = when;
+        assert_eq!(cleared(&session, &stage).is_some(), goes, "{when:?}");
+    }
+    stage.state.pace.round();
+    assert_eq!(cleared(&session, &stage), None, "in the middle of a turn");
+    stage.now = after(6);
+    assert!(cleared(&session, &stage).is_some(), "the cache is cold");
+}
+
+/// MICRO-8: with room in the window what was read a few rounds ago stays, since it is edited next; what commands printed
+/// does not, and where the window is tight neither does.
+#[test]
+fn what_was_read_a_few_rounds_ago_stays() {
+    let mut session = Session::default();
+    session.say("go");
+    let calls: Vec<String> =
+        (0..20).map(|at| session.call(if at % 2 == 0 { "Read" } else { "Bash" }, 10_000)).collect();
+    session.reply("done");
+    session.say("and now the next thing");
+    let mut stage = Stage::new(1_000_000);
+    stage.layers.digest = false;
+    let stays = |results: &[String]| -> Vec<usize> { (0..20).filter(|at| !results.contains(&calls[*at])).collect() };
+    assert_eq!(stays(&cleared(&session, &stage).unwrap().0), [12, 14, 16, 18, 19], "of ten rounds, the answer one");
+    stage.layers.clear_numbers.read_rounds = 0;
+    assert_eq!(stays(&cleared(&session, &stage).unwrap().0), [18, 19]);
+}
+
+/// MICRO-9: clearing may lose a small part of what the session cost: where regrets and writing again have cost more than
+/// was saved, nothing more is cleared until there is room for it; what was saved makes room.
+#[test]
+fn a_session_that_lost_by_clearing_clears_less() {
+    let mut session = Session::default();
+    session.say("go");
+    (0..12).for_each(|_| drop(session.call("Bash", 10_000)));
+    session.reply("done");
+    session.say("and now the next thing");
+    let mut stage = Stage::new(1_000_000);
+    stage.layers.digest = false;
+    stage.state.used = transcript::Usage { cache_read_input_tokens: 4_000_000, ..Default::default() };
+    assert!(cleared(&session, &stage).is_some(), "400,000 were spent");
+    stage.state.clearing.regrets = 3;
+    stage.state.clearing.regret_read_tokens = 150_000;
+    assert_eq!(cleared(&session, &stage), None, "17,250 are lost already");
+    stage.state.clearing.unsent_tokens = 100_000;
+    assert!(cleared(&session, &stage).is_some(), "but 10,000 were saved");
+}
+
+/// MICRO-8: with room in the window only what pays goes: an old result before a long text stays, since the text would have
+/// to be written again for it.
+#[test]
+fn what_would_cost_more_than_it_saves_stays() {
+    let mut session = Session::default();
+    session.say("go");
+    session.call("Bash", 3_000);
+    session.reply(&"words ".repeat(20_000));
+    session.say("more");
+    let calls: Vec<String> = (0..12).map(|_| session.call("Bash", 10_000)).collect();
+    session.reply("done");
+    session.say("and now the next thing");
+    let mut stage = Stage::new(1_000_000);
+    stage.layers.digest = false;
+    assert_eq!(cleared(&session, &stage).unwrap().0, calls[..10]);
+}
+
+/// COMPACT-14: in economy old results go when carrying them has cost as much as writing the rest again, and not
+/// before.
+#[test]
+fn in_economy_results_go_when_they_have_been_paid_for() {
+    let mut session = Session::default();
+    session.say("go");
+    let mut stage = Stage::new(1_000_000);
+    (stage.layers.when, stage.layers.digest) = (When::Economy, false);
+    let mut rounds = 0;
+    let (results, _) = loop {
+        session.call("Bash", 10_000);
+        rounds += 1;
+        if let Some(cleared) = cleared(&session, &stage) {
+            break cleared;
+        }
+    };
+    assert!((9..14).contains(&rounds), "{rounds}");
+    assert_eq!(results.len(), rounds - 3);
+}
