@@ -44,15 +44,21 @@ fn stage() -> Stage {
     stage
 }
 
+/// Lets the model read the files, and talks until what was read has been carried for long enough to be cleared.
+fn read_and_chat(stage: &Stage) {
+    run(stage.cairn().args(["-p", "read them"]));
+    for turn in 0..14 {
+        run(stage.cairn().args(["-p", &format!("word {turn}"), "--continue"]));
+    }
+}
+
 /// MICRO-9: a file that was cleared and is read again is a regret: it stands with its price in the event log and in the
 /// statistics, beside what clearing saved.
 #[test]
 fn a_regret_is_counted_priced_and_shown() {
     let stage = stage();
-    run(stage.cairn().args(["-p", "read them"]));
-    for words in ["one", "two", "three", "four", "five", "six", "again, the first"] {
-        run(stage.cairn().args(["-p", words, "--continue"]));
-    }
+    read_and_chat(&stage);
+    run(stage.cairn().args(["-p", "again, the first", "--continue"]));
     let requests = stage.simulator.requests();
     let last = requests.last().unwrap()["messages"].to_string();
     assert!(!last.contains("line of file 3"), "the others are cleared: {last}");
@@ -80,10 +86,7 @@ fn a_regret_is_counted_priced_and_shown() {
 #[test]
 fn a_regret_is_shown_with_the_window() {
     let stage = stage();
-    run(stage.cairn().args(["-p", "read them"]));
-    for words in ["one", "two", "three", "four", "five", "six"] {
-        run(stage.cairn().args(["-p", words, "--continue"]));
-    }
+    read_and_chat(&stage);
     let mut terminal = Terminal::start_with(&stage, &["--continue"]);
     terminal.say("again, the first");
     terminal.rests("There it is.");
