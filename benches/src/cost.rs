@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, ensure};
 use engine::agent::Parts;
-use engine::context::{Layers, When};
+use engine::context::{Layers, LayerTiming};
 use engine::provider::anthropic::{Anthropic, Auth, Config};
 use engine::run::TurnEnd;
 use engine::{Agent, Event};
@@ -98,7 +98,7 @@ pub(crate) fn measure(place: &Path) -> Result<Vec<Row>> {
         let collapsed = run("collapse, nothing cleared", spans)?;
         let silent = run("all but notes", Layers { notes: false, ..usual.clone() })?;
         let all = run("all", usual.clone())?;
-        let economy = run("all, economy", Layers { when: When::Economy, ..usual })?;
+        let economy = run("all, economy", Layers { when: LayerTiming::Economy, ..usual })?;
         let choices = [
             ("spill alone", spill),
             ("notes alone", notes),

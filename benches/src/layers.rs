@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use engine::context::breaks::Detector;
-use engine::context::layer::{Answer, Change, Decision};
+use engine::context::layer::{NeedAnswer, LayerChange, Decision};
 use engine::context::list::LIST;
 use engine::context::{Layers, Occasion, Situation, State};
 use jiff::Timestamp;
@@ -73,7 +73,7 @@ fn shortest_of<T, R>(mut ready: impl FnMut() -> T, mut step: impl FnMut(T) -> R)
 }
 
 /// What the layers would do now, up to the first that does something; what they need, they are told.
-fn decide(log: &Log, window: &Window, state: &State, caution: f64) -> Option<Change> {
+fn decide(log: &Log, window: &Window, state: &State, caution: f64) -> Option<LayerChange> {
     let layers = Layers { window: *window, caution, ..Layers::default() };
     let now = Situation {
         occasion: &Occasion::Request,
@@ -89,7 +89,7 @@ fn decide(log: &Log, window: &Window, state: &State, caution: f64) -> Option<Cha
     LIST.iter().find_map(|layer| match layer.decide(view, &now) {
         Decision::Nothing => None,
         Decision::Commit(change) => Some(change),
-        Decision::Need(_) => layer.answered(view, &now, &Answer::Text("What was done.".into())).ok(),
+        Decision::Need(_) => layer.answered(view, &now, &NeedAnswer::Text("What was done.".into())).ok(),
     })
 }
 

@@ -24,14 +24,14 @@ use engine::provider::anthropic::{Anthropic, Auth, Config};
 use engine::run::TurnEnd;
 use engine::tools::Scope;
 use jiff::Timestamp;
-use learning::dream::Site;
-use learning::dream::beside::Dreaming;
+use learning::dream::DreamSite;
+use learning::dream::session_dreams::SessionDreams;
 use learning::dream::run::Dream;
 use learning::knowledge::{Knowledge, Selector};
 use learning::ledger::{self, Ledger, Spender};
-use memory::instructions::Sources;
-use memory::rank::{Doing, Question};
-use memory::store::Indexing;
+use memory::instructions::InstructionSources;
+use memory::rank::{WorkAtHand, RankQuestion};
+use memory::store::IndexUpkeep;
 use memory::{Memory, Ranker, index, scan};
 use session::{Home, Session, World};
 use settings::{Budget, Learning, Rhythm};
@@ -160,11 +160,11 @@ impl Month {
         let (id, file) = (session.id().to_owned(), session.path().to_owned());
         let ledger = Arc::new(self.ledger(&id));
         let selector = Selector { model: client.clone(), name: SMALL.to_owned(), ledger: ledger.clone() };
-        let sources = Sources {
+        let sources = InstructionSources {
             config_home: self.home.path().to_owned(),
             working_directory: self.project.clone(),
             indexes: vec![self.memory.join(index::FILE)],
-            ..Sources::default()
+            ..InstructionSources::default()
         };
         let knowledge = Knowledge::new(sources, Some(&self.memory), Some(selector), &session);
         let knowledge = knowledge.with_user_memories(&self.places()[1]);
@@ -173,14 +173,14 @@ impl Month {
         parts.out.ledger = ledger.clone();
         parts.talk.layers.price = Prices::default().of(MODEL);
         let dream = Dream {
-            site: Site {
+            site: DreamSite {
                 home: self.home.clone(),
                 memory: self.memory.clone(),
                 project: self.project.clone(),
                 session: Some(id),
                 world: self.world(),
             },
-            indexing: Indexing::Kept,
+            indexing: IndexUpkeep::Kept,
             model: client,
             name: SMALL.to_owned(),
             window: 200_000,
@@ -194,7 +194,7 @@ impl Month {
         };
         let agent = Agent::new(session, parts)?.with_knowledge(knowledge);
         let mut agent =
-            agent.with_learning(Learning::new(self.home.clone())).with_dreams(Dreaming::new(dream, Rhythm::default()));
+            agent.with_learning(Learning::new(self.home.clone())).with_dreams(SessionDreams::new(dream, Rhythm::default()));
         for turn in 1..=turns {
             let words = said_in(&said, turn).map_or("Go on with the next module, please.", |item| item.said.as_str());
             let ended = agent.say(&format!("T{turn}: {words}")).await.end;
@@ -385,8 +385,8 @@ impl Month {
             let wanted = format!("{}.md", self.lies_in(by.unwrap_or(item)));
             let old = by.map(|_| &item.file).or(item.replaces.as_ref()).map(|old| format!("{old}.md"));
             let old = old.filter(|old| *old != wanted);
-            let (doing, now) = (Doing::default(), self.world().now());
-            let question = Question { text: &item.question, doing: &doing, now };
+            let (doing, now) = (WorkAtHand::default(), self.world().now());
+            let question = RankQuestion { text: &item.question, doing: &doing, now };
             let chosen: Vec<String> = ranker.choose(&question, |_| true).into_iter().map(|hit| hit.path).collect();
             let ranked = ranker.rank(&question).into_iter().map(|hit| hit.path).take(5).any(|path| path == wanted);
             let at = |wanted: &String| chosen.iter().position(|path| path == wanted);
@@ -421,7 +421,7 @@ impl Month {
             kinds.iter().map(|kind| share(kind)).sum(),
             SHARE,
         ));
-        let site = Site {
+        let site = DreamSite {
             home: self.home.clone(),
             memory: self.memory.clone(),
             project: self.project.clone(),

@@ -15,12 +15,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result};
 use memory::bench::{
-    ASKED, Answer, Comparison, Difference, Figures, Half, Labelled, Plain, Selected, Set, afterwards, afterwards_asked,
+    ASKED, QuestionOutcome, Comparison, Difference, RecallFigures, QuestionHalf, LabelledQuestion, Plain, Selected, Set, afterwards, afterwards_asked,
     by_kind, projects, projects_afterwards, read_keys, repository,
 };
-use memory::rank::{Doing, Question};
+use memory::rank::{WorkAtHand, RankQuestion};
 use memory::shelf::{Scope, Shelf};
-use memory::store::{self, New};
+use memory::store::{self, NewMemory};
 use memory::{Memory, Ranker, scan};
 
 use crate::table::{Row, Unit};
@@ -43,15 +43,15 @@ struct Group {
 pub(crate) fn measure(place: &Path) -> Result<Vec<Row>> {
     let now = jiff::Timestamp::from_second(TODAY)?;
     let first_day = jiff::Timestamp::from_second(TODAY - 150 * 86_400)?;
-    let sets = repository(Half::Telling);
+    let sets = repository(QuestionHalf::Telling);
     let asked = sets.iter().zip(ASKED).map(|(set, asked)| set.with_asked(asked)).collect();
-    let lined = projects(Half::Telling).iter().map(|set| set.with_common_line(first_day)).collect();
-    let all = Set::side_by_side(&[projects(Half::Fitting), projects(Half::Telling)].concat());
+    let lined = projects(QuestionHalf::Telling).iter().map(|set| set.with_common_line(first_day)).collect();
+    let all = Set::side_by_side(&[projects(QuestionHalf::Fitting), projects(QuestionHalf::Telling)].concat());
     let held_out = |name, sets| Group { name, sets, held_out: true };
     let groups = [
         held_out("the repository's sets, telling half", sets.clone()),
         held_out("the same with the questions they answer", asked),
-        held_out("ten projects of others", projects(Half::Telling)),
+        held_out("ten projects of others", projects(QuestionHalf::Telling)),
         held_out("four that were asked once, at the end", projects_afterwards()),
         held_out("five sets written afterwards", afterwards()),
         held_out("the same with the questions they answer", afterwards_asked()),
@@ -73,8 +73,8 @@ impl Group {
             let shelf = laid_out(set, &place.join(at.to_string()))?;
             selected.extend(set.ask_with(&shelf, now, truthful));
         }
-        let ours: Vec<Answer<'_>> = self.sets.iter().flat_map(|set| set.ask(now)).collect();
-        let plain: Vec<Answer<'_>> = self.sets.iter().flat_map(|set| Plain::of(&set.memories).ask(set)).collect();
+        let ours: Vec<QuestionOutcome<'_>> = self.sets.iter().flat_map(|set| set.ask(now)).collect();
+        let plain: Vec<QuestionOutcome<'_>> = self.sets.iter().flat_map(|set| Plain::of(&set.memories).ask(set)).collect();
         let memories: usize = self.sets.iter().map(|set| set.memories.len()).sum();
         let name = format!("{}: {} questions, {memories} memories in {}", self.name, ours.len(), self.sets.len());
         let mut rows = vec![Row::figure(name, String::new())];
@@ -85,8 +85,8 @@ impl Group {
 
     /// What is surfaced with a model that answers truthfully.
     fn with_model(&self, selected: &[Selected<'_>]) -> Vec<Row> {
-        let answers: Vec<Answer<'_>> = selected.iter().map(|one| one.answer.clone()).collect();
-        let (all, kinds) = (Figures::of(&answers), by_kind(&answers));
+        let answers: Vec<QuestionOutcome<'_>> = selected.iter().map(|one| one.answer.clone()).collect();
+        let (all, kinds) = (RecallFigures::of(&answers), by_kind(&answers));
         let answerable = || selected.iter().filter(|one| !one.answer.question.wanted.is_empty());
         let is_surfaced =
             |one: &&Selected<'_>| one.answer.surfaced.iter().any(|path| one.answer.question.wanted.contains(path));
@@ -111,7 +111,7 @@ impl Group {
             ("near", "silent on those with our names, or on what is left out", 0.8),
             ("known", "silent where the matter is known and the answer is not", 0.8),
         ] {
-            let silent = kinds.get(kind).filter(|figures| figures.unanswerable > 0).map(Figures::silent);
+            let silent = kinds.get(kind).filter(|figures| figures.unanswerable > 0).map(RecallFigures::silent);
             rows.extend(silent.map(|silent| Row::at_least(format!("    {words}"), Unit::Percent, silent, least)));
         }
         let at_once = answerable().filter(|one| one.asked.is_none()).filter(is_surfaced).count();
@@ -134,8 +134,8 @@ impl Group {
     }
 
     /// What the ranker does alone, beside BM25.
-    fn without_model(&self, ours: &[Answer<'_>], plain: &[Answer<'_>]) -> Vec<Row> {
-        let (all, kinds) = (Figures::of(ours), by_kind(ours));
+    fn without_model(&self, ours: &[QuestionOutcome<'_>], plain: &[QuestionOutcome<'_>]) -> Vec<Row> {
+        let (all, kinds) = (RecallFigures::of(ours), by_kind(ours));
         let mut rows = vec![Row::figure("  without a model", all.to_string())];
         let Comparison { first, five, surfaced } = Comparison::of(ours, plain);
         rows.push(against("R@1", &first));
@@ -168,7 +168,7 @@ impl Group {
     }
 }
 
-fn of_kind<'s>(answers: &[Answer<'s>], kind: &str) -> Vec<Answer<'s>> {
+fn of_kind<'s>(answers: &[QuestionOutcome<'s>], kind: &str) -> Vec<QuestionOutcome<'s>> {
     answers.iter().filter(|answer| answer.question.kind == kind).cloned().collect()
 }
 
@@ -180,7 +180,7 @@ fn against(name: &str, difference: &Difference) -> Row {
 }
 
 /// A selector that knows what answers a question, of what it is shown.
-fn truthful(question: &Labelled, prompt: &str) -> String {
+fn truthful(question: &LabelledQuestion, prompt: &str) -> String {
     let shown = read_keys(prompt);
     let chosen: Vec<&&str> = shown.iter().filter(|key| question.wanted.iter().any(|path| path == **key)).collect();
     serde_json::json!({ "selected_memories": chosen }).to_string()
@@ -203,13 +203,13 @@ fn laid_out(set: &Set, directory: &Path) -> Result<Arc<Shelf>> {
 }
 
 fn as_file(memory: &Memory) -> String {
-    store::render(&New {
+    store::render(&NewMemory {
         name: memory.name.clone(),
         description: memory.description.clone().unwrap_or_default(),
         asked: memory.asked.clone(),
         kind: memory.kind,
         body: memory.body.clone(),
-        ..New::default()
+        ..NewMemory::default()
     })
 }
 
@@ -223,8 +223,8 @@ fn speed(set: &Set, place: &Path) -> Result<Vec<Row>> {
     let start = Instant::now();
     let ranker = Ranker::load(&large)?;
     let first = start.elapsed().as_secs_f64() * 1e3;
-    let (doing, now) = (Doing::default(), jiff::Timestamp::from_second(TODAY)?);
-    let ask = |text: &str| best(3, || !ranker.choose(&Question { text, doing: &doing, now }, |_| true).is_empty());
+    let (doing, now) = (WorkAtHand::default(), jiff::Timestamp::from_second(TODAY)?);
+    let ask = |text: &str| best(3, || !ranker.choose(&RankQuestion { text, doing: &doing, now }, |_| true).is_empty());
     let slowest = set.questions.iter().map(|question| ask(&question.text)).fold(0.0, f64::max);
     Ok(vec![
         Row::at_most("scan of 200 files", Unit::Milliseconds, scan_small, 3.0),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use engine::configuration::{Configuration, DreamSettings};
 use engine::context::Layers;
-use learning::knowledge::{Copied, Recollection};
+use learning::knowledge::{CopiedFolder, KnowledgeSettings};
 use settings::agents::Registry;
 use settings::{BypassPermission, HookSettings, Learning, Rhythm, SandboxSettings, Settings, keys};
 use tools::permission::{Mode, Rule};
@@ -37,7 +37,7 @@ pub(crate) struct Inputs<'a> {
     notes_template: Option<String>,
     notes_prompt: Option<String>,
     /// The copy of the project that the session works in, if it does.
-    copy: Option<&'a Copied>,
+    copy: Option<&'a CopiedFolder>,
     /// What the user should know of what was read.
     pub(crate) warnings: Vec<String>,
 }
@@ -74,7 +74,7 @@ impl<'a> Inputs<'a> {
         place: &'a ProgramPaths,
         judged: &'a TrustedSettings,
         chosen: &'a ChosenModel,
-        copy: Option<&'a Copied>,
+        copy: Option<&'a CopiedFolder>,
     ) -> anyhow::Result<Self> {
         let settings = &judged.settings;
         let mut plan = (!args.is_bare()).then(|| MemorySetup::new(place, settings));
@@ -158,9 +158,9 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    fn recollection(&self) -> Option<Recollection> {
+    fn recollection(&self) -> Option<KnowledgeSettings> {
         let plan = self.plan.as_ref()?;
-        Some(Recollection {
+        Some(KnowledgeSettings {
             directory: plan.directory.clone(),
             recalling: plan.recalling,
             selector: self.chosen.selector(self.settings),

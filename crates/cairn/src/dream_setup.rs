@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::Event;
-use learning::dream::beside::Dreaming;
-use learning::dream::gate::{Gate, Said};
-use learning::dream::progress::Progress;
+use learning::dream::gate::{DreamGate, GateDecision};
+use learning::dream::progress::DreamProgress;
 use learning::dream::run::{Dream, Listener};
-use learning::dream::{Purpose, Site, rehearsal};
+use learning::dream::session_dreams::SessionDreams;
+use learning::dream::{DreamSite, SourcePurpose, rehearsal};
 use learning::ledger::Ledger;
 use session::{Home, World};
 use settings::{Rhythm, Settings, keys};
@@ -27,10 +27,10 @@ use crate::{env, memory_setup};
 const HEAD: u64 = 64 * 1024;
 
 /// Where a project's dreams are dreamt, if memory is on there.
-pub(crate) fn site(place: &ProgramPaths, settings: &Settings) -> anyhow::Result<Site> {
+pub(crate) fn site(place: &ProgramPaths, settings: &Settings) -> anyhow::Result<DreamSite> {
     let plan = memory_setup::MemorySetup::new(place, settings);
     let off = || anyhow::anyhow!("memory is off in {}", place.directory.display());
-    Ok(Site {
+    Ok(DreamSite {
         home: place.home.clone(),
         memory: plan.directory.ok_or_else(off)?,
         project: place.directory.clone(),
@@ -41,7 +41,7 @@ pub(crate) fn site(place: &ProgramPaths, settings: &Settings) -> anyhow::Result<
 
 /// A dream there.
 pub(crate) fn dream(
-    site: Site,
+    site: DreamSite,
     place: &ProgramPaths,
     settings: &Settings,
     chosen: &ChosenModel,
@@ -62,7 +62,7 @@ pub(crate) fn dream(
         window: window(settings, chosen, env::MAX_CONTEXT.number()?),
         scope,
         rules: settings.rules.clone(),
-        purpose: Purpose::of(settings),
+        purpose: SourcePurpose::of(settings),
         listener,
         cancel,
     })
@@ -88,7 +88,7 @@ pub(crate) fn rhythm(settings: &Settings) -> Rhythm {
 
 /// Whether it is time for a dream, for somebody who asks, such as a timer. Where sessions keep a daily log, none comes by
 /// itself beside them; then it is time when something was logged since the last one.
-pub(crate) fn due(site: &Site, settings: &Settings, gate: &mut Gate) -> Result<Said, files::Error> {
+pub(crate) fn due(site: &DreamSite, settings: &Settings, gate: &mut DreamGate) -> Result<GateDecision, files::Error> {
     let rhythm = rhythm(settings);
     if settings.daily_log != Some(true) {
         return site.due(gate, &rhythm);
@@ -106,12 +106,12 @@ pub(crate) fn beside(
     session: &str,
     ledger: &Arc<Ledger>,
     listener: engine::event::Listener,
-) -> Option<Dreaming> {
+) -> Option<SessionDreams> {
     rehearsal::tidy(&place.home);
-    let site = Site { session: Some(session.to_owned()), ..site(place, settings).ok()? };
-    let tell: Listener = Arc::new(move |progress: &Progress| listener(Event::Dream(Box::new(progress.clone()))));
+    let site = DreamSite { session: Some(session.to_owned()), ..site(place, settings).ok()? };
+    let tell: Listener = Arc::new(move |progress: &DreamProgress| listener(Event::Dream(Box::new(progress.clone()))));
     let dream = dream(site, place, settings, chosen, ledger.clone(), tell, CancellationToken::new()).ok()?;
-    Some(Dreaming::new(dream, rhythm(settings)))
+    Some(SessionDreams::new(dream, rhythm(settings)))
 }
 
 /// The projects that have memories, as far as a session tells where they are. Sessions lie by the directory they worked in,

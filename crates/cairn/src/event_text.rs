@@ -2,18 +2,18 @@
 
 use engine::Event;
 use engine::context::account::ClearingFigures;
-use engine::context::framing::Made;
 use engine::context::list;
+use engine::context::summary_text::HistorySource;
 use engine::event::{MateNews, SubagentNews};
 use engine::run::{RunEnd, TurnEnd};
 use engine::subagent::Subagent;
-use learning::dream::progress::{Phase, Progress, improved};
+use learning::dream::progress::{DreamPhase, DreamProgress, improved};
 use learning::extract::Outcome;
 use learning::ledger::Day;
 use mail::mailbox::IdleReason;
 use session::home::SessionFile;
 use session::savings::Saving;
-use session::stats::{Beside, Teammate, cost_with};
+use session::stats::{SideWorkUse, Teammate, cost_with};
 use settings::Budget;
 use settings::hooks::{Hook, HookRepetition, HookWait};
 use similar::TextDiff;
@@ -38,8 +38,8 @@ pub(crate) fn of_layers(event: &Event) -> Option<String> {
         Event::Compacting { tokens: all } => format!("compacting {} …", tokens(*all)),
         Event::Compacted { made, before, after } => {
             let what = match made {
-                Made::Notes => "the session's notes",
-                Made::Summary => "a summary",
+                HistorySource::Notes => "the session's notes",
+                HistorySource::Summary => "a summary",
             };
             format!("compacted: {what} and your own words stand for what was said ({before} → {})", tokens(*after))
         }
@@ -77,13 +77,15 @@ fn learnt(outcome: &Outcome) -> Option<String> {
 }
 
 /// What is to be told of a dream: how it ended, where that is worth a line.
-fn of_dream(progress: &Progress) -> Option<String> {
+fn of_dream(progress: &DreamProgress) -> Option<String> {
     let said = progress.said.back().map(|text| first_line(text, 200)).unwrap_or_default();
     let files = progress.touched.len();
     match progress.phase {
-        Phase::Completed if files > 0 => Some(format!("dream: {}. {said} (/dream diff, /dream undo)", improved(files))),
-        Phase::Failed => Some(format!("the dream failed: {said}")),
-        Phase::Killed => Some(format!("the dream was stopped after {files} memory files")),
+        DreamPhase::Completed if files > 0 => {
+            Some(format!("dream: {}. {said} (/dream diff, /dream undo)", improved(files)))
+        }
+        DreamPhase::Failed => Some(format!("the dream failed: {said}")),
+        DreamPhase::Killed => Some(format!("the dream was stopped after {files} memory files")),
         _ => None,
     }
 }
@@ -147,7 +149,7 @@ pub(crate) fn spent(day: &Day) -> String {
 }
 
 /// What was asked beside the conversation, and by whom.
-pub(crate) fn beside(all: &[Beside]) -> String {
+pub(crate) fn beside(all: &[SideWorkUse]) -> String {
     let whose: Vec<String> = all.iter().map(|one| format!("{} {}× ${:.4}", one.who, one.times, one.cost_usd)).collect();
     format!("${:.4}: {}", all.iter().map(|one| one.cost_usd).sum::<f64>(), whose.join(", "))
 }
@@ -192,13 +194,13 @@ pub(crate) fn teammate(mate: &Teammate) -> String {
 }
 
 /// What a session used.
-pub(crate) fn used(used: &session::stats::Used) -> String {
+pub(crate) fn used(used: &session::stats::SessionUse) -> String {
     let cost = used.cost_usd.map_or_else(|| "unknown".to_owned(), |cost| format!("${cost:.4}"));
     format!("{cost}, {}, {} tokens", count(used.replies, "reply", "replies"), used.tokens)
 }
 
 /// What happened to a teammate.
-pub(crate) fn mate_news(name: &str, news: &MateNews, used: &session::stats::Used) -> Option<String> {
+pub(crate) fn mate_news(name: &str, news: &MateNews, used: &session::stats::SessionUse) -> Option<String> {
     let what = match news {
         MateNews::Started => return None,     // the call that starts it says so
         MateNews::Labelled(_) => return None, // the status line does

@@ -1,19 +1,19 @@
 //! The instruction files of a place, without memory.
 
-use memory::instructions::{Instructions, Reason, Sources};
+use memory::instructions::{InstructionSources, Instructions, Reason};
 use settings::Settings;
 
 use crate::program_paths::ProgramPaths;
 
 /// Where instruction files are looked for, without memory, and nothing from outside agreed to.
-pub(crate) fn sources(place: &ProgramPaths, settings: &Settings) -> Sources {
-    Sources {
+pub(crate) fn sources(place: &ProgramPaths, settings: &Settings) -> InstructionSources {
+    InstructionSources {
         managed: place.managed().iter().map(|directory| directory.join("CLAUDE.md")).collect(),
         config_home: place.home.path().to_owned(),
         home: place.user_home.clone(),
         working_directory: place.directory.clone(),
         excludes: settings.claude_md_excludes.clone(),
-        ..Sources::default()
+        ..InstructionSources::default()
     }
 }
 

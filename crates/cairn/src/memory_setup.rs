@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::agents::MemoryPlaces;
-use learning::knowledge::{Authors, Daily, Knowledge, Recalling, Selector};
+use learning::knowledge::{Authors, DailyLog, Knowledge, RecallSwitch, Selector};
 use memory::index;
-use memory::instructions::Sources;
+use memory::instructions::InstructionSources;
 use memory::place::{BySource, Inputs, Switch};
-use memory::store::Indexing;
-use memory::taxonomy::{Rules, SearchPast, SearchTool, Variant, rules};
+use memory::store::IndexUpkeep;
+use memory::taxonomy::{SearchPast, SearchTool, TaxonomyContext, Variant, rules};
 use session::Session;
 use settings::trust::Trust;
 use settings::{Settings, SettingsSource};
@@ -28,15 +28,15 @@ pub(crate) struct MemorySetup {
     /// The part of it that is shared with others, if the user joined a server.
     team: Option<Team>,
     /// Where instruction files are looked for.
-    pub(crate) sources: Sources,
+    pub(crate) sources: InstructionSources,
     /// What the user should know.
     pub(crate) warnings: Vec<String>,
     /// Whether memories are brought up by themselves.
-    pub(crate) recalling: Recalling,
+    pub(crate) recalling: RecallSwitch,
     /// Whether the session keeps a daily log instead of memories.
-    daily: Daily,
+    daily: DailyLog,
     /// Whether the index is kept.
-    pub(crate) indexing: Indexing,
+    pub(crate) indexing: IndexUpkeep,
     /// Where past sessions lie, if the model is told how to search them.
     past: Option<PathBuf>,
 }
@@ -58,14 +58,14 @@ impl MemorySetup {
         };
         let team = directory.as_deref().and_then(|directory| Team::of(place, directory, &mut warnings));
         let shared = team.iter().map(|team| team.directory.clone());
-        let indexing = if settings.skip_index == Some(true) { Indexing::Skipped } else { Indexing::Kept };
+        let indexing = if settings.skip_index == Some(true) { IndexUpkeep::Skipped } else { IndexUpkeep::Kept };
         let user = directory.is_some().then(|| memory::place::user_directory(place.home.path()));
         let places = directory.iter().cloned().chain(shared).chain(user);
         let indexes = places.map(|directory| directory.join(index::FILE));
-        let indexes = indexes.filter(|_| indexing == Indexing::Kept).collect();
-        let sources = Sources { indexes, ..instructions::sources(place, settings) };
-        let recalling = if settings.recall == Some(false) { Recalling::Off } else { Recalling::On };
-        let daily = if settings.daily_log == Some(true) { Daily::Log } else { Daily::None };
+        let indexes = indexes.filter(|_| indexing == IndexUpkeep::Kept).collect();
+        let sources = InstructionSources { indexes, ..instructions::sources(place, settings) };
+        let recalling = if settings.recall == Some(false) { RecallSwitch::Off } else { RecallSwitch::On };
+        let daily = if settings.daily_log == Some(true) { DailyLog::Log } else { DailyLog::None };
         let past = (settings.search_past == Some(true)).then(|| place.home.project(&place.directory));
         Self { directory, team, sources, warnings, recalling, daily, indexing, past }
     }
@@ -86,14 +86,14 @@ impl MemorySetup {
         };
         let search_past = self.past.as_deref().zip(with).map(|(transcripts, with)| SearchPast { transcripts, with });
         let section = |directory: &PathBuf| {
-            rules(&Rules {
+            rules(&TaxonomyContext {
                 variant: match &self.team {
-                    _ if self.daily == Daily::Log => Variant::DailyLog,
+                    _ if self.daily == DailyLog::Log => Variant::DailyLog,
                     Some(team) => Variant::Team { directory: &team.directory },
                     None => Variant::Private,
                 },
                 directory,
-                skip_index: self.indexing == Indexing::Skipped,
+                skip_index: self.indexing == IndexUpkeep::Skipped,
                 extra_guidelines: extra.as_deref(),
                 search_past,
             })

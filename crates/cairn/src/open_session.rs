@@ -33,7 +33,7 @@ pub(crate) fn resumed_model(args: &RunArgs, place: &ProgramPaths) -> Option<Stri
 pub(crate) fn open_session(
     args: &RunArgs,
     place: &ProgramPaths,
-) -> anyhow::Result<(Session, Vec<session::record::Skipped>)> {
+) -> anyhow::Result<(Session, Vec<session::record::SkippedLine>)> {
     let world = World::real();
     let fork = if args.fork_session { Fork::Yes } else { Fork::No };
     if let Some(id) = &args.resume {

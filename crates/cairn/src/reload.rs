@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::agent::{ChangedSettings, Reload};
-use learning::knowledge::Copied;
+use learning::knowledge::CopiedFolder;
 use parking_lot::Mutex;
 use provider::Model;
 use settings::trust::{self, Claim};
@@ -48,7 +48,7 @@ pub(crate) struct SettingsReloader {
     /// What was let in for this run.
     let_in: Vec<Claim>,
     /// The copy of the project that the session works in, if it does.
-    copy: Option<Copied>,
+    copy: Option<CopiedFolder>,
     /// What the user was told of the settings.
     told: Vec<String>,
     chosen: ChosenModel,
@@ -77,7 +77,7 @@ impl SettingsReloader {
         judged: &TrustedSettings,
         known_model: Option<String>,
         chosen: ChosenModel,
-        copy: Option<Copied>,
+        copy: Option<CopiedFolder>,
         told: Vec<String>,
     ) -> Self {
         let (args, place, let_in) = (args.clone(), place.clone(), judged.let_in.clone());

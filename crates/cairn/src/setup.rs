@@ -13,7 +13,7 @@ use engine::hooks::SessionStart;
 use engine::journal::Journal;
 use engine::parts::Outlets;
 use engine::prompt::BARE;
-use learning::dream::beside::Dreaming;
+use learning::dream::session_dreams::SessionDreams;
 use learning::knowledge::Selector;
 use mail::{AskLead, mode_below};
 use settings::agents::Registry;
@@ -47,7 +47,7 @@ pub(crate) struct PreparedSession {
     /// The agent.
     pub(crate) agent: Agent,
     /// The dreams beside it, for sessions that people sit at.
-    pub(crate) dreaming: Option<Dreaming>,
+    pub(crate) dreaming: Option<SessionDreams>,
     /// What tokens cost.
     pub(crate) prices: Prices,
     /// What the user should know before it starts.

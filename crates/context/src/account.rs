@@ -15,7 +15,7 @@ use transcript::mark::Ttl;
 use transcript::price::Price;
 use transcript::{Block, Usage, tool_names};
 
-use crate::worth::Rates;
+use crate::cache_economics::Rates;
 
 /// What the call is written with that reads a file again, in tokens.
 const CALL_OUTPUT: f64 = 150.0;

@@ -17,7 +17,7 @@ const LEAST_SHARE: f64 = 0.05;
 
 /// What changed between two requests on purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Declared {
+pub struct DeclaredChange {
     /// The commit.
     pub commit: Option<Id>,
     /// Its layer, or what else it was.
@@ -72,7 +72,7 @@ impl std::fmt::Display for Cause {
 /// A break of the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Break {
+pub struct CacheBreak {
     /// What should have been read.
     pub expected: u64,
     /// What was read.
@@ -82,7 +82,7 @@ pub struct Break {
     pub cause: Cause,
 }
 
-impl Break {
+impl CacheBreak {
     /// Whether it was meant: a decision, a setting, or time.
     pub fn is_declared(&self) -> bool {
         matches!(self.cause, Cause::Commit { .. } | Cause::Prologue { .. } | Cause::Expired { .. })
@@ -92,12 +92,12 @@ impl Break {
 /// What was sent last, to compare with.
 #[derive(Debug, Clone, Default)]
 pub struct Detector {
-    last: Option<Sent>,
-    declared: Vec<Declared>,
+    last: Option<SentPrefix>,
+    declared: Vec<DeclaredChange>,
 }
 
 #[derive(Debug, Clone)]
-struct Sent {
+struct SentPrefix {
     request: Request,
     /// In the cache when its reply had begun.
     cached: u64,
@@ -106,12 +106,12 @@ struct Sent {
 
 impl Detector {
     /// Something will be sent otherwise, on purpose.
-    pub fn declare(&mut self, declared: Declared) {
+    pub fn declare(&mut self, declared: DeclaredChange) {
         self.declared.push(declared);
     }
 
     /// A question beside the conversation was answered: it should have read what the conversation left in the cache.
-    pub fn forked(&self, usage: &Usage, ttl: Ttl, now: Timestamp) -> Option<Break> {
+    pub fn forked(&self, usage: &Usage, ttl: Ttl, now: Timestamp) -> Option<CacheBreak> {
         let last = self.last.as_ref()?;
         // What it did not send it could not read.
         let expected = last.cached.min(usage.context());
@@ -119,13 +119,13 @@ impl Detector {
         let cause =
             if gone_by >= ttl.duration() { Cause::Expired { seconds: gone_by.as_secs() } } else { Cause::Evicted };
         let read = usage.cache_read_input_tokens;
-        is_break(expected, read).then_some(Break { expected, read, cause })
+        is_break(expected, read).then_some(CacheBreak { expected, read, cause })
     }
 
     /// A request was answered: says whether the cache held.
-    pub fn answered(&mut self, request: Request, usage: &Usage, ttl: Ttl, now: Timestamp) -> Option<Break> {
+    pub fn answered(&mut self, request: Request, usage: &Usage, ttl: Ttl, now: Timestamp) -> Option<CacheBreak> {
         let cached = usage.cache_read_input_tokens + usage.cache_creation_input_tokens;
-        let sent = Sent { request, cached, at: now };
+        let sent = SentPrefix { request, cached, at: now };
         let declared = std::mem::take(&mut self.declared);
         let last = self.last.replace(sent)?;
         let (expected, read) = (last.cached, usage.cache_read_input_tokens);
@@ -133,7 +133,7 @@ impl Detector {
             return None;
         }
         let sent = self.last.as_ref()?;
-        Some(Break { expected, read, cause: cause(&last, sent, declared, ttl) })
+        Some(CacheBreak { expected, read, cause: cause(&last, sent, declared, ttl) })
     }
 }
 
@@ -142,12 +142,12 @@ fn is_break(expected: u64, read: u64) -> bool {
     lost > LEAST_TOKENS && lost as f64 > expected as f64 * LEAST_SHARE
 }
 
-fn cause(last: &Sent, sent: &Sent, declared: Vec<Declared>, ttl: Ttl) -> Cause {
+fn cause(last: &SentPrefix, sent: &SentPrefix, declared: Vec<DeclaredChange>, ttl: Ttl) -> Cause {
     let parts = changed_parts(&last.request.prologue, &sent.request.prologue);
     if !parts.is_empty() {
         return Cause::Prologue { parts };
     }
-    if let Some(Declared { commit, what }) = declared.into_iter().next() {
+    if let Some(DeclaredChange { commit, what }) = declared.into_iter().next() {
         return Cause::Commit { commit, layer: what };
     }
     let kept = ttl.duration();
@@ -155,7 +155,7 @@ fn cause(last: &Sent, sent: &Sent, declared: Vec<Declared>, ttl: Ttl) -> Cause {
     if gone_by >= kept {
         return Cause::Expired { seconds: gone_by.as_secs() };
     }
-    let blocks = |sent: &Sent| -> Vec<Block> {
+    let blocks = |sent: &SentPrefix| -> Vec<Block> {
         sent.request.messages.iter().flat_map(|message| message.blocks.iter().cloned()).collect()
     };
     let (was, is) = (blocks(last), blocks(sent));
@@ -224,7 +224,7 @@ mod tests {
         assert!(matches!(changed.unwrap().cause, Cause::Changed { block: 1, begins } if begins.contains('X')));
         let expired = detector.answered(request(&one, &["a", "X", "c"]), &usage(0, 44_000), short, at(400)).unwrap();
         assert_eq!(expired.cause, Cause::Expired { seconds: 397 });
-        detector.declare(Declared { commit: Some("c1".into()), what: "compact".into() });
+        detector.declare(DeclaredChange { commit: Some("c1".into()), what: "compact".into() });
         let compacted = detector.answered(request(&one, &["s"]), &usage(4_000, 2_000), short, at(401)).unwrap();
         assert!(compacted.is_declared());
         assert_eq!(compacted.cause, Cause::Commit { commit: Some("c1".into()), layer: "compact".into() });

@@ -12,7 +12,7 @@ use transcript::size::Size;
 use transcript::view::{AnsweredCall, ItemState, View, ViewEntry};
 
 use crate::clear::is_clearable;
-use crate::layer::{Change, Decision, Layer, LayerRole, Occasion, Situation};
+use crate::layer::{Decision, Layer, LayerChange, LayerRole, Occasion, Situation};
 use crate::layers::{KEPT_WHEN_IDLE, Layers};
 
 /// The provider drops old results from its cache.
@@ -43,7 +43,7 @@ impl Layer for CacheEdit {
 }
 
 /// All that the provider dropped is cleared.
-fn cleared(view: &View, why: &str) -> Option<Change> {
+fn cleared(view: &View, why: &str) -> Option<LayerChange> {
     if !view.has_cache_edits() {
         return None;
     }
@@ -56,11 +56,11 @@ fn cleared(view: &View, why: &str) -> Option<Change> {
     }
     let why = Some(format!("results that the provider had dropped are cleared: {why}"));
     let reason = Reason { freed: Some(0), changes_from: Some(first?), why };
-    Some(Change::of(Commit { act: Act::Clear { results, trigger: Trigger::Auto, digest: None }, reason }))
+    Some(LayerChange::of(Commit { act: Act::Clear { results, trigger: Trigger::Auto, digest: None }, reason }))
 }
 
 /// The oldest results are dropped, all but the newest few.
-fn edited(view: &View, now: &Situation<'_>) -> Option<Change> {
+fn edited(view: &View, now: &Situation<'_>) -> Option<LayerChange> {
     if *now.occasion != Occasion::Request || now.has_acted(LayerRole::Clear) {
         return None;
     }
@@ -82,16 +82,16 @@ fn edited(view: &View, now: &Situation<'_>) -> Option<Change> {
     let why = Some(format!("{} results are more than {}", results.len(), now.layers.cache_edits_after));
     let reason = Reason { freed: Some(freed), changes_from: None, why };
     let results = goes.iter().map(|(id, _)| id.clone()).collect();
-    Some(Change::of(Commit { act: Act::CacheEdit { results, anchor }, reason }))
+    Some(LayerChange::of(Commit { act: Act::CacheEdit { results, anchor }, reason }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{Session, Stage};
+    use crate::sample::{SampleParts, Session};
     use jiff::Timestamp;
 
-    fn decide(session: &Session, stage: &Stage) -> Option<Change> {
+    fn decide(session: &Session, stage: &SampleParts) -> Option<LayerChange> {
         stage.with(|now| match CacheEdit.decide(session.log.view(), now) {
             Decision::Commit(change) => Some(change),
             _ => None,
@@ -102,7 +102,7 @@ mod tests {
     /// is, and counts for less; those that were dropped are not dropped again.
     #[test]
     fn more_than_twenty_results_are_dropped() {
-        let (mut session, mut stage) = (Session::default(), Stage::new(200_000));
+        let (mut session, mut stage) = (Session::default(), SampleParts::new(200_000));
         session.say("go");
         let calls: Vec<String> = (0..21).map(|_| session.call("Bash", 2_000)).collect();
         assert_eq!(decide(&session, &stage), None, "it is off unless asked for");
@@ -130,14 +130,14 @@ mod tests {
     /// MICRO-3: on a cold cache, with the switch off, and after a compaction all that was dropped is cleared, in one commit.
     #[test]
     fn where_the_cache_is_gone_edits_become_one_clearing() {
-        let (mut session, mut stage) = (Session::default(), Stage::new(200_000));
+        let (mut session, mut stage) = (Session::default(), SampleParts::new(200_000));
         stage.layers.cache_edits = true;
         session.say("go");
         (0..24).for_each(|_| drop(session.call("Bash", 2_000)));
         let edit = decide(&session, &stage).unwrap().commit.act;
         session.commit(edit);
         let count = session.log.view().tally().count();
-        let ways: [fn(&mut Stage); 3] = [
+        let ways: [fn(&mut SampleParts); 3] = [
             |stage| stage.now = Timestamp::from_second(400).unwrap(),
             |stage| stage.layers.cache_edits = false,
             |stage| stage.done = vec![LayerRole::Compaction],

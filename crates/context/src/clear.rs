@@ -20,12 +20,12 @@ use transcript::size::Size;
 use transcript::view::{AnsweredCall, ItemState, View};
 use transcript::{Block, tool_names};
 
+use crate::cache_economics::{Cache, PricedChange};
 use crate::digest::{self, Digest};
 use crate::extent::YOUNG_ROUNDS;
-use crate::layer::{Answer, Change, Decision, Layer, LayerRole, Need, Occasion, Situation};
-use crate::layers::{ClearRule, ClearWhen, Layers, When};
-use crate::missed::Missed;
-use crate::worth::{Cache, Sum};
+use crate::layer::{Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Occasion, Situation};
+use crate::layers::{ClearRule, ClearWhen, LayerTiming, Layers};
+use crate::reread_cost::Missed;
 
 /// Tools whose results are cleared.
 pub const CLEARABLE: [&str; 9] = [
@@ -65,15 +65,15 @@ impl Layer for Clear {
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
         match plan(view, now) {
             None => Decision::Nothing,
-            Some(Plan { digest: Some(digest), .. }) => Decision::Need(Need::Write(digest.write())),
+            Some(ClearPlan { digest: Some(digest), .. }) => Decision::Need(Need::Write(digest.write())),
             Some(plan) => Decision::Commit(plan.change(view, None)),
         }
     }
 
-    fn answered(&self, view: &View, now: &Situation<'_>, answer: &Answer) -> Result<Change, String> {
+    fn answered(&self, view: &View, now: &Situation<'_>, answer: &NeedAnswer) -> Result<LayerChange, String> {
         let plan = plan(view, now).ok_or("there is nothing to clear any more")?;
         let written = match answer {
-            Answer::Text(text) => digest::shown(text, view, now.layers),
+            NeedAnswer::Text(text) => digest::shown(text, view, now.layers),
             _ => None, // it goes all the same; its id stays
         };
         Ok(plan.change(view, written))
@@ -81,40 +81,40 @@ impl Layer for Clear {
 }
 
 /// Results that go.
-struct Plan<'v> {
-    old: Vec<Old<'v>>,
+struct ClearPlan<'v> {
+    old: Vec<OldResult<'v>>,
     freed: u64,
     why: String,
     /// What has to be written down of them first.
     digest: Option<Digest>,
 }
 
-impl Plan<'_> {
-    fn change(mut self, view: &View, digest: Option<String>) -> Change {
+impl ClearPlan<'_> {
+    fn change(mut self, view: &View, digest: Option<String>) -> LayerChange {
         self.old.sort_by_key(|one| one.item);
         let changes_from = self.old.first().map(|one| one.call.reply.clone());
         let text = digest.as_ref().map_or(0, |text| view.tally().estimate(Block::text(text).size()));
         let results = self.old.iter().map(|one| one.call.name()).collect();
         let reason = Reason { freed: Some(self.freed.saturating_sub(text)), changes_from, why: Some(self.why) };
-        Change::of(Commit { act: Act::Clear { results, trigger: Trigger::Auto, digest }, reason })
+        LayerChange::of(Commit { act: Act::Clear { results, trigger: Trigger::Auto, digest }, reason })
     }
 }
 
 /// A result that may go.
-struct Old<'v> {
+struct OldResult<'v> {
     call: AnsweredCall<'v>,
     item: usize,
     /// How many rounds ago it came.
     round: usize,
 }
 
-impl Old<'_> {
+impl OldResult<'_> {
     fn size(&self) -> Size {
         self.call.shown.size()
     }
 }
 
-fn plan<'v>(view: &'v View, now: &Situation<'_>) -> Option<Plan<'v>> {
+fn plan<'v>(view: &'v View, now: &Situation<'_>) -> Option<ClearPlan<'v>> {
     if *now.occasion != Occasion::Request {
         return None;
     }
@@ -171,18 +171,23 @@ impl Moment {
         } else if layers.clear_when == ClearWhen::Pays && is_natural {
             Some(Self::Natural)
         } else {
-            (layers.when == When::Economy).then_some(Self::Economy)
+            (layers.when == LayerTiming::Economy).then_some(Self::Economy)
         }
     }
 }
 
 /// The clearing of some results, if it is worth it. With room in the window it is that of all from one on, where that pays
 /// most: what is older stays, since too much would have to be written again for it.
-fn worth_it<'v>(view: &'v View, now: &Situation<'_>, moment: Moment, mut old: Vec<Old<'v>>) -> Option<Plan<'v>> {
+fn worth_it<'v>(
+    view: &'v View,
+    now: &Situation<'_>,
+    moment: Moment,
+    mut old: Vec<OldResult<'v>>,
+) -> Option<ClearPlan<'v>> {
     let (tally, layers, pace) = (view.tally(), now.layers, &now.state.pace);
     let count = tally.count();
     let caution = if moment == Moment::Natural { layers.caution } else { 1.0 };
-    let nothing = Sum {
+    let nothing = PricedChange {
         cleared: 0,
         suffix: 0,
         beside: 0.0,
@@ -191,7 +196,7 @@ fn worth_it<'v>(view: &'v View, now: &Situation<'_>, moment: Moment, mut old: Ve
         cache: if now.is_cold() { Cache::Cold } else { Cache::Warm },
     };
     let mark = marks(view, 1);
-    let mut best: Option<(f64, usize, Sum)> = None;
+    let mut best: Option<(f64, usize, PricedChange)> = None;
     let (mut cleared, mut suffix, mut results) = (Size::default(), Size::default(), 0);
     let oldest = old.last()?.item;
     for entry in view.visible().rev().take_while(|entry| entry.index() >= oldest) {
@@ -205,7 +210,7 @@ fn worth_it<'v>(view: &'v View, now: &Situation<'_>, moment: Moment, mut old: Ve
         if results > before {
             let marks = mark * results as u64;
             let cleared = tally.estimate(cleared).saturating_sub(marks);
-            let sum = Sum { cleared, suffix: tally.estimate(suffix) + marks, ..nothing };
+            let sum = PricedChange { cleared, suffix: tally.estimate(suffix) + marks, ..nothing };
             let net = sum.saves() - sum.costs() * caution;
             if moment != Moment::Natural || best.as_ref().is_none_or(|(most, ..)| net > *most) {
                 best = Some((net, results, sum));
@@ -215,7 +220,7 @@ fn worth_it<'v>(view: &'v View, now: &Situation<'_>, moment: Moment, mut old: Ve
     let (_, results, sum) = best?;
     old.truncate(results);
     let due = count > layers.threshold() && count.saturating_sub(sum.cleared) < layers.warning();
-    let is_worth_it = |sum: &Sum| match moment {
+    let is_worth_it = |sum: &PricedChange| match moment {
         _ if due => true,
         Moment::Tight => sum.pays(),
         Moment::Natural | Moment::Economy => {
@@ -229,18 +234,18 @@ fn worth_it<'v>(view: &'v View, now: &Situation<'_>, moment: Moment, mut old: Ve
         return None;
     }
     let digest = digest::needed(view, &old.iter().map(|one| one.call.name()).collect(), now);
-    let sum = Sum { beside: digest.as_ref().map_or(0.0, |digest| digest.costs(view, now)), ..sum };
+    let sum = PricedChange { beside: digest.as_ref().map_or(0.0, |digest| digest.costs(view, now)), ..sum };
     if !is_worth_it(&sum) {
         return None;
     }
     let why = if due { format!("compaction is due; {sum}") } else { sum.to_string() };
-    Some(Plan { old, freed: sum.cleared, why, digest })
+    Some(ClearPlan { old, freed: sum.cleared, why, digest })
 }
 
 /// Whether the session can bear it: should it end now, clearing has cost it a small part of the whole at most. What
 /// clearing has lost before, by regrets too, is taken off; what it has saved is added. Where the provider does not say what
 /// was used, nothing is known.
-fn is_affordable(sum: &Sum, now: &Situation<'_>) -> bool {
+fn is_affordable(sum: &PricedChange, now: &Situation<'_>) -> bool {
     let (rates, layers) = (now.rates(), now.layers);
     let spent = rates.cost(&now.state.used);
     let most = spent * layers.clear_numbers.budget / layers.caution;
@@ -254,34 +259,34 @@ fn marks(view: &View, results: usize) -> u64 {
 
 /// Tokens that could be cleared, if it paid.
 pub fn clearable(view: &View) -> u64 {
-    view.tally().estimate(old(view, YOUNG_ROUNDS).iter().map(Old::size).sum())
+    view.tally().estimate(old(view, YOUNG_ROUNDS).iter().map(OldResult::size).sum())
 }
 
 /// What was paid so far for carrying old results. To wait until that is as much as the price of clearing them is never
 /// more than twice as dear as to know the future.
-fn paid_for(view: &View, old: &[Old<'_>], now: &Situation<'_>) -> f64 {
+fn paid_for(view: &View, old: &[OldResult<'_>], now: &Situation<'_>) -> f64 {
     let carried =
-        |one: &Old<'_>| view.tally().estimate(one.size()) as f64 * one.round.saturating_sub(YOUNG_ROUNDS) as f64;
+        |one: &OldResult<'_>| view.tally().estimate(one.size()) as f64 * one.round.saturating_sub(YOUNG_ROUNDS) as f64;
     old.iter().map(carried).sum::<f64>() * now.rates().read
 }
 
-fn idle<'v>(view: &'v View, now: &Situation<'_>) -> Option<Plan<'v>> {
+fn idle<'v>(view: &'v View, now: &Situation<'_>) -> Option<ClearPlan<'v>> {
     let mut old = old(view, 0);
     let kept = now.layers.kept_when_idle.max(1).min(old.len());
     old.drain(..kept);
-    let freed = view.tally().estimate(old.iter().map(Old::size).sum());
+    let freed = view.tally().estimate(old.iter().map(OldResult::size).sum());
     let freed = freed.saturating_sub(marks(view, old.len()));
     if freed == 0 {
         return None;
     }
     let minutes = now.idle().map_or(0, |idle| idle.as_mins());
     let digest = digest::needed(view, &old.iter().map(|one| one.call.name()).collect(), now);
-    Some(Plan { old, freed, why: format!("nobody spoke for {minutes} minutes: the cache is cold"), digest })
+    Some(ClearPlan { old, freed, why: format!("nobody spoke for {minutes} minutes: the cache is cold"), digest })
 }
 
 /// Results that go, by what will be missed: the old ones that are not held back, and those that a newer one supersedes.
-fn chosen<'v>(view: &'v View, missed: &Missed<'_>) -> Vec<Old<'v>> {
-    let goes = |one: &Old<'_>| {
+fn chosen<'v>(view: &'v View, missed: &Missed<'_>) -> Vec<OldResult<'v>> {
+    let goes = |one: &OldResult<'_>| {
         let is_old = one.round >= YOUNG_ROUNDS && !missed.is_held(one.item, one.call.id);
         is_old || missed.is_superseded(one.item, one.call.id)
     };
@@ -289,13 +294,13 @@ fn chosen<'v>(view: &'v View, missed: &Missed<'_>) -> Vec<Old<'v>> {
 }
 
 /// Results that may go, the newest first; those of the newest `young` replies stay, and those the model has not been sent.
-fn old(view: &View, young: usize) -> Vec<Old<'_>> {
+fn old(view: &View, young: usize) -> Vec<OldResult<'_>> {
     let mut old = Vec::new();
     let replies = view.visible().rev().filter(|entry| entry.stands() == ItemState::Reply);
     let unsent = view.visible().rev().find(|entry| entry.is_reply()).map(|entry| entry.index());
     for (round, entry) in replies.enumerate().skip(young).filter(|(_, entry)| Some(entry.index()) != unsent) {
         let clearable = entry.calls().rev().filter(is_clearable);
-        old.extend(clearable.map(|call| Old { call, item: entry.index(), round }));
+        old.extend(clearable.map(|call| OldResult { call, item: entry.index(), round }));
     }
     old
 }

@@ -16,14 +16,17 @@ use transcript::size::Size;
 use transcript::view::{Cover, ItemState, View, ViewEntry};
 use transcript::{Block, Id};
 
+use crate::cache_economics::{Cache, PricedChange};
 use crate::compact::{SUMMARY_TOKENS, summary_in};
-use crate::extent::{Covered, tokens_from};
-use crate::framing::{Made, framed};
-use crate::layer::{About, Answer, Change, Decision, Layer, LayerRole, Need, Occasion, Situation, Stage, Write};
+use crate::extent::{CoveredItems, tokens_from};
+use crate::layer::{
+    Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Occasion, Situation, SummaryAhead, WritingSubject,
+    WritingTask,
+};
 use crate::layers::Layers;
 use crate::state::Summary;
+use crate::summary_text::{HistorySource, framed};
 use crate::template::fill;
-use crate::worth::{Cache, Sum};
 
 const PROMPT: &str = include_str!("prompts/collapse.md");
 
@@ -66,7 +69,7 @@ impl Layer for Collapse {
     }
 
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
-        let Some(span) = Span::of(view, now) else { return Decision::Nothing };
+        let Some(span) = CollapseSpan::of(view, now) else { return Decision::Nothing };
         let commit = |summary: Option<&str>, why: String| Decision::Commit(span.change(view, now, summary, why));
         match (span.summary, fullness(view, now)) {
             (Some(Summary::Written(text)), Fullness::Refused) => commit(Some(text), REFUSED.to_owned()),
@@ -84,16 +87,16 @@ impl Layer for Collapse {
             (_, Fullness::Full) => Decision::Need(Need::Write(span.write(view, now))),
             (None, Fullness::Soon | Fullness::Nearly) => {
                 let (first, last) = (span.first.clone(), span.last.clone());
-                Decision::Need(Need::Stage(Stage { first, last, write: span.write(view, now) }))
+                Decision::Need(Need::Stage(SummaryAhead { first, last, write: span.write(view, now) }))
             }
             (Some(Summary::Awaited | Summary::Failed), Fullness::Nearly) => Decision::Nothing,
         }
     }
 
-    fn answered(&self, view: &View, now: &Situation<'_>, answer: &Answer) -> Result<Change, String> {
-        let span = Span::of(view, now).ok_or("there is nothing to collapse any more")?;
+    fn answered(&self, view: &View, now: &Situation<'_>, answer: &NeedAnswer) -> Result<LayerChange, String> {
+        let span = CollapseSpan::of(view, now).ok_or("there is nothing to collapse any more")?;
         let summary = match answer {
-            Answer::Text(text) => Some(text.as_str()),
+            NeedAnswer::Text(text) => Some(text.as_str()),
             _ => None, // it goes all the same; its ids stay
         };
         let sum = span.sum(view, now, summary.unwrap_or_default());
@@ -133,14 +136,14 @@ fn fullness(view: &View, now: &Situation<'_>) -> Fullness {
 }
 
 /// A span that may go, and what is known of its summary; none if it was not staged yet.
-struct Span<'a> {
+struct CollapseSpan<'a> {
     first: Id,
     last: Id,
-    covered: Covered,
+    covered: CoveredItems,
     summary: Option<&'a Summary>,
 }
 
-impl<'a> Span<'a> {
+impl<'a> CollapseSpan<'a> {
     /// What is staged, if it still stands there; else what would be staged now.
     fn of(view: &View, now: &Situation<'a>) -> Option<Self> {
         if !now.layers.collapse {
@@ -159,11 +162,11 @@ impl<'a> Span<'a> {
             Some(staged) => (staged.first.clone(), staged.last.clone(), Some(&staged.summary)),
             None => chosen(view, now.layers, end).map(|(first, last)| (first, last, None))?,
         };
-        let covered = Covered::span(view, first.clone(), last.clone())?;
+        let covered = CoveredItems::span(view, first.clone(), last.clone())?;
         Some(Self { first, last, covered, summary })
     }
 
-    fn write(&self, view: &View, now: &Situation<'_>) -> Write {
+    fn write(&self, view: &View, now: &Situation<'_>) -> WritingTask {
         let earlier = if self.earlier(view, |inside| inside).is_empty() { EARLIER_STAYS } else { EARLIER_GOES };
         let values = [("most", most(now.layers).to_string()), ("earlier", earlier.to_owned())];
         let values: Vec<(&str, &str)> = values.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -171,9 +174,9 @@ impl<'a> Span<'a> {
         let end = self.covered.items.end;
         let cached = end.max(now.cached_from(view));
         let behind = view.visible().find(|entry| entry.index() >= cached && entry.is_reply());
-        Write {
+        WritingTask {
             kind: "collapse",
-            about: About::Conversation { end: behind.map_or(end, |entry| entry.index()) },
+            about: WritingSubject::Conversation { end: behind.map_or(end, |entry| entry.index()) },
             directive: fill(PROMPT, &values).trim_end().to_owned(),
             most_output: SUMMARY_TOKENS,
             patience: PATIENCE,
@@ -198,7 +201,7 @@ impl<'a> Span<'a> {
         let new: Vec<&str> = summary.lines().filter(is_new).collect();
         let new = new.join("\n");
         let stands = if new.trim().is_empty() { NO_SUMMARY } else { new.trim() };
-        framed(Made::Summary, stands, view, &self.covered.items, layers)
+        framed(HistorySource::Summary, stands, view, &self.covered.items, layers)
     }
 
     /// Tokens in view that go.
@@ -207,9 +210,9 @@ impl<'a> Span<'a> {
         view.tally().estimate(inside.map(|entry| entry.size()).sum())
     }
 
-    fn sum(&self, view: &View, now: &Situation<'_>, summary: &str) -> Sum {
+    fn sum(&self, view: &View, now: &Situation<'_>, summary: &str) -> PricedChange {
         let text = view.tally().estimate(Block::text(self.text(view, now.layers, Some(summary))).size());
-        Sum {
+        PricedChange {
             cleared: self.tokens(view).saturating_sub(text),
             suffix: text + tokens_from(view, self.covered.items.end),
             beside: 0.0,
@@ -219,12 +222,12 @@ impl<'a> Span<'a> {
         }
     }
 
-    fn change(&self, view: &View, now: &Situation<'_>, summary: Option<&str>, why: String) -> Change {
+    fn change(&self, view: &View, now: &Situation<'_>, summary: Option<&str>, why: String) -> LayerChange {
         let (freed, changes_from) = (Some(self.tokens(view)), self.covered.changes_from(view));
         let reason = Reason { freed, changes_from, why: Some(why) };
         let summary = self.text(view, now.layers, summary);
         let (first, last) = (self.first.clone(), self.last.clone());
-        Change::of(Commit { act: Act::Collapse { first, last, summary }, reason })
+        LayerChange::of(Commit { act: Act::Collapse { first, last, summary }, reason })
     }
 }
 
@@ -251,8 +254,8 @@ fn chosen(view: &View, layers: &Layers, end: usize) -> Option<(Id, Id)> {
 mod tests {
     use super::*;
     use crate::fact::Fact;
-    use crate::sample::{Session, Stage as Theatre};
-    use crate::state::Staged;
+    use crate::sample::{SampleParts as Theatre, Session};
+    use crate::state::StagedSpan;
 
     const STONES: &str = "<summary>Stones were counted.</summary>";
 
@@ -272,8 +275,8 @@ mod tests {
         covers.flat_map(|entry| entry.shown().filter_map(|(_, block)| block.as_text()).collect::<Vec<_>>()).collect()
     }
 
-    fn staged(theatre: &mut Theatre, stage: &Stage, summary: Summary) {
-        theatre.state.staged = Some(Staged { first: stage.first.clone(), last: stage.last.clone(), summary });
+    fn staged(theatre: &mut Theatre, stage: &SummaryAhead, summary: Summary) {
+        theatre.state.staged = Some(StagedSpan { first: stage.first.clone(), last: stage.last.clone(), summary });
     }
 
     /// COLLAPSE-1, COLLAPSE-2: two rounds before 90 % of the effective window a span is staged; from there on its summary takes
@@ -325,16 +328,21 @@ mod tests {
         let Decision::Need(Need::Stage(stage)) = decide(&session, &theatre) else { panic!("nearly full") };
         full(&mut session, &theatre, FULL_PERCENT);
         for known in [None, Some(Summary::Awaited), Some(Summary::Failed)] {
-            theatre.state.staged =
-                known.clone().map(|summary| Staged { first: stage.first.clone(), last: stage.last.clone(), summary });
+            theatre.state.staged = known.clone().map(|summary| StagedSpan {
+                first: stage.first.clone(),
+                last: stage.last.clone(),
+                summary,
+            });
             assert!(matches!(decide(&session, &theatre), Decision::Need(Need::Write(_))), "{known:?}");
         }
-        let answered = |answer: Answer| {
+        let answered = |answer: NeedAnswer| {
             theatre.with(|now| Collapse.answered(session.log.view(), now, &answer)).unwrap().commit.act
         };
-        let Act::Collapse { last, summary, .. } = answered(Answer::Text(STONES.into())) else { panic!("a collapse") };
+        let Act::Collapse { last, summary, .. } = answered(NeedAnswer::Text(STONES.into())) else {
+            panic!("a collapse")
+        };
         assert!(last == stage.last && summary.contains("Stones were counted."));
-        let Act::Collapse { summary, .. } = answered(Answer::Failed("no".into())) else { panic!("a collapse") };
+        let Act::Collapse { summary, .. } = answered(NeedAnswer::Failed("no".into())) else { panic!("a collapse") };
         assert!(summary.contains(NO_SUMMARY) && summary.contains("toolu_"), "{summary}");
     }
 

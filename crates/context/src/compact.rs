@@ -12,10 +12,13 @@ use transcript::view::{View, ViewEntry};
 use transcript::window::AutoCompact;
 
 use crate::due::{is_due, pays};
-use crate::extent::{Covered, span_back, unanswered_from, young_from};
-use crate::framing::{Made, framed};
-use crate::layer::{About, Answer, Change, Decision, Layer, LayerRole, Need, Occasion, Reach, Situation, Write};
+use crate::extent::{CoveredItems, span_back, unanswered_from, young_from};
+use crate::layer::{
+    CompactionReach, Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Occasion, Situation, WritingSubject,
+    WritingTask,
+};
 use crate::layers::Layers;
+use crate::summary_text::{HistorySource, framed};
 use crate::template::fill;
 
 const PROMPT: &str = include_str!("prompts/summary.md");
@@ -49,56 +52,56 @@ impl Layer for Compact {
     }
 
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
-        let Some(plan) = Plan::of(view, now) else { return Decision::Nothing };
+        let Some(plan) = CompactionPlan::of(view, now) else { return Decision::Nothing };
         let instructions = match now.occasion {
             Occasion::Asked { instructions, .. } => instructions.as_deref(),
             _ => None,
         };
-        Decision::Need(Need::Write(Write {
+        Decision::Need(Need::Write(WritingTask {
             kind: "compact",
             // What stays need not be summarised; nor does it have to be sent.
-            about: About::Conversation { end: plan.covered.items.end },
+            about: WritingSubject::Conversation { end: plan.covered.items.end },
             directive: prompt(instructions, summary_most(now.layers)),
             most_output: SUMMARY_TOKENS,
             patience: PATIENCE,
         }))
     }
 
-    fn answered(&self, view: &View, now: &Situation<'_>, answer: &Answer) -> Result<Change, String> {
+    fn answered(&self, view: &View, now: &Situation<'_>, answer: &NeedAnswer) -> Result<LayerChange, String> {
         let text = match answer {
-            Answer::Text(text) => text,
-            Answer::Failed(why) => return Err(why.clone()),
+            NeedAnswer::Text(text) => text,
+            NeedAnswer::Failed(why) => return Err(why.clone()),
             _ => return Err("the model wrote no summary".to_owned()),
         };
-        let plan = Plan::of(view, now).ok_or("there is nothing to summarise")?;
+        let plan = CompactionPlan::of(view, now).ok_or("there is nothing to summarise")?;
         let tokens = |text: &str| view.tally().estimate(Block::text(text).size());
         let summary = summary_in(text, summary_most(now.layers), tokens).ok_or("the model wrote no summary")?;
-        Ok(plan.change(Made::Summary, &summary, view, now))
+        Ok(plan.change(HistorySource::Summary, &summary, view, now))
     }
 }
 
 /// A compaction: what it covers, and why it is made.
-pub(crate) struct Plan {
-    pub(crate) covered: Covered,
+pub(crate) struct CompactionPlan {
+    pub(crate) covered: CoveredItems,
     why: String,
 }
 
-impl Plan {
+impl CompactionPlan {
     /// The compaction that the occasion asks for.
     fn of(view: &View, now: &Situation<'_>) -> Option<Self> {
         if now.has_acted(LayerRole::Compaction) || now.has_acted(LayerRole::Collapse) {
             return None;
         }
-        let before = |kept: Option<usize>| Covered::before(view, kept.unwrap_or(view.len()));
+        let before = |kept: Option<usize>| CoveredItems::before(view, kept.unwrap_or(view.len()));
         let covered = match now.occasion {
             Occasion::End | Occasion::Provided { .. } => None,
             Occasion::Request if is_due(view, now) => before(unanswered_from(view, now.layers)),
             Occasion::Request => pays(view, now).and_then(|_| before(young_from(view))),
-            Occasion::Asked { reach: Reach::Everything, .. } => before(None),
-            Occasion::Asked { reach: Reach::UpTo(line), .. } => before(Some(view.item_of(line)?)),
-            Occasion::Asked { reach: Reach::From(line), .. } => {
+            Occasion::Asked { reach: CompactionReach::Everything, .. } => before(None),
+            Occasion::Asked { reach: CompactionReach::UpTo(line), .. } => before(Some(view.item_of(line)?)),
+            Occasion::Asked { reach: CompactionReach::From(line), .. } => {
                 let last = view.visible().rev().find(ViewEntry::is_original)?.line().clone();
-                Covered::span(view, line.clone(), last)
+                CoveredItems::span(view, line.clone(), last)
             }
             Occasion::Refused { over } => {
                 let too_much = view.tally().count().saturating_sub(now.layers.warning()).max(*over);
@@ -108,15 +111,15 @@ impl Plan {
         Some(Self { covered: covered?, why: why(view, now) })
     }
 
-    pub(crate) fn new(covered: Covered, view: &View, now: &Situation<'_>) -> Self {
+    pub(crate) fn new(covered: CoveredItems, view: &View, now: &Situation<'_>) -> Self {
         Self { covered, why: why(view, now) }
     }
 
-    pub(crate) fn because(covered: Covered, why: &str) -> Self {
+    pub(crate) fn because(covered: CoveredItems, why: &str) -> Self {
         Self { covered, why: why.to_owned() }
     }
 
-    pub(crate) fn change(self, made: Made, summary: &str, view: &View, now: &Situation<'_>) -> Change {
+    pub(crate) fn change(self, made: HistorySource, summary: &str, view: &View, now: &Situation<'_>) -> LayerChange {
         let trigger = match now.occasion {
             Occasion::Asked { .. } => Trigger::Manual,
             _ => Trigger::Auto,
@@ -124,7 +127,7 @@ impl Plan {
         let text = framed(made, summary, view, &self.covered.items, now.layers);
         let reason = Reason { freed: None, changes_from: self.covered.changes_from(view), why: Some(self.why) };
         let act = Act::Compact { extent: self.covered.extent, trigger, pre_tokens: view.tally().count() };
-        Change { commit: Commit { act, reason }, summary: Some(text) }
+        LayerChange { commit: Commit { act, reason }, summary: Some(text) }
     }
 }
 
@@ -179,7 +182,7 @@ pub fn summary_in(text: &str, most: u64, tokens: impl Fn(&str) -> u64) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{Session, Stage, tokens};
+    use crate::sample::{SampleParts, Session, tokens};
 
     /// COMPACT-1, COMPACT-12, REACT-2: compaction is due above the threshold, where it is on and may be made: not in
     /// reactive-only mode, not with collapse on, not before there was a reply since the last, not after three in a row that failed.
@@ -189,11 +192,12 @@ mod tests {
         session.say(&"word ".repeat(60_000));
         session.reply("yes");
         session.say("and");
-        let mut stage = Stage::new(100_000);
+        let mut stage = SampleParts::new(100_000);
         stage.layers.clear = false;
-        let decides = |stage: &Stage| stage.with(|now| Compact.decide(session.log.view(), now) != Decision::Nothing);
+        let decides =
+            |stage: &SampleParts| stage.with(|now| Compact.decide(session.log.view(), now) != Decision::Nothing);
         assert!(decides(&stage));
-        let change = |change: fn(&mut Stage)| {
+        let change = |change: fn(&mut SampleParts)| {
             let mut changed = stage.clone();
             change(&mut changed);
             decides(&changed)
@@ -206,7 +210,9 @@ mod tests {
         assert!(change(|stage| stage.state.rounds_since = Some(1)));
         assert!(!change(|stage| stage.layers.window.effective = 180_000));
         assert!(!change(|stage| stage.done = vec![LayerRole::Compaction]));
-        assert!(change(|stage| stage.occasion = Occasion::Asked { instructions: None, reach: Reach::Everything }));
+        assert!(change(
+            |stage| stage.occasion = Occasion::Asked { instructions: None, reach: CompactionReach::Everything }
+        ));
     }
 
     /// COMPACT-3: the analysis is dropped; a summary cut in the middle counts; one without words, or an analysis alone, is
@@ -232,7 +238,8 @@ mod tests {
     #[test]
     fn every_prompt_renders() {
         assert!(!prompt(None, 9).contains("{{") && prompt(Some("keep the numbers"), 9).contains("keep the numbers"));
-        let told = crate::form::prompt(crate::form::PROMPT, crate::form::TEMPLATE, "/n.md", tokens);
+        let told =
+            crate::notes_format::prompt(crate::notes_format::PROMPT, crate::notes_format::TEMPLATE, "/n.md", tokens);
         assert!(!told.contains("{{") && told.contains("# Worklog"));
     }
 }

@@ -16,9 +16,9 @@ use transcript::block::Kind;
 use transcript::commit::{CLEARED, CallName};
 use transcript::view::{AnsweredCall, ItemState, View, ViewEntry};
 
-use crate::framing::named;
-use crate::layer::{About, Situation, Write};
+use crate::layer::{Situation, WritingSubject, WritingTask};
 use crate::layers::Layers;
+use crate::summary_text::named;
 use crate::template::fill;
 
 const PROMPT: &str = include_str!("prompts/digest.md");
@@ -52,14 +52,14 @@ const NAME_BYTES: usize = 4;
 pub(crate) struct Digest {
     /// The calls whose results are not in the model's own words, in a few words each.
     calls: Vec<String>,
-    about: About,
+    about: WritingSubject,
     /// Tokens of the results, where they are read alone.
     alone: u64,
 }
 
 impl Digest {
-    pub(crate) fn write(&self) -> Write {
-        Write {
+    pub(crate) fn write(&self) -> WritingTask {
+        WritingTask {
             kind: "clear",
             about: self.about.clone(),
             directive: fill(PROMPT, &[("calls", &self.calls.join("\n"))]).trim_end().to_owned(),
@@ -72,8 +72,8 @@ impl Digest {
     pub(crate) fn costs(&self, view: &View, now: &Situation<'_>) -> f64 {
         let rates = now.rates();
         let read = match self.about {
-            About::Conversation { .. } => view.tally().count() as f64 * rates.read,
-            About::Alone(_) => self.alone as f64,
+            WritingSubject::Conversation { .. } => view.tally().count() as f64 * rates.read,
+            WritingSubject::Alone(_) => self.alone as f64,
         };
         read + PROMPT_TOKENS + self.calls.len() as f64 * USUAL_TOKENS * rates.output
     }
@@ -100,7 +100,7 @@ pub(crate) fn needed(view: &View, results: &HashSet<CallName>, now: &Situation<'
         let texts: Vec<String> = std::iter::once(asked).chain(unsaid.iter().map(alone)).collect();
         let text = texts.join("\n");
         let tokens = view.tally().estimate(Block::text(&text).size());
-        (About::Alone(text), tokens)
+        (WritingSubject::Alone(text), tokens)
     } else {
         // Up to the first reply behind the last of them before which the tail of a request stood: so far it is cached.
         let has = |entry: &ViewEntry<'_>| entry.calls().any(|call| results.contains(&call.name()));
@@ -108,7 +108,7 @@ pub(crate) fn needed(view: &View, results: &HashSet<CallName>, now: &Situation<'
         let is_cached = |entry: &ViewEntry<'_>| entry.is_reply() && entry.index() >= cached_from;
         let behind = view.visible().rev().take_while(|entry| !has(entry)).filter(is_cached).last();
         let behind = behind.or_else(|| view.visible().rev().find(ViewEntry::is_reply));
-        (About::Conversation { end: behind.map_or(view.len(), |entry| entry.index()) }, 0)
+        (WritingSubject::Conversation { end: behind.map_or(view.len(), |entry| entry.index()) }, 0)
     };
     Some(Digest { calls, about, alone })
 }
@@ -231,8 +231,8 @@ fn is_name(word: &str) -> bool {
 mod tests {
     use super::*;
     use crate::clear::Clear;
-    use crate::layer::{Answer, Decision, Layer, Need};
-    use crate::sample::{Session, Stage};
+    use crate::layer::{Decision, Layer, Need, NeedAnswer};
+    use crate::sample::{SampleParts, Session};
     use transcript::commit::Act;
 
     /// A session whose results have one fact each, and a reply after each as told.
@@ -248,8 +248,8 @@ mod tests {
         session
     }
 
-    fn need(session: &Session) -> Option<Write> {
-        Stage::new(100_000).with(|now| match Clear.decide(session.log.view(), now) {
+    fn need(session: &Session) -> Option<WritingTask> {
+        SampleParts::new(100_000).with(|now| match Clear.decide(session.log.view(), now) {
             Decision::Need(Need::Write(write)) => Some(write),
             Decision::Nothing => panic!("it is tight"),
             _ => None,
@@ -263,22 +263,22 @@ mod tests {
         let session = session(|_| None);
         let write = need(&session).unwrap();
         assert!(write.directive.contains("Bash(x)") && write.patience == Duration::from_secs(15));
-        assert!(matches!(write.about, About::Conversation { .. }));
-        let stage = Stage::new(100_000);
-        let answered = |answer: Answer| {
+        assert!(matches!(write.about, WritingSubject::Conversation { .. }));
+        let stage = SampleParts::new(100_000);
+        let answered = |answer: NeedAnswer| {
             let change = stage.with(|now| Clear.answered(session.log.view(), now, &answer)).unwrap();
             let Act::Clear { digest, results, .. } = change.commit.act else { panic!("it is a clearing") };
             assert_eq!(results.len(), 13);
             (digest, change.commit.reason)
         };
-        let (digest, reason) = answered(Answer::Text("the vault key is k0-0\n".into()));
+        let (digest, reason) = answered(NeedAnswer::Text("the vault key is k0-0\n".into()));
         let digest = digest.unwrap();
         assert!(digest.starts_with(CLEARED) && written(&digest) == Some("the vault key is k0-0"), "{digest}");
         assert!(reason.why.unwrap().contains("for writing down what goes"));
-        let (none, without) = answered(Answer::Failed("late".into()));
+        let (none, without) = answered(NeedAnswer::Failed("late".into()));
         assert!(none.is_none() && without.freed > reason.freed);
         for nothing in ["", "none", "None.", "`none`"] {
-            assert_eq!(answered(Answer::Text(nothing.into())).0, None, "there was nothing to write down");
+            assert_eq!(answered(NeedAnswer::Text(nothing.into())).0, None, "there was nothing to write down");
         }
     }
 
@@ -287,9 +287,9 @@ mod tests {
     #[test]
     fn what_is_read_for_it_is_in_the_cache() {
         let session = session(|_| None);
-        let mut stage = Stage::new(100_000);
-        let end = |stage: &Stage| match stage.with(|now| Clear.decide(session.log.view(), now)) {
-            Decision::Need(Need::Write(Write { about: About::Conversation { end }, .. })) => end,
+        let mut stage = SampleParts::new(100_000);
+        let end = |stage: &SampleParts| match stage.with(|now| Clear.decide(session.log.view(), now)) {
+            Decision::Need(Need::Write(WritingTask { about: WritingSubject::Conversation { end }, .. })) => end,
             other => panic!("{other:?}"),
         };
         let replies: Vec<_> = session.log.view().visible().filter(ViewEntry::is_reply).collect();
@@ -304,9 +304,9 @@ mod tests {
     #[test]
     fn what_stands_there_already_is_not_repeated() {
         let mut session = session(|_| None);
-        let stage = Stage::new(100_000);
+        let stage = SampleParts::new(100_000);
         let clear = |session: &Session, text: &str| {
-            stage.with(|now| Clear.answered(session.log.view(), now, &Answer::Text(text.into()))).unwrap()
+            stage.with(|now| Clear.answered(session.log.view(), now, &NeedAnswer::Text(text.into()))).unwrap()
         };
         let first = clear(&session, "the key is k0\nthe key is k1");
         session.commit(first.commit.act);
@@ -337,10 +337,10 @@ mod tests {
     #[test]
     fn on_a_cold_cache_the_results_are_read_alone() {
         let session = session(|_| None);
-        let mut stage = Stage::new(100_000);
+        let mut stage = SampleParts::new(100_000);
         stage.now = jiff::Timestamp::from_second(400).unwrap();
-        let decide = |stage: &Stage| stage.with(|now| Clear.decide(session.log.view(), now));
-        let Decision::Need(Need::Write(Write { about: About::Alone(text), .. })) = decide(&stage) else {
+        let decide = |stage: &SampleParts| stage.with(|now| Clear.decide(session.log.view(), now));
+        let Decision::Need(Need::Write(WritingTask { about: WritingSubject::Alone(text), .. })) = decide(&stage) else {
             panic!("five minutes went by");
         };
         assert!(text.contains("k3-23757") && text.contains("<result of=\"Bash(x)\">"));

@@ -10,10 +10,10 @@ use transcript::window::AutoCompact;
 
 use crate::clear;
 use crate::extent::young_from;
-use crate::framing::{Made, framed};
 use crate::layer::{LayerRole, Situation};
-use crate::layers::When;
+use crate::layers::LayerTiming;
 use crate::restore;
+use crate::summary_text::{HistorySource, framed};
 
 /// So many compactions in a row may fail, or not do enough, before none is tried by itself any more.
 pub const MOST_FAILURES: u32 = 3;
@@ -40,7 +40,7 @@ pub(crate) fn is_due(view: &View, now: &Situation<'_>) -> bool {
 /// Whether a compaction for economy may be thought about.
 fn may_save(now: &Situation<'_>) -> bool {
     // Right after clearing, the cache holds little of what a summary would have to read.
-    may(now) && now.layers.when == When::Economy && !now.has_acted(LayerRole::Clear)
+    may(now) && now.layers.when == LayerTiming::Economy && !now.has_acted(LayerRole::Clear)
 }
 
 /// Whether a compaction is cheaper than carrying on, with the sum.
@@ -69,7 +69,7 @@ pub(crate) fn pays(view: &View, now: &Situation<'_>) -> Option<String> {
     if most <= reads {
         return None; // without looking at the user's words
     }
-    let frame = transcript::Block::text(framed(Made::Summary, "", view, &(0..kept), now.layers));
+    let frame = transcript::Block::text(framed(HistorySource::Summary, "", view, &(0..kept), now.layers));
     let stands = USUAL_SUMMARY + tally.estimate(frame.size()) + restore::expected(view, now);
     let saves = old.saturating_sub(stands) as f64 * rates.read * f64::from(rounds);
     let writes = (stands + young) as f64 * rates.write + USUAL_SUMMARY as f64 * rates.output;
@@ -86,8 +86,8 @@ pub(crate) fn pays(view: &View, now: &Situation<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use crate::layer::LayerRole;
-    use crate::layers::When;
-    use crate::sample::{Session, Stage};
+    use crate::layers::LayerTiming;
+    use crate::sample::{SampleParts, Session};
     use transcript::Block;
     use transcript::commit::{Act, Extent, Trigger};
     use transcript::line::{Body, TextSource};
@@ -96,11 +96,11 @@ mod tests {
     /// again; never within ten rounds of the last one, nor without three rounds that stay.
     #[test]
     fn a_compaction_for_economy_has_to_pay() {
-        let mut stage = Stage::new(1_000_000);
-        stage.layers.when = When::Economy;
+        let mut stage = SampleParts::new(1_000_000);
+        stage.layers.when = LayerTiming::Economy;
         let mut session = Session::default();
         session.say("go");
-        let pays = |session: &Session, stage: &Stage| stage.with(|now| super::pays(session.log.view(), now));
+        let pays = |session: &Session, stage: &SampleParts| stage.with(|now| super::pays(session.log.view(), now));
         assert_eq!(pays(&session, &stage), None, "there is nothing that could stay");
         session.reply(&"word ".repeat(20_000));
         for _ in 0..4 {
@@ -126,8 +126,8 @@ mod tests {
     /// COMPACT-14: what the user said has to stay, so covering it saves nothing.
     #[test]
     fn the_users_own_words_are_not_saved() {
-        let mut stage = Stage::new(1_000_000);
-        stage.layers.when = When::Economy;
+        let mut stage = SampleParts::new(1_000_000);
+        stage.layers.when = LayerTiming::Economy;
         let mut session = Session::default();
         session.say(&"word ".repeat(6_000));
         (0..4).for_each(|_| drop(session.call("Bash", 3_000)));

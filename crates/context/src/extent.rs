@@ -19,14 +19,14 @@ const TAIL_SHARE: u64 = 4;
 
 /// What is covered, as a commit names it and by its items.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Covered {
+pub struct CoveredItems {
     /// As a commit names it.
     pub extent: Extent,
     /// The items.
     pub items: Range<usize>,
 }
 
-impl Covered {
+impl CoveredItems {
     /// What stands before an item. What a commit brought in has no name of its own and goes with what is before it. None
     /// where nothing would be covered.
     pub fn before(view: &View, kept: usize) -> Option<Self> {
@@ -103,7 +103,7 @@ pub fn kept_beside_notes(view: &View, covered: usize, layers: &Layers) -> usize 
 /// A span that grows backwards from the newest rounds, a round at a time, until so many tokens are in it. What stands
 /// before it, and the provider's cache of that, stays; so do the newest rounds, the unanswered one and as many as make up
 /// the spare tokens, so that a summariser has to be sent no more than what did fit.
-pub fn span_back(view: &View, tokens: u64, spare: u64) -> Option<Covered> {
+pub fn span_back(view: &View, tokens: u64, spare: u64) -> Option<CoveredItems> {
     let estimate = |size: Size| view.tally().estimate(size);
     let originals = || view.visible().rev().filter(ViewEntry::is_original);
     let mut skipped = Size::default();
@@ -130,7 +130,7 @@ pub fn span_back(view: &View, tokens: u64, spare: u64) -> Option<Covered> {
         }
     }
     let (first, last) = span?;
-    Covered::span(view, first, last)
+    CoveredItems::span(view, first, last)
 }
 
 /// Tokens of what is visible from an item on.
@@ -209,15 +209,19 @@ mod tests {
         session.append(Body::User { blocks: vec![Block::text("so far")], source: TextSource::Summary });
         session.commit(Act::Restore { blocks: vec![Block::text("a file")] });
         let view = session.log.view();
-        assert_eq!(Covered::before(view, 2).unwrap().extent, Extent::Everything, "the file has no name of its own");
+        assert_eq!(
+            CoveredItems::before(view, 2).unwrap().extent,
+            Extent::Everything,
+            "the file has no name of its own"
+        );
         session.say("and now");
         let view = session.log.view();
-        let covered = Covered::before(view, 2).unwrap();
+        let covered = CoveredItems::before(view, 2).unwrap();
         assert_eq!(covered.items, 0..3);
         assert_eq!(covered.changes_from(view), view.line_of(0).cloned());
-        assert_eq!(Covered::before(&View::default(), 0), None);
+        assert_eq!(CoveredItems::before(&View::default(), 0), None);
         let mut fresh = Session::default();
         fresh.say("go");
-        assert_eq!(Covered::before(fresh.log.view(), 0), None);
+        assert_eq!(CoveredItems::before(fresh.log.view(), 0), None);
     }
 }

@@ -10,7 +10,7 @@ use transcript::commit::{Act, Commit, Reason};
 use transcript::view::{ItemState, View};
 use transcript::{Block, Injected, Purpose};
 
-use crate::layer::{Change, Decision, Layer, Situation};
+use crate::layer::{Decision, Layer, LayerChange, Situation};
 use crate::layers::Layers;
 use crate::standing::StandingInstruction;
 
@@ -50,7 +50,7 @@ impl Layer for Keep {
         }
         let text = Injected::new(Purpose::Standing, &format!("{HEADING}\n{}", gone.join("\n")));
         let reason = Reason { why: Some("the user's standing instructions".into()), ..Reason::default() };
-        Decision::Commit(Change::of(Commit { act: Act::Restore { blocks: vec![text.block()] }, reason }))
+        Decision::Commit(LayerChange::of(Commit { act: Act::Restore { blocks: vec![text.block()] }, reason }))
     }
 }
 
@@ -80,15 +80,17 @@ fn restated(view: &View) -> HashSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{Session, Stage};
+    use crate::sample::{SampleParts, Session};
     use crate::state::State;
     use transcript::commit::{Extent, Trigger};
     use transcript::line::{Body, TextSource};
 
-    fn kept(session: &Session, stage: &mut Stage) -> Option<String> {
+    fn kept(session: &Session, stage: &mut SampleParts) -> Option<String> {
         stage.state.standing = State::of(session.log.lines()).standing;
         stage.with(|now| match Keep.decide(session.log.view(), now) {
-            Decision::Commit(Change { commit: Commit { act: Act::Restore { blocks }, .. }, .. }) => blocks[0].as_text(),
+            Decision::Commit(LayerChange { commit: Commit { act: Act::Restore { blocks }, .. }, .. }) => {
+                blocks[0].as_text()
+            }
             Decision::Nothing => None,
             other => panic!("{other:?}"),
         })
@@ -109,7 +111,7 @@ mod tests {
         session.reply("I will.");
         session.say("and?");
         session.reply("done");
-        let mut stage = Stage::new(100_000);
+        let mut stage = SampleParts::new(100_000);
         assert_eq!(kept(&session, &mut stage), None);
         compact(&mut session);
         let text = kept(&session, &mut stage).unwrap();

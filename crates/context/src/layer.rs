@@ -15,10 +15,10 @@ use transcript::commit::Commit;
 use transcript::mark::Ttl;
 use transcript::view::View;
 
+use crate::cache_economics::Rates;
 use crate::layers::Layers;
 use crate::spilled::Spilled;
 use crate::state::State;
-use crate::worth::Rates;
 
 /// One of the layers.
 pub trait Layer: Sync {
@@ -37,7 +37,7 @@ pub trait Layer: Sync {
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision;
 
     /// What comes of the answer to its need: a change, or why there is none.
-    fn answered(&self, view: &View, now: &Situation<'_>, answer: &Answer) -> Result<Change, String> {
+    fn answered(&self, view: &View, now: &Situation<'_>, answer: &NeedAnswer) -> Result<LayerChange, String> {
         let _ = (view, now, answer);
         Err("nothing comes of it".to_owned())
     }
@@ -64,21 +64,21 @@ pub enum Decision {
     /// There is nothing to do.
     Nothing,
     /// This is written.
-    Commit(Change),
+    Commit(LayerChange),
     /// This is needed first.
     Need(Need),
 }
 
 /// A commit, with the line that has to follow it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Change {
+pub struct LayerChange {
     /// The commit.
     pub commit: Commit,
     /// What stands for what a compaction covers.
     pub summary: Option<String>,
 }
 
-impl Change {
+impl LayerChange {
     /// A commit alone.
     pub fn of(commit: Commit) -> Self {
         Self { commit, summary: None }
@@ -91,9 +91,9 @@ pub enum Need {
     /// Texts go into files of their own. [`Answer::Kept`].
     Keep(Vec<Spilled>),
     /// A model writes something, and the request waits for it, or for who is writing it already. [`Answer::Text`].
-    Write(Write),
+    Write(WritingTask),
     /// A model writes something in the background, for when it will be needed; nothing waits for it.
-    Stage(Stage),
+    Stage(SummaryAhead),
     /// The session's notes, as they are when nobody is writing them any more. [`Answer::Text`].
     Notes,
     /// These files as they are now, the first so many of them that may be shown. [`Answer::Files`].
@@ -109,11 +109,11 @@ pub enum Need {
 
 /// What a model has to write.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Write {
+pub struct WritingTask {
     /// Who asks: the name its costs go under.
     pub kind: &'static str,
     /// What about.
-    pub about: About,
+    pub about: WritingSubject,
     /// What it is told.
     pub directive: String,
     /// Where its output is cut off, in tokens.
@@ -124,18 +124,18 @@ pub struct Write {
 
 /// What is written before it is needed: the summary of a span.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stage {
+pub struct SummaryAhead {
     /// The first line of the span.
     pub first: Id,
     /// The last one.
     pub last: Id,
     /// What a model has to write.
-    pub write: Write,
+    pub write: WritingTask,
 }
 
 /// What a model writes about.
 #[derive(Debug, Clone, PartialEq)]
-pub enum About {
+pub enum WritingSubject {
     /// The conversation before an item, which it reads from the cache.
     Conversation {
         /// The item.
@@ -160,7 +160,7 @@ pub struct Update {
 
 /// What came of a need.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum NeedAnswer {
     /// What was written.
     Text(String),
     /// Where each text is kept, or why it is not.
@@ -183,7 +183,7 @@ pub enum Occasion {
         /// What the user wants of the summary.
         instructions: Option<String>,
         /// What is covered.
-        reach: Reach,
+        reach: CompactionReach,
     },
     /// The provider compacted by itself.
     Provided {
@@ -199,7 +199,7 @@ pub enum Occasion {
 
 /// How far a compaction reaches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reach {
+pub enum CompactionReach {
     /// All of it.
     Everything,
     /// From a message on: what precedes it stays, in the cache too.

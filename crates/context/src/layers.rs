@@ -35,7 +35,7 @@ const USUAL_OUTPUT: u64 = 32_000;
 /// When layers make room.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum When {
+pub enum LayerTiming {
     /// When the window asks for it.
     #[default]
     Window,
@@ -125,7 +125,7 @@ pub struct Layers {
     /// Whether compaction happens by itself.
     pub auto_compact: AutoCompact,
     /// When: at the threshold, or as soon as it is cheaper.
-    pub when: When,
+    pub when: LayerTiming,
     /// Whether notes are kept.
     pub notes: bool,
     /// Whether notes take the place of a summary.
@@ -186,7 +186,7 @@ impl Default for Layers {
             cache_edits: false,
             cache_edits_after: CACHE_EDITS_AFTER,
             auto_compact: AutoCompact::On,
-            when: When::Window,
+            when: LayerTiming::Window,
             notes: true,
             notes_compact: true,
             notes_first: NOTES_FIRST_TOKENS,

@@ -21,6 +21,7 @@
 
 pub mod account;
 pub mod breaks;
+pub mod cache_economics;
 pub mod cache_edit;
 pub mod clear;
 pub mod clear_numbers;
@@ -30,17 +31,16 @@ pub mod digest;
 pub mod due;
 pub mod extent;
 pub mod fact;
-pub mod form;
-pub mod framing;
 pub mod keep;
 pub mod layer;
 pub mod layers;
 pub mod list;
-pub mod missed;
 pub mod named;
 pub mod noted;
 pub mod notes;
+pub mod notes_format;
 pub mod provided;
+pub mod reread_cost;
 pub mod restore;
 #[cfg(test)]
 mod sample;
@@ -50,10 +50,10 @@ pub mod spill;
 mod spilled;
 pub mod standing;
 pub mod state;
+pub mod summary_text;
 mod template;
-pub mod worth;
 
 pub use fact::Fact;
-pub use layer::{Layer, LayerRole, Occasion, Reach, Situation};
-pub use layers::{Layers, When};
+pub use layer::{CompactionReach, Layer, LayerRole, Occasion, Situation};
+pub use layers::{LayerTiming, Layers};
 pub use state::State;

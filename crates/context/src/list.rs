@@ -7,17 +7,29 @@ use crate::compact::Compact;
 use crate::keep::Keep;
 use crate::layer::Layer;
 use crate::layers::Layers;
-use crate::named::Named;
-use crate::noted::Noted;
+use crate::named::NamesOnly;
+use crate::noted::NotesSummary;
 use crate::notes::Notes;
-use crate::provided::Provided;
+use crate::provided::ProviderSummary;
 use crate::restore::Restore;
 use crate::snip::Snip;
 use crate::spill::Spill;
 
 /// The layers, in the order in which they act.
-pub const LIST: &[&dyn Layer] =
-    &[&Spill, &Snip, &Clear, &Collapse, &Provided, &Noted, &Compact, &Named, &Restore, &Keep, &CacheEdit, &Notes];
+pub const LIST: &[&dyn Layer] = &[
+    &Spill,
+    &Snip,
+    &Clear,
+    &Collapse,
+    &ProviderSummary,
+    &NotesSummary,
+    &Compact,
+    &NamesOnly,
+    &Restore,
+    &Keep,
+    &CacheEdit,
+    &Notes,
+];
 
 /// The layers' names in order, each once: rows of a table.
 pub fn names() -> Vec<&'static str> {

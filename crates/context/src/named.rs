@@ -5,11 +5,11 @@
 use transcript::view::View;
 use transcript::window::AutoCompact;
 
-use crate::compact::Plan;
-use crate::extent::{Covered, tokens_from, unanswered_from, young_from};
-use crate::framing::{Made, newest_summary};
-use crate::layer::{Change, Decision, Layer, LayerRole, Occasion, Situation};
+use crate::compact::CompactionPlan;
+use crate::extent::{CoveredItems, tokens_from, unanswered_from, young_from};
+use crate::layer::{Decision, Layer, LayerChange, LayerRole, Occasion, Situation};
 use crate::layers::Layers;
+use crate::summary_text::{HistorySource, newest_summary};
 
 /// What stands where a summary would.
 const NO_SUMMARY: &str =
@@ -17,9 +17,9 @@ const NO_SUMMARY: &str =
 
 /// What is covered is only named.
 #[derive(Debug)]
-pub struct Named;
+pub struct NamesOnly;
 
-impl Layer for Named {
+impl Layer for NamesOnly {
     fn name(&self) -> &'static str {
         "compact"
     }
@@ -49,23 +49,23 @@ impl Layer for Named {
     }
 }
 
-fn change(view: &View, now: &Situation<'_>, why: &str) -> Option<Change> {
+fn change(view: &View, now: &Situation<'_>, why: &str) -> Option<LayerChange> {
     let fits = |kept: &usize| tokens_from(view, *kept) < now.layers.threshold() / 2;
     let kept = young_from(view).filter(fits).or_else(|| unanswered_from(view, now.layers)).unwrap_or(view.len());
-    let covered = Covered::before(view, kept)?;
+    let covered = CoveredItems::before(view, kept)?;
     let text = match newest_summary(view) {
         Some(summary) if !summary.ends_with(NO_SUMMARY) => format!("{summary}\n\n{NO_SUMMARY}"),
         Some(summary) => summary,
         None => NO_SUMMARY.to_owned(),
     };
-    Some(Plan::because(covered, why).change(Made::Summary, &text, view, now))
+    Some(CompactionPlan::because(covered, why).change(HistorySource::Summary, &text, view, now))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::layer::Decision;
-    use crate::sample::{Session, Stage};
+    use crate::sample::{SampleParts, Session};
     use transcript::Block;
     use transcript::commit::{Act, Extent, Trigger};
     use transcript::line::{Body, TextSource};
@@ -73,17 +73,17 @@ mod tests {
     /// COMPACT-12: where nothing else helps, the newest summary and what the user said stay, and the rest is named.
     #[test]
     fn the_newest_summary_stays() {
-        let stage = Stage::new(64_000);
+        let stage = SampleParts::new(64_000);
         let mut session = Session::default();
         session.say("Keep the ledger balanced.");
         session.reply("yes");
         session.commit(Act::Compact { extent: Extent::Everything, trigger: Trigger::Auto, pre_tokens: 0 });
         session
             .append(Body::User { blocks: vec![Block::text("The vault is at 17 Elm.")], source: TextSource::Summary });
-        assert_eq!(stage.with(|now| Named.decide(session.log.view(), now)), Decision::Nothing, "there is room");
+        assert_eq!(stage.with(|now| NamesOnly.decide(session.log.view(), now)), Decision::Nothing, "there is room");
         let call = session.call("Bash", 40_000);
         (0..10).for_each(|_| drop(session.call("Bash", 12_000)));
-        let Decision::Commit(change) = stage.with(|now| Named.decide(session.log.view(), now)) else {
+        let Decision::Commit(change) = stage.with(|now| NamesOnly.decide(session.log.view(), now)) else {
             panic!("the window is full");
         };
         let text = change.summary.unwrap();

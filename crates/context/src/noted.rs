@@ -6,13 +6,13 @@
 use transcript::Block;
 use transcript::view::View;
 
-use crate::compact::Plan;
+use crate::compact::CompactionPlan;
 use crate::due::{is_due, pays};
-use crate::extent::{Covered, kept_beside_notes, tokens_from};
-use crate::form;
-use crate::framing::Made;
-use crate::layer::{Answer, Change, Decision, Layer, LayerRole, Need, Occasion, Reach, Situation};
+use crate::extent::{CoveredItems, kept_beside_notes, tokens_from};
+use crate::layer::{CompactionReach, Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Occasion, Situation};
 use crate::layers::Layers;
+use crate::notes_format;
+use crate::summary_text::HistorySource;
 
 /// In a small window notes have no more than this share of the threshold.
 const NOTES_SHARE: u64 = 4;
@@ -21,9 +21,9 @@ const ASKED_PART: u64 = 8;
 
 /// Notes take the place of what was said.
 #[derive(Debug)]
-pub struct Noted;
+pub struct NotesSummary;
 
-impl Layer for Noted {
+impl Layer for NotesSummary {
     fn name(&self) -> &'static str {
         "compact"
     }
@@ -39,33 +39,33 @@ impl Layer for Noted {
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
         let wished = match now.occasion {
             Occasion::Request => is_due(view, now) || pays(view, now).is_some(),
-            Occasion::Asked { instructions, reach } => instructions.is_none() && *reach == Reach::Everything,
+            Occasion::Asked { instructions, reach } => instructions.is_none() && *reach == CompactionReach::Everything,
             Occasion::Refused { .. } | Occasion::Provided { .. } | Occasion::End => false,
         };
         let on = now.layers.notes && now.layers.notes_compact;
         if wished && on { Decision::Need(Need::Notes) } else { Decision::Nothing }
     }
 
-    fn answered(&self, view: &View, now: &Situation<'_>, answer: &Answer) -> Result<Change, String> {
+    fn answered(&self, view: &View, now: &Situation<'_>, answer: &NeedAnswer) -> Result<LayerChange, String> {
         let notes = match answer {
-            Answer::Text(notes) => notes,
-            Answer::Failed(why) => return Err(why.clone()),
+            NeedAnswer::Text(notes) => notes,
+            NeedAnswer::Failed(why) => return Err(why.clone()),
             _ => return Err("there are no notes".to_owned()),
         };
         if now.state.outdated {
             return Err("the notes tell of what was taken back".to_owned());
         }
-        if form::says_nothing(notes) {
+        if notes_format::says_nothing(notes) {
             return Err("the notes say nothing yet".to_owned());
         }
         let covered = now.state.covered.as_ref().and_then(|line| view.item_of(line));
         let covered = covered.ok_or("the notes do not say how far they reach")?;
         let kept = kept_beside_notes(view, covered, now.layers);
-        let covered = Covered::before(view, kept).ok_or("the notes would cover nothing")?;
+        let covered = CoveredItems::before(view, kept).ok_or("the notes would cover nothing")?;
         let tokens = |text: &str| view.tally().estimate(Block::text(text).size());
-        let summary = form::for_summary(notes, now.notes, now.layers.threshold() / NOTES_SHARE, tokens);
+        let summary = notes_format::for_summary(notes, now.notes, now.layers.threshold() / NOTES_SHARE, tokens);
         let end = covered.items.end;
-        let change = Plan::new(covered, view, now).change(Made::Notes, &summary, view, now);
+        let change = CompactionPlan::new(covered, view, now).change(HistorySource::Notes, &summary, view, now);
         let prologue = view.prologue().map_or(0, |prologue| view.tally().of_prologue(prologue));
         let left = prologue + change.summary.as_deref().map_or(0, tokens) + tokens_from(view, end);
         let most = match now.occasion {

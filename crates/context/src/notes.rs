@@ -13,7 +13,7 @@ use crate::due::may;
 use crate::extent::tokens_from;
 use crate::layer::{Decision, Layer, LayerRole, Need, Occasion, Situation, Update};
 use crate::layers::Layers;
-use crate::state::Progress;
+use crate::state::NotesProgress;
 
 /// What an update is expected to write, in tokens.
 const USUAL_OUTPUT: f64 = 700.0;
@@ -45,7 +45,7 @@ impl Layer for Notes {
         }
         let full = Fullness::of(view, now);
         if !has_enough(full.count, &now.state.progress, now.layers)
-            || !is_worth_it(&full, &now.state.progress, || Purse::of(view, now))
+            || !is_worth_it(&full, &now.state.progress, || NotesBudget::of(view, now))
             || is_summary_cheaper(view, now)
         {
             return Decision::Nothing;
@@ -73,7 +73,7 @@ pub fn saved_by_notes(tokens: u64, now: &Situation<'_>) -> f64 {
 
 /// What notes may cost, in tokens of input that is not cached.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Purse {
+struct NotesBudget {
     /// What the session has cost so far.
     session: f64,
     /// What notes have cost of that.
@@ -86,7 +86,7 @@ struct Purse {
     share: Option<f64>,
 }
 
-impl Purse {
+impl NotesBudget {
     fn of(view: &View, now: &Situation<'_>) -> Self {
         let rates = now.rates();
         // What may never be needed is not paid for: the nearer a compaction is, the likelier they will be, and what can
@@ -143,7 +143,7 @@ impl Fullness {
 }
 
 /// Whether enough has happened for the notes to be brought up to date.
-fn has_enough(count: u64, progress: &Progress, layers: &Layers) -> bool {
+fn has_enough(count: u64, progress: &NotesProgress, layers: &Layers) -> bool {
     match progress.tokens {
         None => count >= layers.notes_first,
         Some(then) => {
@@ -154,7 +154,7 @@ fn has_enough(count: u64, progress: &Progress, layers: &Layers) -> bool {
 }
 
 /// Whether that is worth its price. Once only a compaction can make room it always is, since that will need them.
-fn is_worth_it(now: &Fullness, progress: &Progress, purse: impl FnOnce() -> Purse) -> bool {
+fn is_worth_it(now: &Fullness, progress: &NotesProgress, purse: impl FnOnce() -> NotesBudget) -> bool {
     (now.needs_compaction() && !progress.ready) || purse().allows()
 }
 
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn notes_are_due_when_enough_has_happened() {
         let due = |count, tokens, calls, calling| {
-            has_enough(count, &Progress { tokens, calls, calling, ready: false }, &Layers::default())
+            has_enough(count, &NotesProgress { tokens, calls, calling, ready: false }, &Layers::default())
         };
         assert!(!due(9_999, None, 9, false) && due(10_000, None, 0, true));
         assert!(!due(14_999, Some(10_000), 9, false), "the tokens are always required");
@@ -178,17 +178,20 @@ mod tests {
     /// is tight it runs once, whatever it costs.
     #[test]
     fn notes_wait_until_they_can_be_paid() {
-        let purse = Purse { session: 100_000.0, spent: 3_000.0, saved: 9_000.0, next: 4_000.0, share: Some(0.1) };
-        let due = |count, ready, purse: &Purse| {
+        let purse = NotesBudget { session: 100_000.0, spent: 3_000.0, saved: 9_000.0, next: 4_000.0, share: Some(0.1) };
+        let due = |count, ready, purse: &NotesBudget| {
             let now = Fullness { count, clearable: 0, tight: 47_000 };
-            is_worth_it(&now, &Progress { tokens: Some(20_000), calls: 5, calling: true, ready }, || *purse)
+            is_worth_it(&now, &NotesProgress { tokens: Some(20_000), calls: 5, calling: true, ready }, || *purse)
         };
         assert!(due(30_000, false, &purse), "7,000 of 9,000 and of 10,000");
-        assert!(!due(30_000, false, &Purse { saved: 6_000.0, ..purse }), "nothing was saved that could pay for it");
-        assert!(!due(30_000, false, &Purse { session: 60_000.0, ..purse }), "more than a tenth");
-        let poor = Purse { saved: 0.0, ..purse };
+        assert!(
+            !due(30_000, false, &NotesBudget { saved: 6_000.0, ..purse }),
+            "nothing was saved that could pay for it"
+        );
+        assert!(!due(30_000, false, &NotesBudget { session: 60_000.0, ..purse }), "more than a tenth");
+        let poor = NotesBudget { saved: 0.0, ..purse };
         assert!(due(47_000, false, &poor) && !due(47_000, true, &poor), "once");
-        assert!(due(30_000, false, &Purse { share: None, ..poor }), "no limit was asked for");
+        assert!(due(30_000, false, &NotesBudget { share: None, ..poor }), "no limit was asked for");
         assert!(!Fullness { count: 60_000, clearable: 20_000, tight: 47_000 }.needs_compaction(), "clearing will do");
     }
 }

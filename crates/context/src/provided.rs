@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 use transcript::Block;
 use transcript::view::View;
 
-use crate::compact::{self, Plan};
-use crate::extent::{Covered, unanswered_from};
-use crate::framing::Made;
-use crate::layer::{Change, Decision, Layer, LayerRole, Occasion, Situation};
+use crate::compact::{self, CompactionPlan};
+use crate::extent::{CoveredItems, unanswered_from};
+use crate::layer::{Decision, Layer, LayerChange, LayerRole, Occasion, Situation};
 use crate::layers::Layers;
+use crate::summary_text::HistorySource;
 
 /// The provider's own summary takes the place of what was said.
 #[derive(Debug)]
-pub struct Provided;
+pub struct ProviderSummary;
 
-impl Layer for Provided {
+impl Layer for ProviderSummary {
     fn name(&self) -> &'static str {
         "compact"
     }
@@ -37,11 +37,16 @@ impl Layer for Provided {
     }
 }
 
-fn change(view: &View, now: &Situation<'_>, text: &str) -> Option<Change> {
-    let covered = Covered::before(view, unanswered_from(view, now.layers).unwrap_or(view.len()))?;
+fn change(view: &View, now: &Situation<'_>, text: &str) -> Option<LayerChange> {
+    let covered = CoveredItems::before(view, unanswered_from(view, now.layers).unwrap_or(view.len()))?;
     let tokens = |text: &str| view.tally().estimate(Block::text(text).size());
     let summary = compact::summary_in(text, compact::summary_most(now.layers), tokens)?;
-    Some(Plan::because(covered, "the provider compacted by itself").change(Made::Summary, &summary, view, now))
+    Some(CompactionPlan::because(covered, "the provider compacted by itself").change(
+        HistorySource::Summary,
+        &summary,
+        view,
+        now,
+    ))
 }
 
 /// What the provider is asked for; nothing where it would be too late for this window.
@@ -59,26 +64,26 @@ pub(crate) fn edit(layers: &Layers) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{Session, Stage};
+    use crate::sample::{SampleParts, Session};
 
     /// COMPACT-1: the provider is asked where its least window allows, and ours waits for it, up to the blocking limit; what
     /// it wrote is framed as any summary is, and what the model has not answered stays.
     #[test]
     fn what_the_provider_summarised_takes_its_place() {
-        let (mut session, mut stage) = (Session::default(), Stage::new(100_000));
+        let (mut session, mut stage) = (Session::default(), SampleParts::new(100_000));
         assert!(edit(&stage.layers).is_none(), "it is off unless asked for");
         stage.layers.api_compact = true;
         let asked = edit(&stage.layers).unwrap();
         assert_eq!((&asked["trigger"]["value"], &asked["pause_after_compaction"]), (&json!(67_000), &json!(true)));
         assert_eq!(stage.layers.due(), stage.layers.window.blocking());
-        let mut small = Stage::new(64_000);
+        let mut small = SampleParts::new(64_000);
         small.layers.api_compact = true;
         assert!(edit(&small.layers).is_none() && small.layers.due() == small.layers.threshold());
         session.say("Never push to main.");
         let call = session.call("Bash", 3_000);
         session.say("and now");
         stage.occasion = Occasion::Provided { summary: "<summary>Stones were counted.</summary>".into() };
-        let Decision::Commit(change) = stage.with(|now| Provided.decide(session.log.view(), now)) else {
+        let Decision::Commit(change) = stage.with(|now| ProviderSummary.decide(session.log.view(), now)) else {
             panic!("the provider wrote a summary");
         };
         let text = change.summary.unwrap();
@@ -87,6 +92,6 @@ mod tests {
         }
         assert!(!text.contains("and now"), "what is not answered stays as it is");
         stage.occasion = Occasion::Provided { summary: " ".into() };
-        assert_eq!(stage.with(|now| Provided.decide(session.log.view(), now)), Decision::Nothing);
+        assert_eq!(stage.with(|now| ProviderSummary.decide(session.log.view(), now)), Decision::Nothing);
     }
 }

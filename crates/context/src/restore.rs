@@ -10,7 +10,7 @@ use transcript::tool_names;
 use transcript::view::{ItemState, View};
 use transcript::{Block, Injected, Purpose};
 
-use crate::layer::{Answer, Change, Decision, Layer, LayerRole, Need, Situation};
+use crate::layer::{Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Situation};
 use crate::layers::Layers;
 
 /// The most of one file, in tokens.
@@ -50,9 +50,9 @@ impl Layer for Restore {
         Decision::Need(Need::Read { files, most: now.layers.restored_files })
     }
 
-    fn answered(&self, view: &View, now: &Situation<'_>, answer: &Answer) -> Result<Change, String> {
-        let Answer::Files(files) = answer else { return Err("no file could be read".to_owned()) };
-        let mut room = Room::new(now.layers, view.tally().count());
+    fn answered(&self, view: &View, now: &Situation<'_>, answer: &NeedAnswer) -> Result<LayerChange, String> {
+        let NeedAnswer::Files(files) = answer else { return Err("no file could be read".to_owned()) };
+        let mut room = RestoreRoom::new(now.layers, view.tally().count());
         let tokens = |text: &str| view.tally().estimate(Block::text(text).size());
         let shown = files.iter().filter_map(|(path, text)| room.show(path, text, tokens));
         let blocks: Vec<Block> = shown.map(Block::text).collect();
@@ -60,7 +60,7 @@ impl Layer for Restore {
             return Err("there is no room for files".to_owned());
         }
         let reason = Reason { why: Some("what the model was working with".into()), ..Reason::default() };
-        Ok(Change::of(Commit { act: Act::Restore { blocks }, reason }))
+        Ok(LayerChange::of(Commit { act: Act::Restore { blocks }, reason }))
     }
 }
 
@@ -103,11 +103,11 @@ fn heading(path: &Path) -> String {
 
 /// How much room there is for files.
 #[derive(Debug, Clone, Copy)]
-struct Room {
+struct RestoreRoom {
     left: u64,
 }
 
-impl Room {
+impl RestoreRoom {
     /// All of it, where so many tokens are in view.
     fn new(layers: &Layers, count: u64) -> Self {
         let left = layers.threshold().saturating_sub(count);
@@ -147,7 +147,7 @@ impl Room {
 mod tests {
     use super::*;
     use crate::layers::RESTORED_FILES;
-    use crate::sample::{Session, Stage, layers, tokens};
+    use crate::sample::{SampleParts, Session, layers, tokens};
 
     /// COMPACT-4: after a compaction the files seen last are asked for, each once, without those that are in view.
     #[test]
@@ -155,7 +155,7 @@ mod tests {
         let mut session = Session::default();
         session.say("go");
         let call = session.call("Read", 500);
-        let mut stage = Stage::new(200_000);
+        let mut stage = SampleParts::new(200_000);
         let seen = [("x", "/a"), ("y", "/b"), (call.as_str(), "/shown"), ("z", "/a"), ("w", "/c")];
         stage.state.seen = seen.map(|(call, path)| (Some(call.to_owned()), PathBuf::from(path))).into();
         assert_eq!(stage.with(|now| Restore.decide(session.log.view(), now)), Decision::Nothing, "nothing was covered");
@@ -163,7 +163,7 @@ mod tests {
         let files = ["/c", "/a", "/b"].map(PathBuf::from).into();
         let need = Decision::Need(Need::Read { files, most: RESTORED_FILES });
         assert_eq!(stage.with(|now| Restore.decide(session.log.view(), now)), need);
-        let read = Answer::Files(vec![("/c".into(), "text".into())]);
+        let read = NeedAnswer::Files(vec![("/c".into(), "text".into())]);
         let change = stage.with(|now| Restore.answered(session.log.view(), now, &read)).unwrap();
         let Act::Restore { blocks } = change.commit.act else { panic!("files come back") };
         assert!(shows(&blocks, Path::new("/c")) && !shows(&blocks, Path::new("/a")));
@@ -175,7 +175,7 @@ mod tests {
     /// note.
     #[test]
     fn files_are_shown_within_their_limits() {
-        let mut room = Room::new(&layers(1_000_000), 0);
+        let mut room = RestoreRoom::new(&layers(1_000_000), 0);
         let text = "forty characters of some file or another\n".repeat(1_000);
         let shown: Vec<String> = (0..20).filter_map(|_| room.show(Path::new("/f"), &text, tokens)).collect();
         assert_eq!(shown.len(), 10);
@@ -184,7 +184,7 @@ mod tests {
             "{}",
             shown[0]
         );
-        let mut small = Room::new(&layers(32_000), 0);
+        let mut small = RestoreRoom::new(&layers(32_000), 0);
         assert!(tokens(&small.show(Path::new("/f"), &text, tokens).unwrap()) < 2_500);
         assert_eq!(small.show(Path::new("/g"), &text, tokens), None, "there is no room left");
     }
@@ -195,7 +195,7 @@ mod tests {
         let layers = layers(100_000);
         let text = "forty characters of some file or another\n".repeat(1_000);
         let shown = |left: u64| {
-            let mut room = Room::new(&layers, layers.threshold() - left);
+            let mut room = RestoreRoom::new(&layers, layers.threshold() - left);
             (0..9).filter_map(|_| room.show(Path::new("/f"), &text, tokens)).map(|text| tokens(&text)).sum::<u64>()
         };
         assert!(shown(60_000) > 10_000, "{}", shown(60_000));

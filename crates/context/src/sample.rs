@@ -24,7 +24,7 @@ pub(crate) fn layers(size: u64) -> Layers {
 
 /// What a situation is made from.
 #[derive(Clone)]
-pub(crate) struct Stage {
+pub(crate) struct SampleParts {
     pub(crate) layers: Layers,
     pub(crate) state: State,
     pub(crate) occasion: Occasion,
@@ -32,7 +32,7 @@ pub(crate) struct Stage {
     pub(crate) done: Vec<LayerRole>,
 }
 
-impl Stage {
+impl SampleParts {
     pub(crate) fn new(window: u64) -> Self {
         let mut state = State::default();
         state.replied_at = Some(Timestamp::UNIX_EPOCH);

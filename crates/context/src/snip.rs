@@ -9,7 +9,7 @@ use transcript::commit::{Act, Commit, Reason};
 use transcript::size::Size;
 use transcript::view::{Cover, ItemState, View, ViewEntry};
 
-use crate::layer::{Change, Decision, Layer, LayerRole, Occasion, Situation};
+use crate::layer::{Decision, Layer, LayerChange, LayerRole, Occasion, Situation};
 use crate::layers::Layers;
 
 /// The oldest messages are dropped.
@@ -40,7 +40,7 @@ impl Layer for Snip {
 }
 
 /// Drops the oldest messages until so many tokens are gone.
-fn dropped(view: &View, tokens: u64) -> Option<Change> {
+fn dropped(view: &View, tokens: u64) -> Option<LayerChange> {
     let newest = view.visible().rev().find(|entry| entry.is_reply())?.index();
     let goes =
         |entry: &ViewEntry<'_>| matches!(entry.stands(), ItemState::Said | ItemState::Reply) && entry.index() < newest;
@@ -69,15 +69,15 @@ fn dropped(view: &View, tokens: u64) -> Option<Change> {
     );
     let freed = Some(view.tally().estimate(size));
     let reason = Reason { freed, changes_from: None, why: Some("the window was full; the oldest go".to_owned()) };
-    Some(Change::of(Commit { act: Act::Snip { uuids, marker }, reason }))
+    Some(LayerChange::of(Commit { act: Act::Snip { uuids, marker }, reason }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{Session, Stage};
+    use crate::sample::{SampleParts, Session};
 
-    fn snipped(session: &Session, stage: &Stage) -> Option<Change> {
+    fn snipped(session: &Session, stage: &SampleParts) -> Option<LayerChange> {
         stage.with(|now| match Snip.decide(session.log.view(), now) {
             Decision::Commit(change) => Some(change),
             _ => None,
@@ -88,7 +88,7 @@ mod tests {
     /// all that were ever dropped, and the commit says what it freed. Off, nothing is dropped.
     #[test]
     fn the_oldest_go_until_there_is_room() {
-        let (mut session, mut stage) = (Session::default(), Stage::new(100_000));
+        let (mut session, mut stage) = (Session::default(), SampleParts::new(100_000));
         session.say("go");
         while session.log.view().tally().count() <= stage.layers.threshold() {
             session.call("Bash", 3_000);
@@ -116,7 +116,7 @@ mod tests {
     /// SNIP-2: the newest reply and what follows it stay, however large they are; a call keeps its result.
     #[test]
     fn the_newest_reply_stays() {
-        let (mut session, mut stage) = (Session::default(), Stage::new(100_000));
+        let (mut session, mut stage) = (Session::default(), SampleParts::new(100_000));
         stage.layers.snip = true;
         session.say("go");
         session.call("Bash", 300_000);
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(session.log.view().messages().len(), 3, "the marker, the newest reply, its result");
     }
 
-    fn uuids(change: &Change) -> &[transcript::Id] {
+    fn uuids(change: &LayerChange) -> &[transcript::Id] {
         match &change.commit.act {
             Act::Snip { uuids, .. } => uuids,
             _ => &[],

@@ -7,7 +7,7 @@ use transcript::Block;
 use transcript::commit::{Act, Commit, Reason, Replacement};
 use transcript::view::View;
 
-use crate::layer::{Answer, Change, Decision, Layer, Need, Occasion, Situation};
+use crate::layer::{Decision, Layer, LayerChange, Need, NeedAnswer, Occasion, Situation};
 use crate::layers::Layers;
 pub use crate::spilled::{Fresh, SpillFile, Spilled, choose, long_prompt, place_in};
 
@@ -32,8 +32,8 @@ impl Layer for Spill {
         if spilled.is_empty() { Decision::Nothing } else { Decision::Need(Need::Keep(spilled)) }
     }
 
-    fn answered(&self, view: &View, now: &Situation<'_>, answer: &Answer) -> Result<Change, String> {
-        let Answer::Kept(places) = answer else { return Err("nothing could be kept".to_owned()) };
+    fn answered(&self, view: &View, now: &Situation<'_>, answer: &NeedAnswer) -> Result<LayerChange, String> {
+        let NeedAnswer::Kept(places) = answer else { return Err("nothing could be kept".to_owned()) };
         let spilled = spilled(view, now);
         let replacement = |(spilled, place): (&Spilled, &Result<String, String>)| Replacement {
             call: spilled.id.as_str().into(),
@@ -49,7 +49,7 @@ impl Layer for Spill {
         let stays = replacements.iter().map(|one| Block::text(&one.replacement).size()).sum();
         let freed = view.tally().estimate(whole).saturating_sub(view.tally().estimate(stays));
         let reason = Reason { freed: Some(freed), changes_from: None, why: Some("over the limit of a result".into()) };
-        Ok(Change::of(Commit { act: Act::Spill { replacements }, reason }))
+        Ok(LayerChange::of(Commit { act: Act::Spill { replacements }, reason }))
     }
 }
 

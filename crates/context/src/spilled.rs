@@ -37,7 +37,7 @@ pub struct Spilled {
     pub id: String,
     /// What goes into a file; none if nothing does.
     pub file: Option<SpillFile>,
-    kind: Stays,
+    kind: SpilledPart,
     text: String,
 }
 
@@ -49,7 +49,7 @@ pub struct SpillFile {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stays {
+enum SpilledPart {
     Note,
     Preview,
     HeadAndTail,
@@ -65,7 +65,7 @@ pub fn choose(results: &[Fresh<'_>], message_limit: usize) -> Vec<Spilled> {
         let has_media = content.iter().any(|block| matches!(block.kind(), Kind::Image | Kind::Document));
         if !has_media && text.trim().is_empty() {
             let note = format!("({} finished without output)", fresh.tool);
-            spills.push(Spilled { id: fresh.id.to_owned(), file: None, kind: Stays::Note, text: note });
+            spills.push(Spilled { id: fresh.id.to_owned(), file: None, kind: SpilledPart::Note, text: note });
             continue;
         }
         if has_media {
@@ -94,7 +94,7 @@ pub fn choose(results: &[Fresh<'_>], message_limit: usize) -> Vec<Spilled> {
 fn spill(fresh: &Fresh<'_>, text: String) -> Spilled {
     let failed = matches!(fresh.result.kind(), Kind::ToolResult { failed: true, .. });
     let is_json = text.trim_start().starts_with(['{', '[']) && text.trim_end().ends_with(['}', ']']);
-    let kind = if failed { Stays::HeadAndTail } else { Stays::Preview };
+    let kind = if failed { SpilledPart::HeadAndTail } else { SpilledPart::Preview };
     let file = Some(SpillFile { extension: if is_json { "json" } else { "txt" } });
     Spilled { id: fresh.id.to_owned(), file, kind, text }
 }
@@ -108,8 +108,8 @@ impl Spilled {
     /// What stays in view, when the whole is in a file at `path`.
     pub fn replacement(&self, path: &str) -> String {
         match self.kind {
-            Stays::Note => self.text.clone(),
-            Stays::Preview => {
+            SpilledPart::Note => self.text.clone(),
+            SpilledPart::Preview => {
                 let head = head(&self.text, PREVIEW_BYTES);
                 format!(
                     "<persisted-output>\nThe output is {} bytes long; all of it is in {path}. Use Read with offset and limit \
@@ -117,7 +117,7 @@ impl Spilled {
                     self.text.len()
                 )
             }
-            Stays::HeadAndTail => {
+            SpilledPart::HeadAndTail => {
                 format!("{}\n\n[All {} bytes are in {path}.]", head_and_tail(&self.text), self.text.len())
             }
         }
@@ -126,8 +126,8 @@ impl Spilled {
     /// What stays in view, when no file could be written.
     pub fn truncated(&self, why: &str) -> String {
         match self.kind {
-            Stays::Note => self.text.clone(),
-            Stays::Preview | Stays::HeadAndTail => {
+            SpilledPart::Note => self.text.clone(),
+            SpilledPart::Preview | SpilledPart::HeadAndTail => {
                 format!(
                     "{}\n\n[Cut from {} bytes: the whole could not be kept ({why}).]",
                     head_and_tail(&self.text),

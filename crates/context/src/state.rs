@@ -13,9 +13,9 @@ use transcript::line::{Body, Line, TextSource};
 use transcript::{Block, Id, Log, Usage};
 
 use crate::account::{self, ClearingAccount};
+use crate::cache_economics::TurnPace;
 use crate::fact::Fact;
 use crate::standing::{self, StandingInstruction};
-use crate::worth::Pace;
 
 /// Forks whose work ends up in the notes.
 const NOTE_TAKERS: [&str; 2] = ["notes", "clear"];
@@ -29,9 +29,9 @@ pub struct State {
     /// When the newest reply came.
     pub replied_at: Option<Timestamp>,
     /// How long turns are.
-    pub pace: Pace,
+    pub pace: TurnPace,
     /// Where the notes stand.
-    pub progress: Progress,
+    pub progress: NotesProgress,
     /// Whether notes may tell of what was taken back since they were written.
     pub outdated: bool,
     /// The last line that notes cover.
@@ -55,7 +55,7 @@ pub struct State {
     /// The window that is worked in, by its size and without the room for a reply.
     pub window: Option<(u64, u64)>,
     /// The span that is to be collapsed next.
-    pub staged: Option<Staged>,
+    pub staged: Option<StagedSpan>,
     /// What clearing has saved and cost.
     pub clearing: ClearingAccount,
     /// What the user forbade or required, the oldest first.
@@ -68,7 +68,7 @@ pub struct State {
 
 /// A span that is to be collapsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Staged {
+pub struct StagedSpan {
     /// Its first line.
     pub first: Id,
     /// Its last one.
@@ -90,7 +90,7 @@ pub enum Summary {
 
 /// Where the notes stand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct NotesProgress {
     /// The conversation's tokens when they were last brought up to date.
     pub tokens: Option<u64>,
     /// Calls since.
@@ -103,12 +103,12 @@ pub struct Progress {
 
 /// What a line says beside what is said, as far as it matters here.
 #[derive(Deserialize)]
-struct Beside {
-    seen: Seen,
+struct SideFields {
+    seen: ReadFile,
 }
 
 #[derive(Deserialize)]
-struct Seen {
+struct ReadFile {
     path: PathBuf,
 }
 
@@ -197,7 +197,7 @@ impl State {
             self.pace.turn();
             self.instructed(line);
         }
-        let beside = line.extra.as_ref().and_then(|extra| serde_json::from_str::<Beside>(extra.get()).ok());
+        let beside = line.extra.as_ref().and_then(|extra| serde_json::from_str::<SideFields>(extra.get()).ok());
         self.seen.extend(beside.map(|beside| (call, beside.seen.path)));
     }
 
@@ -245,7 +245,7 @@ impl State {
             Fact::Notes { covers, tokens, ready } => {
                 self.outdated &= covers.is_none();
                 self.covered = covers.or(self.covered.take());
-                self.progress = Progress { tokens: Some(tokens), calls: 0, ready, ..self.progress };
+                self.progress = NotesProgress { tokens: Some(tokens), calls: 0, ready, ..self.progress };
             }
             Fact::CompactionMade { tokens } => {
                 (self.failures, self.told) = (0, false);
@@ -257,7 +257,7 @@ impl State {
             }
             Fact::CompactionStopped => self.told = true,
             Fact::NotesUsed { saved } => self.saved_by_notes += saved,
-            Fact::Staged { first, last } => self.staged = Some(Staged { first, last, summary: Summary::Awaited }),
+            Fact::Staged { first, last } => self.staged = Some(StagedSpan { first, last, summary: Summary::Awaited }),
             Fact::Summarised { first, last, summary } => {
                 if let Some(staged) = self.staged.as_mut().filter(|one| one.first == first && one.last == last) {
                     staged.summary = summary.map_or(Summary::Failed, Summary::Written);

@@ -17,7 +17,7 @@ use session::World;
 use tokio_util::sync::CancellationToken;
 use transcript::{Prologue, Request, Usage};
 
-use learning::fork::Small;
+use learning::fork::SmallModel;
 
 /// How often it is looked at where nobody says.
 const EVERY: u64 = 30;
@@ -65,7 +65,7 @@ pub fn every(seconds: Option<u64>) -> Option<Duration> {
 pub struct ActivityReporter {
     pub(crate) latest: LastRequest,
     pub(crate) model: Arc<dyn Model>,
-    pub(crate) small: Option<Small>,
+    pub(crate) small: Option<SmallModel>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) world: World,
     pub(crate) every: Option<Duration>,
@@ -133,7 +133,7 @@ fn ending(model: &str, request: &Request) -> Request {
         }
     }
     texts.reverse();
-    let text = memory::neutral::quoted(&texts.join("\n")).into_owned();
+    let text = memory::quoting::quoted(&texts.join("\n")).into_owned();
     let prologue = Prologue { model: model.to_owned(), max_tokens: MOST_OUTPUT, ..Prologue::default() };
     Request::about(prologue, format!("The end of an agent's work, as data:\n<work>\n{text}\n</work>"))
 }

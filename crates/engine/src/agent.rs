@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use context::account::ClearingFigures;
 use context::standing::StandingInstruction;
-use context::{Fact, Layers, Reach, keep};
-use learning::dream::beside::Dreaming;
+use context::{CompactionReach, Fact, Layers, keep};
+use learning::dream::session_dreams::SessionDreams;
 use learning::extract::Extraction;
 use learning::knowledge::Knowledge;
 use learning::ledger::{LABEL, Ledger};
-use memory::store::Indexing;
+use memory::store::IndexUpkeep;
 use session::filling::Filling;
 use session::{Error, Session};
 use settings::hooks::Hook;
@@ -69,7 +69,7 @@ pub struct Agent {
     extraction: Option<Extraction>,
     /// The memories that were saved by learning since the user last said something.
     learnt: Vec<String>,
-    dreaming: Option<Dreaming>,
+    dreaming: Option<SessionDreams>,
     /// Who has chosen whether commands run in a sandbox.
     sandbox: ChosenBy,
     /// Why the session starts, until its hooks have run.
@@ -189,7 +189,7 @@ impl Agent {
     pub async fn compact(
         &mut self,
         instructions: Option<String>,
-        reach: Reach,
+        reach: CompactionReach,
         cancel: &CancellationToken,
     ) -> Result<Result<(), String>, Error> {
         self.starts(cancel).await?;
@@ -197,7 +197,12 @@ impl Agent {
     }
 
     /// Compacts because the user asks for it, as a turn of its own.
-    pub async fn compaction(&mut self, instructions: Option<String>, reach: Reach, cancel: &CancellationToken) -> Turn {
+    pub async fn compaction(
+        &mut self,
+        instructions: Option<String>,
+        reach: CompactionReach,
+        cancel: &CancellationToken,
+    ) -> Turn {
         let end = match self.compact(instructions, reach, cancel).await {
             Ok(Ok(())) => TurnEnd::Ended(RunEnd::Answered),
             Ok(Err(_)) if cancel.is_cancelled() => TurnEnd::Cancelled,
@@ -288,7 +293,7 @@ impl Agent {
     /// Keeps memories of its own there: nothing that holds a secret is written.
     #[must_use]
     pub fn remembering(mut self, directory: &Path) -> Self {
-        self.driver.keep_memories(Some(directory), Indexing::Kept, MemoryOwner::Agents);
+        self.driver.keep_memories(Some(directory), IndexUpkeep::Kept, MemoryOwner::Agents);
         self
     }
 

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use context::Layers;
-use learning::dream::Purpose;
-use learning::knowledge::Recollection;
+use learning::dream::SourcePurpose;
+use learning::knowledge::KnowledgeSettings;
 use settings::agents::Registry;
 use settings::{
     Admission, Budget, BypassPermission, HookSettings, Learning, Notifications, Rhythm, SandboxSettings, Settings, keys,
@@ -69,7 +69,7 @@ pub struct Configuration {
     /// What work in the background may spend.
     pub budget: Budget,
     /// What is said of memory and instruction files; none where there are none.
-    pub recollection: Option<Recollection>,
+    pub recollection: Option<KnowledgeSettings>,
     /// How it learns; none where it does not.
     pub learning: Option<Learning>,
     /// What is said of dreams.
@@ -97,7 +97,7 @@ pub struct DreamSettings {
     /// Its window, in tokens.
     pub window: u64,
     /// What they are for.
-    pub purpose: Purpose,
+    pub purpose: SourcePurpose,
     /// What nothing is learnt from; none where that cannot be understood, and then it stays as it was.
     pub excluded: Option<Rules>,
 }
@@ -135,7 +135,7 @@ impl Configuration {
                 rhythm: settings.rhythm,
                 model: settings.dream_model.clone().unwrap_or_else(|| model.clone()),
                 window: Window::of(&WindowHints { model: &model, ..WindowHints::default() }).size,
-                purpose: Purpose::of(settings),
+                purpose: SourcePurpose::of(settings),
                 excluded: None,
             },
             manner: Vec::new(),

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use context::Layers;
 use learning::saver::SavingPlace;
 use memory::changes::Changes;
-use memory::store::Indexing;
+use memory::store::IndexUpkeep;
 use session::{Error, Home, Session};
 use settings::permission::NoApprover;
 use tokio_util::sync::CancellationToken;
@@ -97,7 +97,7 @@ impl Driver {
     }
 
     /// Lets memories be kept in a directory, or in none.
-    pub(crate) fn keep_memories(&mut self, directory: Option<&Path>, indexing: Indexing, whose: MemoryOwner) {
+    pub(crate) fn keep_memories(&mut self, directory: Option<&Path>, indexing: IndexUpkeep, whose: MemoryOwner) {
         let session = &self.live.session;
         let home = session.config_home().map(Home::at);
         self.user_memories = home

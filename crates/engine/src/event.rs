@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use context::account::ClearingFigures;
-use context::breaks::Break;
-use context::framing::Made;
-use learning::dream::progress::Progress;
+use context::breaks::CacheBreak;
+use context::summary_text::HistorySource;
+use learning::dream::progress::DreamProgress;
 use learning::extract::Outcome;
 use mail::mailbox::IdleReason;
-use memory::instructions::Loaded;
+use memory::instructions::LoadedInstruction;
 use serde_json::Value;
-use session::stats::Used;
+use session::stats::SessionUse;
 use tools::permission::Mode;
 use tools::{JobState, Output};
 use transcript::window::Window;
@@ -99,7 +99,7 @@ pub enum Event {
         /// What.
         news: MateNews,
         /// What its session has used so far.
-        used: Used,
+        used: SessionUse,
     },
     /// Another model is talked to from now on, or its window is another.
     ModelChanged {
@@ -212,7 +212,7 @@ pub enum Event {
     /// What was said gave way to what matters of it.
     Compacted {
         /// What history is made of now.
-        made: Made,
+        made: HistorySource,
         /// Tokens before.
         before: u64,
         /// Tokens after.
@@ -235,7 +235,7 @@ pub enum Event {
         failed: Option<String>,
     },
     /// The provider's cache did not hold.
-    CacheBroke(Break),
+    CacheBroke(CacheBreak),
     /// The turn is over.
     TurnEnded {
         /// What all its requests used.
@@ -249,7 +249,7 @@ pub enum Event {
     /// Instruction files were loaded.
     InstructionsLoaded {
         /// The files.
-        files: Vec<Loaded>,
+        files: Vec<LoadedInstruction>,
     },
     /// A memory was saved.
     MemorySaved {
@@ -271,7 +271,7 @@ pub enum Event {
     /// What was learnt from the conversation was written down, or should have been.
     Extracted(Box<Outcome>),
     /// A dream goes on beside the session.
-    Dream(Box<Progress>),
+    Dream(Box<DreamProgress>),
     /// The session is to show itself otherwise.
     SignalsChanged(settings::Notifications),
     /// Hooks run.

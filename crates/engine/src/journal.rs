@@ -214,7 +214,7 @@ mod tests {
         let heard = Arc::new(Mutex::new(0));
         let counting = heard.clone();
         let listener = journal.hearing(Arc::new(move |_| *counting.lock() += 1));
-        let mut progress = learning::dream::progress::Progress::default();
+        let mut progress = learning::dream::progress::DreamProgress::default();
         progress.touched.push("a-secret-name.md".into());
         listener(Event::Dream(Box::new(progress)));
         listener(Event::TeamMemory { told: vec!["secret".into()], changed: Vec::new() });

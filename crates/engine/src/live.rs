@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use context::Fact;
 use context::account::ClearingFigures;
 use context::spill::Fresh;
-use session::{Beside, Error, Session};
+use session::{Error, LineMeta, Session};
 use tools::Scope;
 use transcript::block::Kind;
 use transcript::line::{Body, TextSource};
@@ -78,7 +78,7 @@ impl LiveSession {
 
     /// Puts in a text that nobody said.
     pub(crate) fn inject(&mut self, purpose: Purpose, text: &str) -> Result<(), Error> {
-        self.session.inject(&Injected::new(purpose, text), Beside::default())?;
+        self.session.inject(&Injected::new(purpose, text), LineMeta::default())?;
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use context::Layers;
-use learning::fork::Small;
+use learning::fork::SmallModel;
 use learning::ledger::Ledger;
 use provider::Model;
 use provider::anthropic::envelope;
@@ -40,7 +40,7 @@ pub struct Talk {
     /// That model's name, as the provider knows it.
     pub name: String,
     /// A smaller one, for what it can do as well.
-    pub small: Option<Small>,
+    pub small: Option<SmallModel>,
     /// The most a reply may be, in tokens.
     pub max_tokens: u64,
     /// The budget for thinking, in tokens; none or zero is no thinking.
@@ -152,12 +152,12 @@ impl Talk {
         self.betas.clone_from(&configuration.betas);
         self.layers.cache_edits &= self.model.edits_cache();
         let model = self.model.clone();
-        self.small = configuration.small.clone().map(|name| Small { model, name });
+        self.small = configuration.small.clone().map(|name| SmallModel { model, name });
     }
 
     /// The small model, or the only one there is.
-    pub(crate) fn smallest(&self) -> Small {
-        self.small.clone().unwrap_or_else(|| Small { model: self.model.clone(), name: self.name.clone() })
+    pub(crate) fn smallest(&self) -> SmallModel {
+        self.small.clone().unwrap_or_else(|| SmallModel { model: self.model.clone(), name: self.name.clone() })
     }
 
     fn betas(&self) -> Vec<String> {

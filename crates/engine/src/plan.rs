@@ -51,7 +51,7 @@ pub(crate) fn restored(folder: &Path) -> Option<String> {
     let path = file(folder);
     let text = String::from_utf8(files::read(&path, LARGEST).ok()?.bytes).ok()?;
     // The model wrote it, perhaps after what others wrote.
-    let text = memory::neutral::quoted(&text).into_owned();
+    let text = memory::quoting::quoted(&text).into_owned();
     Some(format!("The plan that the user has approved ({}):\n\n{text}", path.display()))
 }
 

@@ -12,11 +12,11 @@ use tokio_util::task::AbortOnDropHandle;
 /// Pieces of work under way, each with what comes of it.
 #[derive(Debug)]
 pub struct Background<T> {
-    running: Vec<Work<T>>,
+    running: Vec<BackgroundTask<T>>,
 }
 
 #[derive(Debug)]
-struct Work<T> {
+struct BackgroundTask<T> {
     kind: &'static str,
     since: Timestamp,
     deadline: Duration,
@@ -24,7 +24,7 @@ struct Work<T> {
     task: AbortOnDropHandle<Option<T>>,
 }
 
-impl<T> Work<T> {
+impl<T> BackgroundTask<T> {
     fn is_stuck(&self, now: Timestamp) -> bool {
         now.duration_since(self.since) >= SignedDuration::try_from(self.deadline).unwrap_or(SignedDuration::MAX)
     }
@@ -51,7 +51,7 @@ impl<T: Send + 'static> Background<T> {
         }
         let bounded = async move { tokio::time::timeout(deadline, work).await.ok() };
         let task = AbortOnDropHandle::new(tokio::spawn(bounded));
-        self.running.push(Work { kind, since: now, deadline, task });
+        self.running.push(BackgroundTask { kind, since: now, deadline, task });
     }
 
     /// Whether a piece of a kind is under way.

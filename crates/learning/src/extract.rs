@@ -12,8 +12,8 @@
 //! which the model came to no end.
 
 mod author;
+mod backlog;
 mod job;
-mod left;
 pub(crate) mod note;
 mod queue;
 pub(crate) mod render;
@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use context::worth::Rates;
+use context::cache_economics::Rates;
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
 use provider::Model;
@@ -45,11 +45,11 @@ use crate::ledger::Ledger;
 use job::Job;
 use note::Note;
 use queue::{Claim, Queue};
-use turns::{Turn, Turns};
+use turns::{LoggedTurn, Turns};
 use work::Learner;
 
 pub use author::{ConversationAuthor, conversation_author};
-pub use work::{Failure, FailureKind, KIND, Outcome};
+pub use work::{ExtractionFailure, FailureKind, KIND, Outcome};
 
 /// At the end of a session, so long is waited for what is being learnt.
 pub const CLOSING: Duration = Duration::from_secs(60);
@@ -67,7 +67,7 @@ const WORDS_ALONE: f64 = 5_000.0;
 const CHARACTERS_PER_TOKEN: f64 = 4.0;
 
 /// Hears what came of a run.
-pub type Heard = Arc<dyn Fn(&Outcome) + Send + Sync>;
+pub type RunListener = Arc<dyn Fn(&Outcome) + Send + Sync>;
 
 /// The conversation that is learnt from, and what it is held with.
 pub struct LearningSource<'a> {
@@ -94,7 +94,7 @@ pub struct LearningSource<'a> {
     /// Where the memories are.
     pub memory: &'a Path,
     /// Hears what came of a run.
-    pub heard: Heard,
+    pub heard: RunListener,
 }
 
 /// Why a session would learn now.
@@ -112,7 +112,7 @@ pub enum Occasion {
 pub struct Extraction {
     learning: Learning,
     turns: Turns,
-    shared: Arc<Shared>,
+    shared: Arc<ExtractionShared>,
     /// The right to learn from this session.
     claim: Option<Arc<Claim>>,
     /// The work under way.
@@ -122,7 +122,7 @@ pub struct Extraction {
 
 /// What the work shares with the session.
 #[derive(Default)]
-struct Shared {
+struct ExtractionShared {
     state: Mutex<State>,
     /// Whether work is under way.
     busy: watch::Sender<bool>,
@@ -173,7 +173,7 @@ impl Extraction {
     }
 
     /// The turns of a session that wait to be learnt from.
-    fn left(&self, session: &Session) -> Vec<Turn> {
+    fn left(&self, session: &Session) -> Vec<LoggedTurn> {
         let mut turns = self.turns.clone();
         turns.follow(session.log());
         let taken = self.shared.state.lock().taken.clone();
@@ -326,7 +326,7 @@ impl Extraction {
 
     /// What a fork of the conversation would cost; none where it would show what may not be shown, or the provider has
     /// forgotten it.
-    fn cost_of_fork(&self, on: &LearningSource<'_>, new: &[Turn]) -> Option<f64> {
+    fn cost_of_fork(&self, on: &LearningSource<'_>, new: &[LoggedTurn]) -> Option<f64> {
         let view = on.session.log().view();
         let is_summary = |stands: ItemState| matches!(stands, ItemState::Covered(_));
         let may_be_shown = self.turns.all_usable()
@@ -359,9 +359,9 @@ fn cost_alone(job: &Job, rates: &Rates) -> f64 {
     tokens * (rates.write + rates.read * (USUAL_ROUNDS - 1.0)) + USUAL_OUTPUT * rates.output
 }
 
-impl Shared {
+impl ExtractionShared {
     /// Runs a job of this session, as far as anything may be learnt from its turns, and tells of it.
-    async fn run(&self, learner: &Learner, job: Job, heard: &Heard, cancel: &CancellationToken) {
+    async fn run(&self, learner: &Learner, job: Job, heard: &RunListener, cancel: &CancellationToken) {
         self.state.lock().taken.extend(job.ids());
         let Some((job, notes)) = judged(learner, job).await else { return };
         self.state.lock().notes.extend(notes);
@@ -410,7 +410,7 @@ fn can_write(tools: &[Arc<dyn Tool>]) -> bool {
 
 /// From where on memories are looked for that were saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Since {
+pub enum SavedSince {
     /// From the beginning.
     Beginning,
     /// From what the user said last.
@@ -419,11 +419,11 @@ pub enum Since {
 
 /// Memories that were saved in the session itself: the run their changes are kept under and their paths, the oldest first.
 /// With `Since::Said`, only those that the model was not told of, since the user has said nothing after them.
-pub fn learnt(log: &Log, since: Since) -> Vec<(String, Vec<String>)> {
+pub fn learnt(log: &Log, since: SavedSince) -> Vec<(String, Vec<String>)> {
     let is_said = |line: &Line| matches!(line.body, Body::User { source: TextSource::Said, .. });
     let from = log.lines().iter().rposition(|line| match since {
-        Since::Said => is_said(line) || Note::of(line) == Some(Note::Continued),
-        Since::Beginning => Note::of(line) == Some(Note::Continued),
+        SavedSince::Said => is_said(line) || Note::of(line) == Some(Note::Continued),
+        SavedSince::Beginning => Note::of(line) == Some(Note::Continued),
     });
     let notes = log.lines().iter().skip(from.map_or(0, |at| at + 1)).filter_map(Note::of);
     let saved = notes.filter_map(|note| match note {
@@ -436,7 +436,7 @@ pub fn learnt(log: &Log, since: Since) -> Vec<(String, Vec<String>)> {
 /// Memories that were saved in a session by learning, the newest first: the run their changes are kept under, and where each
 /// lies below the memory directory.
 pub fn saved(session: &Session) -> Vec<(String, String)> {
-    let runs = learnt(session.log(), Since::Beginning).into_iter().rev();
+    let runs = learnt(session.log(), SavedSince::Beginning).into_iter().rev();
     runs.flat_map(|(run, paths)| paths.into_iter().map(move |path| (run.clone(), path))).collect()
 }
 

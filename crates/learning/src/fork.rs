@@ -21,11 +21,11 @@ use transcript::block::Kind;
 use transcript::mark::{BlockPlace, MOST_MARKS};
 use transcript::{Block, Message, Outcome, Remarks, Reply, Request, Role, StopReason, Usage};
 
-use crate::ledger::{BYTES_PER_TOKEN, Ledger, Paused, broken_off};
+use crate::ledger::{BYTES_PER_TOKEN, BudgetPause, Ledger, broken_off};
 
 /// A small model, for questions beside the conversation.
 #[derive(Clone)]
-pub struct Small {
+pub struct SmallModel {
     /// The client.
     pub model: Arc<dyn Model>,
     /// Its name, as the provider knows it.
@@ -68,7 +68,7 @@ pub enum ToolPolicy {
     /// It is told that tools do not run here.
     Deny,
     /// This runs it, or says why not. When all calls of a round were run, the fork is done.
-    Run(Box<Running>),
+    Run(Box<CallRunner>),
     /// Real tools, as far as the judge lets them run; it goes on until it calls none.
     Tools {
         /// The parent's tools.
@@ -81,7 +81,7 @@ pub enum ToolPolicy {
 }
 
 /// Runs a call, by the tool's name and its input.
-type Running = dyn FnMut(&str, &Value) -> Result<String, String> + Send;
+type CallRunner = dyn FnMut(&str, &Value) -> Result<String, String> + Send;
 
 /// Says which calls of a fork may run. Nobody is asked.
 pub trait Judge: Send + Sync {
@@ -97,7 +97,7 @@ impl<F: Fn(&dyn Tool, &Value, &Scope) -> Result<(), String> + Send + Sync> Judge
 
 /// What came of a fork.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Forked {
+pub struct ForkResult {
     /// The text of its last reply; where it may call no tool, the longest there was.
     pub text: String,
     /// What its first request used: it should have read the parent's cache.
@@ -119,7 +119,7 @@ pub enum ForkError {
     Provider(provider::Error),
     /// The day's budget is spent.
     #[error(transparent)]
-    Paused(#[from] Paused),
+    Paused(#[from] BudgetPause),
     /// It took too long.
     #[error("no answer within {} s", .0.as_secs())]
     Late(Duration),
@@ -153,7 +153,7 @@ impl Fork {
     }
 
     /// Runs it to its end. What it used is known whatever came of it.
-    pub async fn run(mut self) -> (Result<Forked, ForkError>, Usage) {
+    pub async fn run(mut self) -> (Result<ForkResult, ForkError>, Usage) {
         let (mut used, mut cut) = (Usage::default(), Usage::default());
         let (patience, cancel) = (self.patience, self.cancel.clone());
         let outcome = tokio::select! {
@@ -167,7 +167,7 @@ impl Fork {
     }
 
     /// `cut` is what replies used that have not come to their end.
-    async fn ask(&mut self, used: &mut Usage, cut: &mut Usage) -> Result<Forked, ForkError> {
+    async fn ask(&mut self, used: &mut Usage, cut: &mut Usage) -> Result<ForkResult, ForkError> {
         let mut request = self.parent.clone();
         append(&mut request.messages, vec![self.directive.clone()]);
         let (mut rounds, mut first, mut answer) = (0, Usage::default(), String::new());
@@ -208,7 +208,7 @@ impl Fork {
                 answer = text;
             }
             if unfinished != Some("") {
-                return Ok(Forked { text: answer, first, rounds, unfinished });
+                return Ok(ForkResult { text: answer, first, rounds, unfinished });
             }
             request.messages.push(Message { role: Role::Assistant, blocks: reply.blocks });
             request.messages.push(Message { role: Role::User, blocks: results });

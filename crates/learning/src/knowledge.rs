@@ -17,25 +17,27 @@ use std::sync::Arc;
 
 use files::Root;
 use jiff::civil::Date;
-use memory::instructions::{Instructions, Loaded, Note, Reason, Sources, What, first_message, nested};
-use memory::rank::Doing;
+use memory::instructions::{
+    InstructionFault, InstructionSources, Instructions, LoadedInstruction, Note, Reason, first_message, nested,
+};
+use memory::rank::WorkAtHand;
 use memory::secrets::{self, Remarks};
 use memory::shelf::{Scope as Whose, Shelf};
 use memory::spoken::Register;
-use memory::store::Indexing;
+use memory::store::IndexUpkeep;
 use memory::{age, index};
 use provider::Model;
-use session::{Beside, Home, Session, World};
+use session::{Home, LineMeta, Session, World};
 use settings::trust::Trust;
 use tools::{EditInput, Scope, texts_put_in};
 use transcript::{Injected, Purpose};
 
 use crate::ledger::Ledger;
-use outside::Outside;
+use outside::OutsideFile;
 use recall::Recall;
 
-pub use daily::Daily;
-pub use recall::{Authors, Recalling, Spoken};
+pub use daily::DailyLog;
+pub use recall::{Authors, RecallSwitch, UserMessage};
 pub use selector::Selector;
 
 /// Instruction files and memory of one session.
@@ -54,7 +56,7 @@ pub struct Knowledge {
     /// Files that the user has changed since the last words.
     by_hand: Vec<PathBuf>,
     /// A folder that is a copy of another, whose instruction files hold in it.
-    copy: Option<Copied>,
+    copy: Option<CopiedFolder>,
     recall: Recall,
     /// The day the model was told it is, where it keeps a daily log.
     day: Option<Date>,
@@ -63,11 +65,11 @@ pub struct Knowledge {
 
 /// What the settings say of memory and instruction files.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recollection {
+pub struct KnowledgeSettings {
     /// Where memories lie, if memory is on.
     pub directory: Option<PathBuf>,
     /// Whether memories are brought up by themselves.
-    pub recalling: Recalling,
+    pub recalling: RecallSwitch,
     /// The model that is asked which of them matter.
     pub selector: Option<String>,
     /// Instruction files that are not loaded.
@@ -78,22 +80,22 @@ pub struct Recollection {
 
 /// What agents that a session sends out know of its instruction files.
 #[derive(Debug, Clone)]
-pub struct Inherited {
-    sources: Sources,
+pub struct InheritedInstructions {
+    sources: InstructionSources,
     /// What the user was told of those that were left out.
     told: HashSet<String>,
 }
 
 /// A folder that is a copy of another, such as a worktree.
 #[derive(Debug, Clone)]
-pub struct Copied {
+pub struct CopiedFolder {
     /// Where it is.
     pub at: PathBuf,
     /// Of what.
     pub of: PathBuf,
 }
 
-impl Copied {
+impl CopiedFolder {
     /// The file that one of the copy stands for.
     fn original(&self, path: &Path) -> Option<PathBuf> {
         path.strip_prefix(&self.at).ok().map(|inside| self.of.join(inside))
@@ -102,17 +104,17 @@ impl Copied {
 
 /// Something to attach, with what the log is to remember of it.
 #[derive(Debug)]
-pub struct Attached {
+pub struct AttachedText {
     /// What the model sees.
     pub text: Injected,
     /// What a later session has to know.
-    pub beside: Beside,
+    pub beside: LineMeta,
 }
 
 impl Knowledge {
     /// Loads instructions, opens the memory directory if there is one, and reads off the log what was seen before.
     pub fn new(
-        sources: Sources,
+        sources: InstructionSources,
         memory_directory: Option<&Path>,
         selector: Option<Selector>,
         session: &Session,
@@ -183,14 +185,14 @@ impl Knowledge {
 
     /// Says whether the index is kept.
     #[must_use]
-    pub fn with_indexing(mut self, indexing: Indexing) -> Self {
+    pub fn with_indexing(mut self, indexing: IndexUpkeep) -> Self {
         self.recall.indexing = indexing;
         self
     }
 
     /// Says whether memories are brought up by themselves.
     #[must_use]
-    pub fn with_recall(mut self, recalling: Recalling) -> Self {
+    pub fn with_recall(mut self, recalling: RecallSwitch) -> Self {
         self.recall.recalling = recalling;
         self
     }
@@ -203,7 +205,7 @@ impl Knowledge {
     }
 
     /// Does as the settings say from now on. What the model was shown of memory and instructions stays where it is.
-    pub fn follow(&mut self, said: Recollection, model: &Arc<dyn Model>, ledger: &Arc<Ledger>) {
+    pub fn follow(&mut self, said: KnowledgeSettings, model: &Arc<dyn Model>, ledger: &Arc<Ledger>) {
         if said.directory.as_deref() != self.memory_directory() {
             let sources = self.instructions.sources();
             let (tree, home) = (sources.working_directory.clone(), Home::at(&sources.config_home));
@@ -217,8 +219,8 @@ impl Knowledge {
     }
 
     /// What holds of what settings can say.
-    pub fn in_force(&self) -> Recollection {
-        Recollection {
+    pub fn in_force(&self) -> KnowledgeSettings {
+        KnowledgeSettings {
             directory: self.memory_directory().map(Path::to_owned),
             recalling: self.recall.recalling,
             selector: self.recall.selector.as_ref().map(|selector| selector.name.clone()),
@@ -233,7 +235,7 @@ impl Knowledge {
     }
 
     /// Whether the index is kept.
-    pub fn indexing(&self) -> Indexing {
+    pub fn indexing(&self) -> IndexUpkeep {
         self.recall.indexing
     }
 
@@ -256,7 +258,9 @@ impl Knowledge {
     /// What the user has to know of instruction files: what a project's files would have brought in and did not, because it
     /// lies outside or is another user's; and which are long. Each is said once.
     pub fn warnings(&mut self) -> Vec<String> {
-        let is_told = |note: &&Note| matches!(note.what, What::Outside(_) | What::OfAnother | What::Long(_));
+        let is_told = |note: &&Note| {
+            matches!(note.what, InstructionFault::Outside(_) | InstructionFault::OfAnother | InstructionFault::Long(_))
+        };
         let told = self.instructions.notes.iter().filter(is_told).map(Note::to_string);
         told.filter(|text| self.told.insert(text.clone())).collect()
     }
@@ -269,7 +273,7 @@ impl Knowledge {
     }
 
     /// What comes before the user's first words; nothing if it was said already.
-    pub fn beginning(&mut self) -> Option<Attached> {
+    pub fn beginning(&mut self) -> Option<AttachedText> {
         if !self.attached.is_empty() {
             return None;
         }
@@ -281,41 +285,42 @@ impl Knowledge {
             paths.push(PathBuf::new()); // said, though there was nothing but the date to say
         }
         self.attached.extend(paths.iter().cloned());
-        Some(Attached { text, beside: Beside { instructions: paths, ..Beside::default() } })
+        Some(AttachedText { text, beside: LineMeta { instructions: paths, ..LineMeta::default() } })
     }
 
     /// What an agent that is sent out knows of it: the instruction files, without memories, which belong to the
     /// conversation.
-    pub fn for_agents(&self) -> Inherited {
-        let sources = Sources { indexes: Vec::new(), ..self.instructions.sources().clone() };
-        Inherited { sources, told: self.told.clone() }
+    pub fn for_agents(&self) -> InheritedInstructions {
+        let sources = InstructionSources { indexes: Vec::new(), ..self.instructions.sources().clone() };
+        InheritedInstructions { sources, told: self.told.clone() }
     }
 
     /// Of an agent that was sent out. Nobody is asked about files from outside on its behalf: those that were not agreed to
     /// stay where they are.
-    pub fn inherited(from: Inherited, copy: Option<Copied>, session: &Session) -> Self {
+    pub fn inherited(from: InheritedInstructions, copy: Option<CopiedFolder>, session: &Session) -> Self {
         Self { told: from.told, copy, ..Self::new(from.sources, None, None, session) }
     }
 
     /// Of a session that works in a copy of the folder that the instructions are from.
     #[must_use]
-    pub fn in_copy(self, copy: Copied) -> Self {
+    pub fn in_copy(self, copy: CopiedFolder) -> Self {
         Self { copy: Some(copy), ..self }
     }
 
     /// What a file or a folder that was touched brings with it.
-    pub fn touched(&mut self, path: &Path) -> Option<(Vec<Loaded>, Attached)> {
+    pub fn touched(&mut self, path: &Path) -> Option<(Vec<LoadedInstruction>, AttachedText)> {
         self.before = self.instructions.files.len();
         let original = self.copy.as_ref().and_then(|copy| copy.original(path));
         let meant = original.as_deref().unwrap_or(path);
         let loaded = if path.is_dir() { self.instructions.entered(meant) } else { self.instructions.touched(meant) };
-        let loaded: Vec<Loaded> = loaded.into_iter().filter(|file| self.attached.insert(file.path.clone())).collect();
+        let loaded: Vec<LoadedInstruction> =
+            loaded.into_iter().filter(|file| self.attached.insert(file.path.clone())).collect();
         self.shown(loaded)
     }
 
     /// A file from outside that has come into view and that the user was not asked about. What was agreed to before is
     /// brought in by this.
-    pub fn next_outside(&mut self) -> Option<Outside> {
+    pub fn next_outside(&mut self) -> Option<OutsideFile> {
         let trust = self.trust.as_ref()?;
         let left = outside::settle(&mut self.instructions, trust);
         let next = left.into_iter().find(|one| !trust.is_settled(&one.claim) && !self.asked.contains(&one.real))?;
@@ -325,20 +330,20 @@ impl Knowledge {
     }
 
     /// What the user said of a file from outside. An answer that cannot be kept holds for this session.
-    pub fn answered(&mut self, outside: &Outside, agreed: Agreed) {
+    pub fn answered(&mut self, outside: &OutsideFile, agreed: IncludeConsent) {
         let Some(trust) = &mut self.trust else { return };
         let claims = std::slice::from_ref(&outside.claim);
         let _ = match agreed {
-            Agreed::Yes => trust.remember(claims),
-            Agreed::No => trust.decline(claims),
+            IncludeConsent::Yes => trust.remember(claims),
+            IncludeConsent::No => trust.decline(claims),
         };
-        if agreed == Agreed::Yes {
+        if agreed == IncludeConsent::Yes {
             self.instructions.agree(&outside.real);
         }
     }
 
     /// What a file that was touched brings with it since then, because the user agreed to it.
-    pub fn agreed(&mut self, path: &Path) -> Option<(Vec<Loaded>, Attached)> {
+    pub fn agreed(&mut self, path: &Path) -> Option<(Vec<LoadedInstruction>, AttachedText)> {
         if !path.is_dir() {
             self.instructions.touched(path);
         }
@@ -347,18 +352,18 @@ impl Knowledge {
         self.shown(loaded)
     }
 
-    fn shown(&self, loaded: Vec<Loaded>) -> Option<(Vec<Loaded>, Attached)> {
+    fn shown(&self, loaded: Vec<LoadedInstruction>) -> Option<(Vec<LoadedInstruction>, AttachedText)> {
         if loaded.is_empty() {
             return None;
         }
         let paths = loaded.iter().map(|file| file.path.clone()).collect();
-        let beside = Beside { instructions: paths, ..Beside::default() };
+        let beside = LineMeta { instructions: paths, ..LineMeta::default() };
         let text = Injected::new(Purpose::Instructions, &nested(&loaded));
-        Some((loaded, Attached { text, beside }))
+        Some((loaded, AttachedText { text, beside }))
     }
 
     /// The model wrote an index: which limits it passes now, for the model to read.
-    pub fn wrote(&self, path: &Path) -> Option<Attached> {
+    pub fn wrote(&self, path: &Path) -> Option<AttachedText> {
         if path.file_name()? != index::FILE {
             return None;
         }
@@ -366,33 +371,33 @@ impl Knowledge {
         let warnings: Vec<String> = index::warnings(&text).iter().map(ToString::to_string).collect();
         (!warnings.is_empty()).then(|| {
             let text = Injected::new(Purpose::Index, &warnings.join("\n"));
-            Attached { text, beside: Beside::default() }
+            AttachedText { text, beside: LineMeta::default() }
         })
     }
 
     /// The user said something: what the ranker is sure of comes back at once; where it is not, the selector is asked.
-    pub fn said(&mut self, said: &Spoken<'_>, scope: &Scope) -> Vec<Attached> {
+    pub fn said(&mut self, said: &UserMessage<'_>, scope: &Scope) -> Vec<AttachedText> {
         self.recall.said(said, scope, self.world.now())
     }
 
     /// The model has read a memory: how old it is, where that makes a difference.
-    pub fn age_of(&self, file: &Path) -> Option<Attached> {
+    pub fn age_of(&self, file: &Path) -> Option<AttachedText> {
         let directory = [self.memory_directory(), self.recall.user_directory()].into_iter().flatten();
         let (directory, path) =
             directory.into_iter().find_map(|place| Some((place, file.strip_prefix(place).ok()?)))?;
         let memory = memory::Memory::read(&Root::open(directory).ok()?, path.to_str()?).ok()?;
         let days = age::days(memory.dated, self.world.now());
         let text = format!("{} was saved {}.\n{}", file.display(), age::words(days), age::warning(days)?);
-        Some(Attached { text: Injected::new(Purpose::Memory, &text), beside: Beside::default() })
+        Some(AttachedText { text: Injected::new(Purpose::Memory, &text), beside: LineMeta::default() })
     }
 
     /// The turn touched files or used tools: the instructions that apply to that.
-    pub fn does(&mut self, doing: &Doing, scope: &Scope) -> Vec<Attached> {
+    pub fn does(&mut self, doing: &WorkAtHand, scope: &Scope) -> Vec<AttachedText> {
         self.recall.does(doing, scope, self.world.now())
     }
 
     /// What the selector has chosen by now; nothing while it thinks.
-    pub async fn chosen(&mut self) -> Vec<Attached> {
+    pub async fn chosen(&mut self) -> Vec<AttachedText> {
         self.recall.chosen(self.world.now()).await
     }
 
@@ -455,7 +460,7 @@ fn edited(input: &serde_json::Value, file: &Path) -> Option<(String, String)> {
 
 /// What the user said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Agreed {
+pub enum IncludeConsent {
     /// Yes.
     Yes,
     /// No.

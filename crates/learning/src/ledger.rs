@@ -25,9 +25,9 @@ use settings::Budget;
 use transcript::Usage;
 use transcript::price::Prices;
 
-use day::{Entry, Reading, Requests};
+use day::{LedgerEntry, Reading, Requests};
 
-pub use day::{Day, Sum};
+pub use day::{Day, Spending};
 pub use under_way::{BYTES_PER_TOKEN, broken_off};
 
 /// What the user talks with.
@@ -58,7 +58,7 @@ const UNPRICED_TOKENS: u64 = 2_000_000;
 /// Why work in the background has to wait for tomorrow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("work in the background pauses: {0}")]
-pub struct Paused(pub String);
+pub struct BudgetPause(pub String);
 
 /// Who spends.
 #[derive(Debug, Clone, Default)]
@@ -94,12 +94,12 @@ struct State {
     under_way: BTreeMap<String, (String, Usage)>,
     /// What the user is to hear, and the days on which it was heard.
     news: Vec<String>,
-    told: Vec<(Date, News)>,
+    told: Vec<(Date, LedgerNews)>,
 }
 
 /// A request whose reply has begun.
 #[derive(Debug)]
-pub(crate) struct Begun {
+pub(crate) struct BegunRequest {
     id: String,
     kind: &'static str,
     model: String,
@@ -107,7 +107,7 @@ pub(crate) struct Begun {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum News {
+enum LedgerNews {
     Paused,
     NotWritten,
 }
@@ -148,7 +148,7 @@ impl Ledger {
     }
 
     /// Asked before each round: whether a kind of work may make one more.
-    pub fn allows(&self, kind: &str) -> Result<(), Paused> {
+    pub fn allows(&self, kind: &str) -> Result<(), BudgetPause> {
         if !BACKGROUND.contains(&kind) {
             return Ok(());
         }
@@ -156,8 +156,8 @@ impl Ledger {
         let mut state = self.state.lock();
         let paused = today.unread.clone().or_else(|| exceeded_by(&state.budget, &today));
         let Some(why) = paused else { return Ok(()) };
-        let paused = Paused(why);
-        state.tell(self.date(), News::Paused, paused.to_string());
+        let paused = BudgetPause(why);
+        state.tell(self.date(), LedgerNews::Paused, paused.to_string());
         Err(paused)
     }
 
@@ -168,39 +168,39 @@ impl Ledger {
     }
 
     /// Writes down that a reply has begun, and what is known of it.
-    fn begin(&self, kind: &'static str, model: &str, usage: &Usage) -> Begun {
+    fn begin(&self, kind: &'static str, model: &str, usage: &Usage) -> BegunRequest {
         static SERIAL: AtomicU64 = AtomicU64::new(0);
         let (now, serial) = (self.world.now().as_millisecond(), SERIAL.fetch_add(1, Ordering::Relaxed));
         let id = format!("{}-{now}-{serial}", std::process::id());
-        let begun = Begun { id, kind, model: model.to_owned(), date: self.date() };
+        let begun = BegunRequest { id, kind, model: model.to_owned(), date: self.date() };
         self.state.lock().under_way.insert(begun.id.clone(), (begun.model.clone(), *usage));
         let entry = self.entry(kind, model, usage);
-        self.write(begun.date, Entry { begins: Some(begun.id.clone()), ..entry });
+        self.write(begun.date, LedgerEntry { begins: Some(begun.id.clone()), ..entry });
         begun
     }
 
     /// Writes down what a request used that has come to its end.
-    fn end(&self, begun: Begun, usage: &Usage) {
+    fn end(&self, begun: BegunRequest, usage: &Usage) {
         self.settle(begun, usage, false);
     }
 
     /// Writes down what a request used, as far as that is known, that does not come to its end.
-    fn break_off(&self, begun: Begun, usage: &Usage) {
+    fn break_off(&self, begun: BegunRequest, usage: &Usage) {
         self.settle(begun, usage, true);
     }
 
-    fn settle(&self, begun: Begun, usage: &Usage, broken_off: bool) {
+    fn settle(&self, begun: BegunRequest, usage: &Usage, broken_off: bool) {
         let mut state = self.state.lock();
         state.under_way.remove(&begun.id);
         *state.spent.entry(begun.model.clone()).or_default() += *usage;
         drop(state);
         let entry = self.entry(begun.kind, &begun.model, usage);
         // On the day it began, where it is looked for.
-        self.write(begun.date, Entry { ends: Some(begun.id), broken_off, ..entry });
+        self.write(begun.date, LedgerEntry { ends: Some(begun.id), broken_off, ..entry });
     }
 
-    fn entry(&self, kind: &str, model: &str, usage: &Usage) -> Entry {
-        Entry {
+    fn entry(&self, kind: &str, model: &str, usage: &Usage) -> LedgerEntry {
+        LedgerEntry {
             at: self.world.now().to_string(),
             kind: kind.to_owned(),
             background: BACKGROUND.contains(&kind),
@@ -215,7 +215,7 @@ impl Ledger {
         }
     }
 
-    fn write(&self, date: Date, entry: Entry) {
+    fn write(&self, date: Date, entry: LedgerEntry) {
         let Some(folder) = &self.folder else {
             self.state.lock().keep(date, entry, &self.spender.project);
             return;
@@ -225,7 +225,7 @@ impl Ledger {
             let mut state = self.state.lock();
             state.keep(date, entry, &self.spender.project);
             let text = format!("what is spent cannot be written down and counts for this session alone: {error}");
-            state.tell(date, News::NotWritten, text);
+            state.tell(date, LedgerNews::NotWritten, text);
         }
     }
 
@@ -296,7 +296,7 @@ impl Ledger {
 }
 
 impl State {
-    fn keep(&mut self, date: Date, entry: Entry, project: &Path) {
+    fn keep(&mut self, date: Date, entry: LedgerEntry, project: &Path) {
         let at = self.unwritten.iter().position(|(known, _)| *known == date).unwrap_or_else(|| {
             self.unwritten.push((date, Requests::default()));
             self.unwritten.len() - 1
@@ -304,7 +304,7 @@ impl State {
         self.unwritten[at].1.add(entry, project);
     }
 
-    fn tell(&mut self, date: Date, news: News, text: String) {
+    fn tell(&mut self, date: Date, news: LedgerNews, text: String) {
         if !self.told.contains(&(date, news)) {
             self.told.push((date, news));
             self.news.push(text);

@@ -4,17 +4,17 @@
 //! brings memories into order; [`saver`] is the one way in which agents save; [`restricted`] judges those that nobody watches. [`fork`] asks a question beside the
 //! conversation, [`background`] holds work that nobody waits for, and the [`ledger`] what was spent.
 
-mod apart;
 pub mod background;
 pub mod dream;
+mod excluded_sessions;
 mod exclusions;
 pub mod extract;
 pub mod fork;
 pub mod knowledge;
 pub mod ledger;
 mod protection;
-pub mod restricted;
 pub mod saver;
 pub mod saving;
+pub mod unattended;
 
 pub use ledger::Ledger;

@@ -78,7 +78,7 @@ fn body(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memory::changes::{Change, Head};
+    use memory::changes::{KeptChange, RunHead};
 
     fn text(head: &str, body: &str) -> String {
         format!("---\nname: A\ndescription: b\ntype: project\n{head}---\n\n{body}\n")
@@ -91,7 +91,7 @@ mod tests {
         let changes = Changes::at(folder.path());
         let agents = "metadata:\n  agent: extract\n";
         let run = |id: &str, agent: &str, before: Option<&str>, after: &str| {
-            let head = Head {
+            let head = RunHead {
                 agent: agent.into(),
                 session: None,
                 model: None,
@@ -100,7 +100,8 @@ mod tests {
             };
             let mut run = changes.begin(id, head).unwrap();
             let before = before.map(|body| text(agents, body));
-            run.keep(&Change { path: "a.md".into(), before, after: Some(text(agents, after)), line: None }).unwrap();
+            run.keep(&KeptChange { path: "a.md".into(), before, after: Some(text(agents, after)), line: None })
+                .unwrap();
             run.end().unwrap();
         };
         let protects = |head: &str, body: &str| Protection::of(&changes).protects("a.md", &text(head, body), None);

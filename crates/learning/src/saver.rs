@@ -12,13 +12,13 @@ use std::sync::{Arc, OnceLock};
 use files::Stamp;
 use jiff::Timestamp;
 use memory::Error;
-use memory::changes::{Change, Changes, Head, Writer};
-use memory::echo::Injected;
+use memory::changes::{Changes, KeptChange, RunHead, Writer};
+use memory::echo_check::InjectedWords;
 use memory::import::first_sentence;
-use memory::remember::Origin;
+use memory::remember::MemoryOrigin;
 use memory::shelf::is_about_the_user;
-use memory::spoken::{Register, Typed};
-use memory::store::{Indexing, Store};
+use memory::spoken::{Register, TypedMessages};
+use memory::store::{IndexUpkeep, Store};
 use parking_lot::Mutex;
 use session::{Home, World};
 use tools::{Scope, Subject};
@@ -29,7 +29,7 @@ mod removal;
 mod tally;
 
 pub use removal::Removal;
-pub use tally::{Limits, Tally};
+pub use tally::{SavingLimits, Tally};
 
 /// The largest memory that is edited.
 const LIMIT: u64 = 1024 * 1024;
@@ -46,14 +46,14 @@ pub struct SavingPlace {
     /// The memory directory.
     pub directory: PathBuf,
     /// Whether its index is kept.
-    pub indexing: Indexing,
+    pub indexing: IndexUpkeep,
     /// Where changes are kept.
     pub changes: Changes,
 }
 
 impl SavingPlace {
     /// The memories of the user that hold in every project.
-    pub fn of_user(home: &Home, indexing: Indexing) -> Self {
+    pub fn of_user(home: &Home, indexing: IndexUpkeep) -> Self {
         let directory = memory::place::user_directory(home.path());
         let directory = files::real(&directory).unwrap_or(directory);
         Self { changes: home.changes(&directory), directory, indexing }
@@ -72,9 +72,9 @@ pub struct Author {
     /// The model.
     pub model: String,
     /// Text that no memory may be made from.
-    pub injected: Injected,
+    pub injected: InjectedWords,
     /// What the user typed.
-    pub typed: Typed,
+    pub typed: TypedMessages,
     /// When the newest was said that it learns from, where that may be long ago.
     pub said: Option<Timestamp>,
     /// The time and fresh names.
@@ -85,14 +85,14 @@ pub struct Author {
 pub struct Saver {
     place: SavingPlace,
     author: Author,
-    limits: Limits,
+    limits: SavingLimits,
     store: Store,
     /// The memory directory, links followed.
     directory: PathBuf,
     /// What memories name is looked for here.
     tree: PathBuf,
     /// What the user typed, as far as the agent was shown it.
-    typed: Mutex<Typed>,
+    typed: Mutex<TypedMessages>,
     /// Memories whose change was refused: nothing is removed in their favour before that was heard.
     unchanged: Mutex<HashSet<String>>,
     /// What it leaves alone, where it works unasked.
@@ -108,7 +108,7 @@ pub struct Saver {
 
 impl Saver {
     /// Opens the memory directory, making it where it is missing. What memories name is looked for below `tree`.
-    pub fn new(place: SavingPlace, author: Author, limits: Limits, tree: &Path) -> Result<Self, Error> {
+    pub fn new(place: SavingPlace, author: Author, limits: SavingLimits, tree: &Path) -> Result<Self, Error> {
         let store = Store::create(&place.directory, place.indexing)?;
         let directory = files::real(&place.directory).unwrap_or_else(|_| place.directory.clone());
         let typed = Mutex::new(author.typed.clone());
@@ -332,7 +332,7 @@ impl Saver {
             true => completed(path, text),
             false => text.to_owned(),
         };
-        let mut keep = |change: &Change| {
+        let mut keep = |change: &KeptChange| {
             self.keep(change)?;
             // Before the memory is there, so that it never is without it.
             self.keep_spoken(path, change.after.as_deref().unwrap_or_default());
@@ -408,7 +408,7 @@ impl Saver {
     }
 
     /// Keeps a change before it is made.
-    fn keep(&self, change: &Change) -> Result<(), Error> {
+    fn keep(&self, change: &KeptChange) -> Result<(), Error> {
         let mut run = self.run.lock();
         let writer = match &mut *run {
             Some(writer) => writer,
@@ -421,7 +421,7 @@ impl Saver {
                     let tail = &tail[tail.len().saturating_sub(8)..];
                     format!("{}-{}-{tail}", at.strftime("%Y%m%d-%H%M%S"), author.agent)
                 });
-                let head = Head {
+                let head = RunHead {
                     agent: author.agent.to_owned(),
                     session: author.session.clone(),
                     model: Some(author.model.clone()),
@@ -434,9 +434,9 @@ impl Saver {
         writer.keep(change)
     }
 
-    fn origin(&self) -> Origin {
+    fn origin(&self) -> MemoryOrigin {
         let author = &self.author;
-        Origin {
+        MemoryOrigin {
             session: author.session.clone(),
             message: author.message.clone(),
             agent: Some(author.agent.to_owned()),

@@ -15,12 +15,12 @@ use transcript::tool_names;
 use crate::saver::Saver;
 
 /// Writes memories.
-pub(crate) struct Write(pub(crate) Arc<Saver>);
+pub(crate) struct WriteMemory(pub(crate) Arc<Saver>);
 
 /// Edits memories.
-pub(crate) struct Edit(pub(crate) Arc<Saver>);
+pub(crate) struct EditMemory(pub(crate) Arc<Saver>);
 
-impl TypedTool for Write {
+impl TypedTool for WriteMemory {
     type Input = WriteInput;
     const NAME: &'static str = tool_names::WRITE;
 
@@ -42,7 +42,7 @@ impl TypedTool for Write {
     }
 }
 
-impl TypedTool for Edit {
+impl TypedTool for EditMemory {
     type Input = EditInput;
     const NAME: &'static str = tool_names::EDIT;
 
@@ -89,23 +89,23 @@ pub(crate) async fn off_the_loop(work: impl FnOnce() -> Output + Send + 'static)
 pub fn with_saver(tools: &[Arc<dyn Tool>], saver: &Arc<Saver>) -> Vec<Arc<dyn Tool>> {
     let saves = |tool: &Arc<dyn Tool>| -> Arc<dyn Tool> {
         let memories: Arc<dyn Tool> = match tool.name() {
-            tool_names::WRITE => Arc::new(Write(saver.clone())),
-            tool_names::EDIT => Arc::new(Edit(saver.clone())),
+            tool_names::WRITE => Arc::new(WriteMemory(saver.clone())),
+            tool_names::EDIT => Arc::new(EditMemory(saver.clone())),
             _ => return tool.clone(),
         };
-        Arc::new(Either { files: tool.clone(), memories, saver: saver.clone() })
+        Arc::new(FilesOrMemories { files: tool.clone(), memories, saver: saver.clone() })
     };
     tools.iter().map(saves).collect()
 }
 
 /// One tool for files, another for memories.
-struct Either {
+struct FilesOrMemories {
     files: Arc<dyn Tool>,
     memories: Arc<dyn Tool>,
     saver: Arc<Saver>,
 }
 
-impl Tool for Either {
+impl Tool for FilesOrMemories {
     fn name(&self) -> &str {
         self.files.name()
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use files::Glance;
 use parking_lot::Mutex;
-use session::{Beside, Error, Session};
+use session::{Error, LineMeta, Session};
 use tokio::sync::Notify;
 use transcript::{Injected, Purpose};
 
@@ -194,7 +194,7 @@ impl Mail {
     pub fn enter(&self, session: &mut Session, arrived: &WaitingMessage) -> Result<(), Error> {
         let WaitingMessage { message, .. } = arrived;
         let text = framed(arrived, |whole| session.keep_result(&format!("message-{}", message.id), "txt", whole).ok());
-        let beside = Beside { message: Some(message.id.clone()), ..Beside::default() };
+        let beside = LineMeta { message: Some(message.id.clone()), ..LineMeta::default() };
         session.inject(&Injected::framed(Purpose::Message, &text), beside)?;
         self.forget(&message.id);
         Ok(())

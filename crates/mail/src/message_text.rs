@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use memory::neutral::quoted;
+use memory::quoting::quoted;
 
 use crate::mailbox::{ControlMessage, IdleReason, LEAD, Message};
 

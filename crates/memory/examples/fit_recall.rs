@@ -10,8 +10,8 @@
 
 use memory::Ranker;
 use memory::bench::{
-    ASKED, Answer, Figures, Half, Plain, Set, afterwards, afterwards_asked, by_kind, projects, projects_afterwards,
-    repository,
+    ASKED, Plain, QuestionHalf, QuestionOutcome, RecallFigures, Set, afterwards, afterwards_asked, by_kind, projects,
+    projects_afterwards, repository,
 };
 use memory::rank::{Route, Weights};
 
@@ -30,7 +30,7 @@ impl Bench {
         Self { sets, rankers, now: jiff::Timestamp::from_second(1_772_800_000).unwrap_or_default() }
     }
 
-    fn answers(&mut self, weights: Weights) -> Vec<Answer<'_>> {
+    fn answers(&mut self, weights: Weights) -> Vec<QuestionOutcome<'_>> {
         for ranker in &mut self.rankers {
             ranker.set(weights);
         }
@@ -43,8 +43,8 @@ fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let mut weights = Weights::FITTED;
     if arguments.iter().any(|argument| argument == "--fit") {
-        let sets = [repository(Half::Fitting), asked(Half::Fitting)].concat();
-        let mut all = Bench::new([sets.clone(), projects(Half::Fitting)].concat(), weights);
+        let sets = [repository(QuestionHalf::Fitting), asked(QuestionHalf::Fitting)].concat();
+        let mut all = Bench::new([sets.clone(), projects(QuestionHalf::Fitting)].concat(), weights);
         let mut sets = Bench::new(sets, weights);
         for _ in 0..2 {
             weights = order(&mut all, weights);
@@ -53,25 +53,26 @@ fn main() {
         println!("{weights:#?}");
     }
     for (name, sets) in [
-        ("fitting half", repository(Half::Fitting)),
-        ("fitting half, with questions", asked(Half::Fitting)),
-        ("projects, to fit", projects(Half::Fitting)),
-        ("telling half", repository(Half::Telling)),
-        ("telling half, with questions", asked(Half::Telling)),
-        ("projects, to tell", projects(Half::Telling)),
+        ("fitting half", repository(QuestionHalf::Fitting)),
+        ("fitting half, with questions", asked(QuestionHalf::Fitting)),
+        ("projects, to fit", projects(QuestionHalf::Fitting)),
+        ("telling half", repository(QuestionHalf::Telling)),
+        ("telling half, with questions", asked(QuestionHalf::Telling)),
+        ("projects, to tell", projects(QuestionHalf::Telling)),
         ("four projects, asked once", projects_afterwards()),
         ("fourth to eighth set", afterwards()),
         ("fourth to eighth set, with questions", afterwards_asked()),
         ("all twenty projects in one directory", vec![all_projects()]),
-        ("with a line that all begin with", with_line(&projects(Half::Telling))),
+        ("with a line that all begin with", with_line(&projects(QuestionHalf::Telling))),
     ] {
         println!("\n{name}");
         let mut bench = Bench::new(sets, weights);
-        let plain: Vec<Answer<'_>> = bench.sets.iter().flat_map(|set| Plain::of(&set.memories).ask(set)).collect();
+        let plain: Vec<QuestionOutcome<'_>> =
+            bench.sets.iter().flat_map(|set| Plain::of(&set.memories).ask(set)).collect();
         let plain_kinds = by_kind(&plain);
-        let plain_all = Figures::of(&plain);
+        let plain_all = RecallFigures::of(&plain);
         let answers = bench.answers(weights);
-        println!("  {:12} {}  {}", "all", Figures::of(&answers), against(&plain_all));
+        println!("  {:12} {}  {}", "all", RecallFigures::of(&answers), against(&plain_all));
         for (kind, figures) in by_kind(&answers) {
             println!("  {kind:12} {figures}  {}", against(&plain_kinds[&kind]));
         }
@@ -82,7 +83,7 @@ fn main() {
 }
 
 fn all_projects() -> Set {
-    Set::side_by_side(&[projects(Half::Fitting), projects(Half::Telling)].concat())
+    Set::side_by_side(&[projects(QuestionHalf::Fitting), projects(QuestionHalf::Telling)].concat())
 }
 
 fn with_line(sets: &[Set]) -> Vec<Set> {
@@ -91,7 +92,7 @@ fn with_line(sets: &[Set]) -> Vec<Set> {
 }
 
 /// What BM25 gives in the same place.
-fn against(plain: &Figures) -> String {
+fn against(plain: &RecallFigures) -> String {
     if plain.answerable == 0 {
         return String::new();
     }
@@ -99,11 +100,11 @@ fn against(plain: &Figures) -> String {
 }
 
 /// The repository's sets with the questions that their memories say they answer.
-fn asked(which: Half) -> Vec<Set> {
+fn asked(which: QuestionHalf) -> Vec<Set> {
     repository(which).iter().zip(ASKED).map(|(set, asked)| set.with_asked(asked)).collect()
 }
 
-fn show(answers: &[Answer<'_>]) {
+fn show(answers: &[QuestionOutcome<'_>]) {
     for answer in answers {
         let wanted = &answer.question.wanted;
         let right = if wanted.is_empty() {
@@ -126,12 +127,12 @@ fn show(answers: &[Answer<'_>]) {
 
 /// How good an order is: is a wanted memory among the first five, and where does it stand.
 fn goodness(bench: &mut Bench, weights: Weights) -> f64 {
-    let figures = Figures::of(&bench.answers(weights));
+    let figures = RecallFigures::of(&bench.answers(weights));
     figures.five() + figures.mrr()
 }
 
 /// Numbers with as much evidence asked for as silence needs, and what is then answered.
-fn silenced(bench: &mut Bench, weights: Weights) -> (Weights, Vec<Answer<'_>>) {
+fn silenced(bench: &mut Bench, weights: Weights) -> (Weights, Vec<QuestionOutcome<'_>>) {
     let sure_from = enough(&bench.answers(weights), weights.sure_missing);
     let weights = Weights { sure_from, ..weights };
     (weights, bench.answers(weights))
@@ -179,7 +180,7 @@ fn cut_off(bench: &mut Bench, start: Weights) -> Weights {
         [(start.sure_most, start.sure_missing)].iter().chain(others.as_flattened()).copied()
     {
         let (weights, answers) = silenced(bench, Weights { sure_most, sure_missing, ..start });
-        let surfaces = Figures::of(&answers).surfaced();
+        let surfaces = RecallFigures::of(&answers).surfaced();
         println!("cut-off {sure_most} {sure_missing}: from {:.4} surfaces {surfaces:.3}", weights.sure_from);
         if surfaces > best.0 + WORTH_IT {
             best = (surfaces, weights);
@@ -191,8 +192,8 @@ fn cut_off(bench: &mut Bench, start: Weights) -> Weights {
 
 /// How much evidence is enough for so many to stay silent as must. It is told by the mean and the deviation of all, since of
 /// seventy questions the last seven alone say little.
-fn enough(answers: &[Answer<'_>], missing: f32) -> f32 {
-    let most = |answer: &Answer<'_>| {
+fn enough(answers: &[QuestionOutcome<'_>], missing: f32) -> f32 {
+    let most = |answer: &QuestionOutcome<'_>| {
         let likely = answer.ranked.iter().filter(|hit| hit.route == Route::Likeness);
         likely.map(|hit| hit.figures.against(missing)).reduce(f32::max)
     };

@@ -16,8 +16,8 @@ use std::fmt;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::entry::{Memory, parse_time};
-use crate::rank::{self, Doing, Hit, Question, Ranker, Route};
-use crate::store::{self, New};
+use crate::rank::{self, Hit, RankQuestion, Ranker, Route, WorkAtHand};
+use crate::store::{self, NewMemory};
 use crate::taxonomy::Kind;
 use crate::verdict::CANDIDATES;
 
@@ -34,7 +34,7 @@ const SETS: [(&str, &str); 3] = [
 
 /// Which half of the questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Half {
+pub enum QuestionHalf {
     /// The first, third, fifth …: numbers are fitted on these.
     Fitting = 0,
     /// The others: figures come from these.
@@ -43,7 +43,7 @@ pub enum Half {
 
 /// The repository's sets, each with questions of the others that nothing answers there: as they are (`foreign`), and with
 /// one of its own names in them (`near`).
-pub fn repository(half: Half) -> Vec<Set> {
+pub fn repository(half: QuestionHalf) -> Vec<Set> {
     let whole: Vec<Set> = SETS.iter().map(|(memories, questions)| Set::read(memories, questions)).collect();
     let part = |set: &Set| Set {
         memories: set.memories.clone(),
@@ -67,10 +67,10 @@ pub const ASKED: [&str; 3] = [
 ];
 
 /// Ten projects of other writers: the order is fitted on one ten, figures come from the other.
-pub fn projects(half: Half) -> Vec<Set> {
+pub fn projects(half: QuestionHalf) -> Vec<Set> {
     Set::projects(match half {
-        Half::Fitting => include_str!("../tests/recall/projects_fitting.txt"),
-        Half::Telling => include_str!("../tests/recall/projects_telling.txt"),
+        QuestionHalf::Fitting => include_str!("../tests/recall/projects_fitting.txt"),
+        QuestionHalf::Telling => include_str!("../tests/recall/projects_telling.txt"),
     })
 }
 
@@ -125,12 +125,12 @@ pub struct Set {
     /// The memories.
     pub memories: Vec<Memory>,
     /// The questions.
-    pub questions: Vec<Labelled>,
+    pub questions: Vec<LabelledQuestion>,
 }
 
 /// A question and what it wants.
 #[derive(Debug, Clone)]
-pub struct Labelled {
+pub struct LabelledQuestion {
     /// What is hard about it.
     pub kind: String,
     /// The paths that answer it, any of them; none if nothing does.
@@ -143,9 +143,9 @@ pub struct Labelled {
 
 /// How a question went.
 #[derive(Debug, Clone)]
-pub struct Answer<'s> {
+pub struct QuestionOutcome<'s> {
     /// The question.
-    pub question: &'s Labelled,
+    pub question: &'s LabelledQuestion,
     /// What it was ranked to.
     pub ranked: Vec<Hit>,
     /// What was surfaced.
@@ -159,7 +159,7 @@ impl Set {
             memories: rows(memories).filter_map(|fields| memory(&fields)).collect(),
             questions: rows(questions)
                 .filter(|fields| fields.len() >= 3)
-                .map(|fields| Labelled {
+                .map(|fields| LabelledQuestion {
                     kind: fields[0].to_owned(),
                     wanted: fields[1]
                         .split(',')
@@ -195,7 +195,12 @@ impl Set {
                 let answered = matches!(kind, "plain" | "reworded");
                 let wanted = set.memories.last().filter(|_| answered).map(|memory| memory.path.clone());
                 let (kind, text) = (kind.to_owned(), asked.to_owned());
-                set.questions.push(Labelled { kind, wanted: wanted.into_iter().collect(), text, files: Vec::new() });
+                set.questions.push(LabelledQuestion {
+                    kind,
+                    wanted: wanted.into_iter().collect(),
+                    text,
+                    files: Vec::new(),
+                });
             } else if let Some((name, description)) = line.strip_prefix("### ").and_then(|line| line.split_once(" | "))
             {
                 title = Some((name, description));
@@ -214,12 +219,10 @@ impl Set {
             let moved = |path: &String| format!("set{at}/{path}");
             all.memories
                 .extend(set.memories.iter().map(|memory| Memory { path: moved(&memory.path), ..memory.clone() }));
-            all.questions.extend(
-                set.questions.iter().map(|question| Labelled {
-                    wanted: question.wanted.iter().map(moved).collect(),
-                    ..question.clone()
-                }),
-            );
+            all.questions.extend(set.questions.iter().map(|question| LabelledQuestion {
+                wanted: question.wanted.iter().map(moved).collect(),
+                ..question.clone()
+            }));
         }
         all
     }
@@ -249,20 +252,20 @@ impl Set {
     }
 
     /// Asks every question.
-    pub fn ask(&self, now: Timestamp) -> Vec<Answer<'_>> {
+    pub fn ask(&self, now: Timestamp) -> Vec<QuestionOutcome<'_>> {
         self.ask_of(&Ranker::of(&self.memories), now)
     }
 
     /// The answerable questions of another set, which nothing here answers: as they are, and with one of this set's names
     /// in each, so that they look like ours.
-    pub fn not_ours(&self, other: &Set) -> Vec<Labelled> {
+    pub fn not_ours(&self, other: &Set) -> Vec<LabelledQuestion> {
         let names = self.names();
         // To a request for work, standing instructions apply wherever it comes from.
         let foreign =
             other.questions.iter().filter(|question| !question.wanted.is_empty() && question.kind != "standing");
         let mut questions = Vec::new();
         for (at, question) in foreign.enumerate() {
-            let unwanted = |kind: &str, text: String| Labelled {
+            let unwanted = |kind: &str, text: String| LabelledQuestion {
                 kind: kind.to_owned(),
                 wanted: Vec::new(),
                 text,
@@ -294,14 +297,14 @@ impl Set {
     }
 
     /// Asks every question of a ranker.
-    pub fn ask_of(&self, ranker: &Ranker, now: Timestamp) -> Vec<Answer<'_>> {
+    pub fn ask_of(&self, ranker: &Ranker, now: Timestamp) -> Vec<QuestionOutcome<'_>> {
         self.questions
             .iter()
             .map(|question| {
-                let doing = Doing { files: question.files.clone(), tools: Vec::new() };
-                let ranked = ranker.rank(&Question { text: &question.text, doing: &doing, now });
+                let doing = WorkAtHand { files: question.files.clone(), tools: Vec::new() };
+                let ranked = ranker.rank(&RankQuestion { text: &question.text, doing: &doing, now });
                 let surfaced = rank::surfaced(ranked.clone()).into_iter().map(|hit| hit.path).collect();
-                Answer { question, ranked, surfaced }
+                QuestionOutcome { question, ranked, surfaced }
             })
             .collect()
     }
@@ -315,13 +318,13 @@ fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
 
 fn memory(fields: &[&str]) -> Option<Memory> {
     let [path, kind, date, name, description, text] = fields else { return None };
-    let new = New {
+    let new = NewMemory {
         path: Some((*path).to_owned()),
         name: (*name).to_owned(),
         description: (*description).to_owned(),
         kind: Kind::of(kind),
         body: (*text).to_owned(),
-        ..New::default()
+        ..NewMemory::default()
     };
     let file = store::render(&new);
     Some(Memory::parse(path, file.as_bytes(), parse_time(date), file.len() as u64))
@@ -329,7 +332,7 @@ fn memory(fields: &[&str]) -> Option<Memory> {
 
 /// The figures of some answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Figures {
+pub struct RecallFigures {
     /// Questions that something answers.
     pub answerable: usize,
     /// Of these, where the likeliest memory is wanted, surfaced or not.
@@ -356,9 +359,9 @@ pub struct Figures {
     pub silent: usize,
 }
 
-impl Figures {
+impl RecallFigures {
     /// Counts answers.
-    pub fn of<'a, 's: 'a>(answers: impl IntoIterator<Item = &'a Answer<'s>>) -> Self {
+    pub fn of<'a, 's: 'a>(answers: impl IntoIterator<Item = &'a QuestionOutcome<'s>>) -> Self {
         let mut figures = Self::default();
         for answer in answers {
             let wanted = &answer.question.wanted;
@@ -437,7 +440,7 @@ fn share(part: usize, whole: usize) -> f64 {
     if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
 }
 
-impl fmt::Display for Figures {
+impl fmt::Display for RecallFigures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.answerable > 0 {
             write!(
@@ -464,10 +467,10 @@ impl fmt::Display for Figures {
 }
 
 /// The figures by kind of question.
-pub fn by_kind(answers: &[Answer<'_>]) -> BTreeMap<String, Figures> {
-    let mut kinds: BTreeMap<String, Vec<&Answer<'_>>> = BTreeMap::new();
+pub fn by_kind(answers: &[QuestionOutcome<'_>]) -> BTreeMap<String, RecallFigures> {
+    let mut kinds: BTreeMap<String, Vec<&QuestionOutcome<'_>>> = BTreeMap::new();
     for answer in answers {
         kinds.entry(answer.question.kind.clone()).or_default().push(answer);
     }
-    kinds.into_iter().map(|(kind, answers)| (kind, Figures::of(answers))).collect()
+    kinds.into_iter().map(|(kind, answers)| (kind, RecallFigures::of(answers))).collect()
 }

@@ -21,9 +21,9 @@ use crate::index;
 use crate::store::{Store, TEAM, checked};
 use crate::tombstones::Tombstones;
 
-pub use crate::kept::Change;
+pub use crate::kept::KeptChange;
 pub use record::Recorder;
-pub use undo::Undone;
+pub use undo::UndoResult;
 
 /// Runs beyond so many are removed, the oldest first.
 pub const KEPT: usize = 100;
@@ -43,7 +43,7 @@ pub struct Changes {
 /// Who changed something, and when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Head {
+pub struct RunHead {
     /// The agent, such as `extract`.
     pub agent: String,
     /// The session it belonged to.
@@ -61,9 +61,9 @@ pub struct Head {
 /// A line of a run's file.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum Entry {
-    Head(Head),
-    Change(Change),
+enum ChangeLine {
+    Head(RunHead),
+    Change(KeptChange),
     /// The run is over, and file and index are in step.
     Ended,
 }
@@ -79,13 +79,13 @@ pub struct Writer {
 
 /// A run, as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
+pub struct ChangeRun {
     /// Its name.
     pub id: String,
     /// Who.
-    pub head: Head,
+    pub head: RunHead,
     /// What, in order.
-    pub changes: Vec<Change>,
+    pub changes: Vec<KeptChange>,
     /// Whether it came to its end.
     pub ended: bool,
 }
@@ -102,23 +102,23 @@ impl Changes {
     }
 
     /// Begins a run under a name nobody has yet. Names sort by age.
-    pub fn begin(&self, id: &str, head: Head) -> Result<Writer, Error> {
+    pub fn begin(&self, id: &str, head: RunHead) -> Result<Writer, Error> {
         let log = Log::open(self.file(id)?, &head.agent)?;
         let mut writer = self.writer(log, id, &head.agent);
-        writer.append(&Entry::Head(head))?;
+        writer.append(&ChangeLine::Head(head))?;
         self.forget_the_oldest();
         Ok(writer)
     }
 
     /// The runs that changed something, the newest first.
-    pub fn runs(&self) -> Vec<Run> {
-        let mut runs: Vec<Run> = self.ids().iter().filter_map(|id| self.run(id).ok()).collect();
+    pub fn runs(&self) -> Vec<ChangeRun> {
+        let mut runs: Vec<ChangeRun> = self.ids().iter().filter_map(|id| self.run(id).ok()).collect();
         runs.retain(|run| !run.changes.is_empty());
         runs
     }
 
     /// The runs that began since this was last asked, the newest first. Each is told once.
-    pub fn news(&self) -> Vec<Run> {
+    pub fn news(&self) -> Vec<ChangeRun> {
         let (ids, marker) = (self.ids(), self.folder.join(TOLD));
         let Some(newest) = ids.first() else { return Vec::new() };
         let told = files::read(&marker, 200).map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
@@ -131,7 +131,7 @@ impl Changes {
     }
 
     /// One run.
-    pub fn run(&self, id: &str) -> Result<Run, Error> {
+    pub fn run(&self, id: &str) -> Result<ChangeRun, Error> {
         let path = self.file(id)?;
         let (mut head, mut changes, mut ended) = (None, Vec::new(), false);
         let mut lines = Lines::open(&path)?;
@@ -139,14 +139,14 @@ impl Changes {
             // A torn line is the one that was being written when all ended: its change was never made.
             let Text::Whole(line) = line.text else { continue };
             match serde_json::from_slice(line) {
-                Ok(Entry::Head(found)) => head = Some(found),
-                Ok(Entry::Change(change)) => changes.push(change),
-                Ok(Entry::Ended) => ended = true,
+                Ok(ChangeLine::Head(found)) => head = Some(found),
+                Ok(ChangeLine::Change(change)) => changes.push(change),
+                Ok(ChangeLine::Ended) => ended = true,
                 Err(_) => {}
             }
         }
         let head = head.ok_or(files::Error::NotFound { path })?;
-        Ok(Run { id: id.to_owned(), head, changes, ended })
+        Ok(ChangeRun { id: id.to_owned(), head, changes, ended })
     }
 
     /// Brings the index into step with what runs changed that never came to their end. Those that still run are left alone.
@@ -172,7 +172,7 @@ impl Changes {
     pub fn bury_removed(&self, store: &Store, at: Timestamp) -> Result<(), Error> {
         let mut seen = HashSet::new();
         for run in self.runs() {
-            for Change { path, after, .. } in run.net() {
+            for KeptChange { path, after, .. } in run.net() {
                 let is_newest = seen.insert(path.clone());
                 let Some(text) = after.filter(|_| is_newest && run.ended && !path.starts_with(TEAM)) else { continue };
                 let is_gone = matches!(store.root().head(&path, 0), Err(files::Error::NotFound { .. }))
@@ -227,11 +227,11 @@ impl Writer {
 
     /// Keeps a change that is about to be made. An agent that would bring back what the user removed is refused; what the user
     /// writes is wanted again.
-    pub fn keep(&mut self, change: &Change) -> Result<(), Error> {
+    pub fn keep(&mut self, change: &KeptChange) -> Result<(), Error> {
         if let Some(after) = &change.after {
             self.allow(&change.path, change.before.as_deref(), after)?;
         }
-        self.append(&Entry::Change(change.clone()))
+        self.append(&ChangeLine::Change(change.clone()))
     }
 
     fn allow(&self, path: &str, before: Option<&str>, after: &str) -> Result<(), Error> {
@@ -247,27 +247,27 @@ impl Writer {
 
     /// The run is over.
     pub fn end(mut self) -> Result<(), Error> {
-        self.append(&Entry::Ended)
+        self.append(&ChangeLine::Ended)
     }
 
-    fn append(&mut self, entry: &Entry) -> Result<(), Error> {
+    fn append(&mut self, entry: &ChangeLine) -> Result<(), Error> {
         let mut line = serde_json::to_vec(entry).unwrap_or_default();
         line.push(b'\n');
         Ok(self.log.append(&line)?)
     }
 }
 
-impl Head {
+impl RunHead {
     /// When it began.
     pub fn began(&self) -> Option<Timestamp> {
         self.at.parse().ok()
     }
 }
 
-impl Run {
+impl ChangeRun {
     /// The first state and the last of each memory the run touched.
-    pub fn net(&self) -> Vec<Change> {
-        let mut net: Vec<Change> = Vec::new();
+    pub fn net(&self) -> Vec<KeptChange> {
+        let mut net: Vec<KeptChange> = Vec::new();
         for change in &self.changes {
             match net.iter_mut().find(|known| known.path == change.path) {
                 Some(known) => known.after.clone_from(&change.after),

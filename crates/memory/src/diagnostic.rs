@@ -10,12 +10,12 @@ pub struct Diagnostic {
     /// The line, from 1.
     pub line: usize,
     /// What is odd.
-    pub problem: Problem,
+    pub problem: FileProblem,
 }
 
 /// What is odd about a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Problem {
+pub enum FileProblem {
     /// Bytes that are not UTF-8 were read as replacement characters.
     NotUtf8,
     /// The frontmatter is no YAML; it was read line by line.
@@ -41,7 +41,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for FileProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotUtf8 => write!(f, "bytes that are not UTF-8"),

@@ -13,15 +13,15 @@ use std::fmt;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use crate::diagnostic::{Diagnostic, Problem};
+use crate::diagnostic::{Diagnostic, FileProblem};
 use crate::entry::{Memory, is_over};
 use crate::error::Error;
 use crate::index;
 use crate::remember::by_what_it_says;
 use crate::scan;
-use crate::store::{Indexing, Store, home};
+use crate::store::{IndexUpkeep, Store, home};
 
-pub use mend::{Mended, mend};
+pub use mend::{DoctorFix, mend};
 
 /// An index line longer than this is overlong: its detail belongs into the file.
 pub const LONGEST_LINE: usize = 200;
@@ -31,7 +31,7 @@ const INDEXES: [&str; 2] = [index::FILE, "team/MEMORY.md"];
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Finding {
+pub enum DoctorFinding {
     /// A memory without a line in its index.
     Orphan {
         /// The memory.
@@ -107,7 +107,7 @@ pub enum Finding {
 }
 
 /// What is wrong with a directory.
-pub fn examine(store: &Store) -> Result<Vec<Finding>, Error> {
+pub fn examine(store: &Store) -> Result<Vec<DoctorFinding>, Error> {
     let root = store.root();
     let mut findings = Vec::new();
     let mut memories: BTreeMap<String, Memory> = BTreeMap::new();
@@ -116,11 +116,11 @@ pub fn examine(store: &Store) -> Result<Vec<Finding>, Error> {
             Ok(memory) => {
                 memories.insert(path, memory);
             }
-            Err(error) => findings.push(Finding::Unreadable { path, why: error.to_string() }),
+            Err(error) => findings.push(DoctorFinding::Unreadable { path, why: error.to_string() }),
         }
     }
     let mut listed: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    let indexes = if store.indexing() == Indexing::Kept { &INDEXES[..] } else { &[] };
+    let indexes = if store.indexing() == IndexUpkeep::Kept { &INDEXES[..] } else { &[] };
     for at in indexes.iter().copied() {
         let Ok(file) = root.head(at, crate::entry::READ_LIMIT * 16) else { continue };
         let text = String::from_utf8_lossy(&file.bytes);
@@ -132,33 +132,33 @@ pub fn examine(store: &Store) -> Result<Vec<Finding>, Error> {
             let index = at.to_owned();
             if link.length > LONGEST_LINE {
                 let (line, target, length) = (link.line, link.target.clone(), link.length);
-                findings.push(Finding::LongLine { index: index.clone(), line, target, length });
+                findings.push(DoctorFinding::LongLine { index: index.clone(), line, target, length });
             }
             // A line may lead to something that is no memory, such as a log; it only has to be there.
             if !memories.contains_key(&path) && is_missing(root, &path) {
-                findings.push(Finding::DeadLink { index, line: link.line, target: link.target });
+                findings.push(DoctorFinding::DeadLink { index, line: link.line, target: link.target });
             } else if !seen.insert(path) && twice.insert(link.target.clone()) {
-                findings.push(Finding::ListedTwice { index, target: link.target });
+                findings.push(DoctorFinding::ListedTwice { index, target: link.target });
             }
         }
         let warnings = index::warnings(&text).into_iter();
-        findings.extend(warnings.map(|warning| Finding::FullIndex { index: at.to_owned(), warning }));
+        findings.extend(warnings.map(|warning| DoctorFinding::FullIndex { index: at.to_owned(), warning }));
     }
     for (path, memory) in &memories {
-        let is_indexed = store.indexing() == Indexing::Kept;
+        let is_indexed = store.indexing() == IndexUpkeep::Kept;
         if is_indexed && !listed.get(home(path).0).is_some_and(|listed| listed.contains(path)) {
-            findings.push(Finding::Orphan { path: path.clone() });
+            findings.push(DoctorFinding::Orphan { path: path.clone() });
         }
         if memory.kind.is_none() {
             let found = memory.diagnostics.iter().find_map(|diagnostic| match &diagnostic.problem {
-                Problem::UnknownType(found) => Some(found.clone()),
+                FileProblem::UnknownType(found) => Some(found.clone()),
                 _ => None,
             });
-            findings.push(Finding::WrongType { path: path.clone(), found });
+            findings.push(DoctorFinding::WrongType { path: path.clone(), found });
         }
         for diagnostic in &memory.diagnostics {
-            if !matches!(diagnostic.problem, Problem::UnknownType(_)) {
-                findings.push(Finding::Odd { path: path.clone(), diagnostic: diagnostic.clone() });
+            if !matches!(diagnostic.problem, FileProblem::UnknownType(_)) {
+                findings.push(DoctorFinding::Odd { path: path.clone(), diagnostic: diagnostic.clone() });
             }
         }
     }
@@ -167,11 +167,11 @@ pub fn examine(store: &Store) -> Result<Vec<Finding>, Error> {
 }
 
 /// The memories whose last day is over.
-pub fn over(store: &Store, now: Timestamp) -> Result<Vec<Finding>, Error> {
+pub fn over(store: &Store, now: Timestamp) -> Result<Vec<DoctorFinding>, Error> {
     let root = store.root();
     let memories = scan::paths(root)?.into_iter().filter_map(|path| Memory::read(root, &path).ok());
     let over = memories.filter(|memory| is_over(memory.until, now));
-    Ok(over.filter_map(|memory| Some(Finding::Over { path: memory.path, until: memory.until? })).collect())
+    Ok(over.filter_map(|memory| Some(DoctorFinding::Over { path: memory.path, until: memory.until? })).collect())
 }
 
 /// Whether nothing is there. A folder, a part of a file (`a.md#part`) and what cannot be read are something.
@@ -181,7 +181,7 @@ fn is_missing(root: &files::Root, path: &str) -> bool {
     gone(path) && gone(file)
 }
 
-fn same_text(memories: &BTreeMap<String, Memory>) -> Vec<Finding> {
+fn same_text(memories: &BTreeMap<String, Memory>) -> Vec<DoctorFinding> {
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (path, memory) in memories {
         let text = by_what_it_says(&memory.body);
@@ -190,10 +190,10 @@ fn same_text(memories: &BTreeMap<String, Memory>) -> Vec<Finding> {
             texts.entry(text).or_default().push(path.clone());
         }
     }
-    texts.into_values().filter(|paths| paths.len() > 1).map(|paths| Finding::SameText { paths }).collect()
+    texts.into_values().filter(|paths| paths.len() > 1).map(|paths| DoctorFinding::SameText { paths }).collect()
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for DoctorFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Orphan { path } => write!(f, "{path}: not in the index"),

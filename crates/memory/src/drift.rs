@@ -31,7 +31,7 @@ const PASSED: [&str; 8] = ["target", "node_modules", "dist", "build", "vendor", 
 
 /// Something a memory names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Named {
+pub enum NamedThing {
     /// A file or a folder, relative to the working tree.
     File(String),
     /// A function, a type, a flag, a variable: a word of the sources.
@@ -40,16 +40,16 @@ pub enum Named {
 
 /// Something named that is not as it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Drifted {
+pub struct DriftedThing {
     /// What.
-    pub named: Named,
+    pub named: NamedThing,
     /// What became of it.
-    pub fate: Fate,
+    pub fate: ThingState,
 }
 
 /// What became of something named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum ThingState {
     /// It was there when the memory was saved, and is gone.
     Gone,
     /// It is another file than when the memory was saved.
@@ -67,7 +67,7 @@ const NOTHING: &str = "-";
 /// How long a record may be.
 const RECORD: usize = 380;
 
-impl Named {
+impl NamedThing {
     fn text(&self) -> &str {
         match self {
             Self::File(text) | Self::Word(text) => text,
@@ -75,19 +75,19 @@ impl Named {
     }
 }
 
-impl fmt::Display for Drifted {
+impl fmt::Display for DriftedThing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.named.text();
         match self.fate {
-            Fate::Gone => write!(f, "`{name}`, there when this was written, is gone"),
-            Fate::Changed => write!(f, "`{name}` has changed since this was written"),
-            Fate::NotFound => write!(f, "`{name}` was not found here"),
+            ThingState::Gone => write!(f, "`{name}`, there when this was written, is gone"),
+            ThingState::Changed => write!(f, "`{name}` has changed since this was written"),
+            ThingState::NotFound => write!(f, "`{name}` was not found here"),
         }
     }
 }
 
 /// What a text names in code marks.
-pub fn named(text: &str) -> Vec<Named> {
+pub fn named(text: &str) -> Vec<NamedThing> {
     let mut found = BTreeSet::new();
     for code in text.split('`').skip(1).step_by(2).filter(|code| !code.contains('\n') && code.len() <= 120) {
         for word in code.split_whitespace() {
@@ -99,7 +99,7 @@ pub fn named(text: &str) -> Vec<Named> {
 }
 
 /// What a word in code marks is: a path, an identifier that can only be one, or neither.
-fn what(word: &str) -> Option<Named> {
+fn what(word: &str) -> Option<NamedThing> {
     let path = word.trim_start_matches("./").trim_end_matches('/').split(':').next().unwrap_or_default();
     let letters = |text: &str| text.chars().any(char::is_alphabetic);
     let inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
@@ -111,29 +111,29 @@ fn what(word: &str) -> Option<Named> {
             && letters(ending)
     });
     if inside && plain && letters(path) && !word.contains("://") && (ending || path.contains('/')) {
-        return Some(Named::File(path.to_owned()));
+        return Some(NamedThing::File(path.to_owned()));
     }
     if let Some(flag) = word.strip_prefix("--") {
         let flag = flag.split('=').next().unwrap_or_default();
         let is_flag = flag.len() > 2 && flag.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-        return is_flag.then(|| Named::Word(format!("--{flag}")));
+        return is_flag.then(|| NamedThing::Word(format!("--{flag}")));
     }
     let name = word.trim_end_matches("()").rsplit("::").next().unwrap_or_default();
     let name = name.rsplit('.').next().unwrap_or_default();
     let joined =
         name.contains('_') || name.chars().skip(1).any(char::is_uppercase) && name.chars().any(char::is_lowercase);
     let is_name = name.len() > 3 && letters(name) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    (is_name && (joined || word.ends_with("()"))).then(|| Named::Word(name.to_owned()))
+    (is_name && (joined || word.ends_with("()"))).then(|| NamedThing::Word(name.to_owned()))
 }
 
 /// What a text names that is there now, to be kept with it: of files also a mark of their text.
 pub fn record(text: &str, tree: &Path) -> Vec<String> {
     let named = named(text);
     let Some(looked) = look(&named, tree) else { return Vec::new() };
-    let is_there = |one: &&Named| !looked.missing.contains(one) && !looked.unknown.contains(one);
-    let entry = |one: &Named| match one {
-        Named::File(path) => mark(path, tree).map_or_else(|| path.clone(), |mark| format!("{path}{MARK}{mark}")),
-        Named::Word(word) => word.clone(),
+    let is_there = |one: &&NamedThing| !looked.missing.contains(one) && !looked.unknown.contains(one);
+    let entry = |one: &NamedThing| match one {
+        NamedThing::File(path) => mark(path, tree).map_or_else(|| path.clone(), |mark| format!("{path}{MARK}{mark}")),
+        NamedThing::Word(word) => word.clone(),
     };
     let (mut record, mut length): (Vec<String>, usize) = (Vec::new(), 0);
     for entry in named.iter().filter(is_there).map(entry) {
@@ -149,22 +149,22 @@ pub fn record(text: &str, tree: &Path) -> Vec<String> {
 }
 
 /// What a memory names that is not as it was.
-pub fn check(memory: &Memory, tree: &Path) -> Vec<Drifted> {
-    let drifted = |one: &Named, fate: Fate| Drifted { named: one.clone(), fate };
+pub fn check(memory: &Memory, tree: &Path) -> Vec<DriftedThing> {
+    let drifted = |one: &NamedThing, fate: ThingState| DriftedThing { named: one.clone(), fate };
     if memory.named.is_empty() {
-        let named: Vec<Named> = named(&memory.body).into_iter().filter(|one| is_of_this_tree(one, tree)).collect();
+        let named: Vec<NamedThing> = named(&memory.body).into_iter().filter(|one| is_of_this_tree(one, tree)).collect();
         let missing = look(&named, tree).map(|looked| looked.missing).unwrap_or_default();
-        return missing.into_iter().map(|one| drifted(one, Fate::NotFound)).collect();
+        return missing.into_iter().map(|one| drifted(one, ThingState::NotFound)).collect();
     }
     let parts = memory.named.iter().map(|entry| entry.split_once(MARK).unwrap_or((entry, "")));
-    let recorded: Vec<(Named, &str)> = parts.filter_map(|(word, mark)| Some((what(word)?, mark))).collect();
-    let named: Vec<Named> = recorded.iter().map(|(one, _)| one.clone()).collect();
+    let recorded: Vec<(NamedThing, &str)> = parts.filter_map(|(word, mark)| Some((what(word)?, mark))).collect();
+    let named: Vec<NamedThing> = recorded.iter().map(|(one, _)| one.clone()).collect();
     let missing = look(&named, tree).map(|looked| looked.missing).unwrap_or_default();
-    let fate = |one: &Named, was: &str| {
+    let fate = |one: &NamedThing, was: &str| {
         let is_other = || mark(one.text(), tree).is_some_and(|mark| mark != was);
         match missing.contains(&one) {
-            true => Some(Fate::Gone),
-            false if !was.is_empty() && is_other() => Some(Fate::Changed),
+            true => Some(ThingState::Gone),
+            false if !was.is_empty() && is_other() => Some(ThingState::Changed),
             false => None,
         }
     };
@@ -178,30 +178,30 @@ fn mark(path: &str, tree: &Path) -> Option<String> {
 }
 
 /// Whether something looks like a file of this tree: with an ending, in a folder that is there.
-fn is_of_this_tree(named: &Named, tree: &Path) -> bool {
-    let Named::File(path) = named else { return false };
+fn is_of_this_tree(named: &NamedThing, tree: &Path) -> bool {
+    let NamedThing::File(path) = named else { return false };
     let has_ending = Path::new(path).extension().is_some();
     let folder = path.split_once('/').map(|(folder, _)| folder);
     has_ending && folder.is_some_and(|folder| Root::open(tree).is_ok_and(|root| root.sub(folder).is_ok()))
 }
 
 /// What was looked for and not found.
-struct Looked<'n> {
+struct FailedLookup<'n> {
     /// It is not there.
-    missing: Vec<&'n Named>,
+    missing: Vec<&'n NamedThing>,
     /// There was more to read than may be read, and it was not in what was.
-    unknown: Vec<&'n Named>,
+    unknown: Vec<&'n NamedThing>,
 }
 
 /// Looks for things below the tree; nothing is known of a tree that cannot be opened.
-fn look<'n>(named: &'n [Named], tree: &Path) -> Option<Looked<'n>> {
+fn look<'n>(named: &'n [NamedThing], tree: &Path) -> Option<FailedLookup<'n>> {
     let root = Root::open(tree).ok()?;
     let is_there = |path: &str| root.head(path, 0).is_ok() || root.sub(path).is_ok();
-    let mut missing: Vec<&Named> =
-        named.iter().filter(|one| matches!(one, Named::File(path) if !is_there(path))).collect();
-    let mut words: Vec<&Named> = named.iter().filter(|one| matches!(one, Named::Word(_))).collect();
+    let mut missing: Vec<&NamedThing> =
+        named.iter().filter(|one| matches!(one, NamedThing::File(path) if !is_there(path))).collect();
+    let mut words: Vec<&NamedThing> = named.iter().filter(|one| matches!(one, NamedThing::Word(_))).collect();
     if words.is_empty() && missing.is_empty() {
-        return Some(Looked { missing, unknown: words });
+        return Some(FailedLookup { missing, unknown: words });
     }
     let mut folders = 0;
     let enter = |folder: &Path| {
@@ -213,7 +213,7 @@ fn look<'n>(named: &'n [Named], tree: &Path) -> Option<Looked<'n>> {
     let files = root.walk_some(ENTRIES, enter).unwrap_or_default();
     let all = folders <= FOLDERS && files.len() < ENTRIES;
     // A path may be given from a folder inside: `deploy.sh` for `scripts/deploy.sh`.
-    let elsewhere = |one: &Named| files.iter().any(|file| file.path.ends_with(one.text()));
+    let elsewhere = |one: &NamedThing| files.iter().any(|file| file.path.ends_with(one.text()));
     missing.retain(|one| !elsewhere(one) && (all || one.text().contains('/')));
     let (mut read, mut whole) = (0, all && files.len() <= FILES);
     for file in files.iter().take(FILES) {
@@ -228,5 +228,5 @@ fn look<'n>(named: &'n [Named], tree: &Path) -> Option<Looked<'n>> {
     if whole && read <= ALL_BYTES {
         missing.append(&mut words);
     }
-    Some(Looked { missing, unknown: words })
+    Some(FailedLookup { missing, unknown: words })
 }

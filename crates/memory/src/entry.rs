@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-use crate::diagnostic::{Diagnostic, Problem};
+use crate::diagnostic::{Diagnostic, FileProblem};
 use crate::error::Error;
 use crate::frontmatter::{self, Frontmatter};
-use crate::origin::{NAMED, Origin};
+use crate::origin::{MemoryOrigin, NAMED};
 use crate::taxonomy::Kind;
 
 /// The most that is read of one memory: far more than is ever surfaced of it.
@@ -42,7 +42,7 @@ pub struct Memory {
     /// What it names and was there when it was saved (`metadata.names`).
     pub named: Vec<String>,
     /// Who wrote it, when, and in which session, as far as its head says (`metadata`).
-    pub origin: Origin,
+    pub origin: MemoryOrigin,
     /// What it was imported from (`metadata.importedFrom`).
     pub imported_from: Option<String>,
     /// The text below the frontmatter.
@@ -73,10 +73,10 @@ impl Memory {
         if matches!(text, std::borrow::Cow::Owned(_)) && std::str::from_utf8(bytes).is_err() {
             let good = std::str::from_utf8(bytes).err().map_or(0, |error| error.valid_up_to());
             let line = bytes[..good].iter().filter(|byte| **byte == b'\n').count() + 1;
-            front.diagnostics.push(Diagnostic { line, problem: Problem::NotUtf8 });
+            front.diagnostics.push(Diagnostic { line, problem: FileProblem::NotUtf8 });
         }
         if len > bytes.len() as u64 {
-            let problem = Problem::Cut { read: bytes.len() as u64, of: len };
+            let problem = FileProblem::Cut { read: bytes.len() as u64, of: len };
             front.diagnostics.push(Diagnostic { line: 1, problem });
         }
         let kind = kind(&mut front);
@@ -92,7 +92,7 @@ impl Memory {
             applies_to,
             until: front.text("until").or_else(|| front.metadata("until")).and_then(|day| day.trim().parse().ok()),
             named: below(&front, NAMED),
-            origin: Origin::of(&front),
+            origin: MemoryOrigin::of(&front),
             imported_from: front.metadata("importedFrom").filter(|from| !from.is_empty()),
             body: text.get(front.body_start()..).unwrap_or_default().to_owned(),
             dated: written_date(&front).max(modified),
@@ -114,7 +114,7 @@ pub(crate) fn kind(front: &mut Frontmatter) -> Option<Kind> {
     let written = front.text("type").or_else(|| front.metadata("type"))?;
     let kind = Kind::of(&written);
     if kind.is_none() && !written.is_empty() {
-        let problem = Problem::UnknownType(written.chars().take(80).collect());
+        let problem = FileProblem::UnknownType(written.chars().take(80).collect());
         front.diagnostics.push(Diagnostic { line: 1, problem });
     }
     kind

@@ -24,7 +24,7 @@ pub const SHOWN_BYTES: usize = 6_000;
 #[derive(Debug, Clone, Copy)]
 pub struct Directive<'a> {
     /// What is new.
-    pub new: New<'a>,
+    pub new: NewTurns<'a>,
     /// Today, as people write it.
     pub today: &'a str,
     /// The memory directory.
@@ -45,7 +45,7 @@ pub struct Directive<'a> {
 
 /// The part of a conversation that is new.
 #[derive(Debug, Clone, Copy)]
-pub enum New<'a> {
+pub enum NewTurns<'a> {
     /// What stands between `<new>` and `</new>` in a conversation that is shown.
     Marked {
         /// The conversation, quoted.
@@ -78,15 +78,15 @@ pub fn directive(from: &Directive<'_>) -> String {
         list = if list.is_empty() { line } else { list + "\n" + &line };
         listed += 1;
     }
-    let quoted = |text: &str| crate::neutral::quoted(text).into_owned();
+    let quoted = |text: &str| crate::quoting::quoted(text).into_owned();
     let frame = |(path, text): &(String, String)| {
         format!("<memory path=\"{}\">\n{}\n</memory>\n", quoted(path), quoted(text.trim()))
     };
     let shown: String = from.shown.iter().map(frame).collect();
     let more = from.known.saturating_sub(listed + from.shown.len());
     let (conversation, beginning, at) = match from.new {
-        New::Marked { conversation } => (Some(conversation), None, None),
-        New::From { beginning, at } => (None, Some(quoted(beginning)), Some(at)),
+        NewTurns::Marked { conversation } => (Some(conversation), None, None),
+        NewTurns::From { beginning, at } => (None, Some(quoted(beginning)), Some(at)),
     };
     render(
         "extract.md",

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use crate::diagnostic::{Diagnostic, Problem};
+use crate::diagnostic::{Diagnostic, FileProblem};
 
 pub use edit::{mended, remove, set, set_under};
 
@@ -104,7 +104,7 @@ pub fn read(text: &str) -> Frontmatter {
     let block = &text[fences.block.clone()];
     let mut diagnostics = Vec::new();
     if !fences.closed {
-        diagnostics.push(Diagnostic { line: 1, problem: Problem::Unclosed });
+        diagnostics.push(Diagnostic { line: 1, problem: FileProblem::Unclosed });
     }
     let fields = match lenient::plain(block) {
         Some(fields) => fields,
@@ -116,7 +116,7 @@ pub fn read(text: &str) -> Frontmatter {
 fn structured(block: &str, diagnostics: &mut Vec<Diagnostic>) -> Map<String, Value> {
     let lenient = lenient::read(block);
     if block.len() > YAML_LIMIT {
-        diagnostics.push(Diagnostic { line: 1, problem: Problem::Oversized(block.len()) });
+        diagnostics.push(Diagnostic { line: 1, problem: FileProblem::Oversized(block.len()) });
         return lenient;
     }
     match serde_saphyr::from_str::<Value>(block) {
@@ -134,7 +134,7 @@ fn structured(block: &str, diagnostics: &mut Vec<Diagnostic>) -> Map<String, Val
         }
         Ok(Value::Null) => Map::new(),
         Ok(_) => {
-            let problem = Problem::NotYaml("it is no list of keys".to_owned());
+            let problem = FileProblem::NotYaml("it is no list of keys".to_owned());
             diagnostics.push(Diagnostic { line: 2, problem });
             lenient
         }
@@ -142,7 +142,7 @@ fn structured(block: &str, diagnostics: &mut Vec<Diagnostic>) -> Map<String, Val
             let line = error.location().map_or(1, |location| location.line() as usize);
             let why = error.without_snippet().to_string();
             let why = why.lines().next().unwrap_or_default().chars().take(200).collect();
-            diagnostics.push(Diagnostic { line: line + 1, problem: Problem::NotYaml(why) });
+            diagnostics.push(Diagnostic { line: line + 1, problem: FileProblem::NotYaml(why) });
             lenient
         }
     }

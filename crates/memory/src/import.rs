@@ -15,10 +15,10 @@ use similar::TextDiff;
 use crate::entry::{Memory, READ_LIMIT, stem};
 use crate::error::Error;
 use crate::frontmatter;
-use crate::remember::{Origin, by_what_it_says};
+use crate::remember::{MemoryOrigin, by_what_it_says};
 use crate::scan;
 use crate::secrets::no_secret;
-use crate::store::{self, New, Saved, Store};
+use crate::store::{self, NewMemory, SaveResult, Store};
 use crate::taxonomy::Kind;
 
 /// A section shorter than this says nothing.
@@ -26,7 +26,7 @@ const SHORTEST_SECTION: usize = 20;
 
 /// What is brought in.
 #[derive(Debug, Clone, Copy)]
-pub enum Source<'a> {
+pub enum ImportSource<'a> {
     /// Another memory directory.
     Directory(&'a Root),
     /// CLAUDE.md, AGENTS.md: a memory for each section.
@@ -47,7 +47,7 @@ pub enum Source<'a> {
 
 /// What would be done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct ImportPlan {
     /// The files, in order.
     pub items: Vec<Item>,
     /// Files that cannot be brought in, and why.
@@ -81,7 +81,7 @@ pub enum Action {
     },
 }
 
-impl Plan {
+impl ImportPlan {
     /// The plan as a diff against the directory as it is.
     pub fn diff(&self) -> String {
         let mut out = String::new();
@@ -100,14 +100,14 @@ impl Plan {
 }
 
 /// What would be brought in from the sources.
-pub fn plan(store: &Store, sources: &[Source<'_>]) -> Result<Plan, Error> {
+pub fn plan(store: &Store, sources: &[ImportSource<'_>]) -> Result<ImportPlan, Error> {
     let mut there: Vec<(String, String)> = Vec::new();
     for path in scan::paths(store.root())? {
         if let Ok(memory) = Memory::read(store.root(), &path) {
             there.push((path, by_what_it_says(&memory.body)));
         }
     }
-    let mut plan = Plan::default();
+    let mut plan = ImportPlan::default();
     for source in sources {
         for Offer { path, text, from, modified } in offered(source, &mut plan.skipped)? {
             if let Err(Error::Secret { rule, .. }) = no_secret(&path, &text) {
@@ -131,17 +131,22 @@ pub fn plan(store: &Store, sources: &[Source<'_>]) -> Result<Plan, Error> {
 
 /// What was brought in, and what was refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportResult {
     /// What was saved.
-    pub saved: Vec<Saved>,
+    pub saved: Vec<SaveResult>,
     /// What was not, and why.
     pub refused: Vec<String>,
 }
 
 /// Does what a plan says. A file that came into being meanwhile is not overwritten. `origin` says who imports and when; what is
 /// named is looked for below `tree`.
-pub fn apply(store: &Store, plan: &Plan, origin: &Origin, tree: Option<&Path>) -> Result<Imported, Error> {
-    let mut imported = Imported::default();
+pub fn apply(
+    store: &Store,
+    plan: &ImportPlan,
+    origin: &MemoryOrigin,
+    tree: Option<&Path>,
+) -> Result<ImportResult, Error> {
+    let mut imported = ImportResult::default();
     for item in plan.items.iter().filter(|item| item.action == Action::Add) {
         match item.save(store, origin, tree) {
             Ok(saved) => imported.saved.push(saved),
@@ -158,13 +163,13 @@ pub fn apply(store: &Store, plan: &Plan, origin: &Origin, tree: Option<&Path>) -
 }
 
 impl Item {
-    fn save(&self, store: &Store, origin: &Origin, tree: Option<&Path>) -> Result<Saved, Error> {
+    fn save(&self, store: &Store, origin: &MemoryOrigin, tree: Option<&Path>) -> Result<SaveResult, Error> {
         let modified = self.modified.and_then(|time| Timestamp::try_from(time).ok());
         let memory = Memory::parse(&self.path, self.text.as_bytes(), modified, self.text.len() as u64);
         let front = frontmatter::read(&self.text);
         // Who wrote it stays written down.
         let agent = origin.agent.clone().filter(|_| front.metadata("agent").is_none());
-        let origin = Origin { agent, at: memory.dated.or(origin.at), ..origin.clone() };
+        let origin = MemoryOrigin { agent, at: memory.dated.or(origin.at), ..origin.clone() };
         let text = origin.written_into(&self.text, &[]);
         let text = frontmatter::set_under(&text, "metadata", "importedFrom", &self.from);
         let saved = store.remember_text(&self.path, &text, &origin, tree)?;
@@ -193,9 +198,9 @@ struct Offer {
 }
 
 /// What a source offers, and what of it cannot be brought in.
-fn offered(source: &Source<'_>, skipped: &mut Vec<String>) -> Result<Vec<Offer>, Error> {
+fn offered(source: &ImportSource<'_>, skipped: &mut Vec<String>) -> Result<Vec<Offer>, Error> {
     match source {
-        Source::Directory(root) => {
+        ImportSource::Directory(root) => {
             let mut files = Vec::new();
             for path in scan::paths(root)? {
                 let from = root.path().join(&path).display().to_string();
@@ -212,8 +217,8 @@ fn offered(source: &Source<'_>, skipped: &mut Vec<String>) -> Result<Vec<Offer>,
             }
             Ok(files)
         }
-        Source::Document { path, text } => sections(path, text),
-        Source::CursorRule { path, text } => Ok(cursor_rule(path, text)?.into_iter().collect()),
+        ImportSource::Document { path, text } => sections(path, text),
+        ImportSource::CursorRule { path, text } => Ok(cursor_rule(path, text)?.into_iter().collect()),
     }
 }
 
@@ -223,7 +228,13 @@ fn with_head(path: &str, text: String) -> String {
         return text;
     }
     let kind = Some(kind_of(&text));
-    store::render(&New { name: stem(path), description: first_sentence(&text), kind, body: text, ..New::default() })
+    store::render(&NewMemory {
+        name: stem(path),
+        description: first_sentence(&text),
+        kind,
+        body: text,
+        ..NewMemory::default()
+    })
 }
 
 /// The sections of a document, one memory each.
@@ -251,12 +262,12 @@ fn sections(path: &Path, text: &str) -> Result<Vec<Offer>, Error> {
         if body.chars().count() < SHORTEST_SECTION {
             continue;
         }
-        let new = New {
+        let new = NewMemory {
             description: first_sentence(body),
             kind: Some(kind_of(body)),
             body: body.to_owned(),
             name: title,
-            ..New::default()
+            ..NewMemory::default()
         };
         // A section called "Memory" would be the index itself, and one may have no letters at all.
         let file = store::file_name(&new.name).or_else(|_| store::file_name(&format!("{} notes", new.name)));
@@ -278,13 +289,13 @@ fn cursor_rule(path: &Path, text: &str) -> Result<Option<Offer>, Error> {
         return Ok(None);
     }
     let name = stem(&path.to_string_lossy());
-    let new = New {
+    let new = NewMemory {
         description: front.text("description").filter(|text| !text.is_empty()).unwrap_or_else(|| first_sentence(body)),
         kind: Some(Kind::Feedback),
         applies_to: front.list("globs"),
         body: body.to_owned(),
         name,
-        ..New::default()
+        ..NewMemory::default()
     };
     let file = store::file_name(&new.name)?;
     Ok(Some(Offer { path: file, text: store::render(&new), from: path.display().to_string(), modified: None }))

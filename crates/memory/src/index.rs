@@ -46,7 +46,7 @@ pub struct Link {
 
 /// What of an index is given to a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loaded {
+pub struct LoadedIndex {
     /// The text, cut where it must be.
     pub text: String,
     /// The limits that were hit.
@@ -85,16 +85,16 @@ impl fmt::Display for Warning {
 }
 
 /// What of an index is given to a model: of an overlong one the last lines, since new ones come at the end.
-pub fn load(text: &str) -> Loaded {
+pub fn load(text: &str) -> LoadedIndex {
     load_by(text, |_| None)
 }
 
 /// The same where it is known when a memory was last changed: the newest.
-fn load_by(text: &str, changed: impl Fn(&str) -> Option<SystemTime>) -> Loaded {
+fn load_by(text: &str, changed: impl Fn(&str) -> Option<SystemTime>) -> LoadedIndex {
     let text = bare(text);
     let lines: Vec<&str> = text.lines().collect();
     if lines.len() <= LINE_LIMIT && text.len() <= BYTE_LIMIT {
-        return Loaded { text, warnings: Vec::new() };
+        return LoadedIndex { text, warnings: Vec::new() };
     }
     // What leads to no memory (a heading, a word on how to use it) goes last of all.
     let mut oldest_first: Vec<usize> = (0..lines.len()).collect();
@@ -123,7 +123,7 @@ fn load_by(text: &str, changed: impl Fn(&str) -> Option<SystemTime>) -> Loaded {
     }
     let kept: Vec<&str> = lines.iter().zip(&shown).filter(|(_, shown)| **shown).map(|(line, _)| *line).collect();
     let kept = kept.join("\n");
-    Loaded { text: kept[..kept.floor_char_boundary(BYTE_LIMIT)].trim().to_owned(), warnings }
+    LoadedIndex { text: kept[..kept.floor_char_boundary(BYTE_LIMIT)].trim().to_owned(), warnings }
 }
 
 /// What of an index is given to a model, with the limits it passes at its end, where the model sees them; none where there is
@@ -239,9 +239,9 @@ pub fn put(text: &str, title: &str, target: &str, hook: &str) -> String {
     }
     let changed = edit(text, |found| {
         if found.target != target {
-            return Edit::Keep;
+            return IndexEdit::Keep;
         }
-        if std::mem::replace(&mut placed, true) { Edit::Drop } else { Edit::Replace(new.clone()) }
+        if std::mem::replace(&mut placed, true) { IndexEdit::Drop } else { IndexEdit::Replace(new.clone()) }
     });
     if placed { changed } else { append(text, &new) }
 }
@@ -254,18 +254,15 @@ fn append(text: &str, line: &str) -> String {
 
 /// The index without the lines for `target`.
 pub fn take(text: &str, target: &str) -> String {
-    edit(text, |found| if found.target == target { Edit::Drop } else { Edit::Keep })
+    edit(text, |found| if found.target == target { IndexEdit::Drop } else { IndexEdit::Keep })
 }
 
 /// The index with only the first of the lines for `target`.
 pub fn keep_first(text: &str, target: &str) -> String {
     let mut kept = false;
-    edit(
-        text,
-        |found| {
-            if found.target == target && std::mem::replace(&mut kept, true) { Edit::Drop } else { Edit::Keep }
-        },
-    )
+    edit(text, |found| {
+        if found.target == target && std::mem::replace(&mut kept, true) { IndexEdit::Drop } else { IndexEdit::Keep }
+    })
 }
 
 /// The index with the words of the lines for `target`, and without the link.
@@ -274,7 +271,7 @@ pub fn unlink(text: &str, target: &str) -> String {
         let hook = if found.hook.is_empty() { String::new() } else { format!(" — {}", found.hook) };
         format!("- {}{hook}", found.title)
     };
-    edit(text, |found| if found.target == target { Edit::Replace(words(found)) } else { Edit::Keep })
+    edit(text, |found| if found.target == target { IndexEdit::Replace(words(found)) } else { IndexEdit::Keep })
 }
 
 /// The line for `target`, as it is written.
@@ -287,16 +284,23 @@ pub fn restore(text: &str, target: &str, written: &str) -> String {
     let mut placed = false;
     let changed = edit(text, |found| {
         if found.target != target {
-            return Edit::Keep;
+            return IndexEdit::Keep;
         }
-        if std::mem::replace(&mut placed, true) { Edit::Drop } else { Edit::Replace(written.trim().to_owned()) }
+        if std::mem::replace(&mut placed, true) {
+            IndexEdit::Drop
+        } else {
+            IndexEdit::Replace(written.trim().to_owned())
+        }
     });
     if placed { changed } else { append(text, written) }
 }
 
 /// The index with the lines for `from` leading to `to`, title and hook as they were.
 pub fn point(text: &str, from: &str, to: &str) -> String {
-    edit(text, |found| if found.target == from { Edit::Replace(line_as_it_was(found, to)) } else { Edit::Keep })
+    edit(
+        text,
+        |found| if found.target == from { IndexEdit::Replace(line_as_it_was(found, to)) } else { IndexEdit::Keep },
+    )
 }
 
 fn line_as_it_was(found: &Link, to: &str) -> String {
@@ -305,21 +309,21 @@ fn line_as_it_was(found: &Link, to: &str) -> String {
 }
 
 /// What happens to a line.
-enum Edit {
+enum IndexEdit {
     Keep,
     Drop,
     Replace(String),
 }
 
-fn edit(text: &str, mut decide: impl FnMut(&Link) -> Edit) -> String {
+fn edit(text: &str, mut decide: impl FnMut(&Link) -> IndexEdit) -> String {
     let mut out = String::with_capacity(text.len());
     for raw in text.split_inclusive('\n') {
         let content = raw.trim_end_matches(['\n', '\r']);
-        let decision = link(content, 1).map_or(Edit::Keep, |link| decide(&link));
+        let decision = link(content, 1).map_or(IndexEdit::Keep, |link| decide(&link));
         match decision {
-            Edit::Keep => out.push_str(raw),
-            Edit::Drop => {}
-            Edit::Replace(new) => {
+            IndexEdit::Keep => out.push_str(raw),
+            IndexEdit::Drop => {}
+            IndexEdit::Replace(new) => {
                 let indent = content.len() - content.trim_start_matches(['\u{feff}', ' ', '\t']).len();
                 out.push_str(&content[..indent]);
                 out.push_str(&new);

@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 
 use crate::frontmatter;
 use crate::markdown;
-use reach::{Reach, Refusal};
-use rules::{Globs, Waiting};
+use reach::{IncludeReach, Refusal};
+use rules::{Globs, WaitingRule};
 
 pub use render::{changed, first_message, nested};
-pub use report::{Loaded, Note, Owner, Reason, What};
+pub use report::{InstructionFault, LoadedInstruction, Note, Owner, Reason};
 
 /// A file with more characters is loaded with a warning.
 pub const LONG_FILE: usize = 40_000;
@@ -41,7 +41,7 @@ const MOST_BYTES: u64 = 4 * READ_LIMIT;
 
 /// Where instruction files are looked for.
 #[derive(Debug, Clone, Default)]
-pub struct Sources {
+pub struct InstructionSources {
     /// The organisation's files, such as `/etc/claude-code/CLAUDE.md`.
     pub managed: Vec<PathBuf>,
     /// The config home.
@@ -61,24 +61,24 @@ pub struct Sources {
 /// What is loaded, and what waits to be.
 #[derive(Debug)]
 pub struct Instructions {
-    sources: Sources,
+    sources: InstructionSources,
     /// What is loaded, in order.
-    pub files: Vec<Loaded>,
+    pub files: Vec<LoadedInstruction>,
     /// What was not as it should be.
     pub notes: Vec<Note>,
     seen: HashSet<PathBuf>,
     visited: HashSet<PathBuf>,
-    waiting: Vec<Waiting>,
-    refused: Vec<Refused>,
+    waiting: Vec<WaitingRule>,
+    refused: Vec<RefusedFile>,
     excludes: Globs,
     project: PathBuf,
 }
 
 /// A file that is about to be loaded.
-struct Asked<'a> {
+struct FileRequest<'a> {
     path: &'a Path,
     owner: Owner,
-    reach: &'a Reach,
+    reach: &'a IncludeReach,
     reason: Reason,
     parent: Option<&'a Path>,
     depth: usize,
@@ -86,11 +86,11 @@ struct Asked<'a> {
 
 /// A file from outside that was not read, and all that is needed to read it once the user agrees.
 #[derive(Debug)]
-struct Refused {
+struct RefusedFile {
     real: PathBuf,
     path: PathBuf,
     owner: Owner,
-    reach: Reach,
+    reach: IncludeReach,
     reason: Reason,
     parent: Option<PathBuf>,
     depth: usize,
@@ -105,7 +105,7 @@ impl Instructions {
     }
 
     /// Where they are looked for.
-    pub fn sources(&self) -> &Sources {
+    pub fn sources(&self) -> &InstructionSources {
         &self.sources
     }
 
@@ -126,10 +126,10 @@ impl Instructions {
     }
 
     /// Loads everything a session starts with. `reason` is [`Reason::SessionStart`] or [`Reason::Compact`].
-    pub fn load(sources: Sources, reason: Reason) -> Self {
+    pub fn load(sources: InstructionSources, reason: Reason) -> Self {
         let mut notes = Vec::new();
         let excludes = Globs::new(&sources.excludes, &mut |pattern, why| {
-            notes.push(Note { path: PathBuf::from(pattern), parent: None, what: What::BadGlob(why) });
+            notes.push(Note { path: PathBuf::from(pattern), parent: None, what: InstructionFault::BadGlob(why) });
         });
         let mut all = Self {
             files: Vec::new(),
@@ -143,12 +143,12 @@ impl Instructions {
             sources,
         };
         for path in all.sources.managed.clone() {
-            all.file(&path, Owner::Managed, &Reach::Anywhere, reason);
+            all.file(&path, Owner::Managed, &IncludeReach::Anywhere, reason);
         }
         let config = all.sources.config_home.clone();
         let working = all.sources.working_directory.clone();
-        all.file(&config.join("CLAUDE.md"), Owner::User, &Reach::Anywhere, reason);
-        all.rules(&config.join("rules"), Owner::User, &Reach::Anywhere, &working, reason);
+        all.file(&config.join("CLAUDE.md"), Owner::User, &IncludeReach::Anywhere, reason);
+        all.rules(&config.join("rules"), Owner::User, &IncludeReach::Anywhere, &working, reason);
         let above: Vec<PathBuf> = working.ancestors().map(Path::to_owned).collect();
         for directory in above.into_iter().rev() {
             all.directory(&directory, reason);
@@ -170,7 +170,7 @@ impl Instructions {
             {
                 let (size, owner) = (text.len() as u64, self.owner_of_index(&path));
                 self.seen.insert(path.clone());
-                self.files.push(Loaded { path, owner, reason, parent: None, globs: Vec::new(), text, size });
+                self.files.push(LoadedInstruction { path, owner, reason, parent: None, globs: Vec::new(), text, size });
             }
         }
     }
@@ -184,26 +184,27 @@ impl Instructions {
 
     /// Loads what a touched file asks for, and returns it: rules for it, and the files of directories on the way to it
     /// that were not read before.
-    pub fn touched(&mut self, file: &Path) -> Vec<Loaded> {
+    pub fn touched(&mut self, file: &Path) -> Vec<LoadedInstruction> {
         let before = self.files.len();
         let file = crate::place::without_dots(file);
         if let Some(parent) = file.parent() {
             self.enter(parent);
         }
-        let (due, rest) = std::mem::take(&mut self.waiting).into_iter().partition(|rule: &Waiting| rule.is_for(&file));
+        let (due, rest) =
+            std::mem::take(&mut self.waiting).into_iter().partition(|rule: &WaitingRule| rule.is_for(&file));
         self.waiting = rest;
-        let due: Vec<Waiting> = due;
+        let due: Vec<WaitingRule> = due;
         for rule in due {
             let (owner, reach, reason) = (rule.owner, &rule.reach, Reason::PathGlobMatch);
-            let asked = Asked { path: &rule.path, owner, reach, reason, parent: None, depth: 0 };
+            let asked = FileRequest { path: &rule.path, owner, reach, reason, parent: None, depth: 0 };
             self.seen.remove(&real(&rule.path));
-            self.take(&asked, Conditional::Met);
+            self.take(&asked, PatternedFiles::Met);
         }
         self.files[before..].to_vec()
     }
 
     /// Loads what a directory that is read asks for, and returns it.
-    pub fn entered(&mut self, directory: &Path) -> Vec<Loaded> {
+    pub fn entered(&mut self, directory: &Path) -> Vec<LoadedInstruction> {
         let before = self.files.len();
         self.enter(&crate::place::without_dots(directory));
         self.files[before..].to_vec()
@@ -211,18 +212,18 @@ impl Instructions {
 
     /// The user agrees that the project's files bring in this one from outside: loads it where it was left out, and
     /// returns what came of it. It stays agreed to.
-    pub fn agree(&mut self, real: &Path) -> Vec<Loaded> {
+    pub fn agree(&mut self, real: &Path) -> Vec<LoadedInstruction> {
         let before = self.files.len();
         self.sources.agreed.insert(real.to_owned());
-        self.notes.retain(|note| !matches!(&note.what, What::Outside(outside) if outside == real));
-        let (due, rest) = std::mem::take(&mut self.refused).into_iter().partition(|one: &Refused| one.real == real);
+        self.notes.retain(|note| !matches!(&note.what, InstructionFault::Outside(outside) if outside == real));
+        let (due, rest) = std::mem::take(&mut self.refused).into_iter().partition(|one: &RefusedFile| one.real == real);
         self.refused = rest;
-        let due: Vec<Refused> = due;
+        let due: Vec<RefusedFile> = due;
         for one in due {
-            let Refused { path, owner, reach, reason, parent, depth, base, .. } = &one;
+            let RefusedFile { path, owner, reach, reason, parent, depth, base, .. } = &one;
             let (owner, reason, depth, parent) = (*owner, *reason, *depth, parent.as_deref());
-            let conditional = base.as_deref().map_or(Conditional::Loads, Conditional::Waits);
-            self.take(&Asked { path, owner, reach, reason, parent, depth }, conditional);
+            let conditional = base.as_deref().map_or(PatternedFiles::Loads, PatternedFiles::Waits);
+            self.take(&FileRequest { path, owner, reach, reason, parent, depth }, conditional);
         }
         self.files[before..].to_vec()
     }
@@ -244,7 +245,7 @@ impl Instructions {
         if !self.visited.insert(directory.to_owned()) {
             return;
         }
-        let reach = Reach::of(directory, &self.project);
+        let reach = IncludeReach::of(directory, &self.project);
         let own = directory.join("CLAUDE.md");
         let hidden = directory.join(".claude/CLAUDE.md");
         // Asked before loading: a file that is excluded or loaded already is there all the same.
@@ -262,28 +263,28 @@ impl Instructions {
         self.file(&directory.join("CLAUDE.local.md"), Owner::Local, &reach, reason);
     }
 
-    fn file(&mut self, path: &Path, owner: Owner, reach: &Reach, reason: Reason) {
-        self.take(&Asked { path, owner, reach, reason, parent: None, depth: 0 }, Conditional::Loads);
+    fn file(&mut self, path: &Path, owner: Owner, reach: &IncludeReach, reason: Reason) {
+        self.take(&FileRequest { path, owner, reach, reason, parent: None, depth: 0 }, PatternedFiles::Loads);
     }
 
     /// The rules of a folder: those without patterns are loaded, the others wait.
-    fn rules(&mut self, folder: &Path, owner: Owner, reach: &Reach, base: &Path, reason: Reason) {
+    fn rules(&mut self, folder: &Path, owner: Owner, reach: &IncludeReach, base: &Path, reason: Reason) {
         match reach.rules(folder) {
             Ok(paths) => {
                 for path in paths {
-                    let asked = Asked { path: &path, owner, reach, reason, parent: None, depth: 0 };
-                    self.take(&asked, Conditional::Waits(base));
+                    let asked = FileRequest { path: &path, owner, reach, reason, parent: None, depth: 0 };
+                    self.take(&asked, PatternedFiles::Waits(base));
                 }
             }
             Err(Refusal::Outside(real)) => {
-                self.notes.push(Note { path: folder.to_owned(), parent: None, what: What::Outside(real) });
+                self.notes.push(Note { path: folder.to_owned(), parent: None, what: InstructionFault::Outside(real) });
             }
             Err(_) => {}
         }
     }
 
     /// Loads a file and what it includes.
-    fn take(&mut self, asked: &Asked<'_>, conditional: Conditional<'_>) {
+    fn take(&mut self, asked: &FileRequest<'_>, conditional: PatternedFiles<'_>) {
         let note = |what| Note { path: asked.path.to_owned(), parent: asked.parent.map(Path::to_owned), what };
         let real = real(asked.path);
         let excluded = self.excludes.is_match(asked.path) || self.excludes.is_match(&real);
@@ -292,8 +293,8 @@ impl Instructions {
         }
         let bytes: u64 = self.files.iter().map(|file| file.size).sum();
         if self.files.len() >= MOST_FILES || bytes >= MOST_BYTES {
-            if self.notes.last().is_none_or(|last| last.what != What::TooMany) {
-                self.notes.push(note(What::TooMany));
+            if self.notes.last().is_none_or(|last| last.what != InstructionFault::TooMany) {
+                self.notes.push(note(InstructionFault::TooMany));
             }
             return;
         }
@@ -301,56 +302,56 @@ impl Instructions {
             Ok(file) => file,
             Err(Refusal::Failed(files::Error::NotFound { .. })) => {
                 if asked.parent.is_some() {
-                    self.notes.push(note(What::Missing));
+                    self.notes.push(note(InstructionFault::Missing));
                 }
                 return;
             }
             // `CLAUDE.md` may be a folder's name; as an include it is a mistake.
             Err(Refusal::Failed(files::Error::IsDirectory { .. })) if asked.parent.is_none() => return,
             Err(Refusal::Failed(error)) => {
-                self.notes.push(note(What::Unreadable(error.to_string())));
+                self.notes.push(note(InstructionFault::Unreadable(error.to_string())));
                 return;
             }
             Err(Refusal::Outside(real)) => {
-                self.notes.push(note(What::Outside(real.clone())));
+                self.notes.push(note(InstructionFault::Outside(real.clone())));
                 let base = match conditional {
-                    Conditional::Waits(base) => Some(base.to_owned()),
-                    Conditional::Met | Conditional::Loads => None,
+                    PatternedFiles::Waits(base) => Some(base.to_owned()),
+                    PatternedFiles::Met | PatternedFiles::Loads => None,
                 };
                 let (path, parent) = (asked.path.to_owned(), asked.parent.map(Path::to_owned));
                 let (owner, reach, reason, depth) = (asked.owner, asked.reach.clone(), asked.reason, asked.depth);
-                self.refused.push(Refused { real, path, owner, reach, reason, parent, depth, base });
+                self.refused.push(RefusedFile { real, path, owner, reach, reason, parent, depth, base });
                 return;
             }
             Err(Refusal::OfAnother) => {
-                self.notes.push(note(What::OfAnother));
+                self.notes.push(note(InstructionFault::OfAnother));
                 return;
             }
         };
         if file.bytes.contains(&0) {
-            self.notes.push(note(What::NotText));
+            self.notes.push(note(InstructionFault::NotText));
             return;
         }
         self.seen.insert(real);
         let whole = String::from_utf8_lossy(&file.bytes);
         let front = frontmatter::read(&whole);
         let globs = rules::patterns(&front);
-        if let (Conditional::Waits(base), false) = (&conditional, globs.is_empty()) {
+        if let (PatternedFiles::Waits(base), false) = (&conditional, globs.is_empty()) {
             let globs = Globs::new(&globs, &mut |pattern, why| {
                 let (path, parent) = (PathBuf::from(pattern), Some(asked.path.to_owned()));
-                self.notes.push(Note { path, parent, what: What::BadGlob(why) });
+                self.notes.push(Note { path, parent, what: InstructionFault::BadGlob(why) });
             });
-            self.waiting.push(Waiting::new(asked, base, globs));
+            self.waiting.push(WaitingRule::new(asked, base, globs));
             return;
         }
         let text = markdown::without_comments(&whole[front.body_start()..]).trim().to_owned();
         let length = text.chars().count();
         if length > LONG_FILE {
-            self.notes.push(note(What::Long(length)));
+            self.notes.push(note(InstructionFault::Long(length)));
         }
         let includes = include::paths(&text);
         if !text.is_empty() {
-            self.files.push(Loaded {
+            self.files.push(LoadedInstruction {
                 path: asked.path.to_owned(),
                 owner: asked.owner,
                 reason: asked.reason,
@@ -366,7 +367,7 @@ impl Instructions {
     }
 
     /// Loads a file that another one includes.
-    fn include(&mut self, written: &str, by: &Asked<'_>) {
+    fn include(&mut self, written: &str, by: &FileRequest<'_>) {
         let Some(path) = include::resolve(written, by.path, self.sources.home.as_deref()) else { return };
         let note = |what| Note { path: path.clone(), parent: Some(by.path.to_owned()), what };
         // `@alice` is a person; only what looks like a file is missed.
@@ -374,21 +375,21 @@ impl Instructions {
             return;
         }
         if by.depth >= DEEPEST_INCLUDE {
-            self.notes.push(note(What::TooDeep));
+            self.notes.push(note(InstructionFault::TooDeep));
             return;
         }
         if !include::is_text_type(&path) {
-            self.notes.push(note(What::NotText));
+            self.notes.push(note(InstructionFault::NotText));
             return;
         }
         let (owner, reach, reason) = (by.owner, by.reach, Reason::Include);
-        let asked = Asked { path: &path, owner, reach, reason, parent: Some(by.path), depth: by.depth + 1 };
-        self.take(&asked, Conditional::Loads);
+        let asked = FileRequest { path: &path, owner, reach, reason, parent: Some(by.path), depth: by.depth + 1 };
+        self.take(&asked, PatternedFiles::Loads);
     }
 
     /// Reads a file, if it lies within reach. One that stands above the project has to be the user's own.
-    fn read(&self, asked: &Asked<'_>) -> Result<files::Snapshot, Refusal> {
-        let above = matches!(asked.reach, Reach::Inside(root) if *root != self.project);
+    fn read(&self, asked: &FileRequest<'_>) -> Result<files::Snapshot, Refusal> {
+        let above = matches!(asked.reach, IncludeReach::Inside(root) if *root != self.project);
         if above && exists(asked.path) && !reach::is_own(asked.path, &self.sources.working_directory) {
             return Err(Refusal::OfAnother);
         }
@@ -398,7 +399,7 @@ impl Instructions {
 
 /// What happens to a file with patterns.
 #[derive(Clone, Copy)]
-enum Conditional<'a> {
+enum PatternedFiles<'a> {
     /// It waits for a matching file, looked at from this directory.
     Waits(&'a Path),
     /// The file was touched.

@@ -6,7 +6,7 @@ use crate::error::Error;
 
 /// One change of one memory, or of an index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct KeptChange {
     /// The memory, relative to its directory.
     pub path: String,
     /// Its text before; none if it was new.
@@ -18,4 +18,4 @@ pub struct Change {
 }
 
 /// Keeps what is about to be changed. Where it fails, nothing is.
-pub type Keep<'k> = dyn FnMut(&Change) -> Result<(), Error> + 'k;
+pub type Keep<'k> = dyn FnMut(&KeptChange) -> Result<(), Error> + 'k;

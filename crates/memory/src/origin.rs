@@ -12,7 +12,7 @@ const LONGEST: usize = 400;
 
 /// Where a memory comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Origin {
+pub struct MemoryOrigin {
     /// The session in which it was learnt.
     pub session: Option<String>,
     /// The message.
@@ -25,7 +25,7 @@ pub struct Origin {
     pub at: Option<Timestamp>,
 }
 
-impl Origin {
+impl MemoryOrigin {
     /// What a memory's head says.
     pub(crate) fn of(front: &Frontmatter) -> Self {
         let text = |key: &str| front.metadata(key).filter(|value| !value.is_empty());

@@ -7,18 +7,18 @@
 //!
 //! The numbers are few, and fitted by `cargo run -p memory --example fit_recall -- --fit` on one half of the repository's questions ([`Weights`]).
 
+mod cjk_words;
 mod corpus;
+mod cutoff;
 mod dates;
+mod duplicates;
 mod facets;
 mod near;
 mod question;
 mod score;
 mod sorted;
-mod standing;
-mod sure;
+mod standing_instructions;
 mod table;
-mod tongues;
-mod twins;
 pub(crate) mod words;
 
 use std::collections::HashMap;
@@ -34,12 +34,12 @@ use crate::entry::{Memory, is_over};
 use crate::error::Error;
 use crate::scan;
 use corpus::{Corpus, Words};
-use standing::Turn;
+use standing_instructions::TurnActivity;
 use words::Splitter;
 
-pub use standing::Doing;
-pub(crate) use standing::directs;
-pub use sure::Figures;
+pub use cutoff::ConfidenceFigures;
+pub use standing_instructions::WorkAtHand;
+pub(crate) use standing_instructions::directs;
 
 /// How many are surfaced at most.
 pub const MOST: usize = 5;
@@ -110,11 +110,11 @@ pub struct Ranker {
     weights: Weights,
     splitter: Splitter,
     /// Each file's words, and the state of the file they were read from.
-    known: HashMap<String, Arc<Known>>,
+    known: HashMap<String, Arc<IndexedMemory>>,
     corpus: Corpus,
 }
 
-struct Known {
+struct IndexedMemory {
     modified: Option<Timestamp>,
     len: u64,
     until: Option<Date>,
@@ -123,11 +123,11 @@ struct Known {
 
 /// What is asked.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
+pub struct RankQuestion<'a> {
     /// What was said.
     pub text: &'a str,
     /// What the turn is doing beside.
-    pub doing: &'a Doing,
+    pub doing: &'a WorkAtHand,
     /// Now.
     pub now: Timestamp,
 }
@@ -153,11 +153,11 @@ pub struct Hit {
     /// How much of what the question asks for it has, as a share of all of it.
     pub share: f32,
     /// What the confidence is made of.
-    pub figures: Figures,
+    pub figures: ConfidenceFigures,
     /// The words of the question it has, and how well.
     pub matched: Vec<(String, f32)>,
     /// Older memories that say the same with other values, and may hold beside it.
-    pub older: Vec<Older>,
+    pub older: Vec<OlderMemory>,
 }
 
 impl Hit {
@@ -168,21 +168,21 @@ impl Hit {
 
     /// Whether enough speaks for it to be worth a model's look.
     pub fn has_evidence(&self) -> bool {
-        let Figures { evidence, missing, .. } = self.figures;
+        let ConfidenceFigures { evidence, missing, .. } = self.figures;
         evidence > LEAST_EVIDENCE && evidence - Weights::FITTED.sure_missing * missing > -MOST_MISSING
     }
 }
 
 /// An older memory that says the same as another with other values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Older {
+pub struct OlderMemory {
     /// Its path, relative to the memory directory.
     pub path: String,
     /// What it is about.
     pub description: Option<String>,
 }
 
-impl fmt::Display for Older {
+impl fmt::Display for OlderMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.path)?;
         self.description.as_ref().map_or(Ok(()), |description| write!(f, ": {description}"))
@@ -213,7 +213,7 @@ impl Ranker {
         let mut ranker = Self::empty(weights);
         for memory in memories {
             let words = Words::of(memory, &ranker.splitter);
-            let known = Known { modified: memory.modified, len: memory.len, until: memory.until, words };
+            let known = IndexedMemory { modified: memory.modified, len: memory.len, until: memory.until, words };
             ranker.known.insert(memory.path.clone(), Arc::new(known));
         }
         ranker.number();
@@ -234,7 +234,7 @@ impl Ranker {
     pub fn reload(&mut self, root: &Root) -> Result<usize, Error> {
         let paths = scan::paths(root)?;
         let known = &self.known;
-        let read: Vec<(String, Arc<Known>)> = scan::each(&paths, |path| {
+        let read: Vec<(String, Arc<IndexedMemory>)> = scan::each(&paths, |path| {
             // Of a known file the state is asked first: mostly it has not changed, and then none of its bytes are read.
             if let Some(known) = known.get(path) {
                 let head = root.head(path, 0).ok()?;
@@ -245,7 +245,7 @@ impl Ranker {
             }
             let memory = Memory::read(root, path).ok()?;
             let words = Words::of(&memory, &Splitter::new());
-            let known = Known { modified: memory.modified, len: memory.len, until: memory.until, words };
+            let known = IndexedMemory { modified: memory.modified, len: memory.len, until: memory.until, words };
             Some((path.to_owned(), Arc::new(known)))
         });
         let before = self.known.len();
@@ -283,7 +283,7 @@ impl Ranker {
 
     /// The memories that have most to do with a question, the likeliest first. Instructions for what the turn does come
     /// right after the likeliest, or first if that one is not sure.
-    pub fn rank(&self, question: &Question<'_>) -> Vec<Hit> {
+    pub fn rank(&self, question: &RankQuestion<'_>) -> Vec<Hit> {
         let units = question::units(question.text, question.now, &self.corpus, &self.splitter, &self.weights);
         let found = score::search(&self.corpus, &units, &self.weights);
         let order = self.order(&found.likely, SHORTLIST);
@@ -323,13 +323,13 @@ impl Ranker {
     }
 
     /// A memory as it was found. One that stands for older ones is as sure as the likeliest of them.
-    fn hit(&self, doc: usize, search: &score::Found, units: &[question::Unit]) -> Hit {
+    fn hit(&self, doc: usize, search: &score::QuestionMatch, units: &[question::Unit]) -> Hit {
         let older = self.older(doc, search);
         let has = |doc: usize| {
             let doc = &self.corpus.docs[doc];
             let found: Vec<f32> =
                 units.iter().map(|unit| score::found(doc, unit, &self.corpus, &self.weights)).collect();
-            let figures = Figures::of(units, &found, &search.together, self.corpus.size(), &self.weights);
+            let figures = ConfidenceFigures::of(units, &found, &search.together, self.corpus.size(), &self.weights);
             (figures.confidence(&self.weights), figures, found)
         };
         let mut best = has(doc);
@@ -340,7 +340,7 @@ impl Ranker {
         let matched = units.iter().zip(&found).filter(|(_, found)| **found > 0.0);
         let named = |doc: &usize| {
             let doc = &self.corpus.docs[*doc];
-            Older { path: doc.path.clone(), description: doc.description.clone() }
+            OlderMemory { path: doc.path.clone(), description: doc.description.clone() }
         };
         Hit {
             path: self.corpus.docs[doc].path.clone(),
@@ -354,7 +354,7 @@ impl Ranker {
     }
 
     /// The older memories that one stands for: those that have most of the question first, then the newest.
-    fn older(&self, doc: usize, search: &score::Found) -> Vec<usize> {
+    fn older(&self, doc: usize, search: &score::QuestionMatch) -> Vec<usize> {
         let Some(all) = self.corpus.older.get(&doc) else { return Vec::new() };
         let likely = search.of_older.iter().filter(|(newest, _, _)| *newest == doc);
         let mut older: Vec<usize> = likely.map(|(_, older, _)| *older).take(OLDER).collect();
@@ -373,7 +373,7 @@ impl Ranker {
             let doc = &docs[hits[at].0];
             let is_newer = |other: &usize| {
                 let other = &docs[hits[*other].0];
-                other.dated > doc.dated && twins::are_about_the_same(&doc.called, &other.called, &self.corpus)
+                other.dated > doc.dated && duplicates::are_about_the_same(&doc.called, &other.called, &self.corpus)
             };
             let Some(newer) = (at + 1..first).find(is_newer) else { continue };
             let (share, confidence) = (hits[at].1.share, hits[at].1.confidence);
@@ -384,9 +384,14 @@ impl Ranker {
     }
 
     /// The instructions for what the turn does, those that share most words with the question first.
-    fn standing(&self, question: &Question<'_>, units: &[question::Unit], found: &score::Found) -> Vec<(usize, Hit)> {
+    fn standing(
+        &self,
+        question: &RankQuestion<'_>,
+        units: &[question::Unit],
+        found: &score::QuestionMatch,
+    ) -> Vec<(usize, Hit)> {
         let shares = &found.shares;
-        let turn = Turn::of(question.text, &self.splitter.split(question.text), question.doing, &self.splitter);
+        let turn = TurnActivity::of(question.text, &self.splitter.split(question.text), question.doing, &self.splitter);
         let docs = self.corpus.docs.iter().enumerate().filter(|(_, doc)| doc.newest.is_none());
         let mut fits: Vec<(usize, f32)> = docs
             .filter_map(|(at, doc)| Some((at, doc.scope.as_ref()?.fits(&turn))))
@@ -397,7 +402,7 @@ impl Ranker {
             let (a, b) = (one.1 + shares[one.0], other.1 + shares[other.0]);
             b.total_cmp(&a).then_with(|| dated(other.0).cmp(&dated(one.0)))
         });
-        let standing = fits.into_iter().take(standing::MOST).map(|(doc, fit)| {
+        let standing = fits.into_iter().take(standing_instructions::MOST).map(|(doc, fit)| {
             let hit = self.hit(doc, found, units);
             (doc, Hit { confidence: hit.confidence.max(fit), route: Route::Standing, ..hit })
         });
@@ -406,18 +411,18 @@ impl Ranker {
 
     /// The memories that are to be surfaced for a question: those it is sure of, at most [`MOST`], perhaps none. What
     /// `admit` refuses (already seen) is passed over.
-    pub fn choose(&self, question: &Question<'_>, admit: impl Fn(&str) -> bool) -> Vec<Hit> {
+    pub fn choose(&self, question: &RankQuestion<'_>, admit: impl Fn(&str) -> bool) -> Vec<Hit> {
         surfaced(self.rank(question).into_iter().filter(|hit| admit(&hit.path)).collect())
     }
 
     /// The instructions that apply to what a turn does, whatever is asked.
-    pub fn applying(&self, doing: &Doing, now: Timestamp, admit: impl Fn(&str) -> bool) -> Vec<Hit> {
-        let hits = self.rank(&Question { text: "", doing, now });
+    pub fn applying(&self, doing: &WorkAtHand, now: Timestamp, admit: impl Fn(&str) -> bool) -> Vec<Hit> {
+        let hits = self.rank(&RankQuestion { text: "", doing, now });
         hits.into_iter().filter(|hit| hit.route == Route::Standing && admit(&hit.path)).collect()
     }
 
     /// The paths of the `count` likeliest memories, for a manifest that cannot hold all.
-    pub fn likeliest(&self, question: &Question<'_>, count: usize) -> Vec<String> {
+    pub fn likeliest(&self, question: &RankQuestion<'_>, count: usize) -> Vec<String> {
         let mut paths: Vec<String> = self.rank(question).into_iter().map(|hit| hit.path).collect();
         let units = question::units(question.text, question.now, &self.corpus, &self.splitter, &self.weights);
         let likely = score::search(&self.corpus, &units, &self.weights).likely;

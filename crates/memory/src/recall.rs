@@ -21,8 +21,8 @@ use crate::drift;
 use crate::entry::{ASKED, Memory, READ_LIMIT};
 use crate::error::Error;
 use crate::frontmatter;
-use crate::neutral;
-use crate::rank::Older;
+use crate::quoting;
+use crate::rank::OlderMemory;
 use crate::rank::words::is_word_by_itself;
 use crate::scan;
 use crate::spoken::Quotations;
@@ -188,11 +188,11 @@ pub(crate) fn selection(message: &str, memories: &str, recent_tools: &[String], 
 pub fn surface_over(
     root: &Root,
     path: &str,
-    older: &[Older],
+    older: &[OlderMemory],
     tree: Option<&Path>,
     now: Timestamp,
 ) -> Result<Attachment, Error> {
-    surface(root, path, &Around { older, tree, ..Around::default() }, now)
+    surface(root, path, &RecallContext { older, tree, ..RecallContext::default() }, now)
 }
 
 /// How far a memory is trusted.
@@ -207,11 +207,11 @@ pub enum Trust {
 
 /// What is said with a memory that is surfaced.
 #[derive(Clone, Copy, Default)]
-pub struct Around<'a> {
+pub struct RecallContext<'a> {
     /// How far it is trusted.
     pub trust: Trust,
     /// Older ones that say the same with other values.
-    pub older: &'a [Older],
+    pub older: &'a [OlderMemory],
     /// Where what it names is looked for.
     pub tree: Option<&'a Path>,
     /// Who wrote it, where it is shared and that is known.
@@ -221,8 +221,8 @@ pub struct Around<'a> {
 }
 
 /// Reads and renders one memory, with what has to be said with it.
-pub fn surface(root: &Root, path: &str, around: &Around<'_>, now: Timestamp) -> Result<Attachment, Error> {
-    let Around { trust, older, tree, author, quotations } = *around;
+pub fn surface(root: &Root, path: &str, around: &RecallContext<'_>, now: Timestamp) -> Result<Attachment, Error> {
+    let RecallContext { trust, older, tree, author, quotations } = *around;
     let file = root.head(path, READ_LIMIT)?;
     let modified = file.modified.and_then(|time| Timestamp::try_from(time).ok());
     let memory = Memory::parse(path, &file.bytes, modified, file.len);
@@ -260,13 +260,13 @@ pub fn surface(root: &Root, path: &str, around: &Around<'_>, now: Timestamp) -> 
     // The questions it answers are there to find it by.
     let text = frontmatter::remove(&String::from_utf8_lossy(&file.bytes), ASKED);
     let (kept, cut) = cut(text.trim());
-    let kept = neutral::quoted(kept);
+    let kept = quoting::quoted(kept);
     let note = if cut || file.len > READ_LIMIT {
         format!("\n[cut at {LINES} lines or {BYTES} bytes; Read {} for the rest]", place.display())
     } else {
         String::new()
     };
-    let head = neutral::quoted(&head);
+    let head = quoting::quoted(&head);
     let text = format!("{head}\n<memory>\n{kept}{note}\n</memory>");
     Ok(Attachment { path: path.to_owned(), bytes: kept.len() as u64, text })
 }

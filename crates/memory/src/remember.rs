@@ -13,16 +13,16 @@ use crate::frontmatter;
 use crate::index;
 use crate::scan;
 use crate::secrets::no_secret;
-use crate::store::{MODE, New, Saved, Store, checked, file_name, render};
+use crate::store::{MODE, NewMemory, SaveResult, Store, checked, file_name, render};
 
-pub use crate::origin::Origin;
+pub use crate::origin::MemoryOrigin;
 
 /// A memory larger than this is not settled.
 const LIMIT: u64 = 1024 * 1024;
 
 impl Store {
     /// Saves a new memory. What it names is looked for below `tree`, the working tree, where one is given.
-    pub fn remember(&self, new: &New, origin: &Origin, tree: Option<&Path>) -> Result<Saved, Error> {
+    pub fn remember(&self, new: &NewMemory, origin: &MemoryOrigin, tree: Option<&Path>) -> Result<SaveResult, Error> {
         let path = match &new.path {
             Some(path) => checked(path)?.to_owned(),
             None => file_name(&new.name)?,
@@ -31,7 +31,13 @@ impl Store {
     }
 
     /// Saves a whole text as a new memory, as [`Store::remember`] does.
-    pub fn remember_text(&self, path: &str, text: &str, origin: &Origin, tree: Option<&Path>) -> Result<Saved, Error> {
+    pub fn remember_text(
+        &self,
+        path: &str,
+        text: &str,
+        origin: &MemoryOrigin,
+        tree: Option<&Path>,
+    ) -> Result<SaveResult, Error> {
         checked(path)?;
         let named = tree.map(|tree| drift::record(text, tree)).unwrap_or_default();
         let text = origin.written_into(text, &named);
@@ -50,7 +56,7 @@ impl Store {
 
     /// Brings what somebody else wrote into order: it gets the mode of a memory, where it comes from, what it names that is
     /// there, and a line in the index if it has none. What was left empty is forgotten.
-    pub fn settle(&self, path: &str, origin: &Origin, tree: Option<&Path>) -> Result<Option<Saved>, Error> {
+    pub fn settle(&self, path: &str, origin: &MemoryOrigin, tree: Option<&Path>) -> Result<Option<SaveResult>, Error> {
         if checked(path).is_err() {
             return Ok(None); // an index, a log, or no memory at all
         }

@@ -14,10 +14,10 @@ use crate::entry::Memory;
 use crate::error::Error;
 use crate::frontmatter;
 use crate::index;
-use crate::kept::Change;
-use crate::remember::Origin;
+use crate::kept::KeptChange;
+use crate::remember::MemoryOrigin;
 use crate::secrets::no_secret;
-use crate::store::{MODE, Saved, Store, checked};
+use crate::store::{MODE, SaveResult, Store, checked};
 
 pub use crate::kept::Keep;
 
@@ -29,9 +29,9 @@ const LIMIT: u64 = 1024 * 1024;
 
 /// What was written.
 #[derive(Debug, Clone)]
-pub struct Revised {
+pub struct RevisionResult {
     /// The file, and what the index says to it.
-    pub saved: Saved,
+    pub saved: SaveResult,
     /// What the file is now.
     pub stamp: Stamp,
 }
@@ -43,10 +43,10 @@ impl Store {
         path: &str,
         text: &str,
         seen: Option<&Stamp>,
-        origin: &Origin,
+        origin: &MemoryOrigin,
         tree: Option<&Path>,
         keep: &mut Keep<'_>,
-    ) -> Result<Revised, Error> {
+    ) -> Result<RevisionResult, Error> {
         self.plain(path)?;
         let text = frontmatter::mended(text);
         well_formed(path, &text)?;
@@ -60,7 +60,7 @@ impl Store {
             self.nothing_like(&memory.body)?;
         }
         let line = self.line(path)?;
-        keep(&Change { path: path.to_owned(), before: before.clone(), after: Some(text.clone()), line })?;
+        keep(&KeptChange { path: path.to_owned(), before: before.clone(), after: Some(text.clone()), line })?;
         match (&before, seen) {
             (Some(_), Some(seen)) => self.root().replace_unchanged(path, text.as_bytes(), seen, MODE)?,
             _ => self.root().create_new(path, text.as_bytes(), MODE)?,
@@ -76,18 +76,18 @@ impl Store {
             }
             index::put(text, &memory.name, target, &hook)
         })?;
-        Ok(Revised { saved, stamp })
+        Ok(RevisionResult { saved, stamp })
     }
 
     /// Removes a memory that was `seen`, with its line.
-    pub fn discard(&self, path: &str, seen: Option<&Stamp>, keep: &mut Keep<'_>) -> Result<Saved, Error> {
+    pub fn discard(&self, path: &str, seen: Option<&Stamp>, keep: &mut Keep<'_>) -> Result<SaveResult, Error> {
         self.plain(path)?;
         let _held = self.lock()?;
         let Some(before) = self.before(path, seen)? else {
             return Err(Error::NoMemory { name: path.to_owned(), directory: self.root().path().to_owned() });
         };
         let line = self.line(path)?;
-        keep(&Change { path: path.to_owned(), before: Some(before), after: None, line })?;
+        keep(&KeptChange { path: path.to_owned(), before: Some(before), after: None, line })?;
         self.root().remove(path)?;
         self.indexed(path, index::take)
     }

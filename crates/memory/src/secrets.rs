@@ -5,13 +5,13 @@
 //! once for all keywords; a rule is tried only where one of its own stands ([`pin`]), and compiled when that happens for
 //! the first time. Text around a secret that the rules' authors did not think of is let in ([`wide`]).
 //!
-//! A [`Finding`] says which rule and which line. It never holds the secret, nor any part of it, and nothing here keeps
+//! A [`SecretFinding`] says which rule and which line. It never holds the secret, nor any part of it, and nothing here keeps
 //! the text. What it refuses to do: open files, or ask anybody whether a key is valid.
 
-mod pin;
+mod keyword_search;
 mod rules;
 mod said;
-mod wide;
+mod widened_patterns;
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
@@ -20,7 +20,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::bytes::{Captures, Regex};
 
 use crate::error::Error;
-use rules::{Candidate, Rule, Rules};
+use rules::{AllowCandidate, SecretRule, SecretRules};
 
 /// How far behind its keyword a secret may end; a private key of 16,384 bits has 13,000 characters.
 const REACH: usize = 16 * 1024;
@@ -33,7 +33,7 @@ static SHIPPED: LazyLock<Scanner> = LazyLock::new(Scanner::new);
 
 /// A secret was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct SecretFinding {
     /// Which rule found it.
     pub rule: &'static str,
     /// What the rule is about.
@@ -52,13 +52,13 @@ pub enum Remarks {
 }
 
 /// Finds secrets in a text. The path is where it lies, relative or not, with `/`; empty if it lies nowhere.
-pub fn scan(text: &[u8], path: &str, remarks: Remarks) -> Vec<Finding> {
+pub fn scan(text: &[u8], path: &str, remarks: Remarks) -> Vec<SecretFinding> {
     SHIPPED.scan(text, path, remarks)
 }
 
 /// The first secret of a note: one that a rule knows, or a password that it tells in words or in an address. A remark in the text
 /// excuses nothing.
-pub fn in_note(text: &str) -> Option<Finding> {
+pub fn in_note(text: &str) -> Option<SecretFinding> {
     scan(text.as_bytes(), "", Remarks::Ignored).into_iter().next().or_else(|| said::first(text))
 }
 
@@ -84,21 +84,21 @@ struct Scanner {
 }
 
 struct Kind {
-    rule: Rule,
-    plan: OnceLock<Plan>,
+    rule: SecretRule,
+    plan: OnceLock<RuleSearch>,
 }
 
 /// How a rule is tried.
-enum Plan {
+enum RuleSearch {
     /// At its keywords, with more surroundings let in. Where a name alone gives a secret away, the rule as it was
     /// written has the first word.
-    Pinned { pin: Box<pin::Pin>, probe: Regex, written: Option<Regex> },
+    Pinned { pin: Box<keyword_search::KeywordSearch>, probe: Regex, written: Option<Regex> },
     /// On the whole text.
     Whole,
 }
 
 /// A find, while it is still weighed.
-struct Found<'t> {
+struct PossibleSecret<'t> {
     rule: usize,
     at: usize,
     secret: &'t [u8],
@@ -108,7 +108,7 @@ impl Scanner {
     fn new() -> Self {
         // That the shipped file can be read is a test. A scanner without rules would find nothing, silently, so there is
         // no other file to fall back on.
-        let Rules { allowlist, own_allowlists, rules } = Rules::shipped().unwrap_or_default();
+        let SecretRules { allowlist, own_allowlists, rules } = SecretRules::shipped().unwrap_or_default();
         let mut numbers: HashMap<String, usize> = HashMap::new();
         let (mut words, mut of_word): (Vec<String>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
         let pairs = rules.iter().enumerate().flat_map(|(at, rule)| rule.keywords.iter().map(move |word| (at, word)));
@@ -132,30 +132,30 @@ impl Scanner {
         Self { rules, allowed, words, of_word }
     }
 
-    fn scan(&'static self, text: &[u8], path: &str, remarks: Remarks) -> Vec<Finding> {
+    fn scan(&'static self, text: &[u8], path: &str, remarks: Remarks) -> Vec<SecretFinding> {
         if self.allowed.iter().any(|allowed| allowed.passes_file(path)) {
             return Vec::new();
         }
         let named = self.rules.iter().filter(|kind| kind.rule.is_about_names() && kind.rule.is_about(path));
-        let mut findings: Vec<Finding> = named
+        let mut findings: Vec<SecretFinding> = named
             .filter(|_| !path.is_empty())
-            .map(|kind| Finding { rule: &kind.rule.id, description: &kind.rule.description, line: 0 })
+            .map(|kind| SecretFinding { rule: &kind.rule.id, description: &kind.rule.description, line: 0 })
             .collect();
         let mut search = Search::new(self, text, path, remarks);
         search.run();
         let mut found = search.found;
         found.sort_by_key(|found| (found.at, found.rule));
-        let mut lines = Lines { text, line: 1, upto: 0 };
-        let named: Vec<(usize, &Found<'_>)> = found.iter().map(|found| (lines.of(found.at), found)).collect();
+        let mut lines = LineCounter { text, line: 1, upto: 0 };
+        let named: Vec<(usize, &PossibleSecret<'_>)> = found.iter().map(|found| (lines.of(found.at), found)).collect();
         for (line, one) in &named {
-            let better = |(other_line, other): &(usize, &Found<'_>)| {
+            let better = |(other_line, other): &(usize, &PossibleSecret<'_>)| {
                 other_line == line && !self.is_generic(other.rule) && contains(other.secret, one.secret)
             };
             if self.is_generic(one.rule) && named.iter().any(better) {
                 continue; // a rule that knows whose secret it is says so
             }
             let rule = &self.rules[one.rule].rule;
-            findings.push(Finding { rule: &rule.id, description: &rule.description, line: *line });
+            findings.push(SecretFinding { rule: &rule.id, description: &rule.description, line: *line });
         }
         findings
     }
@@ -166,15 +166,15 @@ impl Scanner {
 }
 
 impl Kind {
-    fn plan(&self) -> &Plan {
+    fn plan(&self) -> &RuleSearch {
         self.plan.get_or_init(|| {
-            let pinned = |pattern: &str| pin::pin(pattern, &self.rule.keywords);
-            let compiled = |pin: &pin::Pin| rules::compile(&pin.probe);
+            let pinned = |pattern: &str| keyword_search::pin(pattern, &self.rule.keywords);
+            let compiled = |pin: &keyword_search::KeywordSearch| rules::compile(&pin.probe);
             let pattern = self.rule.pattern().unwrap_or_default();
             let written = pinned(&pattern).filter(|pin| pin.lead.is_some());
             let wide =
                 pinned(&self.rule.wide_pattern().unwrap_or_default()).and_then(|pin| Some((compiled(&pin)?, pin)));
-            wide.map_or(Plan::Whole, |(probe, pin)| Plan::Pinned {
+            wide.map_or(RuleSearch::Whole, |(probe, pin)| RuleSearch::Pinned {
                 pin: Box::new(pin),
                 probe,
                 written: written.as_ref().and_then(compiled),
@@ -210,7 +210,7 @@ struct Search<'s, 't> {
     path: &'t str,
     remarks: Remarks,
     states: Vec<State>,
-    found: Vec<Found<'t>>,
+    found: Vec<PossibleSecret<'t>>,
     /// How many bytes rules were tried on, each as often as it was.
     tried: usize,
 }
@@ -245,7 +245,7 @@ impl<'s, 't> Search<'s, 't> {
     /// Tries a rule at a keyword, and says how it stands then.
     fn try_rule(&mut self, number: usize, at: usize, looked: usize) -> State {
         let kind = &self.scanner.rules[number];
-        let Plan::Pinned { pin, probe, written } = kind.plan() else {
+        let RuleSearch::Pinned { pin, probe, written } = kind.plan() else {
             let mut from = 0;
             while let Some(end) = self.search(number, from, self.text.len()) {
                 from = end;
@@ -323,7 +323,8 @@ impl<'s, 't> Search<'s, 't> {
         let secret = group.map_or(matched, |group| &text[base + group.start()..base + group.end()]);
         let after = group.and_then(|group| text.get(base + group.end()));
         let bits = entropy(secret);
-        let doubtful = reading == Reading::Wide && !wide::looks_random(secret, bits, after, rule.is_generic());
+        let doubtful =
+            reading == Reading::Wide && !widened_patterns::looks_random(secret, bits, after, rule.is_generic());
         let passed_over = (reading == Reading::Written).then_some(end);
         if doubtful || rule.entropy.is_some_and(|least| bits <= least) {
             return passed_over;
@@ -334,25 +335,25 @@ impl<'s, 't> Search<'s, 't> {
         if rule.is_generic() && !matched.contains(&b'"') && text[end..].trim_ascii_start().starts_with(b"= ") {
             return passed_over;
         }
-        let candidate = Candidate { secret, matched, line };
+        let candidate = AllowCandidate { secret, matched, line };
         let excused = self.remarks == Remarks::Heeded && contains(line, ALLOW);
         let mut allowed = rule.allowlists.iter().chain(&self.scanner.allowed);
         if excused || allowed.any(|one| one.passes(candidate, self.path)) {
             return passed_over;
         }
-        self.found.push(Found { rule: number, at, secret });
+        self.found.push(PossibleSecret { rule: number, at, secret });
         Some(end)
     }
 }
 
 /// Counts lines, forwards only.
-struct Lines<'t> {
+struct LineCounter<'t> {
     text: &'t [u8],
     line: usize,
     upto: usize,
 }
 
-impl Lines<'_> {
+impl LineCounter<'_> {
     fn of(&mut self, at: usize) -> usize {
         self.line += memchr::memchr_iter(b'\n', &self.text[self.upto..at]).count();
         self.upto = at;

@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use parking_lot::RwLock;
 
 use crate::error::Error;
-use crate::rank::{self, Hit, Older, Question, Ranker};
-use crate::recall::{self, Around, Attachment, Trust};
+use crate::rank::{self, Hit, OlderMemory, RankQuestion, Ranker};
+use crate::recall::{self, Attachment, RecallContext, Trust};
 use crate::spoken::Register;
 use crate::store;
 use crate::taxonomy::Kind;
@@ -45,7 +45,7 @@ pub struct Shelf {
 
 /// A memory that was found, and where.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct ShelfHit {
     /// The shelf.
     pub shelf: Arc<Shelf>,
     /// What was found on it.
@@ -139,13 +139,18 @@ impl Shelf {
     pub fn surface(
         &self,
         path: &str,
-        older: &[Older],
+        older: &[OlderMemory],
         author: Option<&str>,
         now: Timestamp,
     ) -> Result<Attachment, Error> {
         let quotations = self.register.as_ref().map(Register::read);
         let (tree, quotations) = (self.tree.as_deref(), quotations.as_ref());
-        recall::surface(&self.root, path, &Around { trust: self.trust(path), older, tree, author, quotations }, now)
+        recall::surface(
+            &self.root,
+            path,
+            &RecallContext { trust: self.trust(path), older, tree, author, quotations },
+            now,
+        )
     }
 }
 
@@ -173,11 +178,15 @@ fn names_a_place(word: &str) -> bool {
 
 /// What of all shelves is to be surfaced for a question, the surest first, at most [`rank::MOST`]. What `admit` refuses is
 /// passed over.
-pub fn choose(shelves: &[Arc<Shelf>], question: &Question<'_>, admit: impl Fn(&Shelf, &str) -> bool) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
+pub fn choose(
+    shelves: &[Arc<Shelf>],
+    question: &RankQuestion<'_>,
+    admit: impl Fn(&Shelf, &str) -> bool,
+) -> Vec<ShelfHit> {
+    let mut found: Vec<ShelfHit> = Vec::new();
     for shelf in shelves {
         let hits = shelf.ranker().map(|ranker| ranker.choose(question, |path| admit(shelf, path)));
-        found.extend(hits.into_iter().flatten().map(|hit| Found { shelf: shelf.clone(), hit }));
+        found.extend(hits.into_iter().flatten().map(|hit| ShelfHit { shelf: shelf.clone(), hit }));
     }
     if shelves.len() > 1 {
         found.sort_by(|one, other| other.hit.confidence.total_cmp(&one.hit.confidence));

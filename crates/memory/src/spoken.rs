@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::echo::words;
+use crate::echo_check::words;
 use crate::error::Error;
 
 /// Quotations with fewer words say too little to be anybody's.
@@ -25,7 +25,7 @@ const FILE: &str = "spoken";
 
 /// A sentence that the user typed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spoken {
+pub struct QuotedSentence {
     /// The sentence, as the user typed it.
     pub sentence: String,
     /// When it was typed, as RFC 3339 writes it.
@@ -39,7 +39,7 @@ pub struct Spoken {
     pub message: Option<String>,
 }
 
-impl Spoken {
+impl QuotedSentence {
     /// When it was typed.
     pub fn time(&self) -> Option<Timestamp> {
         self.at.as_ref()?.parse().ok()
@@ -48,8 +48,8 @@ impl Spoken {
 
 /// Messages that the user typed.
 #[derive(Debug, Clone, Default)]
-pub struct Typed {
-    messages: Vec<(Vec<Sentence>, Spoken)>,
+pub struct TypedMessages {
+    messages: Vec<(Vec<Sentence>, QuotedSentence)>,
 }
 
 /// A sentence, and its words.
@@ -59,10 +59,10 @@ struct Sentence {
     words: Vec<String>,
 }
 
-impl Typed {
+impl TypedMessages {
     /// Adds a message, with when and where it was typed.
     pub fn add(&mut self, text: &str, at: Option<Timestamp>, session: Option<&str>, message: Option<&str>) {
-        let place = Spoken {
+        let place = QuotedSentence {
             sentence: String::new(),
             at: at.map(|at| at.to_string()),
             session: session.map(str::to_owned),
@@ -72,7 +72,7 @@ impl Typed {
     }
 
     /// The sentence that a text quotes, as the user typed it; of several the longest.
-    pub fn quoted_in(&self, text: &str) -> Option<Spoken> {
+    pub fn quoted_in(&self, text: &str) -> Option<QuotedSentence> {
         let mut quotations = quotations(text);
         quotations.sort_by_key(|quotation| std::cmp::Reverse(quotation.len()));
         quotations.into_iter().find_map(|quotation| {
@@ -81,7 +81,7 @@ impl Typed {
             self.messages
                 .iter()
                 .rev()
-                .find_map(|(typed, place)| Some(Spoken { sentence: around(&said, typed)?, ..place.clone() }))
+                .find_map(|(typed, place)| Some(QuotedSentence { sentence: around(&said, typed)?, ..place.clone() }))
         })
     }
 }
@@ -181,10 +181,10 @@ pub struct Register {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Entry {
+struct RegisterLine {
     /// The hash of the memory's text.
     text: String,
-    spoken: Spoken,
+    spoken: QuotedSentence,
 }
 
 impl Register {
@@ -194,8 +194,8 @@ impl Register {
     }
 
     /// Keeps what a memory with this body quotes.
-    pub fn keep(&self, body: &str, spoken: &Spoken) -> Result<(), Error> {
-        let entry = Entry { text: hash(body), spoken: spoken.clone() };
+    pub fn keep(&self, body: &str, spoken: &QuotedSentence) -> Result<(), Error> {
+        let entry = RegisterLine { text: hash(body), spoken: spoken.clone() };
         let line = serde_json::to_vec(&entry).unwrap_or_default();
         Ok(files::add_line(&self.file, &line)?)
     }
@@ -203,7 +203,8 @@ impl Register {
     /// What memories quote.
     pub fn read(&self) -> Quotations {
         let file = files::read(&self.file, LIMIT).map(|file| file.bytes).unwrap_or_default();
-        let entries = file.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Entry>(line).ok());
+        let entries =
+            file.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<RegisterLine>(line).ok());
         Quotations { by_text: entries.map(|entry| (entry.text, entry.spoken)).collect() }
     }
 }
@@ -211,17 +212,17 @@ impl Register {
 /// What memories quote, by their text.
 #[derive(Debug, Clone, Default)]
 pub struct Quotations {
-    by_text: HashMap<String, Spoken>,
+    by_text: HashMap<String, QuotedSentence>,
 }
 
 impl Quotations {
     /// What the user said, as a memory with this body quotes it.
-    pub fn of(&self, body: &str) -> Option<&Spoken> {
+    pub fn of(&self, body: &str) -> Option<&QuotedSentence> {
         self.by_text.get(&hash(body))
     }
 
     /// Adds them to messages that the user typed: what a memory quotes, another one may quote too.
-    pub fn add_to(&self, typed: &mut Typed) {
+    pub fn add_to(&self, typed: &mut TypedMessages) {
         for spoken in self.by_text.values() {
             typed.messages.push((sentences(&spoken.sentence), spoken.clone()));
         }
@@ -236,8 +237,8 @@ fn hash(body: &str) -> String {
 mod tests {
     use super::*;
 
-    fn typed(messages: &[&str]) -> Typed {
-        let mut typed = Typed::default();
+    fn typed(messages: &[&str]) -> TypedMessages {
+        let mut typed = TypedMessages::default();
         messages.iter().for_each(|text| typed.add(text, None, Some("s"), Some("m")));
         typed
     }
@@ -309,7 +310,7 @@ mod tests {
         let quotations = register.read();
         assert_eq!(quotations.of("\nDeploys.\n"), Some(&spoken));
         assert_eq!(quotations.of("Deploys!"), None);
-        let mut again = Typed::default();
+        let mut again = TypedMessages::default();
         quotations.add_to(&mut again);
         assert!(again.quoted_in("> \"we deploy on Fridays\"").is_some());
     }

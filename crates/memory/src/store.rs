@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::frontmatter;
 use crate::index::{self, Warning};
 use crate::kept;
-use crate::neutral;
+use crate::quoting;
 use crate::scan;
 use crate::secrets::no_secret;
 use crate::taxonomy::Kind;
@@ -45,14 +45,14 @@ pub(crate) const TEAM: &str = "team/";
 #[derive(Debug)]
 pub struct Store {
     root: Root,
-    indexing: Indexing,
+    indexing: IndexUpkeep,
     keeper: Option<Keeper>,
 }
 
 /// Whoever keeps what is about to be changed by a command.
 struct Keeper(Mutex<Box<SendKeep>>);
 
-type SendKeep = dyn FnMut(&kept::Change) -> Result<(), Error> + Send;
+type SendKeep = dyn FnMut(&kept::KeptChange) -> Result<(), Error> + Send;
 
 impl fmt::Debug for Keeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -62,7 +62,7 @@ impl fmt::Debug for Keeper {
 
 /// Whether the index is kept in step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Indexing {
+pub enum IndexUpkeep {
     /// Each change of a file changes its line.
     Kept,
     /// There is no index step (`skipIndex`).
@@ -71,7 +71,7 @@ pub enum Indexing {
 
 /// A memory to be saved.
 #[derive(Debug, Clone, Default)]
-pub struct New {
+pub struct NewMemory {
     /// The file, relative to the memory directory; made from the name where it is not given.
     pub path: Option<String>,
     /// What it is called.
@@ -90,7 +90,7 @@ pub struct New {
 
 /// A change of a memory; what is not given stays as it is, byte for byte.
 #[derive(Debug, Clone, Default)]
-pub struct Change {
+pub struct MemoryEdit {
     /// Another name.
     pub name: Option<String>,
     /// Another description.
@@ -107,7 +107,7 @@ pub struct Change {
 
 /// What was done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Saved {
+pub struct SaveResult {
     /// The file, relative to the memory directory.
     pub path: String,
     /// Limits the index passes now.
@@ -116,17 +116,17 @@ pub struct Saved {
 
 impl Store {
     /// Opens a memory directory, making it where it is missing.
-    pub fn create(path: impl AsRef<Path>, indexing: Indexing) -> Result<Self, Error> {
+    pub fn create(path: impl AsRef<Path>, indexing: IndexUpkeep) -> Result<Self, Error> {
         Ok(Self { root: Root::create(path)?, indexing, keeper: None })
     }
 
     /// Opens a memory directory that exists.
-    pub fn open(path: impl AsRef<Path>, indexing: Indexing) -> Result<Self, Error> {
+    pub fn open(path: impl AsRef<Path>, indexing: IndexUpkeep) -> Result<Self, Error> {
         Ok(Self { root: Root::open(path)?, indexing, keeper: None })
     }
 
     /// Whether the index is kept in step.
-    pub fn indexing(&self) -> Indexing {
+    pub fn indexing(&self) -> IndexUpkeep {
         self.indexing
     }
 
@@ -137,7 +137,7 @@ impl Store {
 
     /// Gives every change to `keep` before it is made; where that fails, nothing is changed. What agents revise is kept by them.
     #[must_use]
-    pub fn keeping(mut self, keep: impl FnMut(&kept::Change) -> Result<(), Error> + Send + 'static) -> Self {
+    pub fn keeping(mut self, keep: impl FnMut(&kept::KeptChange) -> Result<(), Error> + Send + 'static) -> Self {
         self.keeper = Some(Keeper(Mutex::new(Box::new(keep))));
         self
     }
@@ -146,7 +146,7 @@ impl Store {
     pub(crate) fn keep(&self, path: &str, before: Option<&str>, after: Option<&str>) -> Result<(), Error> {
         let Some(Keeper(keep)) = &self.keeper else { return Ok(()) };
         let (before, after) = (before.map(str::to_owned), after.map(str::to_owned));
-        let change = kept::Change { line: self.line(path)?, path: path.to_owned(), before, after };
+        let change = kept::KeptChange { line: self.line(path)?, path: path.to_owned(), before, after };
         (keep.lock())(&change)
     }
 
@@ -161,7 +161,7 @@ impl Store {
     }
 
     /// Saves a new memory. Its name must be free.
-    pub fn add(&self, new: &New) -> Result<Saved, Error> {
+    pub fn add(&self, new: &NewMemory) -> Result<SaveResult, Error> {
         let path = match &new.path {
             Some(path) => checked(path)?.to_owned(),
             None => file_name(&new.name)?,
@@ -172,7 +172,7 @@ impl Store {
     }
 
     /// Changes a memory.
-    pub fn edit(&self, path: &str, change: &Change) -> Result<Saved, Error> {
+    pub fn edit(&self, path: &str, change: &MemoryEdit) -> Result<SaveResult, Error> {
         checked(path)?;
         let _held = self.lock()?;
         let file = self.root.read(path, EDIT_LIMIT).map_err(|error| self.missing(path, error))?;
@@ -197,7 +197,7 @@ impl Store {
     }
 
     /// Removes a memory.
-    pub fn remove(&self, path: &str) -> Result<Saved, Error> {
+    pub fn remove(&self, path: &str) -> Result<SaveResult, Error> {
         checked(path)?;
         let _held = self.lock()?;
         let file = self.root.read(path, EDIT_LIMIT).map_err(|error| self.missing(path, error))?;
@@ -207,7 +207,7 @@ impl Store {
     }
 
     /// Gives a memory another file name, its time and text as they were.
-    pub fn rename(&self, from: &str, to: &str) -> Result<Saved, Error> {
+    pub fn rename(&self, from: &str, to: &str) -> Result<SaveResult, Error> {
         checked(from)?;
         checked(to)?;
         let _held = self.lock()?;
@@ -245,9 +245,9 @@ impl Store {
     }
 
     /// Changes the index a file belongs to. The lock is held.
-    pub(crate) fn indexed(&self, path: &str, change: impl Fn(&str, &str) -> String) -> Result<Saved, Error> {
-        let saved = |warnings| Saved { path: path.to_owned(), warnings };
-        if self.indexing == Indexing::Skipped {
+    pub(crate) fn indexed(&self, path: &str, change: impl Fn(&str, &str) -> String) -> Result<SaveResult, Error> {
+        let saved = |warnings| SaveResult { path: path.to_owned(), warnings };
+        if self.indexing == IndexUpkeep::Skipped {
             return Ok(saved(Vec::new()));
         }
         let (at, target) = home(path);
@@ -307,7 +307,7 @@ pub(crate) fn home(path: &str) -> (&'static str, &str) {
 }
 
 /// A memory as a file.
-pub fn render(new: &New) -> String {
+pub fn render(new: &NewMemory) -> String {
     let mut text = String::from("---\n---\n\n");
     text.push_str(new.body.trim_start_matches('\n'));
     if !text.ends_with('\n') {
@@ -328,7 +328,7 @@ pub fn render(new: &New) -> String {
 }
 
 /// The text of a memory with a change made to it.
-pub fn apply(text: &str, change: &Change) -> String {
+pub fn apply(text: &str, change: &MemoryEdit) -> String {
     let mut text = text.to_owned();
     if let Some(name) = &change.name {
         text = frontmatter::set(&text, "name", &scan::one_line(name, 200));
@@ -374,7 +374,7 @@ pub(crate) fn set_kind(text: &str, kind: Kind) -> String {
 /// A file name made from a name: what is not a letter or digit becomes `-`.
 pub fn file_name(name: &str) -> Result<String, Error> {
     let mut slug = String::new();
-    for c in name.chars().filter(|c| !neutral::is_invisible(*c)) {
+    for c in name.chars().filter(|c| !quoting::is_invisible(*c)) {
         if c.is_alphanumeric() {
             slug.extend(c.to_lowercase());
         } else if !slug.is_empty() && !slug.ends_with('-') {
@@ -397,7 +397,7 @@ pub fn checked(path: &str) -> Result<&str, Error> {
     if path.chars().any(|c| c.is_control() || matches!(c, '\\' | ':')) {
         return bad("it holds a control character, a colon or a backslash");
     }
-    if path.chars().any(|c| neutral::is_invisible(c) || passes_for_another(c)) {
+    if path.chars().any(|c| quoting::is_invisible(c) || passes_for_another(c)) {
         return bad("it holds a character that is invisible or passes for another");
     }
     if !Path::new(path).components().all(|part| matches!(part, Component::Normal(_))) || path.contains("//") {

@@ -64,7 +64,7 @@ pub enum Variant<'a> {
 
 /// What the rules depend on.
 #[derive(Debug, Clone, Copy)]
-pub struct Rules<'a> {
+pub struct TaxonomyContext<'a> {
     /// Which variant.
     pub variant: Variant<'a>,
     /// The private directory.
@@ -111,7 +111,7 @@ const TEMPLATES: [(&str, &str); 11] = [
 ];
 
 /// The section of the system prompt about memory.
-pub fn rules(from: &Rules<'_>) -> String {
+pub fn rules(from: &TaxonomyContext<'_>) -> String {
     let (template, team) = match from.variant {
         Variant::DailyLog => ("daily.md", None),
         Variant::Team { directory } => ("rules.md", Some(directory.display().to_string())),
@@ -136,7 +136,7 @@ pub fn agent_rules(directory: &Path, scope: &str, index: Option<&str>) -> String
     let values = context! {
         directory => directory.display().to_string(),
         scope => scope,
-        content => index.map(crate::neutral::quoted),
+        content => index.map(crate::quoting::quoted),
         file => crate::index::FILE,
         index => true,
         index_lines => crate::index::LINE_LIMIT,

@@ -60,8 +60,8 @@ impl Tombstones {
         let mut standing: Vec<Tombstone> = Vec::new();
         for entry in text.lines().filter_map(|line| serde_json::from_str(line).ok()) {
             match entry {
-                Entry::Planted(stone) => standing.push(stone),
-                Entry::Lifted(gone) => standing.retain(|stone| *stone != gone),
+                TombstoneLine::Planted(stone) => standing.push(stone),
+                TombstoneLine::Lifted(gone) => standing.retain(|stone| *stone != gone),
             }
         }
         standing
@@ -69,14 +69,14 @@ impl Tombstones {
 
     /// Plants one for a memory that the user removed or took back.
     pub fn plant(&self, path: &str, text: &str, at: Option<String>) -> Result<(), Error> {
-        let Told { name, sequences } = Told::by(path, text);
-        self.add(&Entry::Planted(Tombstone { path: path.to_owned(), name, at, sequences }))
+        let MemoryMark { name, sequences } = MemoryMark::by(path, text);
+        self.add(&TombstoneLine::Planted(Tombstone { path: path.to_owned(), name, at, sequences }))
     }
 
     /// The one that stands against a memory with this path and text.
     pub fn against(&self, path: &str, text: &str) -> Option<Tombstone> {
         let all = self.all();
-        let told = (!all.is_empty()).then(|| Told::by(path, text))?;
+        let told = (!all.is_empty()).then(|| MemoryMark::by(path, text))?;
         all.into_iter().find(|stone| stone.is_for(path, &told))
     }
 
@@ -86,11 +86,13 @@ impl Tombstones {
         if all.is_empty() {
             return Ok(());
         }
-        let told = Told::by(path, text);
-        all.into_iter().filter(|stone| stone.is_for(path, &told)).try_for_each(|stone| self.add(&Entry::Lifted(stone)))
+        let told = MemoryMark::by(path, text);
+        all.into_iter()
+            .filter(|stone| stone.is_for(path, &told))
+            .try_for_each(|stone| self.add(&TombstoneLine::Lifted(stone)))
     }
 
-    fn add(&self, entry: &Entry) -> Result<(), Error> {
+    fn add(&self, entry: &TombstoneLine) -> Result<(), Error> {
         Ok(files::add_line(&self.file, &serde_json::to_vec(entry).unwrap_or_default())?)
     }
 }
@@ -98,18 +100,18 @@ impl Tombstones {
 /// A line of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum Entry {
+enum TombstoneLine {
     Planted(Tombstone),
     Lifted(Tombstone),
 }
 
 /// What a memory is known by.
-struct Told {
+struct MemoryMark {
     name: String,
     sequences: BTreeSet<u64>,
 }
 
-impl Told {
+impl MemoryMark {
     fn by(path: &str, text: &str) -> Self {
         let memory = Memory::parse(path, text.as_bytes(), None, text.len() as u64);
         Self { name: by_words(&memory.name).join(" "), sequences: sequences(&memory.body) }
@@ -118,7 +120,7 @@ impl Told {
 
 impl Tombstone {
     /// Whether a memory is what was removed: by its name, or since so much of what was removed stands in it.
-    fn is_for(&self, path: &str, told: &Told) -> bool {
+    fn is_for(&self, path: &str, told: &MemoryMark) -> bool {
         let shared = self.sequences.intersection(&told.sequences).count();
         let same_text = shared > 0 && shared as f32 >= SAME * self.sequences.len() as f32;
         self.path == path || self.name == told.name || same_text

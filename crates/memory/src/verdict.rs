@@ -12,12 +12,12 @@ use serde::Deserialize;
 
 use crate::age;
 use crate::entry::Memory;
-use crate::neutral;
-use crate::rank::{self, Hit, Older, Question, Route, surfaced};
+use crate::quoting;
+use crate::rank::{self, Hit, OlderMemory, RankQuestion, Route, surfaced};
 use crate::recall::Need;
 use crate::recall::selection;
 use crate::scan::one_line;
-use crate::shelf::{Found, Shelf};
+use crate::shelf::{Shelf, ShelfHit};
 use crate::taxonomy::Kind;
 
 /// How many candidates a model is shown. The right one is among them for nine of ten questions.
@@ -31,17 +31,17 @@ const MESSAGE: usize = 4_000;
 
 /// What a message gets.
 #[derive(Debug, Clone)]
-pub enum Verdict {
+pub enum RecallVerdict {
     /// These are surfaced, and nobody is asked.
-    Sure(Vec<Found>),
+    Sure(Vec<ShelfHit>),
     /// These may matter: a model is to choose among them. Instructions for what the turn does are surfaced at once.
     Unsure {
         /// The instructions.
-        instructions: Vec<Found>,
+        instructions: Vec<ShelfHit>,
         /// What is surfaced where no model answers: the instructions, and what the ranker is sure of.
-        without_model: Vec<Found>,
+        without_model: Vec<ShelfHit>,
         /// The likeliest first; of few memories all.
-        candidates: Vec<Candidate>,
+        candidates: Vec<RecallCandidate>,
     },
     /// There is nothing to surface, and nothing worth asking a model.
     Silent,
@@ -49,7 +49,7 @@ pub enum Verdict {
 
 /// A memory that may matter, as much of it as a model needs to judge.
 #[derive(Debug, Clone)]
-pub struct Candidate {
+pub struct RecallCandidate {
     /// Where it lies.
     pub shelf: Arc<Shelf>,
     /// Its path, relative to the shelf.
@@ -67,17 +67,21 @@ pub struct Candidate {
     /// When it was last changed.
     pub dated: Option<Timestamp>,
     /// Older ones that say the same with other values.
-    pub older: Vec<Older>,
+    pub older: Vec<OlderMemory>,
 }
 
 /// What a message gets from some shelves. What `admit` refuses (seen already) is passed over.
-pub fn verdict(shelves: &[Arc<Shelf>], question: &Question<'_>, admit: impl Fn(&Shelf, &str) -> bool) -> Verdict {
-    let mut ranked: Vec<Found> = Vec::new();
+pub fn verdict(
+    shelves: &[Arc<Shelf>],
+    question: &RankQuestion<'_>,
+    admit: impl Fn(&Shelf, &str) -> bool,
+) -> RecallVerdict {
+    let mut ranked: Vec<ShelfHit> = Vec::new();
     let mut all: Vec<(Arc<Shelf>, String)> = Vec::new();
     for shelf in shelves {
         let Some(ranker) = shelf.ranker() else { continue };
         let admitted = ranker.rank(question).into_iter().filter(|hit| admit(shelf, &hit.path));
-        ranked.extend(admitted.map(|hit| Found { shelf: shelf.clone(), hit }));
+        ranked.extend(admitted.map(|hit| ShelfHit { shelf: shelf.clone(), hit }));
         if ranker.len() <= CANDIDATES {
             let paths = ranker.likeliest(question, CANDIDATES).into_iter().filter(|path| admit(shelf, path));
             all.extend(paths.map(|path| (shelf.clone(), path)));
@@ -89,7 +93,7 @@ pub fn verdict(shelves: &[Arc<Shelf>], question: &Question<'_>, admit: impl Fn(&
     let hits: Vec<Hit> = ranked.iter().map(|found| found.hit.clone()).collect();
     let likely = |hit: &Hit| hit.route == Route::Likeness;
     let chosen = surfaced(hits.clone());
-    let to_surface = |wanted: &dyn Fn(&Hit) -> bool| -> Vec<Found> {
+    let to_surface = |wanted: &dyn Fn(&Hit) -> bool| -> Vec<ShelfHit> {
         ranked
             .iter()
             .filter(|found| chosen.contains(&found.hit) && wanted(&found.hit))
@@ -99,13 +103,13 @@ pub fn verdict(shelves: &[Arc<Shelf>], question: &Question<'_>, admit: impl Fn(&
     };
     let without_model = to_surface(&|_| true);
     if chosen.iter().any(Hit::has_nearly_all) {
-        return Verdict::Sure(without_model);
+        return RecallVerdict::Sure(without_model);
     }
     let instructions = to_surface(&|hit| !likely(hit));
     if !hits.iter().any(|hit| likely(hit) && hit.has_evidence()) {
-        return if instructions.is_empty() { Verdict::Silent } else { Verdict::Sure(instructions) };
+        return if instructions.is_empty() { RecallVerdict::Silent } else { RecallVerdict::Sure(instructions) };
     }
-    let mut candidates: Vec<Candidate> = Vec::new();
+    let mut candidates: Vec<RecallCandidate> = Vec::new();
     let by_rank = ranked.iter().map(|found| (found.shelf.clone(), found.hit.path.clone(), found.hit.older.clone()));
     let few = shelves.iter().filter_map(|shelf| shelf.ranker()).map(|ranker| ranker.len()).sum::<usize>() <= CANDIDATES;
     let rest = all.into_iter().filter(|_| few).map(|(shelf, path)| (shelf, path, Vec::new()));
@@ -116,14 +120,14 @@ pub fn verdict(shelves: &[Arc<Shelf>], question: &Question<'_>, admit: impl Fn(&
         let known = candidates.iter().any(|one| is(&one.shelf, &one.path, &shelf, &path))
             || instructions.iter().any(|one| is(&one.shelf, &one.hit.path, &shelf, &path));
         if candidates.len() < CANDIDATES && !known {
-            candidates.extend(Candidate::read(shelf, &path, older));
+            candidates.extend(RecallCandidate::read(shelf, &path, older));
         }
     }
-    Verdict::Unsure { instructions, without_model, candidates }
+    RecallVerdict::Unsure { instructions, without_model, candidates }
 }
 
-impl Candidate {
-    fn read(shelf: Arc<Shelf>, path: &str, older: Vec<Older>) -> Option<Self> {
+impl RecallCandidate {
+    fn read(shelf: Arc<Shelf>, path: &str, older: Vec<OlderMemory>) -> Option<Self> {
         let memory = Memory::read(shelf.root(), path).ok()?;
         Some(Self {
             path: path.to_owned(),
@@ -157,12 +161,17 @@ impl Candidate {
             lines.push(format!("  text: {text}{cut}"));
         }
         lines.extend(self.older.iter().map(|older| format!("  older, with other values: {older}")));
-        neutral::quoted(&lines.join("\n")).into_owned()
+        quoting::quoted(&lines.join("\n")).into_owned()
     }
 }
 
 /// The question to a model which of the candidates matter; none if there are none.
-pub fn question(message: &str, candidates: &[Candidate], recent_tools: &[String], now: Timestamp) -> Option<Need> {
+pub fn question(
+    message: &str,
+    candidates: &[RecallCandidate],
+    recent_tools: &[String],
+    now: Timestamp,
+) -> Option<Need> {
     if candidates.is_empty() {
         return None;
     }
@@ -172,15 +181,18 @@ pub fn question(message: &str, candidates: &[Candidate], recent_tools: &[String]
 
 /// Those that a model chose: each once, at most five. An answer that cannot be read is an error of the model; what stands
 /// around the JSON is not, nor is a file's name without its folder where no other has it.
-pub fn chosen<'c>(answer: &str, candidates: &'c [Candidate]) -> Result<Vec<&'c Candidate>, serde_json::Error> {
+pub fn chosen<'c>(
+    answer: &str,
+    candidates: &'c [RecallCandidate],
+) -> Result<Vec<&'c RecallCandidate>, serde_json::Error> {
     #[derive(Deserialize)]
-    struct Answer {
+    struct SelectorAnswer {
         selected_memories: Vec<String>,
     }
     let (from, to) = (answer.find('{'), answer.rfind('}'));
     let json = from.zip(to).and_then(|(from, to)| answer.get(from..=to)).unwrap_or(answer);
-    let answer: Answer = serde_json::from_str(json)?;
-    let mut chosen: Vec<&Candidate> = Vec::new();
+    let answer: SelectorAnswer = serde_json::from_str(json)?;
+    let mut chosen: Vec<&RecallCandidate> = Vec::new();
     for key in answer.selected_memories {
         let mut by_name = candidates.iter().filter(|one| one.key().rsplit('/').next() == Some(&key));
         let by_name = by_name.next().filter(|_| by_name.next().is_none());

@@ -10,7 +10,7 @@
 
 use std::path::PathBuf;
 
-use context::{Layers, When};
+use context::{LayerTiming, Layers};
 use session::price::{PricePolicy, PriceTable, RepliesCounted, SessionBill, SessionFiles, price_files};
 use transcript::price::Prices;
 use transcript::window::{Window, WindowHints};
@@ -34,7 +34,7 @@ fn policies() -> Vec<(String, PricePolicy)> {
         ours("ours, 200,000", usual.clone()),
         ours("ours, 1,000,000", layers(1_000_000)),
         ours("ours, 100,000", layers(100_000)),
-        ours("ours, economy", Layers { when: When::Economy, ..usual.clone() }),
+        ours("ours, economy", Layers { when: LayerTiming::Economy, ..usual.clone() }),
     ]);
     policies.extend(["age", "reads", "mask", "provider"].into_iter().filter_map(named));
     policies

@@ -4,8 +4,8 @@
 //! of earlier sessions of the project. It finds messages by words, by the files they touched and by time, and shows any
 //! message as it was. It reads the file each time, so it knows of everything that was written, and keeps nothing.
 
+mod history_query;
 mod message;
-mod wanted;
 
 use std::path::{Path, PathBuf};
 
@@ -14,9 +14,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tools::{Access, Output, Scope, Subject, TypedTool};
 
-use message::{Message, heading, read};
+use history_query::{HistoryQuery, search};
+use message::{HistoryMessage, heading, read};
 use transcript::tool_names;
-use wanted::{Wanted, search};
 
 /// How many messages a search shows.
 const SHOWN: usize = 20;
@@ -100,7 +100,7 @@ fn look(session: &Path, input: &HistoryInput, scope: &Scope) -> Output {
     if let Some(id) = input.id.as_deref().map(str::trim).filter(|id| !id.is_empty()) {
         return by_id(&messages, id, input.offset.unwrap_or(0));
     }
-    let wanted = match Wanted::of(input) {
+    let wanted = match HistoryQuery::of(input) {
         Ok(wanted) => wanted,
         Err(why) => return Output::failed(why),
     };
@@ -129,7 +129,7 @@ fn look(session: &Path, input: &HistoryInput, scope: &Scope) -> Output {
     }
 }
 
-fn by_id(messages: &[Message], id: &str, offset: usize) -> Output {
+fn by_id(messages: &[HistoryMessage], id: &str, offset: usize) -> Output {
     let (first, last) = id.split_once('…').map_or((id, id), |(first, last)| (first.trim(), last.trim()));
     let Some((from, to)) = places(messages, first).pop().zip(places(messages, last).pop()) else {
         return Output::failed(format!("there is no message or call {id} in this session; search for words instead"));
@@ -152,8 +152,8 @@ fn by_id(messages: &[Message], id: &str, offset: usize) -> Output {
 }
 
 /// Where the message of an id stands, or each call of it with its result: a server may have used the id again.
-fn places(messages: &[Message], id: &str) -> Vec<(usize, usize)> {
-    let names = |message: &Message| message.calls.iter().any(|call| call == id);
+fn places(messages: &[HistoryMessage], id: &str) -> Vec<(usize, usize)> {
+    let names = |message: &HistoryMessage| message.calls.iter().any(|call| call == id);
     let mut places: Vec<(usize, usize)> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         match (places.last_mut(), names(message)) {
@@ -189,7 +189,7 @@ mod tests {
     use transcript::line::{Body, Line, TextSource};
     use transcript::{Block, Id, Outcome};
 
-    fn messages(bodies: Vec<Body>) -> Vec<Message> {
+    fn messages(bodies: Vec<Body>) -> Vec<HistoryMessage> {
         let line = |(at, body)| Line::new(Id::from(format!("line-{at}")), None, Timestamp::UNIX_EPOCH, body);
         bodies.into_iter().enumerate().map(line).filter_map(|line| message(&line)).collect()
     }
@@ -218,7 +218,7 @@ mod tests {
         let whole = by_id(&messages, "toolu_1", 0).text();
         assert!(whole.contains("the port is 4711") && !whole.contains("harbours"), "{whole}");
         let found = |query: &str| {
-            let wanted = Wanted { words: vec![query.into()], path: None, since: None, until: None };
+            let wanted = HistoryQuery { words: vec![query.into()], path: None, since: None, until: None };
             search(&messages, &wanted, None)
         };
         assert!(found("harbours")[0].starts_with("line-4 (summary"), "{:?}", found("harbours"));
@@ -231,7 +231,7 @@ mod tests {
     fn whole_words_come_first() {
         let rounds = (1..40).flat_map(|n| round(&format!("m{n}"), &format!("c{n}"), &format!("step {n}: value v{n}")));
         let messages = messages(rounds.collect());
-        let wanted = Wanted { words: vec!["step".into(), "3:".into()], path: None, since: None, until: None };
+        let wanted = HistoryQuery { words: vec!["step".into(), "3:".into()], path: None, since: None, until: None };
         let found = search(&messages, &wanted, None);
         assert!(found.len() == 4 && found[0].contains("value v3 "), "{found:?}");
     }

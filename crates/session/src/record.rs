@@ -17,12 +17,12 @@ pub struct Record {
     /// Its lines and what they project to.
     pub log: Log,
     /// Lines that could not be read, with where and why. They stay in the file.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedLine>,
 }
 
 /// A line that was passed over.
 #[derive(Debug, Clone)]
-pub struct Skipped {
+pub struct SkippedLine {
     /// Which line, from 1.
     pub number: usize,
     /// Why.
@@ -47,10 +47,10 @@ pub fn read(path: &Path) -> Result<Record, Error> {
 }
 
 /// Reads a file's lines without projecting them. A long file is parsed in parts, on several threads.
-pub fn lines(path: &Path) -> Result<(Vec<Line>, Vec<Skipped>), Error> {
+pub fn lines(path: &Path) -> Result<(Vec<Line>, Vec<SkippedLine>), Error> {
     let file = files::Lines::open(path)?;
     let mut translator = Translator::default();
-    let mut all = Parsed::default();
+    let mut all = ParsedPart::default();
     all.parse(file.part(0..FIRST_BYTES)?, |text| translator.parse(text))?;
     if translator.is_translating() {
         // Another agent's lines mean something only in their order.
@@ -75,10 +75,10 @@ pub fn lines(path: &Path) -> Result<(Vec<Line>, Vec<Skipped>), Error> {
 }
 
 /// Parses what is left of a file on several threads, part by part.
-fn parse_parts(file: &files::Lines, from: u64) -> Result<Vec<Parsed>, Error> {
+fn parse_parts(file: &files::Lines, from: u64) -> Result<Vec<ParsedPart>, Error> {
     let count = file.file_len()?.saturating_sub(from).div_ceil(PART_BYTES);
     let next = AtomicU64::new(0);
-    let work = || -> Result<Vec<(u64, Parsed)>, Error> {
+    let work = || -> Result<Vec<(u64, ParsedPart)>, Error> {
         let mut done = Vec::new();
         loop {
             let part = next.fetch_add(1, Ordering::Relaxed);
@@ -88,7 +88,7 @@ fn parse_parts(file: &files::Lines, from: u64) -> Result<Vec<Parsed>, Error> {
             let start = from + part * PART_BYTES;
             // What is written meanwhile belongs to the last part.
             let end = if part + 1 == count { u64::MAX } else { start + PART_BYTES };
-            let mut parsed = Parsed::default();
+            let mut parsed = ParsedPart::default();
             parsed.parse(file.part(start..end)?, |text| Line::parse(text).map(Some))?;
             done.push((part, parsed));
         }
@@ -101,7 +101,7 @@ fn parse_parts(file: &files::Lines, from: u64) -> Result<Vec<Parsed>, Error> {
         let joined = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
         joined.chain([own]).collect()
     });
-    let mut parts: Vec<(u64, Parsed)> =
+    let mut parts: Vec<(u64, ParsedPart)> =
         done.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
     parts.sort_by_key(|(part, _)| *part);
     Ok(parts.into_iter().map(|(_, parsed)| parsed).collect())
@@ -109,14 +109,14 @@ fn parse_parts(file: &files::Lines, from: u64) -> Result<Vec<Parsed>, Error> {
 
 /// What was read of a part of a file.
 #[derive(Default)]
-struct Parsed {
+struct ParsedPart {
     lines: Vec<Line>,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedLine>,
     /// How many lines there were, read or not.
     number: usize,
 }
 
-impl Parsed {
+impl ParsedPart {
     fn parse<L: IntoIterator<Item = Line>>(
         &mut self,
         mut lines: files::Lines,
@@ -139,7 +139,7 @@ impl Parsed {
                 files::Text::Oversized { len, .. } => format!("{len} bytes long, which is more than a line may be"),
             };
             if self.skipped.len() < DESCRIBED {
-                self.skipped.push(Skipped { number: self.number, why });
+                self.skipped.push(SkippedLine { number: self.number, why });
             }
         }
         Ok(())
@@ -150,7 +150,7 @@ impl Parsed {
         let before = self.number;
         self.number += behind.number;
         self.lines.extend(behind.lines);
-        let skipped = behind.skipped.into_iter().map(|one| Skipped { number: before + one.number, ..one });
+        let skipped = behind.skipped.into_iter().map(|one| SkippedLine { number: before + one.number, ..one });
         self.skipped.extend(skipped);
         self.skipped.truncate(DESCRIBED);
     }

@@ -19,7 +19,7 @@ use transcript::Log;
 use transcript::line::Line;
 use transcript::mark::Ttl;
 
-use check::Checked;
+use check::CheckedReplay;
 use player::{Player, Windows};
 
 pub use follower::{FileReadAgain, ReplayFollower, RequestAnswer, SentRequest};
@@ -29,18 +29,18 @@ pub const SUMMARY_TOKENS: u64 = 1_500;
 
 /// One request that would have been sent.
 #[derive(Debug, Clone, Serialize)]
-pub struct Round {
+pub struct ReplayedRound {
     /// Which, from 1.
     pub round: usize,
     /// The view's tokens.
     pub tokens: u64,
     /// What the layers did before it.
-    pub commits: Vec<Done>,
+    pub commits: Vec<LayerDeed>,
 }
 
 /// What a layer did.
 #[derive(Debug, Clone, Serialize)]
-pub struct Done {
+pub struct LayerDeed {
     /// Which layer.
     pub layer: &'static str,
     /// Tokens that left the view.
@@ -55,9 +55,9 @@ pub struct Done {
 /// A session, played again.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Replayed {
+pub struct ReplayedSession {
     /// Every request.
-    pub rounds: Vec<Round>,
+    pub rounds: Vec<ReplayedRound>,
     /// What should never happen, and did.
     pub broken: Vec<String>,
     /// The first round in which the layers did something else than the record says; none if there is none.
@@ -66,12 +66,12 @@ pub struct Replayed {
 }
 
 /// Plays lines through the layers, in the windows that the record says they were worked in.
-pub fn replay_as_recorded(lines: Vec<Line>, layers: &Layers, summary_tokens: u64) -> Replayed {
+pub fn replay_as_recorded(lines: Vec<Line>, layers: &Layers, summary_tokens: u64) -> ReplayedSession {
     check(&Log::live_lines(lines), layers, summary_tokens, Windows::Recorded)
 }
 
 /// Plays lines through the layers.
-pub fn replay(lines: Vec<Line>, layers: &Layers, summary_tokens: u64) -> Replayed {
+pub fn replay(lines: Vec<Line>, layers: &Layers, summary_tokens: u64) -> ReplayedSession {
     check(&Log::live_lines(lines), layers, summary_tokens, Windows::Given)
 }
 
@@ -93,11 +93,11 @@ pub fn follow(lines: &[Line], plan: &ReplayPlan<'_>, follower: &mut dyn ReplayFo
     Player::new(plan, Windows::Given, follower).play_all(lines);
 }
 
-fn check(lines: &[Line], layers: &Layers, summary_tokens: u64, windows: Windows) -> Replayed {
+fn check(lines: &[Line], layers: &Layers, summary_tokens: u64, windows: Windows) -> ReplayedSession {
     let plan = ReplayPlan { list: context::list::LIST, layers, ttl: Ttl::default(), summary_tokens };
-    let mut checked = Checked::default();
+    let mut checked = CheckedReplay::default();
     let mut player = Player::new(&plan, windows, &mut checked);
     player.play_all(lines);
     let (rounds, differs_from) = player.end();
-    Replayed { rounds, broken: checked.broken, differs_from }
+    ReplayedSession { rounds, broken: checked.broken, differs_from }
 }

@@ -36,13 +36,13 @@ pub struct KeptFile {
     /// The file.
     pub path: PathBuf,
     /// What it was.
-    pub was: Was,
+    pub was: FormerFile,
 }
 
 /// What a file was.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub enum Was {
+pub enum FormerFile {
     /// It did not exist.
     Absent,
     /// It had this content, by hash.
@@ -54,16 +54,16 @@ pub enum Was {
 /// Going back begins here, as the log has it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename = "rewinding")]
-struct Rewinding {
+struct RewindStart {
     to: Id,
-    scope: GoesBack,
+    scope: RewindExtent,
 }
 
 /// A going back was undone, as the log has it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename = "rewind-undone")]
 #[serde(rename_all = "camelCase")]
-struct Undone {
+struct RewindUndo {
     /// The line where it began.
     began_at: Id,
 }
@@ -71,7 +71,7 @@ struct Undone {
 /// How much goes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum GoesBack {
+pub enum RewindExtent {
     /// What was said.
     Conversation,
     /// What was changed on disk.
@@ -93,7 +93,7 @@ pub struct Point {
 
 /// What going back did.
 #[derive(Debug, Clone, Default)]
-pub struct Rewound {
+pub struct RewindResult {
     /// Files written or removed.
     pub files: Vec<PathBuf>,
     /// Files that could not be brought back, with the reason.
@@ -109,12 +109,12 @@ impl Session {
             Ok(snapshot) => {
                 let hash = snapshot.stamp.hash.to_hex().to_string();
                 match self.history_folder().and_then(|folder| folder.create_new(&hash, &snapshot.bytes, 0o600)) {
-                    Ok(()) | Err(files::Error::Exists { .. }) => Was::Content(hash),
-                    Err(_) => Was::NotKept, // a full disk keeps nobody from working
+                    Ok(()) | Err(files::Error::Exists { .. }) => FormerFile::Content(hash),
+                    Err(_) => FormerFile::NotKept, // a full disk keeps nobody from working
                 }
             }
-            Err(files::Error::NotFound { .. }) => Was::Absent,
-            Err(_) => Was::NotKept,
+            Err(files::Error::NotFound { .. }) => FormerFile::Absent,
+            Err(_) => FormerFile::NotKept,
         };
         let kept = KeptFile { path: path.to_owned(), was };
         self.note(&serde_json::to_value(kept).unwrap_or_default())
@@ -148,13 +148,13 @@ impl Session {
     }
 
     /// Goes back to before a line.
-    pub fn rewind(&mut self, line: &Id, scope: GoesBack) -> Result<Rewound, Error> {
-        self.note(&serde_json::to_value(Rewinding { to: line.clone(), scope }).unwrap_or_default())?;
-        let mut rewound = Rewound::default();
-        if scope != GoesBack::Conversation {
+    pub fn rewind(&mut self, line: &Id, scope: RewindExtent) -> Result<RewindResult, Error> {
+        self.note(&serde_json::to_value(RewindStart { to: line.clone(), scope }).unwrap_or_default())?;
+        let mut rewound = RewindResult::default();
+        if scope != RewindExtent::Conversation {
             self.files_as_before(line, &mut rewound)?;
         }
-        if scope != GoesBack::Files {
+        if scope != RewindExtent::Files {
             rewound.commit = self.hide_from(line, "the user went back")?;
         }
         Ok(rewound)
@@ -162,16 +162,16 @@ impl Session {
 
     /// Undoes the newest going back that was not undone yet: files and conversation are as they were before it. None
     /// if there is no such; refused, and nothing changed, where the conversation would not fit the window.
-    pub fn undo_rewind(&mut self, window: &Window) -> Result<Option<Rewound>, Error> {
+    pub fn undo_rewind(&mut self, window: &Window) -> Result<Option<RewindResult>, Error> {
         let Some((place, began_at, scope)) = self.newest_rewind() else { return Ok(None) };
-        let mut rewound = Rewound::default();
-        if scope != GoesBack::Files {
+        let mut rewound = RewindResult::default();
+        if scope != RewindExtent::Files {
             rewound.commit = self.show_again(place, window)?;
         }
-        if scope != GoesBack::Conversation {
+        if scope != RewindExtent::Conversation {
             self.files_as_before(&began_at, &mut rewound)?;
         }
-        self.note(&serde_json::to_value(Undone { began_at }).unwrap_or_default())?;
+        self.note(&serde_json::to_value(RewindUndo { began_at }).unwrap_or_default())?;
         Ok(Some(rewound))
     }
 
@@ -211,13 +211,13 @@ impl Session {
     }
 
     /// Where the newest going back began that was not undone, and how much it took back.
-    fn newest_rewind(&self) -> Option<(usize, Id, GoesBack)> {
+    fn newest_rewind(&self) -> Option<(usize, Id, RewindExtent)> {
         let mut undone: Vec<Id> = Vec::new();
         for (place, line) in self.log().lines().iter().enumerate().rev() {
             let (Body::Meta(meta), Some(id)) = (&line.body, &line.id) else { continue };
-            if let Ok(one) = serde_json::from_str::<Undone>(meta.get()) {
+            if let Ok(one) = serde_json::from_str::<RewindUndo>(meta.get()) {
                 undone.push(one.began_at);
-            } else if let Ok(one) = serde_json::from_str::<Rewinding>(meta.get())
+            } else if let Ok(one) = serde_json::from_str::<RewindStart>(meta.get())
                 && !undone.contains(id)
             {
                 return Some((place, id.clone(), one.scope));
@@ -240,7 +240,7 @@ impl Session {
     }
 
     /// Writes every file that was changed after a line as it was there.
-    fn files_as_before(&mut self, line: &Id, rewound: &mut Rewound) -> Result<(), Error> {
+    fn files_as_before(&mut self, line: &Id, rewound: &mut RewindResult) -> Result<(), Error> {
         let after = self.log().lines().iter().enumerate().skip_while(|(_, one)| one.id.as_ref() != Some(line));
         let mut first: Vec<(usize, KeptFile)> = Vec::new();
         for (place, kept) in after.filter_map(|(place, line)| Some((place, kept(&line.body)?))) {
@@ -255,16 +255,16 @@ impl Session {
             }
             self.keep(&path)?;
             let done = match &was {
-                Was::Absent => match files::exact::remove(&path) {
+                FormerFile::Absent => match files::exact::remove(&path) {
                     Err(files::Error::NotFound { .. }) => Ok(()),
                     other => other,
                 },
-                Was::Content(hash) => self
+                FormerFile::Content(hash) => self
                     .history_folder()
                     .and_then(|folder| folder.read(hash, KEPT_LIMIT))
                     .and_then(|snapshot| files::exact::replace(&path, &snapshot.bytes))
                     .map(|_| ()),
-                Was::NotKept => {
+                FormerFile::NotKept => {
                     rewound.failed.push((path, "it was not kept (too large, or unreadable)".into()));
                     continue;
                 }
@@ -289,7 +289,7 @@ impl Session {
     pub(crate) fn take_kept(&self, from: &Path) {
         let Ok(theirs) = files::Root::open(history_of(from)) else { return };
         for KeptFile { was, .. } in self.log().lines().iter().filter_map(|line| kept(&line.body)) {
-            if let Was::Content(hash) = was
+            if let FormerFile::Content(hash) = was
                 && let Ok(snapshot) = theirs.read(&hash, KEPT_LIMIT)
                 // The name is the content's hash, or it is some other file.
                 && snapshot.stamp.hash.to_hex().as_str() == hash

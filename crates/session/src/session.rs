@@ -25,10 +25,10 @@ use transcript::{Block, Id, Injected, Log, Outcome, Prologue};
 use crate::child::{folder_of, transcript_of};
 use crate::error::Error;
 use crate::home::{Home, PROJECTS, git_branch};
-use crate::record::{self, Skipped};
+use crate::record::{self, SkippedLine};
 use crate::world::World;
 pub(crate) use back::DROPPED;
-pub use beside::{Beside, SeenFile, SurfacedMemory};
+pub use beside::{LineMeta, SeenFile, SurfacedMemory};
 
 /// A session, open for writing.
 #[derive(Debug)]
@@ -52,17 +52,17 @@ pub struct Session {
 /// A session goes on here that began elsewhere, as the log has it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename = "continued")]
-struct Continued {
+struct ContinuationMark {
     session: String,
     file: PathBuf,
     #[serde(default)]
-    from: From,
+    from: ContinuedFrom,
 }
 
 /// Where a session that is continued lay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum From {
+enum ContinuedFrom {
     /// Among the sessions of this project.
     Here,
     /// Anywhere else.
@@ -91,7 +91,7 @@ impl Session {
         id: &str,
         fork: Fork,
         world: World,
-    ) -> Result<(Self, Vec<Skipped>), Error> {
+    ) -> Result<(Self, Vec<SkippedLine>), Error> {
         let found = home.find(directory, id)?;
         Self::resume_file(home, directory, &found.path, fork, world)
     }
@@ -103,7 +103,7 @@ impl Session {
         path: &Path,
         fork: Fork,
         world: World,
-    ) -> Result<(Self, Vec<Skipped>), Error> {
+    ) -> Result<(Self, Vec<SkippedLine>), Error> {
         let ours = home.project(directory).as_path() == path.parent().unwrap_or(path);
         let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
         if fork == Fork::No && ours {
@@ -124,8 +124,8 @@ impl Session {
         session.take(record::read(session.path())?.log);
         session.take_kept(path);
         session.take_agents(path);
-        let from = if ours { From::Here } else { From::Elsewhere };
-        let origin = Continued { session: id, file: path.to_owned(), from };
+        let from = if ours { ContinuedFrom::Here } else { ContinuedFrom::Elsewhere };
+        let origin = ContinuationMark { session: id, file: path.to_owned(), from };
         session.note(&serde_json::to_value(origin).unwrap_or_default())?;
         session.elsewhere = elsewhere(&session.log);
         session.close_open_calls()?;
@@ -221,16 +221,16 @@ impl Session {
 
     /// Appends what was said or decided. It is on the disk when this returns.
     pub fn append(&mut self, body: Body) -> Result<ViewChange, Error> {
-        self.append_with(body, &Beside::default())
+        self.append_with(body, &LineMeta::default())
     }
 
     /// Puts in a text that nobody said, with facts beside.
-    pub fn inject(&mut self, text: &Injected, beside: Beside) -> Result<ViewChange, Error> {
-        self.append_with(text.into(), &Beside { injected: Some(text.purpose()), ..beside })
+    pub fn inject(&mut self, text: &Injected, beside: LineMeta) -> Result<ViewChange, Error> {
+        self.append_with(text.into(), &LineMeta { injected: Some(text.purpose()), ..beside })
     }
 
     /// Appends with facts beside.
-    pub fn append_with(&mut self, body: Body, beside: &Beside) -> Result<ViewChange, Error> {
+    pub fn append_with(&mut self, body: Body, beside: &LineMeta) -> Result<ViewChange, Error> {
         let promised = match &body {
             Body::User { source: TextSource::Summary, .. } => self.summary.take(),
             _ => None,
@@ -371,9 +371,8 @@ fn may_change_what_was_sent(act: &Act) -> bool {
 /// How many lines, from the beginning, came from a file elsewhere: all before the last place that says so.
 fn elsewhere(log: &Log) -> usize {
     let says_so = |line: &Line| match &line.body {
-        Body::Meta(meta) => {
-            serde_json::from_str::<Continued>(meta.get()).is_ok_and(|continued| continued.from == From::Elsewhere)
-        }
+        Body::Meta(meta) => serde_json::from_str::<ContinuationMark>(meta.get())
+            .is_ok_and(|continued| continued.from == ContinuedFrom::Elsewhere),
         _ => false,
     };
     log.lines().iter().rposition(says_so).map_or(0, |at| at + 1)

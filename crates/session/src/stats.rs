@@ -12,7 +12,7 @@ use transcript::{Id, Log, Usage};
 use crate::savings;
 use context::Fact;
 
-pub use teammates::{Teammate, Used, cost_with, teammates};
+pub use teammates::{SessionUse, Teammate, cost_with, teammates};
 
 /// The figures.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -49,18 +49,18 @@ pub struct Stats {
     /// What the cache saved of it, in dollars; less than nothing where more was written than read.
     pub cache_saved_usd: f64,
     /// What was asked beside the conversation: for notes and summaries, to learn, by agents and hooks.
-    pub beside: Vec<Beside>,
+    pub beside: Vec<SideWorkUse>,
     /// What each teammate used, where it was looked for. It is not in the sums above: its session has them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub teammates: Vec<Teammate>,
     /// Where the cache did not hold.
-    pub breaks: Vec<Break>,
+    pub breaks: Vec<RecordedBreak>,
 }
 
 /// What one kind of work beside the conversation used.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Beside {
+pub struct SideWorkUse {
     /// Who asked: a layer, `extract`, `hook`, the kind of an agent.
     pub who: String,
     /// How often.
@@ -72,7 +72,7 @@ pub struct Beside {
 /// Where the cache did not hold.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Break {
+pub struct RecordedBreak {
     /// What should have been read from it.
     pub expected_tokens: u64,
     /// What was.
@@ -89,7 +89,7 @@ pub struct Break {
     pub agent: Option<String>,
 }
 
-impl Break {
+impl RecordedBreak {
     fn of(fact: Fact) -> Option<Self> {
         match fact {
             Fact::CacheBreak { expected, read, cause, declared, commit, agent } => {
@@ -118,7 +118,7 @@ impl std::fmt::Display for Cause {
 }
 
 /// Breaks by their cause, in the order they were first seen.
-pub fn causes<'a>(breaks: impl IntoIterator<Item = &'a Break>) -> Vec<Cause> {
+pub fn causes<'a>(breaks: impl IntoIterator<Item = &'a RecordedBreak>) -> Vec<Cause> {
     let mut all: Vec<Cause> = Vec::new();
     for one in breaks {
         let text = if one.declared { one.cause.clone() } else { format!("unexplained: {}", one.cause) };
@@ -167,7 +167,7 @@ impl Stats {
         let all_usage = replies.iter().map(|(_, model, usage)| (*model, *usage));
         stats.cache_saved_usd = all_usage.filter_map(|(model, usage)| Some(saved(&prices.of(model)?, &usage))).sum();
         stats.beside = beside(log.lines(), prices);
-        stats.breaks = log.lines().iter().filter_map(Fact::of).filter_map(Break::of).collect();
+        stats.breaks = log.lines().iter().filter_map(Fact::of).filter_map(RecordedBreak::of).collect();
         let largest = replies.iter().map(|(_, _, usage)| usage.context()).max().unwrap_or_default();
         windows.push(replies.len());
         for ends in windows.windows(2) {
@@ -199,23 +199,23 @@ fn replies(lines: &[Line]) -> Vec<(&Id, &str, Usage)> {
 }
 
 /// What was asked beside the conversation.
-fn beside(lines: &[Line], prices: &Prices) -> Vec<Beside> {
+fn beside(lines: &[Line], prices: &Prices) -> Vec<SideWorkUse> {
     together(savings::of_forks(lines).into_iter().map(|(who, model, usage)| {
         let cost_usd = prices.of(&model).map_or(0.0, |price| price.cost(&usage));
-        Beside { who, times: 1, cost_usd }
+        SideWorkUse { who, times: 1, cost_usd }
     }))
 }
 
 /// What all of it cost; none when a model has no known price.
-fn cost(replies: &[(&Id, &str, Usage)], beside: &[Beside], prices: &Prices) -> Option<f64> {
+fn cost(replies: &[(&Id, &str, Usage)], beside: &[SideWorkUse], prices: &Prices) -> Option<f64> {
     let cost: Option<f64> = replies.iter().map(|(_, model, usage)| Some(prices.of(model)?.cost(usage))).sum();
     // The sum of nothing is a negative zero.
     cost.map(|cost| cost + 0.0 + beside.iter().map(|one| one.cost_usd).sum::<f64>())
 }
 
 /// The same work's figures in one, in the order they were first seen.
-pub fn together(all: impl IntoIterator<Item = Beside>) -> Vec<Beside> {
-    let mut sums: Vec<Beside> = Vec::new();
+pub fn together(all: impl IntoIterator<Item = SideWorkUse>) -> Vec<SideWorkUse> {
+    let mut sums: Vec<SideWorkUse> = Vec::new();
     for one in all {
         match sums.iter_mut().find(|known| known.who == one.who) {
             Some(known) => (known.times, known.cost_usd) = (known.times + one.times, known.cost_usd + one.cost_usd),

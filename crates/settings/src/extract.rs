@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use memory::store::Indexing;
+use memory::store::IndexUpkeep;
 use session::Home;
 use tools::permission::{BadRule, Rules};
 
@@ -82,7 +82,7 @@ pub struct Learning {
     /// The directory that is shared, if memories may go there.
     pub team: Option<PathBuf>,
     /// Whether the index is kept.
-    pub indexing: Indexing,
+    pub indexing: IndexUpkeep,
 }
 
 /// Whether turns without any sign of something to remember are passed over.
@@ -105,7 +105,7 @@ impl Learning {
             excluded: Rules::default(),
             gate: ExtractGate::Open,
             team: None,
-            indexing: Indexing::Kept,
+            indexing: IndexUpkeep::Kept,
         }
     }
 }

@@ -11,13 +11,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::agent::Parts;
-use engine::context::{Layers, Reach, list};
+use engine::context::{CompactionReach, Layers, list};
 use engine::event::Listener;
 use engine::run::{RunEnd, TurnEnd};
 use engine::{Agent, Event};
 use learning::knowledge::Knowledge;
-use memory::instructions::Sources;
-use memory::taxonomy::{Rules, Variant, rules};
+use memory::instructions::InstructionSources;
+use memory::taxonomy::{TaxonomyContext, Variant, rules};
 use parking_lot::Mutex;
 use provider::anthropic::{Anthropic, Auth, Config};
 use session::{Fork, Home, Session, World};
@@ -106,7 +106,7 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     chapter(&format!("A long piece of work, in a window of {SMALL_WINDOW} tokens."));
     let (mut agent, fourth) = stage.small_agent()?;
     let searched = fourth.play(&mut agent, "Something went wrong this month. Look through the logs.").await;
-    let compacted = agent.compaction(None, Reach::Everything, &CancellationToken::new()).await;
+    let compacted = agent.compaction(None, CompactionReach::Everything, &CancellationToken::new()).await;
     let found = fourth.play(&mut agent, "What exactly did the log of day 3 say about it?").await;
     let savings = session::savings::of(agent.session().log(), &Prices::default());
     let largest =
@@ -209,7 +209,7 @@ impl DemoStage {
         parts.talk.max_tokens = MAX_TOKENS;
         parts.work.guard = env::program();
         parts.talk.layers = layers;
-        parts.prompt.sections = vec![rules(&Rules {
+        parts.prompt.sections = vec![rules(&TaxonomyContext {
             variant: Variant::Private,
             directory: &self.memories,
             skip_index: false,
@@ -221,7 +221,7 @@ impl DemoStage {
         parts.talk.limits.max_rounds = Some(MAX_ROUNDS + DAYS);
         parts.out.listener = timeline.listener();
         let agent = Agent::new(session, parts)?;
-        let sources = Sources { working_directory: self.project.clone(), ..Sources::default() };
+        let sources = InstructionSources { working_directory: self.project.clone(), ..InstructionSources::default() };
         let knowledge = Knowledge::new(sources, Some(&self.memories), None, agent.session());
         Ok((agent.with_knowledge(knowledge), timeline))
     }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use learning::dream::book::{How, Over};
-use learning::dream::gate::{Gate, Said};
-use learning::dream::progress::{Progress, improved};
-use learning::dream::run::{Listener, NotDreamt};
+use learning::dream::book::{DreamFinish, DreamOutcome};
+use learning::dream::gate::{DreamGate, GateDecision};
+use learning::dream::progress::{DreamProgress, improved};
+use learning::dream::run::{Listener, NoDreamReason};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use transcript::price::Price;
@@ -151,13 +151,13 @@ async fn one(args: &DreamArgs, place: &ProgramPaths) -> anyhow::Result<Code> {
     let settings = trusted_settings::settings(place, None)?;
     let site = dream_setup::site(place, &settings)?;
     if args.if_due {
-        match dream_setup::due(&site, &settings, &mut Gate::default())? {
-            Said::Due => {}
-            Said::Off => {
+        match dream_setup::due(&site, &settings, &mut DreamGate::default())? {
+            GateDecision::Due => {}
+            GateDecision::Off => {
                 talk!("Dreams are off here.");
                 return Ok(Code::Success);
             }
-            Said::TooFew(_) if settings.daily_log == Some(true) => {
+            GateDecision::TooFew(_) if settings.daily_log == Some(true) => {
                 talk!("Not yet: nothing was logged since the last one.");
                 return Ok(Code::Success);
             }
@@ -209,7 +209,7 @@ async fn one(args: &DreamArgs, place: &ProgramPaths) -> anyhow::Result<Code> {
 }
 
 fn finish<T>(
-    ended: Result<(Result<T, NotDreamt>, Option<ShutdownCause>), ShutdownCause>,
+    ended: Result<(Result<T, NoDreamReason>, Option<ShutdownCause>), ShutdownCause>,
     show: impl FnOnce(T) -> anyhow::Result<Code>,
 ) -> anyhow::Result<Code> {
     let (outcome, closed) = match ended {
@@ -218,7 +218,7 @@ fn finish<T>(
     };
     let code = match outcome {
         Ok(done) => show(done)?,
-        Err(why @ (NotDreamt::Busy(_) | NotDreamt::Overtaken | NotDreamt::Nothing)) => {
+        Err(why @ (NoDreamReason::Busy(_) | NoDreamReason::Overtaken | NoDreamReason::Nothing)) => {
             talk!("Not now: {why}.");
             Code::Success
         }
@@ -227,24 +227,24 @@ fn finish<T>(
     Ok(closed.map_or(code, ShutdownCause::code))
 }
 
-fn code(over: &Over) -> Code {
-    if over.how == How::Completed { Code::Success } else { Code::Failure }
+fn code(over: &DreamFinish) -> Code {
+    if over.how == DreamOutcome::Completed { Code::Success } else { Code::Failure }
 }
 
 /// What came of a dream, for people.
-fn say(over: &Over) {
+fn say(over: &DreamFinish) {
     let files = over.saved.len() + over.removed.len();
     match over.how {
-        How::Completed => talk!("{}. {}", improved(files), over.text),
-        How::Failed => warn(&format!("the dream failed: {}", over.text)),
-        How::Killed => talk!("Stopped. {files} memory files were changed before."),
+        DreamOutcome::Completed => talk!("{}. {}", improved(files), over.text),
+        DreamOutcome::Failed => warn(&format!("the dream failed: {}", over.text)),
+        DreamOutcome::Killed => talk!("Stopped. {files} memory files were changed before."),
     }
     if files > 0 {
         talk_row(&[dim("cairn dream diff shows it; cairn dream undo takes it back")]);
     }
 }
 
-fn object(over: &Over, place: &ProgramPaths, price: Option<Price>) -> serde_json::Value {
+fn object(over: &DreamFinish, place: &ProgramPaths, price: Option<Price>) -> serde_json::Value {
     let mut object = serde_json::to_value(over).unwrap_or_default();
     object["project"] = place.directory.display().to_string().into();
     object["costUsd"] = price.map(|price| price.cost(&over.usage)).into();
@@ -254,7 +254,7 @@ fn object(over: &Over, place: &ProgramPaths, price: Option<Price>) -> serde_json
 /// Tells of progress, a line a round.
 fn told() -> Listener {
     let rounds = AtomicU32::new(0);
-    Arc::new(move |progress: &Progress| {
+    Arc::new(move |progress: &DreamProgress| {
         let waits = progress.waits.as_deref().filter(|_| progress.is_under_way());
         if let Some(waits) = waits {
             talk_row(&[dim(&format!("waits: {}", first_line(waits, 200)))]);

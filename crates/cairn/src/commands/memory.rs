@@ -203,7 +203,7 @@ pub(crate) fn run(args: &MemoryArgs) -> anyhow::Result<Code> {
             let (name, description, asked) = (name.clone(), description.clone(), asked.clone());
             let kind = kind.as_deref().map(saving::kind_of).transpose()?;
             let at = Some(shelves.now());
-            let change = memory::store::Change { name, description, asked, kind, body, at };
+            let change = memory::store::MemoryEdit { name, description, asked, kind, body, at };
             saving::edit(&shelves, file, &change)?;
         }
         MemoryCommand::Rm { name } => saving::remove(&shelves, &shelves.find(name)?)?,

@@ -4,8 +4,8 @@ use std::io::BufRead;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use memory::rank::{Doing, Hit, Question, surfaced};
-use memory::recall::Around;
+use memory::rank::{Hit, RankQuestion, WorkAtHand, surfaced};
+use memory::recall::RecallContext;
 use memory::shelf::{Scope, Shelf};
 use memory::spoken::Register;
 use memory::{recall, scan};
@@ -118,8 +118,8 @@ impl Shelves {
     }
 
     fn rank(&self, text: &str) -> Vec<Hit> {
-        let doing = Doing::default();
-        let question = Question { text, doing: &doing, now: self.now };
+        let doing = WorkAtHand::default();
+        let question = RankQuestion { text, doing: &doing, now: self.now };
         let mut hits = Vec::new();
         for shelf in &self.all {
             let found = shelf.ranker().map(|ranker| ranker.rank(&question)).unwrap_or_default();
@@ -149,7 +149,7 @@ impl Shelves {
         let register = Register::in_folder(place.home.changes(shelf.root().path()).folder()).read();
         let (tree, quotations) = (Some(place.directory.as_path()), Some(&register));
         let trust = shelf.trust(&path);
-        let around = Around { trust, older: &hit.older, tree, quotations, ..Around::default() };
+        let around = RecallContext { trust, older: &hit.older, tree, quotations, ..RecallContext::default() };
         let memory = recall::surface(shelf.root(), &path, &around, self.now)?;
         Ok(Injected::new(Purpose::Memory, &memory.text).text().to_owned())
     }

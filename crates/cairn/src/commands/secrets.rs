@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 use files::{EntryKind, Root};
-use memory::secrets::{Finding, Remarks, scan};
+use memory::secrets::{Remarks, SecretFinding, scan};
 use serde_json::json;
 
 use crate::error::Unreadable;
@@ -64,7 +64,7 @@ Examples:
 /// What was found where.
 struct SecretHit {
     file: String,
-    finding: Finding,
+    finding: SecretFinding,
 }
 
 /// Scans and prints.
@@ -142,9 +142,12 @@ fn look(mut text: impl Read, path: &str, shown: &str, found: &mut Vec<SecretHit>
         let read = text.by_ref().take(room as u64).read_to_end(&mut piece)?;
         let encoding = *encoding.get_or_insert_with(|| Encoding::of(&piece));
         let findings = scan(&encoding.utf8(&piece), path, Remarks::Heeded);
-        let findings: Vec<Finding> = findings
+        let findings: Vec<SecretFinding> = findings
             .into_iter()
-            .map(|finding| Finding { line: finding.line + if finding.line == 0 { 0 } else { lines_before }, ..finding })
+            .map(|finding| SecretFinding {
+                line: finding.line + if finding.line == 0 { 0 } else { lines_before },
+                ..finding
+            })
             .filter(|finding| !told.contains(&(finding.rule, finding.line)))
             .collect();
         told.extend(findings.iter().map(|finding| (finding.rule, finding.line)));

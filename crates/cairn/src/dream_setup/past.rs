@@ -1,12 +1,12 @@
 //! The dreams there were: their list, what they changed, and how to take it back.
 
-use learning::dream::Site;
-use learning::dream::book::{Dreamt, How, Over, Undone as TakenBack};
-use learning::dream::gate::{Gate, Said};
-use learning::dream::rehearsal::{NotApplied, Plan};
+use learning::dream::DreamSite;
+use learning::dream::book::{DreamFinish, DreamOutcome, DreamUndo as TakenBack, PastDream};
+use learning::dream::gate::{DreamGate, GateDecision};
+use learning::dream::rehearsal::{NotAppliedReason, RehearsedChanges};
 use learning::saver::Removal;
-use memory::changes::{KEPT, Run, Undone};
-use memory::store::{Indexing, Store};
+use memory::changes::{ChangeRun, KEPT, UndoResult};
+use memory::store::{IndexUpkeep, Store};
 use serde_json::{Value, json};
 use session::World;
 use settings::Rhythm;
@@ -18,9 +18,9 @@ use crate::styled_text::first_line;
 pub(crate) const NONE: &str = "Nobody has dreamt here yet.";
 
 /// When the last one was, and whether the next is due.
-pub(crate) fn status(site: &Site, rhythm: &Rhythm) -> anyhow::Result<Vec<String>> {
+pub(crate) fn status(site: &DreamSite, rhythm: &Rhythm) -> anyhow::Result<Vec<String>> {
     let (last, _) = site.last()?;
-    let said = site.due(&mut Gate::default(), rhythm)?;
+    let said = site.due(&mut DreamGate::default(), rhythm)?;
     let mut lines = vec![
         format!("memories     {}", site.memory.display()),
         format!("last dream   {}", last.map_or_else(|| "never".to_owned(), |at| format!("{at:.0}"))),
@@ -32,26 +32,26 @@ pub(crate) fn status(site: &Site, rhythm: &Rhythm) -> anyhow::Result<Vec<String>
 }
 
 /// The same for programs.
-pub(crate) fn status_object(site: &Site, rhythm: &Rhythm) -> anyhow::Result<Value> {
+pub(crate) fn status_object(site: &DreamSite, rhythm: &Rhythm) -> anyhow::Result<Value> {
     let (last, _) = site.last()?;
-    let said = site.due(&mut Gate::default(), rhythm)?;
+    let said = site.due(&mut DreamGate::default(), rhythm)?;
     Ok(json!({
         "memory": site.memory, "last": last.map(|at| at.to_string()), "sessionsSince": site.sessions(last).len(),
-        "due": said == Said::Due, "why": why_not(&said, rhythm), "running": site.holder()?,
+        "due": said == GateDecision::Due, "why": why_not(&said, rhythm), "running": site.holder()?,
     }))
 }
 
 /// The dreams there were, each with what it changed, merged and removed, and why.
-pub(crate) fn log(site: &Site) -> Vec<String> {
+pub(crate) fn log(site: &DreamSite) -> Vec<String> {
     let dreams = site.book().dreams();
-    let line = |dreamt: &Dreamt| {
+    let line = |dreamt: &PastDream| {
         format!("{}  {:<10}{}", dreamt.began.id, word(dreamt), first_line(&what(dreamt), 120)).trim_end().to_owned()
     };
     dreams.iter().flat_map(|dreamt| std::iter::once(line(dreamt)).chain(details(dreamt))).collect()
 }
 
 /// What a dream did to which memory, and why, a line each.
-fn details(dreamt: &Dreamt) -> Vec<String> {
+fn details(dreamt: &PastDream) -> Vec<String> {
     let Some(over) = &dreamt.over else { return Vec::new() };
     let removal = |path: &String| match over.removals.iter().find(|removal| removal.path == *path) {
         Some(Removal { replaced_by: Some(by), reason, .. }) => {
@@ -65,35 +65,36 @@ fn details(dreamt: &Dreamt) -> Vec<String> {
 }
 
 /// The same for programs.
-pub(crate) fn log_object(site: &Site) -> Value {
+pub(crate) fn log_object(site: &DreamSite) -> Value {
     let dreams = site.book().dreams();
     dreams.iter().map(|dreamt| json!({"began": dreamt.began, "over": dreamt.over, "undone": dreamt.undone})).collect()
 }
 
-fn word(dreamt: &Dreamt) -> &'static str {
+fn word(dreamt: &PastDream) -> &'static str {
     match (&dreamt.over, &dreamt.undone) {
         (_, Some(_)) => "undone",
         (Some(over), _) => match over.how {
-            How::Completed => "completed",
-            How::Failed => "failed",
-            How::Killed => "killed",
+            DreamOutcome::Completed => "completed",
+            DreamOutcome::Failed => "failed",
+            DreamOutcome::Killed => "killed",
         },
         (None, _) => "cut off",
     }
 }
 
-fn what(dreamt: &Dreamt) -> String {
+fn what(dreamt: &PastDream) -> String {
     let Some(over) = &dreamt.over else { return String::new() };
     format!("{} changed, {} removed: {}", over.saved.len(), over.removed.len(), over.text)
 }
 
 /// The dream that is meant: by the beginning of its name, or the newest that changed something.
-fn meant(site: &Site, id: Option<&str>) -> anyhow::Result<(Dreamt, Run)> {
+fn meant(site: &DreamSite, id: Option<&str>) -> anyhow::Result<(PastDream, ChangeRun)> {
     let changes = site.changes();
-    let run_of = |dreamt: &Dreamt| {
+    let run_of = |dreamt: &PastDream| {
         let named = dreamt.over.as_ref().and_then(|over| over.run.clone());
         // One that was cut off has named no run: it is the first of a dream from then on.
-        let later = |run: &Run| run.head.agent == learning::ledger::DREAM && run.head.began() >= Some(dreamt.began.at);
+        let later =
+            |run: &ChangeRun| run.head.agent == learning::ledger::DREAM && run.head.began() >= Some(dreamt.began.at);
         let unnamed = || changes.runs().into_iter().rev().find(later).filter(|_| dreamt.over.is_none());
         named.and_then(|id| changes.run(&id).ok()).or_else(unnamed)
     };
@@ -118,13 +119,13 @@ fn meant(site: &Site, id: Option<&str>) -> anyhow::Result<(Dreamt, Run)> {
 }
 
 /// What a dream changed.
-pub(crate) fn diff(site: &Site, id: Option<&str>) -> anyhow::Result<Vec<String>> {
+pub(crate) fn diff(site: &DreamSite, id: Option<&str>) -> anyhow::Result<Vec<String>> {
     let net = meant(site, id)?.1.net();
     Ok(net.iter().map(|one| diff_text(&one.path, one.before.as_deref(), one.after.as_deref())).collect())
 }
 
 /// The same for programs.
-pub(crate) fn diff_object(site: &Site, id: Option<&str>) -> anyhow::Result<Value> {
+pub(crate) fn diff_object(site: &DreamSite, id: Option<&str>) -> anyhow::Result<Value> {
     let (dreamt, run) = meant(site, id)?;
     let net = run.net();
     let rows = net.iter().map(|one| json!({"path": one.path, "before": one.before, "after": one.after}));
@@ -134,21 +135,21 @@ pub(crate) fn diff_object(site: &Site, id: Option<&str>) -> anyhow::Result<Value
 /// A dream that was taken back.
 pub(crate) struct UndoneDream {
     id: String,
-    undone: Vec<Undone>,
+    undone: Vec<UndoResult>,
     /// The memories that were changed since, and stay.
     kept: Vec<String>,
 }
 
 /// Takes back what a dream did.
-pub(crate) fn undo(site: &Site, id: Option<&str>) -> anyhow::Result<UndoneDream> {
+pub(crate) fn undo(site: &DreamSite, id: Option<&str>) -> anyhow::Result<UndoneDream> {
     if let Some(pid) = site.holder()? {
         anyhow::bail!("a dream runs in process {pid}; stop it before you take one back");
     }
     let (dreamt, run) = meant(site, id)?;
-    let store = Store::open(&site.memory, Indexing::Kept)?;
+    let store = Store::open(&site.memory, IndexUpkeep::Kept)?;
     let undone = site.changes().undo(&run.id, None, &store)?;
     let kept = undone.iter().filter_map(|one| match one {
-        Undone::ChangedSince { path, .. } => Some(path.clone()),
+        UndoResult::ChangedSince { path, .. } => Some(path.clone()),
         _ => None,
     });
     let (id, kept) = (dreamt.began.id, kept.collect::<Vec<_>>());
@@ -164,10 +165,10 @@ impl UndoneDream {
 
     /// For people.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let line = |one: &Undone| match one {
-            Undone::Restored { path } => vec![format!("restored {path}")],
-            Undone::Removed { path } => vec![format!("removed {path}, which the dream had made")],
-            Undone::ChangedSince { path, before, now } => vec![
+        let line = |one: &UndoResult| match one {
+            UndoResult::Restored { path } => vec![format!("restored {path}")],
+            UndoResult::Removed { path } => vec![format!("removed {path}, which the dream had made")],
+            UndoResult::ChangedSince { path, before, now } => vec![
                 format!("{path} was changed since and stays as it is; taken back it would change so:"),
                 diff_text(path, now.as_deref(), before.as_deref()),
             ],
@@ -177,36 +178,36 @@ impl UndoneDream {
 
     /// For programs.
     pub(crate) fn object(&self) -> Value {
-        let paths = |wanted: fn(&Undone) -> Option<&String>| {
+        let paths = |wanted: fn(&UndoResult) -> Option<&String>| {
             self.undone.iter().filter_map(wanted).cloned().collect::<Vec<String>>()
         };
-        let restored = paths(|one| if let Undone::Restored { path } = one { Some(path) } else { None });
-        let removed = paths(|one| if let Undone::Removed { path } = one { Some(path) } else { None });
+        let restored = paths(|one| if let UndoResult::Restored { path } = one { Some(path) } else { None });
+        let removed = paths(|one| if let UndoResult::Removed { path } = one { Some(path) } else { None });
         json!({"id": self.id, "restored": restored, "removed": removed, "changedSince": self.kept})
     }
 }
 
 /// Carries out what was rehearsed.
-pub(crate) fn apply(site: &Site, indexing: Indexing) -> anyhow::Result<Over> {
-    let plan = Plan::of(site).ok_or(NotApplied::NoPlan)?;
+pub(crate) fn apply(site: &DreamSite, indexing: IndexUpkeep) -> anyhow::Result<DreamFinish> {
+    let plan = RehearsedChanges::of(site).ok_or(NotAppliedReason::NoPlan)?;
     Ok(plan.apply(site, indexing)?)
 }
 
 /// What was carried out, a line each.
-pub(crate) fn applied(over: &Over) -> Vec<String> {
+pub(crate) fn applied(over: &DreamFinish) -> Vec<String> {
     let changed = over.saved.iter().map(|path| format!("changed {path}"));
     changed.chain(over.removed.iter().map(|path| format!("removed {path}"))).collect()
 }
 
 /// Why no dream is due.
-pub(crate) fn why_not(said: &Said, rhythm: &Rhythm) -> String {
+pub(crate) fn why_not(said: &GateDecision, rhythm: &Rhythm) -> String {
     match said {
-        Said::Due => "A dream is due.".to_owned(),
-        Said::Off => "Dreams do not come by themselves here.".to_owned(),
-        Said::TooSoon(at) => format!("Not before {at:.0}: the last one was not long ago."),
-        Said::Rests(at) => format!("Not before {at:.0}: the last one did not come to its end."),
-        Said::JustLooked => "It was looked a moment ago.".to_owned(),
-        Said::TooFew(sessions) => {
+        GateDecision::Due => "A dream is due.".to_owned(),
+        GateDecision::Off => "Dreams do not come by themselves here.".to_owned(),
+        GateDecision::TooSoon(at) => format!("Not before {at:.0}: the last one was not long ago."),
+        GateDecision::Rests(at) => format!("Not before {at:.0}: the last one did not come to its end."),
+        GateDecision::JustLooked => "It was looked a moment ago.".to_owned(),
+        GateDecision::TooFew(sessions) => {
             format!("Not yet: {sessions} of the {} sessions it takes were touched since the last one.", rhythm.sessions)
         }
     }

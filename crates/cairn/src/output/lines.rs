@@ -7,7 +7,7 @@ use engine::event::{MateNews, SubagentNews};
 use engine::subagent::{Subagent, SubagentPhase};
 use mail::mailbox::IdleReason;
 use serde_json::{Value, json};
-use session::stats::Used;
+use session::stats::SessionUse;
 use tools::JobState;
 use transcript::tool_names;
 
@@ -83,7 +83,7 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
 }
 
 /// What is printed of what happens to a teammate: as of an agent, with its session and what that has used.
-fn of_teammate(name: &str, session: &str, news: &MateNews, used: &Used) -> Value {
+fn of_teammate(name: &str, session: &str, news: &MateNews, used: &SessionUse) -> Value {
     let mut line = json!({"type": "system", "task_id": name, "task_type": "teammate", "teammate_session_id": session});
     let usage = json!({"total_tokens": used.tokens, "replies": used.replies, "cost_usd": used.cost_usd});
     let (subtype, status) = match news {

@@ -7,7 +7,7 @@ use engine::Agent;
 use engine::agent::NoSubagents;
 use engine::agents::Subagents;
 use engine::subagent::{Subagent, SubagentPhase};
-use learning::dream::progress::Progress;
+use learning::dream::progress::DreamProgress;
 use mail::Mail;
 use settings::permission::Question;
 use tools::{JobKind, JobState};
@@ -48,7 +48,7 @@ pub(super) struct Background {
     pub(super) mail: Mail,
     pub(super) mailing: SessionMail,
     /// The dream that is under way beside the session.
-    pub(super) dreaming: Option<Progress>,
+    pub(super) dreaming: Option<DreamProgress>,
     /// The folder beside the session, and the tasks in it.
     pub(super) folder: PathBuf,
     pub(super) tasks: Vec<mail::task_file::Task>,

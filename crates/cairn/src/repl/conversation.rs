@@ -9,7 +9,7 @@ use engine::Event;
 use engine::event::Listener;
 use engine::hooks::ExitReason;
 use futures_util::future::BoxFuture;
-use learning::dream::progress::Progress;
+use learning::dream::progress::DreamProgress;
 use settings::permission::{Approver, PermissionAnswer, Question};
 use tokio::sync::{mpsc, oneshot};
 use tools::permission::Mode;
@@ -152,7 +152,7 @@ impl Conversation {
             Event::ToolEnded { tool, .. } if tool.starts_with("Task") => self.session.background.read_tasks(),
             Event::Extracted(outcome) => self.was_learnt(outcome),
             Event::Dream(progress) => {
-                self.session.background.dreaming = Some((**progress).clone()).filter(Progress::is_under_way);
+                self.session.background.dreaming = Some((**progress).clone()).filter(DreamProgress::is_under_way);
             }
             _ => {}
         }

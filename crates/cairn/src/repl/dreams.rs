@@ -1,6 +1,6 @@
 //! `/dream`: memories are brought into order, now, beside the conversation; and what dreams did.
 
-use learning::dream::Site;
+use learning::dream::DreamSite;
 
 use super::conversation_view::ConversationView;
 use super::page::PagePart;
@@ -69,7 +69,7 @@ impl SessionState {
         [now].into_iter().chain(said).collect()
     }
 
-    fn dream_status(&self, site: &Site, place: &ProgramPaths, flag: Option<&str>) -> anyhow::Result<Vec<String>> {
+    fn dream_status(&self, site: &DreamSite, place: &ProgramPaths, flag: Option<&str>) -> anyhow::Result<Vec<String>> {
         let rhythm = dream_setup::rhythm(&trusted_settings::settings(place, flag)?);
         Ok(past::status(site, &rhythm)?.into_iter().chain(self.live()).collect())
     }

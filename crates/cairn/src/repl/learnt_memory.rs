@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use learning::ledger;
-use memory::changes::Undone;
-use memory::store::{Indexing, Store};
+use memory::changes::UndoResult;
+use memory::store::{IndexUpkeep, Store};
 use session::Home;
 
 use super::conversation::Conversation;
@@ -132,12 +132,12 @@ impl Conversation {
         };
         let changes = self.place.home.changes(directory);
         let undone =
-            Store::open(directory, Indexing::Kept).and_then(|store| changes.undo(&one.run, Some(&path), &store));
+            Store::open(directory, IndexUpkeep::Kept).and_then(|store| changes.undo(&one.run, Some(&path), &store));
         let said = match undone.as_ref().map(Vec::as_slice) {
-            Ok([Undone::Removed { path }]) => format!("{path} is forgotten"),
-            Ok([Undone::Restored { path }]) => format!("{path} is as it was before"),
-            Ok([Undone::ChangedSince { path, now: None, .. }]) => format!("{path} is gone already"),
-            Ok([Undone::ChangedSince { path, .. }]) => format!("{path} was changed since, and stays as it is"),
+            Ok([UndoResult::Removed { path }]) => format!("{path} is forgotten"),
+            Ok([UndoResult::Restored { path }]) => format!("{path} is as it was before"),
+            Ok([UndoResult::ChangedSince { path, now: None, .. }]) => format!("{path} is gone already"),
+            Ok([UndoResult::ChangedSince { path, .. }]) => format!("{path} was changed since, and stays as it is"),
             Ok(_) => "there is nothing to take back".to_owned(),
             Err(error) => format!("not taken back: {error}"),
         };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use files::Root;
-use memory::instructions::{Loaded, Owner};
+use memory::instructions::{LoadedInstruction, Owner};
 use memory::{Kind, Memory, age, lookup};
 
 use super::conversation::Conversation;
@@ -78,8 +78,8 @@ impl Conversation {
         let entry = |path: &Path, about: String| {
             (PickerEntry { label: self.place.short(path), about }, MemoryFile::Instructions(path.to_owned()))
         };
-        let is_instruction = |file: &&Loaded| !matches!(file.owner, Owner::AutoMem | Owner::TeamMem);
-        let loaded: Vec<&Loaded> = knowledge.instructions().files.iter().filter(is_instruction).collect();
+        let is_instruction = |file: &&LoadedInstruction| !matches!(file.owner, Owner::AutoMem | Owner::TeamMem);
+        let loaded: Vec<&LoadedInstruction> = knowledge.instructions().files.iter().filter(is_instruction).collect();
         let mut files: Vec<_> =
             loaded.iter().map(|file| entry(&file.path, format!("instructions, {}", file.owner.name()))).collect();
         if self.can_edit() {

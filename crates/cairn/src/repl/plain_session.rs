@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use engine::Event;
 use engine::agent::Turn;
-use engine::context::Reach as Covered;
+use engine::context::CompactionReach as Covered;
 use engine::event::SubagentNews;
 use engine::hooks::ExitReason;
 use engine::plan::ask::Inquiry;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use engine::context::Reach as Covered;
+use engine::context::CompactionReach as Covered;
 use settings::permission::{PermissionAnswer, Question};
 use tokio::sync::oneshot;
 

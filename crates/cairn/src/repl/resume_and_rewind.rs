@@ -1,7 +1,7 @@
 //! Other places in time: another session, an earlier message of this one, and forward again.
 
-use engine::context::Reach as Covered;
-use session::rewind::{GoesBack, Rewound};
+use engine::context::CompactionReach as Covered;
+use session::rewind::{RewindExtent, RewindResult};
 use transcript::block::Kind;
 use transcript::line::{Body, TextSource};
 use transcript::{Id, Role};
@@ -19,10 +19,10 @@ use crate::styled_text::{Colour, Span, TextStyle, first_line};
 const REPLAYED: usize = 6;
 
 /// What can go back: how it is called, what that is, and what it means.
-const SCOPES: [(&str, GoesBack, &str); 3] = [
-    ("both", GoesBack::Both, "both as they were"),
-    ("conversation", GoesBack::Conversation, "files stay as they are"),
-    ("files", GoesBack::Files, "the conversation stays"),
+const SCOPES: [(&str, RewindExtent, &str); 3] = [
+    ("both", RewindExtent::Both, "both as they were"),
+    ("conversation", RewindExtent::Conversation, "files stay as they are"),
+    ("files", RewindExtent::Files, "the conversation stays"),
 ];
 
 /// What a list that is open is for.
@@ -112,7 +112,7 @@ impl Conversation {
     }
 
     fn choose_scope(&mut self, line: Id) {
-        let choice = |(name, _, about): &(&str, GoesBack, &str)| {
+        let choice = |(name, _, about): &(&str, RewindExtent, &str)| {
             let label = if *name == "both" { "conversation and files" } else { name };
             PickerEntry { label: label.into(), about: (*about).into() }
         };
@@ -141,15 +141,15 @@ impl Conversation {
         Ok(())
     }
 
-    fn rewind_to(&mut self, line: &Id, scope: GoesBack) -> anyhow::Result<()> {
+    fn rewind_to(&mut self, line: &Id, scope: RewindExtent) -> anyhow::Result<()> {
         let Some(agent) = &mut self.session.agent else { return Ok(()) };
         let text = agent.session().points().into_iter().find(|point| point.line == *line).map(|point| point.text);
         let text = text.unwrap_or_default();
         let rewound = agent.session_mut().rewind(line, scope)?;
         let what = match (scope, count(rewound.files.len(), "file", "files")) {
-            (GoesBack::Both, files) => format!("the conversation and {files}"),
-            (GoesBack::Conversation, _) => "the conversation".to_owned(),
-            (GoesBack::Files, files) => files,
+            (RewindExtent::Both, files) => format!("the conversation and {files}"),
+            (RewindExtent::Conversation, _) => "the conversation".to_owned(),
+            (RewindExtent::Files, files) => files,
         };
         self.say_moved(
             &format!("back to before “{}”: {what}; /undo takes it forward again", first_line(&text, 40)),
@@ -198,7 +198,7 @@ impl Conversation {
         Ok(())
     }
 
-    fn say_moved(&mut self, text: &str, rewound: &Rewound) {
+    fn say_moved(&mut self, text: &str, rewound: &RewindResult) {
         self.view.page.note(text, TextStyle::PLAIN);
         for (path, why) in &rewound.failed {
             self.view.page.warning(&format!("{} stays as it is: {why}", self.place.short(path)));

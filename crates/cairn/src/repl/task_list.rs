@@ -1,7 +1,7 @@
 //! What the model has to do, as it wrote it down: above the prompt while it is not done, and by a command.
 
 use mail::task_file::{Task, TaskStatus};
-use session::stats::Used;
+use session::stats::SessionUse;
 use tools::{JobKind, JobState};
 use transcript::block::Kind;
 use transcript::line::Body;
@@ -85,7 +85,7 @@ impl Background {
         rows.extend(self.teammate_label(name).map(|label| ("doing".to_owned(), label)));
         rows.extend(called.map(|called| ("last call".to_owned(), called)));
         rows.extend(said.map(|said| ("said last".to_owned(), said)));
-        rows.push(("used".to_owned(), event_text::used(&Used::of(record.log.lines(), prices))));
+        rows.push(("used".to_owned(), event_text::used(&SessionUse::of(record.log.lines(), prices))));
         rows.push(("session".to_owned(), place.short(&file)));
         view.table(&rows, TextStyle::BOLD);
         true

@@ -1,6 +1,6 @@
 //! The window: what fills it, and making room in it by hand.
 
-use engine::context::{Reach as Covered, keep, list};
+use engine::context::{CompactionReach as Covered, keep, list};
 use session::filling::Filling;
 use transcript::Id;
 

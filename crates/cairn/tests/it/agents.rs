@@ -246,7 +246,7 @@ fn a_result_of_an_agent_says_which_one_it_was() {
         let told: Vec<&Value> = told.iter().filter_map(|line| line.get("tool_use_result")).collect();
         assert_eq!(told, [about], "programs are told the same");
 
-        let agent = session::past::past(&file).remove(0);
+        let agent = session::subagent_files::past(&file).remove(0);
         assert_eq!((&about["status"], &about["agentId"]), (&json!(status), &json!(agent.id)));
         assert_eq!((&about["prompt"], &about["agentType"]), (&json!("Look at it."), &json!("general-purpose")));
         if status == "completed" {

@@ -100,7 +100,7 @@ fn an_agents_words_are_data_wherever_they_go() {
             assert_eq!(wrong_with(text), Vec::<&str>::new(), "{words}: {}", &text[..text.len().min(900)]);
         }
         // Its own transcript has all of it, and is shown without what steers a terminal.
-        let agent = session::past::past(&stage.session_files()[0]).remove(0);
+        let agent = session::subagent_files::past(&stage.session_files()[0]).remove(0);
         assert!(std::fs::metadata(&agent.file).unwrap().len() > LETTERS as u64);
         let mut shown = stage.cairn();
         shown.args(["session", "show"]).arg(&stage.session_files()[0]).args(["--agent", &agent.id]);

@@ -224,7 +224,7 @@ fn every_transcript_of_an_agent_loads_after_a_kill() {
         }
         let shown = run(stage.cairn().args(["session", "show"]).arg(&session));
         assert_eq!((shown.code, shown.stderr.as_str()), (Some(0), ""), "kill {seed}: {shown:?}");
-        for agent in session::past::past(&session).into_iter().take(1) {
+        for agent in session::subagent_files::past(&session).into_iter().take(1) {
             let of_it = run(stage.cairn().args(["session", "show"]).arg(&session).args(["--agent", &agent.id]));
             assert_eq!(of_it.code, Some(0), "kill {seed}: {of_it:?}");
         }

@@ -90,7 +90,7 @@ fn a_killed_crowd_is_heard_or_told_lost_and_paid_for() {
         assert_eq!(stage.simulator.report().totals.refused, 0, "kill {kill}");
         let session = first_session(&stage);
         let log = std::fs::read_to_string(&session).unwrap();
-        for agent in session::past::past(&session) {
+        for agent in session::subagent_files::past(&session) {
             let told = log.matches(&format!("<task-id>{}</task-id>", agent.id)).count();
             assert_eq!(told, 1, "kill {kill} after {lines} lines: {} {}", agent.id, agent.description);
             sent += 1;

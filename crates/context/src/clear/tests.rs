@@ -1,16 +1,16 @@
 //! When results are cleared, and which.
 
 use super::*;
-use crate::sample::{Session, Stage};
+use crate::sample::{SampleParts, Session};
 use jiff::Timestamp;
 use transcript::commit::Act;
 
 /// The results that would be cleared, and the change; without anything written down.
-fn cleared(session: &Session, stage: &Stage) -> Option<(Vec<String>, Change)> {
+fn cleared(session: &Session, stage: &SampleParts) -> Option<(Vec<String>, LayerChange)> {
     let change = stage.with(|now| match Clear.decide(session.log.view(), now) {
         Decision::Nothing => None,
         Decision::Commit(change) => Some(change),
-        Decision::Need(_) => Clear.answered(session.log.view(), now, &Answer::Failed("not today".into())).ok(),
+        Decision::Need(_) => Clear.answered(session.log.view(), now, &NeedAnswer::Failed("not today".into())).ok(),
     })?;
     let Act::Clear { results, digest: None, .. } = &change.commit.act else { panic!("{change:?}") };
     Some((results.iter().map(|call| call.id.clone()).collect(), change))
@@ -33,7 +33,7 @@ fn after_an_hour_old_results_go() {
     session.say("go");
     let calls: Vec<String> = (0..8).map(|_| session.call("Bash", 3_000)).collect();
     session.reply("done");
-    let mut stage = Stage::new(100_000);
+    let mut stage = SampleParts::new(100_000);
     stage.now = after(59);
     assert_eq!(cleared(&session, &stage), None);
     stage.now = after(60);
@@ -53,7 +53,7 @@ fn what_the_model_has_not_seen_stays() {
     session.say("go");
     let seen: Vec<String> = (0..3).map(|_| session.call("Read", 3_000)).collect();
     session.calls("Read", 8, 3_000);
-    let mut stage = Stage::new(100_000);
+    let mut stage = SampleParts::new(100_000);
     (stage.now, stage.layers.kept_when_idle) = (after(90), 1);
     assert_eq!(cleared(&session, &stage).unwrap().0, seen[..2], "the newest eight were never sent");
 }
@@ -70,7 +70,7 @@ fn only_what_can_be_had_again_is_cleared() {
     }
     session.call("Bash", 10);
     session.reply("done");
-    let mut stage = Stage::new(100_000);
+    let mut stage = SampleParts::new(100_000);
     (stage.now, stage.layers.kept_when_idle) = (after(120), 1);
     let (results, _) = cleared(&session, &stage).unwrap();
     assert_eq!(results, calls[..8], "the newest of the nine stays, and so do the small and the foreign ones");
@@ -85,7 +85,7 @@ fn when_it_is_tight_old_results_go_if_that_pays() {
     let mut session = Session::default();
     session.say("go");
     let calls: Vec<String> = (0..13).map(|_| session.call("Bash", 10_000)).collect();
-    let mut stage = Stage::new(100_000);
+    let mut stage = SampleParts::new(100_000);
     stage.state.pace.round();
     assert_eq!(cleared(&session, &stage), None, "44,000 tokens are not tight");
     session.call("Bash", 10_000);
@@ -113,7 +113,7 @@ fn with_room_in_the_window_old_results_go_at_natural_moments() {
     let calls: Vec<String> = (0..12).map(|_| session.call("Bash", 10_000)).collect();
     session.reply("done");
     session.say("and now the next thing");
-    let mut stage = Stage::new(1_000_000);
+    let mut stage = SampleParts::new(1_000_000);
     stage.layers.digest = false;
     let (results, change) = cleared(&session, &stage).unwrap();
     assert_eq!(results, calls[..10], "those of the newest replies stay");
@@ -138,7 +138,7 @@ fn what_was_read_a_few_rounds_ago_stays() {
         (0..20).map(|at| session.call(if at % 2 == 0 { "Read" } else { "Bash" }, 10_000)).collect();
     session.reply("done");
     session.say("and now the next thing");
-    let mut stage = Stage::new(1_000_000);
+    let mut stage = SampleParts::new(1_000_000);
     stage.layers.digest = false;
     let stays = |results: &[String]| -> Vec<usize> { (0..20).filter(|at| !results.contains(&calls[*at])).collect() };
     assert_eq!(stays(&cleared(&session, &stage).unwrap().0), [12, 14, 16, 18, 19], "of ten rounds, the answer one");
@@ -155,7 +155,7 @@ fn a_session_that_lost_by_clearing_clears_less() {
     (0..12).for_each(|_| drop(session.call("Bash", 10_000)));
     session.reply("done");
     session.say("and now the next thing");
-    let mut stage = Stage::new(1_000_000);
+    let mut stage = SampleParts::new(1_000_000);
     stage.layers.digest = false;
     stage.state.used = transcript::Usage { cache_read_input_tokens: 4_000_000, ..Default::default() };
     assert!(cleared(&session, &stage).is_some(), "400,000 were spent");
@@ -178,7 +178,7 @@ fn what_would_cost_more_than_it_saves_stays() {
     let calls: Vec<String> = (0..12).map(|_| session.call("Bash", 10_000)).collect();
     session.reply("done");
     session.say("and now the next thing");
-    let mut stage = Stage::new(1_000_000);
+    let mut stage = SampleParts::new(1_000_000);
     stage.layers.digest = false;
     assert_eq!(cleared(&session, &stage).unwrap().0, calls[..10]);
 }
@@ -189,8 +189,8 @@ fn what_would_cost_more_than_it_saves_stays() {
 fn in_economy_results_go_when_they_have_been_paid_for() {
     let mut session = Session::default();
     session.say("go");
-    let mut stage = Stage::new(1_000_000);
-    (stage.layers.when, stage.layers.digest) = (When::Economy, false);
+    let mut stage = SampleParts::new(1_000_000);
+    (stage.layers.when, stage.layers.digest) = (LayerTiming::Economy, false);
     let mut rounds = 0;
     let (results, _) = loop {
         session.call("Bash", 10_000);

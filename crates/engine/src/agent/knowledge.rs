@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use learning::knowledge::{Agreed, Attached, Knowledge, Spoken};
-use memory::instructions::Loaded;
-use memory::rank::Doing;
+use learning::knowledge::{AttachedText, IncludeConsent, Knowledge, UserMessage};
+use memory::instructions::LoadedInstruction;
+use memory::rank::WorkAtHand;
 use session::Error;
 use settings::permission::{IncludeQuestion, PermissionAnswer, Question};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ pub(super) struct AgentKnowledge {
     /// Instruction files and memory, where it has any.
     pub(super) knowledge: Option<Knowledge>,
     /// What the turn has touched and used, for what has to be known about it.
-    pub(super) doing: Doing,
+    pub(super) doing: WorkAtHand,
     /// The tools that the turn before used, each once.
     recent_tools: Vec<String>,
 }
@@ -44,7 +44,7 @@ impl AgentKnowledge {
     /// The user said something: what bears on it comes into view.
     pub(super) fn said(&mut self, text: &str, live: &mut LiveSession) -> Result<(), Error> {
         let Some(knowledge) = &mut self.knowledge else { return Ok(()) };
-        let said = Spoken { message: text, doing: &self.doing, recent_tools: &self.recent_tools };
+        let said = UserMessage { message: text, doing: &self.doing, recent_tools: &self.recent_tools };
         let recalled = knowledge.said(&said, &live.scope);
         self.attach(recalled, live)
     }
@@ -120,8 +120,10 @@ impl AgentKnowledge {
                 answer = driver.gate.consent.approver.ask(question) => answer,
             };
             let agreed = match answer {
-                PermissionAnswer::Allow | PermissionAnswer::Always(_) | PermissionAnswer::With { .. } => Agreed::Yes,
-                PermissionAnswer::Deny { .. } => Agreed::No,
+                PermissionAnswer::Allow | PermissionAnswer::Always(_) | PermissionAnswer::With { .. } => {
+                    IncludeConsent::Yes
+                }
+                PermissionAnswer::Deny { .. } => IncludeConsent::No,
                 PermissionAnswer::Unanswered { .. } => continue,
             };
             if let Some(knowledge) = &mut self.knowledge {
@@ -133,7 +135,11 @@ impl AgentKnowledge {
     }
 
     /// Puts instruction files beside what was said.
-    fn load(&self, loaded: Option<(Vec<Loaded>, Attached)>, live: &mut LiveSession) -> Result<(), Error> {
+    fn load(
+        &self,
+        loaded: Option<(Vec<LoadedInstruction>, AttachedText)>,
+        live: &mut LiveSession,
+    ) -> Result<(), Error> {
         let Some((files, attached)) = loaded else { return Ok(()) };
         live.tell(Event::InstructionsLoaded { files });
         self.attach([attached], live)
@@ -142,12 +148,12 @@ impl AgentKnowledge {
     /// Puts context beside what was said.
     pub(super) fn attach(
         &self,
-        attached: impl IntoIterator<Item = Attached>,
+        attached: impl IntoIterator<Item = AttachedText>,
         live: &mut LiveSession,
     ) -> Result<(), Error> {
         let directory = self.knowledge.as_ref().and_then(Knowledge::memory_directory).unwrap_or(Path::new(""));
         let mut memories = Vec::new();
-        for Attached { text, beside } in attached {
+        for AttachedText { text, beside } in attached {
             if let Some(memory) = &beside.memory {
                 let (path, file) = (memory.path.clone(), directory.join(&memory.path));
                 memories.push(RecalledMemory { file, path, text: text.text().to_owned() });

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use context::Fact;
-use context::worth::Rates;
-use learning::dream::beside::Dreaming;
-use learning::dream::book::Over;
-use learning::extract::{CLOSING, Extraction, KIND, LearningSource, Occasion, Since, learnt};
-use learning::knowledge::{Attached, Knowledge};
+use context::cache_economics::Rates;
+use learning::dream::book::DreamFinish;
+use learning::dream::session_dreams::SessionDreams;
+use learning::extract::{CLOSING, Extraction, KIND, LearningSource, Occasion, SavedSince, learnt};
+use learning::knowledge::{AttachedText, Knowledge};
 use learning::ledger;
 use memory::Store;
-use session::{Beside, Error};
+use session::{Error, LineMeta};
 use settings::Learning;
 use tokio_util::sync::CancellationToken;
 use transcript::{Injected, Purpose, Usage};
@@ -33,7 +33,7 @@ impl Agent {
             let _ = learning.home.changes(memory).settle(&store); // what stays so is tried again at the next start
         }
         // What was saved when the session was left, nobody has told the model of yet.
-        let untold = learnt(self.driver.live.session.log(), Since::Said);
+        let untold = learnt(self.driver.live.session.log(), SavedSince::Said);
         self.learnt = untold.into_iter().flat_map(|(_, paths)| paths).collect();
         self.extraction = Some(Extraction::new(learning));
         self
@@ -128,7 +128,7 @@ impl Agent {
     }
 
     /// What was learnt since the user last said something: the model has to know what "forget that" means.
-    pub(super) fn what_was_learnt(&mut self) -> Option<Attached> {
+    pub(super) fn what_was_learnt(&mut self) -> Option<AttachedText> {
         let saved = std::mem::take(&mut self.learnt);
         let directory = self.known.knowledge.as_ref().and_then(Knowledge::memory_directory)?;
         (!saved.is_empty()).then(|| {
@@ -136,27 +136,27 @@ impl Agent {
                 "Since the last message these memories were saved in the background, in {}: {}. There is \
                  no need to mention it. If the user wants one forgotten, read its file and write it empty.",
                 directory.display(),
-                memory::neutral::quoted(&saved.join(", "))
+                memory::quoting::quoted(&saved.join(", "))
             );
-            Attached { text: Injected::new(Purpose::Learnt, &text), beside: Beside::default() }
+            AttachedText { text: Injected::new(Purpose::Learnt, &text), beside: LineMeta::default() }
         })
     }
 
     /// Lets dreams come beside it.
     #[must_use]
-    pub fn with_dreams(mut self, dreaming: Dreaming) -> Self {
+    pub fn with_dreams(mut self, dreaming: SessionDreams) -> Self {
         self.dreaming = Some(dreaming);
         self
     }
 
     /// The dreams beside it, if it may have any.
-    pub fn dreams(&mut self) -> Option<&mut Dreaming> {
+    pub fn dreams(&mut self) -> Option<&mut SessionDreams> {
         self.dreaming.as_mut()
     }
 
     /// Whether one is under way.
     pub fn is_dreaming(&self) -> bool {
-        self.dreaming.as_ref().is_some_and(Dreaming::is_running)
+        self.dreaming.as_ref().is_some_and(SessionDreams::is_running)
     }
 
     /// A turn has ended: what is over of dreams is written down, and one begins if it is time.
@@ -182,7 +182,7 @@ impl Agent {
         self.dreamt(ended)
     }
 
-    fn dreamt(&mut self, ended: Vec<Over>) -> Result<(), Error> {
+    fn dreamt(&mut self, ended: Vec<DreamFinish>) -> Result<(), Error> {
         let model = self.dreaming.as_ref().map(|dreaming| dreaming.model().to_owned()).unwrap_or_default();
         for over in ended {
             let agent = ledger::DREAM.to_owned();

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use session::{Beside, Error, Session};
+use session::{Error, LineMeta, Session};
 use settings::BasePaths;
 use settings::agents::{Definition, MOST_ROUNDS, OF_PLANS, ToolRestriction, built_in, narrow, offers};
 use tools::Tool;
@@ -130,7 +130,7 @@ pub(super) fn forked(
     if let Some(branch) = branch {
         parts.lineage.branch = Some(branch.request.clone());
         let blocks = learning::fork::placeholders(&branch.request);
-        let beside = Beside { fork: Some(id.to_owned()), ..Beside::default() };
+        let beside = LineMeta { fork: Some(id.to_owned()), ..LineMeta::default() };
         session.append_with(Body::User { blocks, source: TextSource::Said }, &beside)?;
     }
     Ok(parts)
@@ -180,7 +180,7 @@ mod tests {
     use provider::anthropic::{Anthropic, Auth, Config};
 
     use super::*;
-    use learning::fork::Small;
+    use learning::fork::SmallModel;
 
     fn parts(name: &str) -> Parts {
         let model = Anthropic::new(Config::new("http://127.0.0.1:9", Auth::ApiKey("k".into()))).unwrap();
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(name("qwen3", "opus"), "qwen3");
         assert_eq!(name("qwen3", "qwen3-small"), "qwen3-small");
         let mut large = parts("claude-opus-5");
-        large.talk.small = Some(Small { model: large.talk.model.clone(), name: "tiny".into() });
+        large.talk.small = Some(SmallModel { model: large.talk.model.clone(), name: "tiny".into() });
         large.talk.layers.window = Window { size: 1_000_000, effective: 980_000 };
         choose(&mut large, "haiku");
         assert_eq!((large.talk.name.as_str(), large.talk.layers.window.size), ("tiny", 200_000));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use learning::knowledge::Knowledge;
 use mail::Neighbours;
-use session::{Beside, ChildMeta, Error, Session, World, savings};
+use session::{ChildMeta, Error, LineMeta, Session, World, savings};
 use settings::agents::{Definition, Isolation};
 use settings::permission::{Approver, PermissionAnswer, Question, Respondent as Asked};
 use tools::sandbox::Sandbox;
@@ -335,7 +335,7 @@ fn agent(
     }
     if worktree.is_some_and(|worktree| worktree.begins == WorktreeState::Fresh) && order.start == SubagentStart::Resumed
     {
-        agent.session_mut().inject(&Injected::new(Purpose::Worktree, FRESH), Beside::default())?;
+        agent.session_mut().inject(&Injected::new(Purpose::Worktree, FRESH), LineMeta::default())?;
     }
     agent.scope().set_sandbox(match (parent.scope.sandbox(), worktree) {
         (Some(sandbox), Some(worktree)) => {

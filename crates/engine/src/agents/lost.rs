@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use session::past::{Past, sent_out};
+use session::subagent_files::{PastSubagent, sent_out};
 use session::{ChildMeta, STOPPED, Session, savings};
 use transcript::block::Kind;
 use transcript::line::{Body, Line, Writer};
@@ -25,7 +25,7 @@ pub(crate) struct HeardAgent {
 
 /// An agent that was lost.
 pub(crate) struct LostAgent {
-    pub(crate) past: Past,
+    pub(crate) past: PastSubagent,
     /// How long its transcript is.
     pub(crate) bytes: u64,
     /// What it used that is not written down: for what, of which model, and how much.
@@ -37,7 +37,7 @@ pub(crate) struct LostAgent {
 impl LostAgent {
     /// What the conversation is told of it.
     pub(crate) fn notification(&self) -> String {
-        let Past { id, description, file, .. } = &self.past;
+        let PastSubagent { id, description, file, .. } = &self.past;
         format!(
             "<task-id>{id}</task-id>\n<status>lost</status>\n<summary>The agent \"{}\" is lost: the \
              session ended before it did.</summary>\n<result>\nIt will not report. What it had done by then stands in {}; a \
@@ -49,7 +49,7 @@ impl LostAgent {
 
     /// What the user is told of it.
     pub(crate) fn warning(&self) -> String {
-        let Past { id, kind, description, .. } = &self.past;
+        let PastSubagent { id, kind, description, .. } = &self.past;
         format!(
             "the agent {} ({}, {id}) was at work when this session ended; its report is lost",
             data(description),
@@ -83,13 +83,13 @@ pub(crate) fn lost(session: &Session) -> Vec<LostAgent> {
 }
 
 /// Whether a transcript sent an agent out itself.
-fn is_of(past: &Past, transcript: &Path) -> bool {
+fn is_of(past: &PastSubagent, transcript: &Path) -> bool {
     past.file.parent() == Some(&session::child::children_of(transcript))
 }
 
 /// Whether lines tell how an agent ended, though nothing says that it was heard: the program ended in between, or another
 /// one wrote them.
-fn is_told_of(lines: &[Line], past: &Past) -> bool {
+fn is_told_of(lines: &[Line], past: &PastSubagent) -> bool {
     let call = ChildMeta::read(&past.file).tool_use_id;
     let named = format!("<task-id>{}</task-id>", past.id);
     let launched = launched(&past.id);
@@ -109,7 +109,7 @@ fn is_told_of(lines: &[Line], past: &Past) -> bool {
 
 /// What an agent used after so many bytes of its transcript, and those that it lost itself; none where another program
 /// wrote it.
-fn used(all: &[Past], past: &Past, from: u64) -> Option<Vec<(String, String, Usage)>> {
+fn used(all: &[PastSubagent], past: &PastSubagent, from: u64) -> Option<Vec<(String, String, Usage)>> {
     let part = files::Lines::open(&past.file).and_then(|lines| lines.part(from..u64::MAX));
     let Ok(mut part) = part else { return Some(Vec::new()) }; // it had not begun
     let mut lines: Vec<Line> = Vec::new();

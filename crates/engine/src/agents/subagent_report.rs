@@ -96,7 +96,7 @@ pub(super) fn data(text: &str) -> String {
         Some((end, _)) => format!("{}\n[cut at {MOST} characters]", &clean[..end]),
         None => clean,
     };
-    memory::neutral::quoted(&bounded).into_owned()
+    memory::quoting::quoted(&bounded).into_owned()
 }
 
 /// Text without what steers a terminal or turns the direction of writing.

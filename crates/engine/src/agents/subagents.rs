@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use learning::knowledge::Inherited;
+use learning::knowledge::InheritedInstructions;
 use mail::MessageOrigin;
 use mail::mailbox::{MailError, Message};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
-use session::past::DEPTH;
+use session::subagent_files::DEPTH;
 use settings::Weight;
 use settings::agents::{Definition, Isolation, Registry};
 use tokio::sync::Notify;
@@ -68,7 +68,7 @@ struct State {
     /// The session as it was when it last started or wrote to one: whoever is woken by another begins from there.
     parent: Option<Arc<ParentSnapshot>>,
     /// The instruction files of the session, as those are told that it sends out.
-    instructions: Option<Inherited>,
+    instructions: Option<InheritedInstructions>,
     out: Vec<(Arc<Subagent>, Option<AbortOnDropHandle<()>>)>,
     /// Those that ended in the background, until the conversation has heard of it.
     unheard: VecDeque<Arc<Subagent>>,
@@ -192,11 +192,11 @@ impl Subagents {
     }
 
     /// The session says which instruction files it has.
-    pub(crate) fn instruct(&self, instructions: Option<Inherited>) {
+    pub(crate) fn instruct(&self, instructions: Option<InheritedInstructions>) {
         self.state().instructions = instructions;
     }
 
-    pub(super) fn instructions(&self) -> Option<Inherited> {
+    pub(super) fn instructions(&self) -> Option<InheritedInstructions> {
         self.state().instructions.clone()
     }
 

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use files::Root;
-use learning::knowledge::Copied;
+use learning::knowledge::CopiedFolder;
 use memory::place;
 use serde::{Deserialize, Serialize};
-use session::{Beside, Session};
+use session::{LineMeta, Session};
 use tools::Environment;
 use tools::git::{Git, Programs};
 use transcript::{Injected, Purpose};
@@ -143,7 +143,7 @@ impl Worktree {
         let worktree = Self::again(from, id, &file).await?;
         session.work_in(&worktree.path);
         if session.goes_on() && worktree.begins == WorktreeState::Fresh {
-            let told = session.inject(&Injected::new(Purpose::Worktree, FRESH), Beside::default());
+            let told = session.inject(&Injected::new(Purpose::Worktree, FRESH), LineMeta::default());
             told.map_err(|error| error.to_string())?;
         }
         Ok(worktree)
@@ -207,8 +207,8 @@ impl Worktree {
     }
 
     /// What it is a copy of.
-    pub fn copied(&self) -> Copied {
-        Copied { at: self.path.clone(), of: self.top.clone() }
+    pub fn copied(&self) -> CopiedFolder {
+        CopiedFolder { at: self.path.clone(), of: self.top.clone() }
     }
 
     fn place(&self) -> String {

@@ -1,7 +1,7 @@
 //! After a reply: what the provider did by itself, and whether its cache held.
 
 use context::Fact;
-use context::breaks::{Break, Cause, Declared, Detector};
+use context::breaks::{CacheBreak, Cause, DeclaredChange, Detector};
 use session::{Error, Session};
 use transcript::commit::{Act, Commit, Reason};
 use transcript::line::Body;
@@ -55,7 +55,7 @@ impl CacheWatch {
     /// The newest commit changes what was sent, on purpose, for a reason its kind does not tell.
     pub(super) fn declare(&mut self, session: &Session, what: &str) {
         let commit = session.log().lines().last().and_then(|line| line.id.clone());
-        self.detector.declare(Declared { commit, what: what.to_owned() });
+        self.detector.declare(DeclaredChange { commit, what: what.to_owned() });
     }
 
     /// Commits since the last reply, whoever made them, that change what was sent.
@@ -66,14 +66,14 @@ impl CacheWatch {
                 && commit.act.changes_sent()
             {
                 let what = commit.act.name().to_owned();
-                self.detector.declare(Declared { commit: line.id.clone(), what });
+                self.detector.declare(DeclaredChange { commit: line.id.clone(), what });
             }
         }
         self.accounted = lines.len();
     }
 }
 
-fn tell_break(live: &mut LiveSession, broke: Break, agent: Option<&str>, told: Option<&str>) -> Result<(), Error> {
+fn tell_break(live: &mut LiveSession, broke: CacheBreak, agent: Option<&str>, told: Option<&str>) -> Result<(), Error> {
     let (expected, read, declared) = (broke.expected, broke.read, broke.is_declared());
     let told = told.map(|told| format!(" (the provider says: {told})"));
     let cause = broke.cause.to_string() + &told.unwrap_or_default();

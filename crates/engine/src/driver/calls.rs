@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use learning::saver::{Limits, Saver};
+use learning::saver::{Saver, SavingLimits};
 use serde_json::Value;
-use session::{Beside, Error, SeenFile};
+use session::{Error, LineMeta, SeenFile};
 use settings::hooks::HookEvent;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -149,7 +149,7 @@ impl Driver {
         let author = learning::extract::conversation_author(&self.live.session, &self.live.talk.name);
         let tree = scope.project().to_owned();
         let made = move || {
-            let saver = Saver::new(place, author.author(), Limits::NONE, &tree).ok()?;
+            let saver = Saver::new(place, author.author(), SavingLimits::NONE, &tree).ok()?;
             match user {
                 Some(user) => saver.with_user(user).ok(),
                 None => Some(saver),
@@ -260,14 +260,14 @@ impl Driver {
 
     fn write_result(&mut self, call: &ModelCall, output: Output, scope: &Scope) -> Result<(), Error> {
         let result = Block::tool_result(&call.id, &output.content, output.outcome);
-        let beside = Beside { result: output.for_programs(), ..self.beside(call, scope) };
+        let beside = LineMeta { result: output.for_programs(), ..self.beside(call, scope) };
         self.live.session.append_with(Body::User { blocks: vec![result], source: TextSource::Said }, &beside)?;
         self.live.tell(Event::ToolEnded { id: call.id.clone(), tool: call.tool.clone(), output });
         Ok(())
     }
 
     /// What a later session has to know of this call: the file it saw, the directory it moved to.
-    fn beside(&self, call: &ModelCall, scope: &Scope) -> Beside {
+    fn beside(&self, call: &ModelCall, scope: &Scope) -> LineMeta {
         let known = self.live.work.tools.iter().find(|known| known.name() == call.tool);
         let seen = known.and_then(|known| match known.subject(&call.input, scope) {
             tools::Subject::Path { real, .. } => {
@@ -277,7 +277,7 @@ impl Driver {
             _ => None,
         });
         let directory = (call.tool == tool_names::BASH).then(|| scope.directory());
-        Beside { seen, directory, ..Beside::default() }
+        LineMeta { seen, directory, ..LineMeta::default() }
     }
 }
 

@@ -2,9 +2,9 @@
 //! fact of the log until the span gives way to it.
 
 use context::Fact;
-use context::layer::{Stage, Write};
+use context::layer::{SummaryAhead, WritingTask};
 use context::state::Summary;
-use learning::fork::{Fork, ForkError, Forked};
+use learning::fork::{Fork, ForkError, ForkResult};
 use session::Error;
 use tokio_util::sync::CancellationToken;
 use transcript::{Id, Usage};
@@ -23,15 +23,15 @@ pub(super) struct SpanSummary {
     first: Id,
     last: Id,
     model: String,
-    outcome: Result<Forked, ForkError>,
+    outcome: Result<ForkResult, ForkError>,
     usage: Usage,
 }
 
 impl SideWork {
     /// Begins to summarise a span, unless another is being summarised.
-    pub(super) fn stage(&mut self, live: &mut LiveSession, stage: &Stage) -> Result<(), Error> {
-        let Write { about, directive, most_output, patience, .. } = &stage.write;
-        let context::layer::About::Conversation { end } = about else { return Ok(()) };
+    pub(super) fn stage(&mut self, live: &mut LiveSession, stage: &SummaryAhead) -> Result<(), Error> {
+        let WritingTask { about, directive, most_output, patience, .. } = &stage.write;
+        let context::layer::WritingSubject::Conversation { end } = about else { return Ok(()) };
         let Some(parent) = live.fork_request(*end).filter(|_| !self.background.is_running(KIND)) else { return Ok(()) };
         let (first, last, model) = (stage.first.clone(), stage.last.clone(), parent.prologue.model.clone());
         let fork = Fork {
@@ -53,7 +53,7 @@ impl SideWork {
     pub(super) async fn wait_for_staged(
         &mut self,
         live: &mut LiveSession,
-        write: &Write,
+        write: &WritingTask,
         cancel: &CancellationToken,
     ) -> Result<Option<String>, Error> {
         if write.kind != KIND || !self.background.is_running(KIND) {

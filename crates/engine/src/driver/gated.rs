@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use context::Occasion;
-use memory::instructions::Loaded;
+use memory::instructions::LoadedInstruction;
 use session::Error;
 use tokio_util::sync::CancellationToken;
 use transcript::{Purpose, tool_names};
@@ -126,7 +126,7 @@ impl Driver {
     /// Instruction files were loaded.
     pub(crate) async fn loaded(
         &mut self,
-        files: &[Loaded],
+        files: &[LoadedInstruction],
         trigger: Option<&Path>,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use session::{Beside, Error, Session};
+use session::{Error, LineMeta, Session};
 use tools::permission::Rules;
 use transcript::{Id, Injected, Purpose};
 
@@ -51,7 +51,7 @@ impl AgentListing {
         let hash = blake3::hash(listing.text().as_bytes()).to_hex()[..16].to_owned();
         self.line = session.shown_with(|beside| beside.agents.as_ref() == Some(&hash));
         if self.line.is_none() {
-            session.inject(&listing, Beside { agents: Some(hash), ..Beside::default() })?;
+            session.inject(&listing, LineMeta { agents: Some(hash), ..LineMeta::default() })?;
             self.line = session.log().tip().cloned();
         }
         Ok(())

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use context::layer::Update;
-use context::{Fact, form};
-use learning::fork::{Fork, ForkError, Forked, ToolPolicy};
+use context::{Fact, notes_format};
+use learning::fork::{Fork, ForkError, ForkResult, ToolPolicy};
 use learning::ledger;
 use parking_lot::Mutex;
 use session::Error;
@@ -32,7 +32,7 @@ const KIND: &str = ledger::NOTES;
 /// What came of an update.
 #[derive(Debug)]
 pub(super) struct NotesUpdate {
-    outcome: Result<Forked, ForkError>,
+    outcome: Result<ForkResult, ForkError>,
     usage: Usage,
     model: String,
     update: Update,
@@ -51,8 +51,8 @@ impl SideWork {
         let (Some(parent), Some(text)) = (live.fork_request(update.end), current(live)) else { return };
         let tally = live.session.log().view().tally();
         let tokens = |text: &str| tally.estimate(Block::text(text).size());
-        let prompt = live.talk.layers.notes_prompt.as_deref().unwrap_or(form::PROMPT);
-        let directive = form::prompt(prompt, &text, &path.display().to_string(), tokens);
+        let prompt = live.talk.layers.notes_prompt.as_deref().unwrap_or(notes_format::PROMPT);
+        let directive = notes_format::prompt(prompt, &text, &path.display().to_string(), tokens);
         let fork = Fork {
             rounds: ROUNDS,
             patience: PATIENCE,
@@ -68,7 +68,7 @@ impl SideWork {
         if !live.talk.layers.notes || self.background.is_running(KIND) {
             return;
         }
-        if let Some(notes) = current(live).and_then(|notes| form::with_results(&notes, written)) {
+        if let Some(notes) = current(live).and_then(|notes| notes_format::with_results(&notes, written)) {
             let _ = files::replace(live.notes_path(), notes.as_bytes()); // the digest is in the log all the same
         }
     }
@@ -105,7 +105,7 @@ pub(super) fn read(live: &LiveSession) -> Option<String> {
 
 /// The notes as they are; made from the template where there are none, or where they tell of what was taken back.
 fn current(live: &LiveSession) -> Option<String> {
-    let template = live.talk.layers.notes_template.as_deref().unwrap_or(form::TEMPLATE);
+    let template = live.talk.layers.notes_template.as_deref().unwrap_or(notes_format::TEMPLATE);
     let text = open(&live.notes_path(), template)?;
     if !live.session.state().outdated {
         return Some(text);
@@ -140,7 +140,7 @@ async fn write(mut fork: Fork, path: PathBuf, before: String, update: Update) ->
     fork.tools = ToolPolicy::Run(Box::new(edit));
     let (outcome, usage) = fork.run().await;
     let after = now.lock().clone();
-    let left_current_state = form::left_current_state(&before, &after);
+    let left_current_state = notes_format::left_current_state(&before, &after);
     SideWorkResult::Notes(NotesUpdate { outcome, usage, model, update, changed: after != before, left_current_state })
 }
 
@@ -155,6 +155,6 @@ fn edited(text: &str, path: &Path, tool: &str, input: &serde_json::Value) -> Res
         return Err(only());
     }
     let after = tools::edited(text, &input)?;
-    form::keeps_form(text, &after)?;
+    notes_format::keeps_form(text, &after)?;
     Ok(after)
 }

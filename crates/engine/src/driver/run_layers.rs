@@ -1,11 +1,11 @@
 //! Walking the layers: what each decides is written, what it needs is done.
 
 use context::due::MOST_FAILURES;
-use context::framing::{self, Made};
-use context::layer::{Change, Decision, Need};
+use context::layer::{Decision, LayerChange, Need};
 use context::list::LIST;
 use context::notes::saved_by_notes;
-use context::{Fact, LayerRole, Occasion, Reach, Situation, digest, restore};
+use context::summary_text::{self, HistorySource};
+use context::{CompactionReach, Fact, LayerRole, Occasion, Situation, digest, restore};
 use jiff::Timestamp;
 use learning::knowledge::Knowledge;
 use session::Error;
@@ -55,7 +55,7 @@ enum DecisionSource {
 /// A compaction that was written.
 #[derive(Clone, Copy)]
 struct Compaction {
-    made: Made,
+    made: HistorySource,
     /// Whether what is before it is gone, and so is what was attached there.
     from_the_start: bool,
     by: DecisionSource,
@@ -98,7 +98,7 @@ impl Driver {
     pub(crate) async fn compact(
         &mut self,
         instructions: Option<String>,
-        reach: Reach,
+        reach: CompactionReach,
         knowledge: &mut Option<Knowledge>,
         cancel: &CancellationToken,
     ) -> Result<Result<(), String>, Error> {
@@ -240,7 +240,7 @@ impl Driver {
     /// Writes what a layer decided, and tells of it.
     fn put(
         &mut self,
-        change: Change,
+        change: LayerChange,
         by: DecisionSource,
         now: Timestamp,
         walked: &mut WalkResult,
@@ -268,11 +268,11 @@ impl Driver {
             Act::Compact { extent, .. } => {
                 let text = change.summary.unwrap_or_default();
                 walked.summary.clone_from(&text);
-                let made = framing::made_of(&text).unwrap_or(Made::Summary);
+                let made = summary_text::made_of(&text).unwrap_or(HistorySource::Summary);
                 self.live
                     .session
                     .append(Body::User { blocks: vec![Block::text(text)], source: TextSource::Summary })?;
-                if made == Made::Notes {
+                if made == HistorySource::Notes {
                     let saved = self.look(&WalkState { occasion: &Occasion::Request, now, done: &[] }, |_, now| {
                         saved_by_notes(before, now)
                     });

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use context::Fact;
-use context::layer::{About, Answer, Need, Write};
+use context::layer::{Need, NeedAnswer, WritingSubject, WritingTask};
 use context::spill::Spilled;
 use learning::background::Background;
-use learning::fork::{Fork, ForkError, Forked, Small};
+use learning::fork::{Fork, ForkError, ForkResult, SmallModel};
 use learning::knowledge::Knowledge;
 use session::{Error, Session};
 use tokio_util::sync::CancellationToken;
@@ -35,7 +35,7 @@ const ALONE: &str = "You write down what matters in texts that are about to be f
 
 /// What came of a need.
 pub(super) enum NeedResult {
-    Answer(Answer),
+    Answer(NeedAnswer),
     /// It goes on in the background.
     Started,
     /// The user stopped it.
@@ -69,10 +69,10 @@ impl SideWork {
         Ok(match need {
             Need::Keep(spilled) => {
                 let places = spilled.iter().map(|one| keep(&live.session, one));
-                NeedResult::Answer(Answer::Kept(places.collect()))
+                NeedResult::Answer(NeedAnswer::Kept(places.collect()))
             }
             Need::Write(write) => match self.wait_for_staged(live, write, cancel).await? {
-                Some(text) => NeedResult::Answer(Answer::Text(text)),
+                Some(text) => NeedResult::Answer(NeedAnswer::Text(text)),
                 None if cancel.is_cancelled() => NeedResult::Cancelled,
                 None => write_text(live, cache, write, cancel).await?,
             },
@@ -83,8 +83,8 @@ impl SideWork {
             Need::Notes => {
                 self.wait_for_notes(live).await?;
                 NeedResult::Answer(match notes::read(live) {
-                    Some(notes) => Answer::Text(quoted(&notes)),
-                    None => Answer::Failed("there are no notes".to_owned()),
+                    Some(notes) => NeedAnswer::Text(quoted(&notes)),
+                    None => NeedAnswer::Failed("there are no notes".to_owned()),
                 })
             }
             Need::Read { files, most } => NeedResult::Answer(self.read(&live.scope, files, *most, knowledge)),
@@ -96,7 +96,7 @@ impl SideWork {
     }
 
     /// Files as they are now, without those that come by another way.
-    fn read(&mut self, scope: &Scope, files: &[PathBuf], most: usize, knowledge: Option<&Knowledge>) -> Answer {
+    fn read(&mut self, scope: &Scope, files: &[PathBuf], most: usize, knowledge: Option<&Knowledge>) -> NeedAnswer {
         let is_known =
             |path: &PathBuf| knowledge.is_some_and(|known| known.is_memory(path) || known.is_instruction(path));
         // What was seen here: a file that somebody else's line names is not read because of it.
@@ -108,10 +108,10 @@ impl SideWork {
             let Ok(snapshot) = files::exact::read(path, FILE_BYTES) else { continue };
             let Ok(text) = std::str::from_utf8(&snapshot.bytes) else { continue };
             // What stands in a file gives no orders.
-            shown.push((path.clone(), memory::neutral::inside_reminder(text).to_string()));
+            shown.push((path.clone(), memory::quoting::inside_reminder(text).to_string()));
             self.read.push((path.clone(), snapshot.stamp));
         }
-        Answer::Files(shown)
+        NeedAnswer::Files(shown)
     }
 
     /// Takes in what is over in the background.
@@ -148,13 +148,13 @@ fn keep(session: &Session, spilled: &Spilled) -> Result<String, String> {
 async fn write_text(
     live: &mut LiveSession,
     cache: &mut CacheWatch,
-    write: &Write,
+    write: &WritingTask,
     cancel: &CancellationToken,
 ) -> Result<NeedResult, Error> {
     let (model, parent) = match &write.about {
-        About::Conversation { end } => (live.talk.model.clone(), live.fork_request(*end)),
-        About::Alone(text) => {
-            let Small { model, name } = live.talk.smallest();
+        WritingSubject::Conversation { end } => (live.talk.model.clone(), live.fork_request(*end)),
+        WritingSubject::Alone(text) => {
+            let SmallModel { model, name } = live.talk.smallest();
             let system = vec![Block::text(ALONE)];
             let max_tokens = write.most_output;
             let prologue = Prologue { model: name, max_tokens, system, static_blocks: 1, ..Prologue::default() };
@@ -162,7 +162,7 @@ async fn write_text(
         }
     };
     let Some(mut parent) = parent else {
-        return Ok(NeedResult::Answer(Answer::Failed("the session has no prologue".to_owned())));
+        return Ok(NeedResult::Answer(NeedAnswer::Failed("the session has no prologue".to_owned())));
     };
     let mut tries = 0;
     let forked = loop {
@@ -184,9 +184,9 @@ async fn write_text(
         tries += 1;
     };
     Ok(match forked {
-        Ok(forked) => NeedResult::Answer(Answer::Text(quoted(&forked.text))),
+        Ok(forked) => NeedResult::Answer(NeedAnswer::Text(quoted(&forked.text))),
         Err(ForkError::Cancelled) => NeedResult::Cancelled,
-        Err(error) => NeedResult::Answer(Answer::Failed(error.to_string())),
+        Err(error) => NeedResult::Answer(NeedAnswer::Failed(error.to_string())),
     })
 }
 
@@ -195,7 +195,7 @@ async fn run_fork(
     live: &mut LiveSession,
     cache: &mut CacheWatch,
     fork: Fork,
-) -> Result<Result<Forked, ForkError>, Error> {
+) -> Result<Result<ForkResult, ForkError>, Error> {
     let (kind, model) = (fork.kind, fork.parent.prologue.model.clone());
     // A shorter request reads less; a request of its own reads nothing.
     let blocks: usize = fork.parent.messages.iter().map(|message| message.blocks.len()).sum();
@@ -213,5 +213,5 @@ async fn run_fork(
 
 /// What a model wrote tells of what tools said, too; what looks like a reminder in it is none.
 pub(super) fn quoted(text: &str) -> String {
-    memory::neutral::quoted(text).to_string()
+    memory::quoting::quoted(text).to_string()
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use memory::instructions::Loaded;
+use memory::instructions::LoadedInstruction;
 use settings::hooks::{HookEvent, Matcher};
 use tokio_util::sync::CancellationToken;
 use tools::Environment;
@@ -25,7 +25,7 @@ impl Gate {
     pub(crate) async fn loaded(
         &mut self,
         site: &GateSite<'_>,
-        files: &[Loaded],
+        files: &[LoadedInstruction],
         trigger: Option<&Path>,
         cancel: &CancellationToken,
     ) {

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use memory::instructions::Loaded;
+use memory::instructions::LoadedInstruction;
 use serde_json::{Map, Value, json};
 use settings::hooks::HookEvent;
 use settings::permission::PermissionUpdate;
@@ -252,7 +252,7 @@ impl HookInput {
     }
 
     /// When an instruction file is loaded; `trigger` is the file that was touched.
-    pub fn instructions_loaded(file: &Loaded, trigger: Option<&Path>) -> Self {
+    pub fn instructions_loaded(file: &LoadedInstruction, trigger: Option<&Path>) -> Self {
         let reason = file.reason.name();
         let mut fields = json!({"file_path": file.path, "memory_type": file.owner.name(), "load_reason": reason});
         if !file.globs.is_empty() {

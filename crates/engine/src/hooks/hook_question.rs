@@ -21,7 +21,7 @@ use transcript::mark::Marks;
 use transcript::{Block, Prologue, Request, Usage, tool_names};
 
 use super::hook_output::HookOutput;
-use learning::fork::Small;
+use learning::fork::SmallModel;
 
 const PROMPT: &str = include_str!("prompt.md");
 const AGENT: &str = include_str!("agent.md");
@@ -44,7 +44,7 @@ pub(crate) const KIND: &str = "hook";
 #[derive(Clone)]
 pub struct HookInquiry {
     /// The small model.
-    pub small: Small,
+    pub small: SmallModel,
     /// What agents may look at.
     pub policy: Policy,
     /// From where.

@@ -18,9 +18,9 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use learning::knowledge::{Knowledge, Selector};
 use memory::Memory;
-use memory::instructions::Sources;
+use memory::instructions::InstructionSources;
 use memory::spoken::Register;
-use memory::taxonomy::{Rules, Variant, rules};
+use memory::taxonomy::{TaxonomyContext, Variant, rules};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use session::{Home, Session, World};
@@ -417,7 +417,7 @@ impl Surroundings {
         parts.consent.policy.mode = Mode::BypassPermissions.into();
         parts.work.scratchpad = Some(self.root.join("scratch"));
         let memory = self.memory();
-        parts.prompt.sections = vec![rules(&Rules {
+        parts.prompt.sections = vec![rules(&TaxonomyContext {
             variant: Variant::Private,
             directory: &memory,
             skip_index: false,
@@ -439,10 +439,10 @@ impl Surroundings {
             _ => {}
         });
         let agent = Agent::new(session, parts)?;
-        let sources = Sources {
+        let sources = InstructionSources {
             config_home: self.home().path().to_owned(),
             working_directory: self.project(),
-            ..Sources::default()
+            ..InstructionSources::default()
         };
         let ledger = agent.ledger().clone();
         let selector = small.map(|name| Selector { model, name: name.to_owned(), ledger });

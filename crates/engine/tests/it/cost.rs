@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use context::{Layers, When};
+use context::{LayerTiming, Layers};
 use engine::Event;
 use transcript::Block;
 use transcript::price::Prices;
@@ -101,7 +101,7 @@ async fn nothing_is_forgotten_when_results_are_cleared() {
     let outcome = work(100, 10_000, usual(), "").await;
     assert!(outcome.facts.len() >= 98 && outcome.said == outcome.added, "{outcome:?}");
     assert!(outcome.cost <= 780_000.0, "{outcome:?}");
-    let economy = work(100, 10_000, Layers { when: When::Economy, ..usual() }, "").await;
+    let economy = work(100, 10_000, Layers { when: LayerTiming::Economy, ..usual() }, "").await;
     assert!(economy.facts.len() >= 98 && economy.said == economy.added, "{economy:?}");
     assert!(economy.cost <= outcome.cost.min(760_000.0), "{economy:?}");
 }
@@ -124,7 +124,7 @@ async fn notes_cost_no_more_than_the_summaries_they_save() {
             let layers = Layers { notes, notes_compact: notes, ..compaction.clone() };
             let (_, _stage, agent) = worked(steps, bytes, layers, "").await;
             let usages = session::savings::of_forks(agent.session().log().lines());
-            let rates = context::worth::Rates::of(None, transcript::mark::Ttl::FiveMinutes);
+            let rates = context::cache_economics::Rates::of(None, transcript::mark::Ttl::FiveMinutes);
             let cost = usages.iter().map(|(_, _, usage)| rates.cost(usage)).sum::<f64>();
             forks.push(cost);
         }

@@ -1,8 +1,8 @@
 //! What the user takes out of the window by hand: what stays, what it is called, and what it saved.
 
-use context::Reach;
+use context::CompactionReach;
 use engine::Agent;
-use session::rewind::GoesBack;
+use session::rewind::RewindExtent;
 use session::savings;
 use session::stats::Stats;
 use tokio_util::sync::CancellationToken;
@@ -65,7 +65,7 @@ async fn a_break_belongs_to_the_commit_the_user_made() {
         let (_stage, mut agent) = spoken().await;
         let messages = messages(&agent);
         if way == "rewind" {
-            agent.session_mut().rewind(&messages[1], GoesBack::Conversation).unwrap();
+            agent.session_mut().rewind(&messages[1], RewindExtent::Conversation).unwrap();
         } else {
             agent.session_mut().snip_before(&messages[0]).unwrap();
         }
@@ -83,7 +83,7 @@ async fn a_break_belongs_to_the_commit_the_user_made() {
 async fn a_compaction_saves_what_it_takes_out() {
     let (_stage, mut agent) = spoken().await;
     let before = agent.session().log().view().tally().count();
-    agent.compact(None, Reach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
+    agent.compact(None, CompactionReach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
     let left = agent.session().log().view().tally().count();
     let freed = |agent: &Agent| {
         let savings = savings::of(agent.session().log(), &Prices::default());
@@ -101,7 +101,7 @@ async fn undoing_the_newest_decision_undoes_a_compaction_whole() {
     let (_stage, mut agent) = spoken().await;
     say(&mut agent, "read the stones").await;
     let before = agent.session().log().view().messages();
-    agent.compact(None, Reach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
+    agent.compact(None, CompactionReach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
     let acts: Vec<&str> = agent
         .session()
         .log()

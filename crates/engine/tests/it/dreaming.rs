@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
-use learning::dream::book::How;
-use learning::dream::disk::Place;
-use learning::dream::gate::{Gate, Said};
-use learning::dream::progress::{Phase, Progress};
-use learning::dream::run::{Dream, NotDreamt};
-use learning::dream::{Purpose, Site};
+use learning::dream::book::DreamOutcome;
+use learning::dream::disk::DreamLockPlace;
+use learning::dream::gate::{DreamGate, GateDecision};
+use learning::dream::progress::{DreamPhase, DreamProgress};
+use learning::dream::run::{Dream, NoDreamReason};
+use learning::dream::{DreamSite, SourcePurpose};
 use learning::ledger::Ledger;
-use memory::changes::Undone;
-use memory::store::{Indexing, Store};
+use memory::changes::UndoResult;
+use memory::store::{IndexUpkeep, Store};
 use provider::anthropic::{Anthropic, Auth, Config};
 use session::{Home, World};
 use settings::Rhythm;
@@ -32,7 +32,7 @@ const DAY: i64 = 86_400;
 pub struct House {
     pub simulator: Simulator,
     root: tempfile::TempDir,
-    pub seen: Arc<Mutex<Vec<Progress>>>,
+    pub seen: Arc<Mutex<Vec<DreamProgress>>>,
     moved: Arc<AtomicI64>,
     names: Arc<AtomicI64>,
 }
@@ -121,8 +121,8 @@ impl House {
         self.moved.fetch_add(seconds, Ordering::Relaxed);
     }
 
-    pub fn site(&self) -> Site {
-        Site {
+    pub fn site(&self) -> DreamSite {
+        DreamSite {
             home: Home::at(self.at("home/.claude")),
             memory: self.memory(),
             project: self.at("home/project"),
@@ -136,16 +136,16 @@ impl House {
         let model = Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("k".into()))).unwrap();
         Dream {
             site: self.site(),
-            indexing: Indexing::Kept,
+            indexing: IndexUpkeep::Kept,
             model: Arc::new(model),
             name: "claude-haiku-4-5".into(),
             window: 200_000,
             scope: Scope::new(self.at("home/project"), self.at("temporary")).with_home(self.at("home")),
             rules: tools::permission::Rules::default(),
             excluded: tools::permission::Rules::default(),
-            purpose: Purpose::Learn,
+            purpose: SourcePurpose::Learn,
             ledger: Arc::new(Ledger::in_memory(self.world())),
-            listener: Arc::new(move |progress: &Progress| seen.lock().unwrap().push(progress.clone())),
+            listener: Arc::new(move |progress: &DreamProgress| seen.lock().unwrap().push(progress.clone())),
             cancel: CancellationToken::new(),
         }
     }
@@ -166,10 +166,10 @@ impl House {
     }
 
     /// Takes back all that the newest dream did.
-    pub fn undo(&self) -> Vec<Undone> {
+    pub fn undo(&self) -> Vec<UndoResult> {
         let site = self.site();
         let run = site.book().dreams().remove(0).over.unwrap().run.unwrap();
-        let store = Store::open(self.memory(), Indexing::Kept).unwrap();
+        let store = Store::open(self.memory(), IndexUpkeep::Kept).unwrap();
         site.changes().undo(&run, None, &store).unwrap()
     }
 }
@@ -219,7 +219,10 @@ async fn a_dream_brings_memories_into_order_and_can_be_undone() {
     let house = untidy().await;
     let (outside, before) = (house.outside(), house.memories());
     let over = house.dream().run().await.unwrap();
-    assert_eq!((over.how, over.text.as_str()), (How::Completed, "Merged the deploy rules, fixed a date, dropped npm."));
+    assert_eq!(
+        (over.how, over.text.as_str()),
+        (DreamOutcome::Completed, "Merged the deploy rules, fixed a date, dropped npm.")
+    );
     assert_eq!(over.saved, ["deploys.md", "release.md", "packages.md"]);
     assert_eq!((over.removed.as_slice(), over.denied), (["deploy-rule.md".to_owned()].as_slice(), 0));
     assert!(house.read("deploys.md").contains("#ops") && !house.memory().join("deploy-rule.md").exists());
@@ -245,16 +248,16 @@ async fn a_dream_brings_memories_into_order_and_can_be_undone() {
     ] {
         assert!(task.contains(told), "{told} in {task}");
     }
-    let phases: Vec<Phase> = house.seen.lock().unwrap().iter().map(|progress| progress.phase).collect();
-    assert_eq!((phases[0], *phases.last().unwrap()), (Phase::Starting, Phase::Completed));
-    assert!(phases.contains(&Phase::Updating) && phases.is_sorted_by_key(|phase| *phase as u8), "{phases:?}");
+    let phases: Vec<DreamPhase> = house.seen.lock().unwrap().iter().map(|progress| progress.phase).collect();
+    assert_eq!((phases[0], *phases.last().unwrap()), (DreamPhase::Starting, DreamPhase::Completed));
+    assert!(phases.contains(&DreamPhase::Updating) && phases.is_sorted_by_key(|phase| *phase as u8), "{phases:?}");
     let last = house.seen.lock().unwrap().last().cloned().unwrap();
     assert_eq!((last.tools["Write"], last.tools["Remove"], last.touched.len()), (3, 1, 4));
 
-    let mark = Place::new(files::Root::open(house.memory()).unwrap(), house.world().now()).mark().unwrap();
+    let mark = DreamLockPlace::new(files::Root::open(house.memory()).unwrap(), house.world().now()).mark().unwrap();
     assert_eq!((mark.holder, mark.dreamt), (None, Some(Timestamp::from_second(NOW).unwrap())));
     let undone = house.undo();
-    assert!(undone.len() == 4 && undone.iter().all(|one| matches!(one, Undone::Restored { .. })), "{undone:?}");
+    assert!(undone.len() == 4 && undone.iter().all(|one| matches!(one, UndoResult::Restored { .. })), "{undone:?}");
     let mut after = house.memories();
     let sorted = |tree: &mut BTreeMap<PathBuf, Vec<u8>>| {
         let index = tree.get_mut(&house.memory().join("MEMORY.md")).unwrap();
@@ -289,18 +292,18 @@ async fn a_dream_is_told_what_is_shared() {
 async fn a_dream_is_due_after_a_day_and_five_sessions() {
     let house = untidy().await;
     let rhythm = Rhythm::default();
-    let due = || house.site().due(&mut Gate::default(), &rhythm).unwrap();
-    assert_eq!(due(), Said::TooFew(1));
+    let due = || house.site().due(&mut DreamGate::default(), &rhythm).unwrap();
+    assert_eq!(due(), GateDecision::TooFew(1));
     (2..=5).for_each(|n| house.session(&format!("s-{n}"), "hello there", 1));
-    assert_eq!(due(), Said::Due);
-    let own = Site { session: Some("s-5".into()), ..house.site() };
-    assert_eq!(own.due(&mut Gate::default(), &rhythm).unwrap(), Said::TooFew(4), "its own does not count");
+    assert_eq!(due(), GateDecision::Due);
+    let own = DreamSite { session: Some("s-5".into()), ..house.site() };
+    assert_eq!(own.due(&mut DreamGate::default(), &rhythm).unwrap(), GateDecision::TooFew(4), "its own does not count");
     house.dream().run().await.unwrap();
-    assert_eq!(due(), Said::TooSoon(Timestamp::from_second(NOW + DAY).unwrap()));
+    assert_eq!(due(), GateDecision::TooSoon(Timestamp::from_second(NOW + DAY).unwrap()));
     house.wait(DAY);
-    assert_eq!(due(), Said::TooFew(0), "none of them was touched since");
+    assert_eq!(due(), GateDecision::TooFew(0), "none of them was touched since");
     (1..=5).for_each(|n| house.session(&format!("s-{n}"), "hello again", -1));
-    assert_eq!(due(), Said::Due);
+    assert_eq!(due(), GateDecision::Due);
 }
 
 /// DREAM-1, DREAM-2: a dream whose process was killed does not count. The next comes by itself after an hour; who asks for
@@ -314,19 +317,25 @@ async fn after_a_kill_the_next_dream_comes_within_the_hour() {
     std::fs::write(house.memory().join(".consolidate-lock"), dead.to_string()).unwrap();
     house.date(&house.memory().join(".consolidate-lock"), 0);
     assert!(
-        matches!(dream.due(&mut Gate::default(), &Rhythm::default()).unwrap(), Said::TooSoon(_)),
+        matches!(dream.due(&mut DreamGate::default(), &Rhythm::default()).unwrap(), GateDecision::TooSoon(_)),
         "perhaps another's"
     );
     let at = house.world().now();
-    let began =
-        learning::dream::book::Began { id: "x".into(), at, pid: dead, model: "m".into(), sessions: 5, before: None };
+    let began = learning::dream::book::DreamStart {
+        id: "x".into(),
+        at,
+        pid: dead,
+        model: "m".into(),
+        sessions: 5,
+        before: None,
+    };
     dream.book().begin(&began).unwrap();
-    let due = |site: &Site| site.due(&mut Gate::default(), &Rhythm::default()).unwrap();
-    assert_eq!(due(&dream), Said::Rests(Timestamp::from_second(NOW + 3_600).unwrap()), "ours, and cut off");
+    let due = |site: &DreamSite| site.due(&mut DreamGate::default(), &Rhythm::default()).unwrap();
+    assert_eq!(due(&dream), GateDecision::Rests(Timestamp::from_second(NOW + 3_600).unwrap()), "ours, and cut off");
     house.wait(3_600);
-    assert_eq!(due(&dream), Said::Due);
+    assert_eq!(due(&dream), GateDecision::Due);
     house.wait(-3_600);
-    assert_eq!(house.dream().run().await.unwrap().how, How::Completed);
+    assert_eq!(house.dream().run().await.unwrap().how, DreamOutcome::Completed);
 }
 
 /// DREAM-2, DREAM-4: stopped, failed or dropped, it leaves the date as it was, and nothing in the way of the next; while one
@@ -343,12 +352,12 @@ async fn a_dream_that_is_stopped_sets_the_date_back() {
         tokio::task::yield_now().await;
     }
     assert_eq!(std::fs::read_to_string(&lock).unwrap(), std::process::id().to_string());
-    assert!(matches!(house.dream().run().await, Err(NotDreamt::Busy(Some(_)))));
+    assert!(matches!(house.dream().run().await, Err(NoDreamReason::Busy(Some(_)))));
     cancel.cancel();
     let over = running.await.unwrap().unwrap();
-    assert_eq!(over.how, How::Killed);
+    assert_eq!(over.how, DreamOutcome::Killed);
     assert!(!lock.exists(), "there was none before");
-    assert_eq!(house.seen.lock().unwrap().last().unwrap().phase, Phase::Killed);
+    assert_eq!(house.seen.lock().unwrap().last().unwrap().phase, DreamPhase::Killed);
 
     let running = tokio::spawn(house.dream().run());
     while house.simulator.requests().len() < 2 {
@@ -369,13 +378,13 @@ async fn a_dream_ends_when_its_lock_is_anothers() {
     house.remember("a.md", "something", "Text.", 1);
     let lock = house.memory().join(".consolidate-lock");
     let theirs = lock.clone();
-    let listener: learning::dream::run::Listener = Arc::new(move |progress: &Progress| {
+    let listener: learning::dream::run::Listener = Arc::new(move |progress: &DreamProgress| {
         if progress.rounds == 3 {
             std::fs::write(&theirs, "1").unwrap();
         }
     });
     let over = Dream { listener, ..house.dream() }.run().await.unwrap();
-    assert_eq!((over.how, over.rounds), (How::Killed, 3));
+    assert_eq!((over.how, over.rounds), (DreamOutcome::Killed, 3));
     assert_eq!(std::fs::read_to_string(lock).unwrap(), "1", "it is not ours to touch");
 }
 
@@ -387,21 +396,21 @@ async fn a_user_who_edits_meanwhile_loses_nothing() {
     let path = house.memory().join("release.md");
     let users = memory("release.md", "when the release is", "It was cancelled. I wrote this just now.");
     let (theirs, text) = (path.clone(), users.clone());
-    let listener: learning::dream::run::Listener = Arc::new(move |progress: &Progress| {
+    let listener: learning::dream::run::Listener = Arc::new(move |progress: &DreamProgress| {
         if progress.rounds == 0 {
             std::fs::write(&theirs, &text).unwrap();
         }
     });
     let over = Dream { listener, ..house.dream() }.run().await.unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), users);
-    assert_eq!((over.how, over.denied, over.saved.len()), (How::Completed, 1, 2), "the rest went on");
+    assert_eq!((over.how, over.denied, over.saved.len()), (DreamOutcome::Completed, 1, 2), "the rest went on");
     let edited = memory("packages.md", "which package manager", "Bun, since today.");
     std::fs::write(house.memory().join("packages.md"), &edited).unwrap();
     let kept: Vec<String> = house
         .undo()
         .into_iter()
         .filter_map(|one| match one {
-            Undone::ChangedSince { path, before, now } => {
+            UndoResult::ChangedSince { path, before, now } => {
                 assert!(before.unwrap().contains("npm") && now.unwrap() == edited);
                 Some(path)
             }
@@ -421,7 +430,7 @@ async fn a_rehearsal_changes_nothing() {
     let rehearsing = House::new(&script).await;
     let model = Anthropic::new(Config::new(rehearsing.simulator.url(), Auth::ApiKey("k".into()))).unwrap();
     let (over, net) = Dream { model: Arc::new(model), ..house.dream() }.rehearse().await.unwrap();
-    assert_eq!((over.how, net.len()), (How::Completed, 4), "{over:?}");
+    assert_eq!((over.how, net.len()), (DreamOutcome::Completed, 4), "{over:?}");
     assert!(net.iter().any(|change| change.path == "deploy-rule.md" && change.after.is_none()));
     assert_eq!(tree(&house.at("home"), &|path| !path.ends_with("cairn")), all);
     let left = std::fs::read_dir(house.at("home/.claude/cairn/rehearsals")).unwrap().map(|entry| entry.unwrap().path());

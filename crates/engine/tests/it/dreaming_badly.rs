@@ -1,9 +1,9 @@
 //! Dreams that want to do harm, or were talked into it. Whatever they try, nothing outside the memory directory changes,
 //! and what they did inside it can be taken back.
 
-use learning::dream::book::How;
-use learning::dream::disk::Place;
-use memory::changes::Undone;
+use learning::dream::book::DreamOutcome;
+use learning::dream::disk::DreamLockPlace;
+use memory::changes::UndoResult;
 
 use crate::dreaming::House;
 
@@ -136,7 +136,7 @@ async fn a_hostile_dream_changes_nothing() {
         let house = house(&calls).await;
         let (outside, inside) = (house.outside(), house.memories());
         let over = house.dream().run().await.unwrap();
-        assert_eq!((over.how, over.rounds as usize), (How::Completed, calls.len() + 1), "{name}: {over:?}");
+        assert_eq!((over.how, over.rounds as usize), (DreamOutcome::Completed, calls.len() + 1), "{name}: {over:?}");
         assert_eq!(house.outside(), outside, "{name}");
         assert_eq!(house.memories(), inside, "{name}");
         assert_eq!((over.saved.len(), over.removed.len(), over.run.as_ref()), (0, 0, None), "{name}");
@@ -159,7 +159,7 @@ async fn a_dream_that_deletes_everything_deletes_a_part_which_comes_back() {
     assert_eq!((over.removed.len(), over.denied), (7, 13), "a third of 21");
     assert_eq!(house.memories().len(), inside.len() - 7);
     let undone = house.undo();
-    assert!(undone.iter().all(|one| matches!(one, Undone::Restored { .. })) && undone.len() == 7, "{undone:?}");
+    assert!(undone.iter().all(|one| matches!(one, UndoResult::Restored { .. })) && undone.len() == 7, "{undone:?}");
     let but_the_index = |mut tree: std::collections::BTreeMap<_, _>| {
         tree.remove(&house.memory().join("MEMORY.md"));
         tree
@@ -178,9 +178,9 @@ async fn a_dream_without_end_ends() {
     let house = House::new(script).await;
     house.remember("large.md", "a large one", &"many words on a line\n".repeat(1_500), 3);
     let over = house.dream().run().await.unwrap();
-    assert_eq!((over.how, over.rounds), (How::Failed, 40));
+    assert_eq!((over.how, over.rounds), (DreamOutcome::Failed, 40));
     assert_eq!(over.text, "it had no end after its last round");
-    let mark = Place::new(files::Root::open(house.memory()).unwrap(), house.world().now()).mark().unwrap();
+    let mark = DreamLockPlace::new(files::Root::open(house.memory()).unwrap(), house.world().now()).mark().unwrap();
     assert_eq!((mark.holder, mark.dreamt), (None, None), "it is as if nobody had dreamt");
     let last = house.simulator.requests().pop().unwrap()["messages"].to_string();
     assert!(last.contains("You have read enough") && last.len() < 700_000, "{}", last.len());

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use engine::Agent;
 use engine::agent::Parts;
-use learning::dream::beside::Dreaming;
-use learning::knowledge::{Daily, Knowledge};
+use learning::dream::session_dreams::SessionDreams;
+use learning::knowledge::{DailyLog, Knowledge};
 use learning::ledger::Ledger;
-use memory::instructions::Sources;
+use memory::instructions::InstructionSources;
 use provider::anthropic::{Anthropic, Auth, Config};
 use session::{Fork, Session};
 use settings::{Budget, Rhythm};
@@ -23,23 +23,23 @@ const OFTEN: Rhythm = Rhythm { on: true, hours: 1, sessions: 0 };
 const TALK: &str = "[[rule]]\nwhen = { user = 'hello' }\nsay = 'Hello.'\n";
 const TIDY: &str = "[[rule]]\nwhen = { system = 'look after the memories' }\nsay = 'All is in order.'\n";
 
-fn agent(house: &House, resume: Option<&str>, daily: Daily) -> Agent {
+fn agent(house: &House, resume: Option<&str>, daily: DailyLog) -> Agent {
     let (site, dream) = (house.site(), house.dream());
     let session = match resume {
         Some(id) => Session::resume(&site.home, &site.project, id, Fork::No, house.world()).unwrap().0,
         None => Session::create(&site.home, &site.project, None, house.world()).unwrap(),
     };
     let model = Anthropic::new(Config::new(house.simulator.url(), Auth::ApiKey("k".into()))).unwrap();
-    let sources = Sources {
+    let sources = InstructionSources {
         config_home: house.at("home/.claude"),
         working_directory: site.project.clone(),
-        ..Sources::default()
+        ..InstructionSources::default()
     };
     let knowledge = Knowledge::new(sources, Some(&site.memory), None, &session).with_daily_log(daily, &session);
     let mut parts = Parts::new(Arc::new(model), "claude-sonnet-5");
     parts.talk.max_tokens = 8_000;
     let agent = Agent::new(session, parts).unwrap();
-    agent.with_knowledge(knowledge).with_dreams(Dreaming::new(dream, OFTEN))
+    agent.with_knowledge(knowledge).with_dreams(SessionDreams::new(dream, OFTEN))
 }
 
 fn dreams(house: &House) -> usize {
@@ -52,7 +52,7 @@ fn dreams(house: &House) -> usize {
 async fn a_dream_begins_when_a_turn_has_ended() {
     let house = House::new(&format!("{TIDY}{TALK}")).await;
     house.remember("a.md", "something", "Text.", 1);
-    let mut agent = agent(&house, None, Daily::None);
+    let mut agent = agent(&house, None, DailyLog::None);
     assert_eq!(say(&mut agent, "hello there").await.text, "Hello.");
     assert!(agent.is_dreaming(), "and nobody waited for it");
     assert!(agent.has_to_learn(), "whoever leaves is told that something is under way");
@@ -75,7 +75,7 @@ async fn a_dream_ends_with_its_session() {
     let house = House::new(&format!("{stall}{TALK}")).await;
     house.remember("a.md", "something", "Text.", 1);
     for how in ["close", "stop", "drop"] {
-        let mut agent = agent(&house, None, Daily::None);
+        let mut agent = agent(&house, None, DailyLog::None);
         let before = dreams(&house);
         say(&mut agent, "hello there").await;
         assert!(agent.is_dreaming(), "{how}");
@@ -100,7 +100,7 @@ async fn a_dream_ends_with_its_session() {
         }
         assert!(began.elapsed() < Duration::from_secs(2), "{how}: {:?}", began.elapsed());
         assert!(!lock.exists(), "{how}");
-        let mut next = self::agent(&house, None, Daily::None);
+        let mut next = self::agent(&house, None, DailyLog::None);
         say(&mut next, "hello there").await;
         assert!(!next.is_dreaming(), "{how}: one that was cut off is tried again once an hour, by whichever process");
         next.close().await;
@@ -117,7 +117,7 @@ async fn a_dream_that_failed_is_not_tried_again_at_once() {
     house.remember("a.md", "something", "Text.", 1);
     for (wait, tried) in [(0, 1), (900, 1), (3_600, 2), (1_800, 2), (1_800, 3), (3_600, 3), (79_200, 3), (3_600, 4)] {
         house.wait(wait);
-        let mut agent = agent(&house, None, Daily::None);
+        let mut agent = agent(&house, None, DailyLog::None);
         say(&mut agent, "hello there").await;
         while agent.is_dreaming() && dreams(&house) < tried {
             tokio::task::yield_now().await;
@@ -142,7 +142,7 @@ async fn a_spent_budget_keeps_dreams_from_beginning() {
     dream.ledger = Arc::new(ledger);
     let over = dream.clone().run().await.unwrap();
     assert!(over.text.contains("pauses") && over.rounds == 0, "{over:?}");
-    let mut agent = agent(&house, None, Daily::None).with_dreams(Dreaming::new(dream, OFTEN));
+    let mut agent = agent(&house, None, DailyLog::None).with_dreams(SessionDreams::new(dream, OFTEN));
     assert_eq!(say(&mut agent, "hello there").await.text, "Hello.");
     assert_eq!((agent.is_dreaming(), dreams(&house)), (false, 0));
 }
@@ -156,7 +156,7 @@ async fn a_new_day_is_told_once() {
         let request = house.simulator.requests().pop().unwrap()["messages"].to_string();
         request.matches("A new day has begun").count()
     };
-    let mut agent = agent(&house, None, Daily::Log);
+    let mut agent = agent(&house, None, DailyLog::Log);
     agent.dreams().unwrap().set_rhythm(Rhythm { on: false, ..OFTEN });
     say(&mut agent, "hello there").await;
     assert_eq!(told(&house), 0, "the first message has the date");
@@ -169,11 +169,11 @@ async fn a_new_day_is_told_once() {
     let id = agent.session().id().to_owned();
     agent.close().await;
     house.wait(DAY);
-    let mut agent = self::agent(&house, Some(&id), Daily::Log);
+    let mut agent = self::agent(&house, Some(&id), DailyLog::Log);
     agent.dreams().unwrap().set_rhythm(Rhythm { on: false, ..OFTEN });
     say(&mut agent, "hello from another day").await;
     assert_eq!(told(&house), 2);
-    let mut other = self::agent(&house, None, Daily::None);
+    let mut other = self::agent(&house, None, DailyLog::None);
     house.wait(DAY);
     other.dreams().unwrap().set_rhythm(Rhythm { on: false, ..OFTEN });
     say(&mut other, "hello there").await;

@@ -1,6 +1,6 @@
 //! What dreams leave alone, and what they say of what they removed.
 
-use learning::dream::book::{Book, How};
+use learning::dream::book::{DreamBook, DreamOutcome};
 use learning::dream::run::Dream;
 use learning::saver::Removal;
 
@@ -30,7 +30,7 @@ async fn what_is_the_users_is_left_alone() {
     let hand = "---\nname: Hand\ndescription: by hand\ntype: project\n---\n\nText by hand.\n";
     house.put("home/.claude/projects/p/memory/hand.md", hand);
     let changes = house.site().changes();
-    let head = memory::changes::Head {
+    let head = memory::changes::RunHead {
         agent: "extract".into(),
         session: None,
         model: None,
@@ -39,12 +39,12 @@ async fn what_is_the_users_is_left_alone() {
     };
     let mut run = changes.begin("20261110-120000-extract", head).unwrap();
     let after = Some(memory("edited.md", "edited", "As the agent had left it."));
-    run.keep(&memory::changes::Change { path: "edited.md".into(), before: None, after, line: None }).unwrap();
+    run.keep(&memory::changes::KeptChange { path: "edited.md".into(), before: None, after, line: None }).unwrap();
     run.end().unwrap();
 
     let before = house.memories();
     let over = house.dream().run().await.unwrap();
-    assert_eq!((over.how, over.denied), (How::Completed, 9), "{over:?}");
+    assert_eq!((over.how, over.denied), (DreamOutcome::Completed, 9), "{over:?}");
     assert_eq!(over.removed, ["agents.md", "new.md"]);
     let mut after = house.memories();
     after.insert(house.memory().join("agents.md"), before[&house.memory().join("agents.md")].clone());
@@ -84,7 +84,7 @@ async fn what_a_dream_is_shown_fits_into_its_window() {
             house.session(&format!("s-{n}"), &"said in a session ".repeat(40), n % 30);
         }
         let over = Dream { window, ..house.dream() }.run().await.unwrap();
-        assert_eq!(over.how, How::Completed, "{over:?}");
+        assert_eq!(over.how, DreamOutcome::Completed, "{over:?}");
         let last = house.simulator.requests().pop().unwrap();
         let tokens = last.to_string().len() as u64 / 4 + last["max_tokens"].as_u64().unwrap();
         assert!(tokens < most, "{tokens} of {window}");
@@ -102,7 +102,7 @@ async fn the_book_says_why_something_was_removed() {
     house.remember("packages.md", "which package manager", "We use npm.", 30);
     house.session("s-1", "We moved from npm to pnpm last week, remember that.", 1);
     house.dream().run().await.unwrap();
-    let book: Book = house.site().book();
+    let book: DreamBook = house.site().book();
     let removals = book.dreams().remove(0).over.unwrap().removals;
     let (path, reason) = ("deploy-rule.md".to_owned(), "Both say who signs off.".to_owned());
     assert_eq!(removals, [Removal { path, replaced_by: Some("deploys.md".into()), reason }]);

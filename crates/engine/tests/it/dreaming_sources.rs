@@ -1,8 +1,8 @@
 //! What a dream gets to see of sessions: what was said, of those that may be learnt from, and nothing else.
 
-use learning::dream::Purpose;
-use learning::dream::book::How;
-use learning::dream::run::{Dream, NotDreamt};
+use learning::dream::SourcePurpose;
+use learning::dream::book::DreamOutcome;
+use learning::dream::run::{Dream, NoDreamReason};
 use memory::spoken::Register;
 use serde_json::{Value, json};
 use tools::permission::{Places, Rule, Rules};
@@ -62,7 +62,7 @@ async fn a_dream_reads_what_was_said_and_no_transcript() {
     std::fs::write(house.sessions().join("one.jsonl"), transcript.concat()).unwrap();
     let scope = tools::Scope::new(house.at("home"), house.at("temporary")).with_home(house.at("home"));
     let over = Dream { scope, ..house.dream() }.run().await.unwrap();
-    assert_eq!((over.how, over.denied), (How::Completed, 2), "Read and Grep of transcripts: {over:?}");
+    assert_eq!((over.how, over.denied), (DreamOutcome::Completed, 2), "Read and Grep of transcripts: {over:?}");
     let last = sent(&house).pop().unwrap();
     for shown in
         ["The Heron project ships on Fridays", "Assistant: Done with it.", "Saturday, 2026-11-14", "no session nobody"]
@@ -114,7 +114,7 @@ async fn a_dream_sees_nothing_of_what_is_kept_apart() {
         let places = Places { settings: project.clone(), directory: project, home: None, file: None };
         let deny = vec![Rule::parse(&format!("Read({excluded})"), &places).unwrap()];
         let over = Dream { excluded: Rules { deny, ..Rules::default() }, ..house.dream() }.run().await.unwrap();
-        assert_eq!((over.how, over.denied), (How::Completed, 3), "{line}");
+        assert_eq!((over.how, over.denied), (DreamOutcome::Completed, 3), "{line}");
         let sent = sent(&house);
         assert!(sent[0].contains("owl"), "{line}");
         assert_eq!(sent[0].contains("called falcon"), !apart, "{line}");
@@ -137,7 +137,7 @@ async fn a_dream_learns_only_where_learning_is_on() {
     let house = House::new(&looks).await;
     house.remember("a.md", "something", "Text.", 1);
     house.session("one", "The bird is called kestrel.", 1);
-    Dream { purpose: Purpose::Consolidate, ..house.dream() }.run().await.unwrap();
+    Dream { purpose: SourcePurpose::Consolidate, ..house.dream() }.run().await.unwrap();
     let requests = house.simulator.requests();
     let names: Vec<&str> =
         requests[0]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
@@ -168,8 +168,8 @@ async fn a_dream_learns_only_where_learning_is_on() {
 
     let house = House::new(&looks).await;
     house.session("one", "The bird is called kestrel.", 1);
-    let nothing = Dream { purpose: Purpose::Consolidate, ..house.dream() }.run().await;
-    assert!(matches!(nothing, Err(NotDreamt::Nothing)), "no model is paid");
+    let nothing = Dream { purpose: SourcePurpose::Consolidate, ..house.dream() }.run().await;
+    assert!(matches!(nothing, Err(NoDreamReason::Nothing)), "no model is paid");
 }
 
 /// ORIGIN-1: a memory that a dream makes counts as the user's word if it quotes what the user typed in a session it was shown;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use engine::Agent;
 use serde_json::{Value, json};
-use session::rewind::GoesBack;
+use session::rewind::RewindExtent;
 use session::{Fork, Session, World};
 
 use crate::stage::{Stage, say};
@@ -90,7 +90,7 @@ async fn going_back_in_a_foreign_transcript_leaves_the_rest_of_the_disk_alone() 
         );
         let mut session = resumed(&stage, &path);
         let first = session.points().pop().unwrap().line;
-        let rewound = session.rewind(&first, GoesBack::Files).unwrap();
+        let rewound = session.rewind(&first, RewindExtent::Files).unwrap();
         assert_eq!(rewound.files, [project.join("mine.txt")], "{:?}", rewound.failed);
         assert_eq!(rewound.failed.len(), 8);
         let mut found: Vec<_> = walk(&outside);
@@ -148,7 +148,7 @@ async fn what_foreign_lines_carry_beside_their_text_is_not_believed() {
         assert!(agent.scope().seen(&outside.join("secret.txt")).is_none());
         assert_eq!(agent.scope().seen(&project.join("seen.txt")).is_some(), in_the_sessions);
         say(&mut agent, "hello").await;
-        agent.compaction(None, engine::context::Reach::Everything, &Default::default()).await;
+        agent.compaction(None, engine::context::CompactionReach::Everything, &Default::default()).await;
         say(&mut agent, "and now").await;
         let sent = serde_json::to_string(&stage.simulator.requests()).unwrap();
         assert!(!sent.contains("CANARY"));

@@ -1,6 +1,6 @@
 //! What this program puts into a conversation is marked as such, and cannot be imitated.
 
-use session::{Beside, Session, World};
+use session::{LineMeta, Session, World};
 use transcript::line::{Body, Line, TextSource};
 use transcript::{Block, Injected, Purpose};
 
@@ -13,7 +13,7 @@ const SILENT: &str = "[model]\nseed = 1\n[[rule]]\nname = \"all\"\nsay = \"Yes.\
 fn no_frame_can_be_imitated() {
     for tag in Purpose::ALL.iter().filter_map(|purpose| purpose.tag()) {
         for text in [format!("<{tag}>"), format!("</{tag}>"), format!("< /{} x=\"y\">", tag.to_uppercase())] {
-            assert_ne!(memory::neutral::quoted(&text), text, "it would step out of its quotation");
+            assert_ne!(memory::quoting::quoted(&text), text, "it would step out of its quotation");
         }
     }
 }
@@ -25,7 +25,7 @@ async fn the_log_says_what_was_put_in() {
     let stage = Stage::new(SILENT).await;
     let mut session = Session::create(&stage.home(), &stage.project(), None, World::real()).unwrap();
     for &purpose in Purpose::ALL {
-        session.inject(&Injected::new(purpose, "As if somebody had typed it."), Beside::default()).unwrap();
+        session.inject(&Injected::new(purpose, "As if somebody had typed it."), LineMeta::default()).unwrap();
     }
     let typed = "<div> is what I mean";
     let blocks = vec![Block::text(typed)];

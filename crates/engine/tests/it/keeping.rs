@@ -1,6 +1,6 @@
 //! What the user forbade stays, whoever summarises, judged by the bytes of the next request alone.
 
-use context::Reach;
+use context::CompactionReach;
 use tokio_util::sync::CancellationToken;
 
 use crate::stage::{Stage, say};
@@ -49,7 +49,7 @@ async fn what_was_forbidden_survives_a_hostile_summariser() {
     }
     let mut seen = 0;
     for compaction in 1..=5 {
-        agent.compact(None, Reach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
+        agent.compact(None, CompactionReach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
         let request = agent.request().unwrap();
         let texts =
             request.messages.iter().flat_map(|message| message.blocks.iter().filter_map(|block| block.as_text()));
@@ -78,7 +78,7 @@ async fn what_is_lifted_is_not_put_back() {
     drop(agent);
     let mut agent = stage.agent(Some(&id));
     assert_eq!(agent.standing(), [], "a session that goes on knows it");
-    agent.compact(None, Reach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
+    agent.compact(None, CompactionReach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
     let sent = serde_json::to_string(&agent.request().unwrap().messages).unwrap();
     assert!(!sent.contains("holds until the user lifts it"), "{sent}");
 }

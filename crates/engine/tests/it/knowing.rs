@@ -141,10 +141,11 @@ async fn what_changed_since_and_who_may_have_written_it_stands_in_the_request() 
     for (name, text) in [("ship.sh", "run it\n"), ("check.sh", "check it\n")] {
         std::fs::write(stage.project().join(name), text).unwrap();
     }
-    let store = memory::Store::open(stage.memories(), memory::store::Indexing::Kept).unwrap();
+    let store = memory::Store::open(stage.memories(), memory::store::IndexUpkeep::Kept).unwrap();
     let save = |path: &str, about: &str, body: &str| {
         let (name, description, body) = (about.to_owned(), about.to_owned(), body.to_owned());
-        let new = memory::store::New { path: Some(path.to_owned()), name, description, body, ..Default::default() };
+        let new =
+            memory::store::NewMemory { path: Some(path.to_owned()), name, description, body, ..Default::default() };
         store.remember(&new, &Default::default(), Some(&stage.project())).unwrap();
     };
     save("releases.md", "How a release is shipped", "With `ship.sh`, after `check.sh`; `never.sh` is not ours.");
@@ -264,7 +265,7 @@ async fn a_named_agents_memory_is_searched_instead() {
         std::fs::write(base.join("my-reviewer").join(file), text).unwrap();
     }
     let agent = stage.agent(None);
-    let sources = memory::instructions::Sources { working_directory: stage.project(), ..Default::default() };
+    let sources = memory::instructions::InstructionSources { working_directory: stage.project(), ..Default::default() };
     let knowledge = learning::knowledge::Knowledge::new(sources, Some(&stage.memories()), None, agent.session());
     knowledge.ready().await;
     let mut agent = agent.with_knowledge(
@@ -290,7 +291,7 @@ async fn a_saved_memory_is_announced() {
     let script = script.replace("{{ memories }}", &root.path().display().to_string());
     let stage = Stage::new(&script).await;
     let agent = stage.agent(None);
-    let sources = memory::instructions::Sources { working_directory: stage.project(), ..Default::default() };
+    let sources = memory::instructions::InstructionSources { working_directory: stage.project(), ..Default::default() };
     let directory = std::fs::canonicalize(root.path()).unwrap();
     let knowledge = learning::knowledge::Knowledge::new(sources, Some(&directory), None, agent.session());
     say(&mut agent.with_knowledge(knowledge), "remember this").await;
@@ -343,10 +344,10 @@ async fn recall_that_is_switched_off_brings_up_nothing() {
     let stage = working_stage().await;
     stage.remember("deploys.md", "Deploys to production need two approvals", "Two people sign off.");
     let agent = stage.agent(None);
-    let sources = memory::instructions::Sources { working_directory: stage.project(), ..Default::default() };
+    let sources = memory::instructions::InstructionSources { working_directory: stage.project(), ..Default::default() };
     let knowledge = learning::knowledge::Knowledge::new(sources, Some(&stage.memories()), None, agent.session());
     knowledge.ready().await;
-    let mut agent = agent.with_knowledge(knowledge.with_recall(learning::knowledge::Recalling::Off));
+    let mut agent = agent.with_knowledge(knowledge.with_recall(learning::knowledge::RecallSwitch::Off));
     say(&mut agent, "what is needed to deploy to production?").await;
     say(&mut agent, "make the interval longer").await;
     assert_eq!(stage.recalled(), Vec::<String>::new());
@@ -411,7 +412,7 @@ async fn what_the_model_writes_into_memory_is_kept_in_order() {
     );
     let stage = Stage::new(&script).await;
     let agent = stage.agent(None);
-    let sources = memory::instructions::Sources { working_directory: stage.project(), ..Default::default() };
+    let sources = memory::instructions::InstructionSources { working_directory: stage.project(), ..Default::default() };
     let knowledge = learning::knowledge::Knowledge::new(sources, Some(&directory), None, agent.session());
     let mut agent = agent.with_knowledge(knowledge);
     assert_eq!(say(&mut agent, "remember this").await.text, "Done.");
@@ -448,7 +449,7 @@ async fn a_secret_put_together_by_an_edit_of_a_crlf_memory_is_refused() {
     );
     let stage = Stage::new(&script).await;
     let agent = stage.agent(None);
-    let sources = memory::instructions::Sources { working_directory: stage.project(), ..Default::default() };
+    let sources = memory::instructions::InstructionSources { working_directory: stage.project(), ..Default::default() };
     let knowledge = learning::knowledge::Knowledge::new(sources, Some(home.path()), None, agent.session());
     let mut agent = agent.with_knowledge(knowledge);
     assert_eq!(say(&mut agent, "join them").await.text, "Done.");

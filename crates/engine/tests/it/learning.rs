@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use engine::{Agent, Event};
 use learning::extract::{self, Outcome};
 use memory::Memory;
-use memory::store::Indexing;
+use memory::store::IndexUpkeep;
 use settings::Learning;
 use tokio_util::sync::CancellationToken;
 use tools::permission::{Places, Rule, Rules};
@@ -228,7 +228,7 @@ async fn behind_a_summary_the_words_themselves_are_learnt_from() {
     let mut agent = stage.learning_agent(None).await;
     say(&mut agent, "The first words.").await;
     settled(&mut agent).await;
-    agent.compact(None, context::Reach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
+    agent.compact(None, context::CompactionReach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
     say(&mut agent, "We deploy on Mondays.").await;
     settled(&mut agent).await;
     let asked = learning_requests(&stage);
@@ -461,7 +461,7 @@ async fn what_was_learnt_can_be_taken_back() {
     say(&mut agent, "We deploy on Mondays.").await;
     settled(&mut agent).await;
     let run = stage.learnt()[0].run.clone().unwrap();
-    let store = memory::Store::open(stage.memories(), Indexing::Kept).unwrap();
+    let store = memory::Store::open(stage.memories(), IndexUpkeep::Kept).unwrap();
     stage.home().changes(&stage.memories()).undo(&run, None, &store).unwrap();
     assert_eq!(names(&stage.memories()), ["MEMORY.md"]);
     let events = stage.events.lock().unwrap();

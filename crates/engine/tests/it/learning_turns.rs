@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use engine::Agent;
 use learning::extract;
-use memory::store::Indexing;
+use memory::store::IndexUpkeep;
 use settings::{Budget, Learning};
 use tokio_util::sync::CancellationToken;
 use tools::permission::{Places, Rule, Rules};
@@ -67,7 +67,7 @@ async fn private_words_are_not_learnt_after_a_compaction() {
     extract::set_private(agent.session_mut(), true).unwrap();
     say(&mut agent, "Project Nightjar is cancelled, we deploy on Sundays.").await;
     extract::set_private(agent.session_mut(), false).unwrap();
-    agent.compact(None, context::Reach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
+    agent.compact(None, context::CompactionReach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
     say(&mut agent, "Go on, and deploy on Mondays.").await;
     settled(&mut agent).await;
     assert_eq!(memories(&stage), ["deploys_monday.md"]);
@@ -276,7 +276,7 @@ async fn the_conversations_own_saves_are_checked_and_can_be_taken_back() {
     assert!(seen.contains("I want spaces") && seen.matches("The user said").count() == 1, "{seen}");
     let run = changes.runs().remove(0);
     assert_eq!((run.head.agent.as_str(), run.ended), ("conversation", true));
-    let store = memory::Store::open(stage.memories(), Indexing::Kept).unwrap();
+    let store = memory::Store::open(stage.memories(), IndexUpkeep::Kept).unwrap();
     changes.undo(&run.id, None, &store).unwrap();
     assert_eq!(memories(&stage), ["spaces.md"]);
 }
@@ -361,7 +361,7 @@ async fn what_is_about_the_user_holds_in_every_project() {
     assert!(text.contains("likes long answers") && memories(&stage).is_empty(), "{text}");
     // Each place has its own log of changes, and what was saved there can be taken back there.
     let changes = stage.home().changes(&user);
-    let store = memory::Store::open(&user, Indexing::Kept).unwrap();
+    let store = memory::Store::open(&user, IndexUpkeep::Kept).unwrap();
     for run in changes.runs() {
         changes.undo(&run.id, None, &store).unwrap();
     }

@@ -63,7 +63,8 @@ async fn the_list_of_agents_comes_back_after_a_compaction() {
     for _ in 0..3 {
         say(&mut agent, "hello").await;
     }
-    let done = agent.compact(None, engine::context::Reach::Everything, &CancellationToken::new()).await.unwrap();
+    let done =
+        agent.compact(None, engine::context::CompactionReach::Everything, &CancellationToken::new()).await.unwrap();
     assert_eq!(done, Ok(()));
     say(&mut agent, "and again").await;
     let last = stage.simulator.requests().pop().unwrap()["messages"].to_string();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use learning::dream::run::Dream;
-use memory::changes::{Change, Head};
+use memory::changes::{KeptChange, RunHead};
 use memory::spoken::Register;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -129,10 +129,10 @@ async fn house(situation: &Situation) -> House {
     let changes = house.site().changes();
     for memory in situation.memory.iter().filter(|memory| memory.by == Writer::Edited) {
         let (agent, at, directory) = ("extract".into(), date(memory.days).to_string(), house.memory());
-        let head = Head { agent, session: None, model: None, at, directory };
+        let head = RunHead { agent, session: None, model: None, at, directory };
         let mut run = changes.begin(&format!("20261101-{}", memory.file.replace(['.', '/'], "-")), head).unwrap();
         let after = Some(memory.text().replace(memory.body.trim(), "As the agent had written it."));
-        run.keep(&Change { path: memory.file.clone(), before: None, after, line: None }).unwrap();
+        run.keep(&KeptChange { path: memory.file.clone(), before: None, after, line: None }).unwrap();
         run.end().unwrap();
     }
     for memory in &situation.forgotten {

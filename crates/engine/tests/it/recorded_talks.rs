@@ -99,7 +99,7 @@ fn talk(stage: &Stage, situation: &Situation, run: &Run) -> (Agent, Arc<Recorded
 }
 
 fn notes(situation: &Situation) -> String {
-    situation.notes.iter().fold(context::form::TEMPLATE.to_owned(), |text, (section, body)| {
+    situation.notes.iter().fold(context::notes_format::TEMPLATE.to_owned(), |text, (section, body)| {
         let at = text.find(&format!("# {section}\n")).unwrap();
         let line = at + text[at..].find("_\n").unwrap() + 2;
         format!("{}{}\n{}", &text[..line], body.trim_end(), &text[line..])

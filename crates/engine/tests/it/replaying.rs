@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use context::{Layers, When};
+use context::{LayerTiming, Layers};
 use session::record;
 use session::replay::{SUMMARY_TOKENS, replay};
 
@@ -22,7 +22,7 @@ fn recorded_sessions_play_at_every_window() {
         entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "jsonl"))
     {
         for size in [32_000, 64_000, 100_000, 200_000] {
-            for when in [When::Window, When::Economy] {
+            for when in [LayerTiming::Window, LayerTiming::Economy] {
                 let layers = Layers { window: window(size), when, ..Layers::default() };
                 let replayed = replay(record::lines(&path).unwrap().0, &layers, SUMMARY_TOKENS);
                 assert_eq!(replayed.broken, [""; 0], "{} at {size}", path.display());

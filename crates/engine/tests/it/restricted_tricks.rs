@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use memory::store::Indexing;
+use memory::store::IndexUpkeep;
 use serde_json::json;
 use session::Home;
 use tools::{ToolCall, run_all};
@@ -238,7 +238,7 @@ async fn frontmatter_that_blows_up_is_refused_soon() {
         std::fs::write(place.memory(name), format!("---\nx: {text}\n---\n\ny\n")).unwrap();
         let start = Instant::now();
         let _ = place.read(&place.memory(name)).await;
-        let store = memory::Store::open(place.memory(""), Indexing::Kept).unwrap();
+        let store = memory::Store::open(place.memory(""), IndexUpkeep::Kept).unwrap();
         assert!(!memory::scan::headers(store.root()).unwrap().is_empty());
         assert!(start.elapsed() < SOON, "{name}: {:?}", start.elapsed());
     }
@@ -264,7 +264,7 @@ async fn undoing_follows_no_link() {
     symlink(place.at("home/project/sub"), place.memory("sub")).unwrap();
     let before = place.outside();
     let changes = Home::at(place.at("changes")).changes(&place.memory(""));
-    let store = memory::Store::open(place.memory(""), Indexing::Kept).unwrap();
+    let store = memory::Store::open(place.memory(""), IndexUpkeep::Kept).unwrap();
     let _ = changes.undo(&run, None, &store);
     assert_eq!(place.outside(), before);
 }

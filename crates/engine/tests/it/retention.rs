@@ -1,6 +1,6 @@
 //! What is left of a session after it was compacted again and again, judged by the bytes of the next request alone.
 
-use context::Reach;
+use context::CompactionReach;
 use tokio_util::sync::CancellationToken;
 use transcript::block::Kind;
 use transcript::line::{Body, TextSource};
@@ -91,7 +91,7 @@ async fn no_fact_is_lost_to_compaction() {
             let turn = say(&mut agent, &format!("Rule {n}: instruction-{n} is green{n}.")).await;
             assert!(turn.text.contains("I decided"), "{}", turn.text);
         }
-        agent.compact(None, Reach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
+        agent.compact(None, CompactionReach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
         if [1, 3, 5].contains(&compaction) {
             let request = agent.request().unwrap();
             let bytes = serde_json::to_string(&request.messages).unwrap();

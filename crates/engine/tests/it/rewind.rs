@@ -1,4 +1,4 @@
-use session::rewind::GoesBack;
+use session::rewind::RewindExtent;
 use session::{Fork, Session, World};
 use transcript::Block;
 use transcript::window::Window;
@@ -57,10 +57,10 @@ async fn going_back_brings_back_the_files_as_they_were_at_any_message() {
     let points = agent.session().points();
     assert_eq!(visible(&agent), ["create it", "edit it"]);
     assert_eq!(points.iter().map(|point| point.files).collect::<Vec<_>>(), [1, 2]);
-    let rewound = agent.session_mut().rewind(&points[0].line, GoesBack::Files).unwrap();
+    let rewound = agent.session_mut().rewind(&points[0].line, RewindExtent::Files).unwrap();
     assert_eq!((rewound.files.len(), rewound.failed.len(), rewound.commit), (1, 0, None));
     assert_eq!(files(&stage), (Some("old\n".to_owned()), Some("new\n".to_owned())));
-    agent.session_mut().rewind(&points[1].line, GoesBack::Files).unwrap();
+    agent.session_mut().rewind(&points[1].line, RewindExtent::Files).unwrap();
     assert_eq!(files(&stage), before());
     assert_eq!(visible(&agent), ["create it", "edit it"], "the conversation stays");
 }
@@ -70,7 +70,7 @@ async fn going_back_brings_back_the_files_as_they_were_at_any_message() {
 async fn going_back_takes_the_conversation_alone() {
     let (stage, mut agent) = worked().await;
     let line = agent.session().points()[0].line.clone();
-    agent.session_mut().rewind(&line, GoesBack::Conversation).unwrap();
+    agent.session_mut().rewind(&line, RewindExtent::Conversation).unwrap();
     assert_eq!((visible(&agent), files(&stage)), (vec!["create it".to_owned()], after()));
     say(&mut agent, "hello").await;
     let sent = stage.simulator.requests().pop().unwrap().to_string();
@@ -84,7 +84,7 @@ async fn going_back_is_undone_with_its_files() {
     let whole: Vec<Vec<Block>> =
         agent.session().log().view().messages().into_iter().map(|message| message.blocks).collect();
     let first = agent.session().points().pop().unwrap().line;
-    agent.session_mut().rewind(&first, GoesBack::Both).unwrap();
+    agent.session_mut().rewind(&first, RewindExtent::Both).unwrap();
     assert_eq!((visible(&agent).len(), files(&stage)), (0, before()));
     let id = agent.session().id().to_owned();
     drop(agent);
@@ -102,14 +102,14 @@ async fn going_back_is_undone_with_its_files() {
 async fn undoing_returns_to_where_going_back_began_whatever_came_since() {
     let (stage, mut agent) = worked().await;
     let points = agent.session().points();
-    agent.session_mut().rewind(&points[1].line, GoesBack::Both).unwrap();
+    agent.session_mut().rewind(&points[1].line, RewindExtent::Both).unwrap();
     say(&mut agent, "create it anew").await;
     assert_eq!(
         (visible(&agent), files(&stage)),
         (vec!["create it anew".to_owned()], (Some("old\n".into()), Some("new\n".into())))
     );
     let line = agent.session().points()[0].line.clone();
-    agent.session_mut().rewind(&line, GoesBack::Both).unwrap();
+    agent.session_mut().rewind(&line, RewindExtent::Both).unwrap();
     assert_eq!((visible(&agent).len(), files(&stage)), (0, before()));
     agent.session_mut().undo_rewind(&WIDE).unwrap().unwrap();
     assert_eq!((visible(&agent).len(), files(&stage).1), (1, Some("new\n".to_owned())));
@@ -124,7 +124,7 @@ async fn undoing_returns_to_where_going_back_began_whatever_came_since() {
 async fn undoing_is_refused_where_the_window_is_too_small() {
     let (stage, mut agent) = worked().await;
     let first = agent.session().points().pop().unwrap().line;
-    agent.session_mut().rewind(&first, GoesBack::Both).unwrap();
+    agent.session_mut().rewind(&first, RewindExtent::Both).unwrap();
     say(&mut agent, "something new").await;
     let narrow = Window { size: 10, effective: 10 };
     assert!(matches!(agent.session_mut().undo_rewind(&narrow), Err(session::Error::WouldNotFit { .. })));
@@ -140,7 +140,7 @@ async fn a_file_that_cannot_go_back_is_named() {
     let first = agent.session().points().pop().unwrap().line;
     let kept = agent.session().path().with_extension("").join("file-history");
     std::fs::remove_dir_all(kept).unwrap();
-    let rewound = agent.session_mut().rewind(&first, GoesBack::Files).unwrap();
+    let rewound = agent.session_mut().rewind(&first, RewindExtent::Files).unwrap();
     assert_eq!((rewound.files.len(), rewound.failed.len()), (1, 1));
     assert!(rewound.failed[0].0.ends_with("old.txt"));
     assert_eq!(files(&stage), (Some("young\n".to_owned()), None));
@@ -155,7 +155,7 @@ async fn a_copied_session_brings_files_back() {
     let (mut copy, _) = Session::resume_file(&stage.home(), &stage.project(), &path, Fork::Yes, World::real()).unwrap();
     std::fs::remove_dir_all(path.with_extension("")).unwrap();
     let first = copy.points().pop().unwrap();
-    let rewound = copy.rewind(&first.line, GoesBack::Both).unwrap();
+    let rewound = copy.rewind(&first.line, RewindExtent::Both).unwrap();
     assert_eq!((rewound.files.len(), rewound.failed), (2, vec![]));
     assert_eq!(files(&stage), before());
     copy.undo_rewind(&WIDE).unwrap().unwrap();
@@ -170,7 +170,7 @@ async fn what_is_said_after_going_back_follows_what_was_before() {
     let first = agent.session().points().remove(0).line;
     let before = agent.session().log().lines().iter().find(|line| line.id.as_ref() == Some(&first)).unwrap();
     let before = before.parent.clone();
-    agent.session_mut().rewind(&first, GoesBack::Conversation).unwrap();
+    agent.session_mut().rewind(&first, RewindExtent::Conversation).unwrap();
     say(&mut agent, "something else").await;
     let said = agent.session().points().remove(0).line;
     let followed = agent.session().log().lines().iter().find(|line| line.id.as_ref() == Some(&said)).unwrap();
@@ -191,7 +191,7 @@ async fn what_is_said_after_going_back_follows_what_was_before() {
 async fn going_back_to_the_beginning_is_no_empty_session() {
     let (stage, mut agent) = worked().await;
     let first = agent.session().points().pop().unwrap().line;
-    agent.session_mut().rewind(&first, GoesBack::Conversation).unwrap();
+    agent.session_mut().rewind(&first, RewindExtent::Conversation).unwrap();
     assert!(visible(&agent).is_empty() && !agent.session().log().is_empty());
     say(&mut agent, "anew").await;
     let id = agent.session().id().to_owned();
@@ -244,7 +244,7 @@ async fn what_came_with_words_taken_back_comes_again() {
         assert!(sent(&stage).contains(part), "{part}");
     }
     let line = agent.session().points()[1].line.clone();
-    agent.session_mut().rewind(&line, GoesBack::Conversation).unwrap();
+    agent.session_mut().rewind(&line, RewindExtent::Conversation).unwrap();
     say(&mut agent, "thanks for that").await;
     assert!(!sent(&stage).contains("In sub, use spaces.") && sent(&stage).contains("Use tabs."));
     for question in questions {
@@ -264,19 +264,19 @@ async fn instructions_are_there_wherever_one_goes_back_to() {
         say(&mut agent, text).await;
     }
     let points = agent.session().points();
-    let part = engine::context::Reach::UpTo(points[1].line.clone());
+    let part = engine::context::CompactionReach::UpTo(points[1].line.clone());
     agent.compact(None, part, &Default::default()).await.unwrap().unwrap();
     assert_eq!(agent.session().points().len(), 3, "one can go back to what is covered, too");
     for (line, there, gone) in
         [(&points[0].line, "another thing", "a third thing"), (&points[1].line, "Notes were read.", "another thing")]
     {
-        agent.session_mut().rewind(line, GoesBack::Conversation).unwrap();
+        agent.session_mut().rewind(line, RewindExtent::Conversation).unwrap();
         say(&mut agent, "and now?").await;
         let request = sent(&stage);
         assert!(request.contains("Use tabs.") && request.contains(there), "{request}");
         assert!(!request.contains(gone), "{request}");
     }
-    agent.session_mut().rewind(&points[2].line, GoesBack::Conversation).unwrap();
+    agent.session_mut().rewind(&points[2].line, RewindExtent::Conversation).unwrap();
     say(&mut agent, "from the start").await;
     let request = sent(&stage);
     assert!(request.contains("Use tabs.") && !request.contains("Notes were read.") && !request.contains("one thing"));
@@ -302,7 +302,7 @@ async fn notes_forget_what_was_taken_back() {
     let notes = |agent: &engine::Agent| std::fs::read_to_string(agent.notes_path()).unwrap();
     assert!(notes(&agent).contains("Noted: granite."), "{}", notes(&agent));
     let point = agent.session().points()[0].line.clone();
-    agent.session_mut().rewind(&point, session::rewind::GoesBack::Conversation).unwrap();
+    agent.session_mut().rewind(&point, session::rewind::RewindExtent::Conversation).unwrap();
     say(&mut agent, &said("slate")).await;
     agent.settled().await.unwrap();
     say(&mut agent, &said("slate")).await;

@@ -105,7 +105,7 @@ async fn play(name: &str) {
     stage.layers.clear = !switches.no_clear;
     stage.layers.notes = !switches.no_notes;
     if switches.economy {
-        stage.layers.when = context::When::Economy;
+        stage.layers.when = context::LayerTiming::Economy;
     }
     (stage.layers.collapse, stage.layers.reactive_only) = (switches.collapse, switches.reactive_only);
     if switches.no_compact {

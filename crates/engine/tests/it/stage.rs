@@ -10,7 +10,7 @@ use engine::agents::Subagents;
 use engine::{Agent, Event};
 use learning::extract::Outcome;
 use learning::knowledge::{Knowledge, Selector};
-use memory::instructions::Sources;
+use memory::instructions::InstructionSources;
 use provider::anthropic::{Anthropic, Auth, Config};
 use session::{Fork, Home, Session, World};
 use settings::permission::{Approver, CallQuestion, NoApprover, Question, SharedMode};
@@ -90,10 +90,10 @@ impl Stage {
     }
 
     async fn knowing(&self, agent: Agent, selector: bool) -> Agent {
-        let sources = Sources {
+        let sources = InstructionSources {
             config_home: self.root.path().join("config"),
             working_directory: self.project(),
-            ..Sources::default()
+            ..InstructionSources::default()
         };
         let model = || Arc::new(Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("k".into()))).unwrap());
         let selector = selector.then(|| Selector {

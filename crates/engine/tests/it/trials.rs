@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use context::Reach;
+use context::CompactionReach;
 use context::layers::ClearWhen;
 use engine::Agent;
 use engine::agent::Parts;
@@ -15,7 +15,7 @@ use futures_util::stream::BoxStream;
 use provider::anthropic::{Anthropic, Auth, Config};
 use provider::{Event, Model};
 use session::replay::{SUMMARY_TOKENS, replay_as_recorded};
-use session::rewind::GoesBack;
+use session::rewind::RewindExtent;
 use session::{Fork, Session, World};
 use settings::permission::{Approver, PermissionAnswer, Question};
 use tokio_util::sync::CancellationToken;
@@ -57,13 +57,13 @@ async fn going_back_behind_in_and_before_a_compaction() {
         for words in ["one", "two"] {
             say(&mut agent, &format!("number {words}")).await;
         }
-        agent.compact(None, Reach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
+        agent.compact(None, CompactionReach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
         for words in ["three", "four"] {
             say(&mut agent, &format!("number {words}")).await;
         }
         let points = agent.session().points();
         let point = points.iter().find(|point| point.text == format!("number {to}")).unwrap().line.clone();
-        agent.session_mut().rewind(&point, GoesBack::Conversation).unwrap();
+        agent.session_mut().rewind(&point, RewindExtent::Conversation).unwrap();
         say(&mut agent, "and again").await;
         let sent = sent(&stage);
         assert_eq!(sent.contains("Stones were counted."), summary_stays, "{to}: {sent}");
@@ -208,7 +208,7 @@ async fn a_copy_of_a_live_session_goes_its_own_way() {
     let stage = Stage::new(LISTENER).await;
     let mut agent = stage.agent(None);
     say(&mut agent, "number one").await;
-    agent.compact(None, Reach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
+    agent.compact(None, CompactionReach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
     say(&mut agent, "number two").await;
     let id = agent.session().id().to_owned();
     let (copy, _) = Session::resume(&stage.home(), &stage.project(), &id, Fork::Yes, World::real()).unwrap();

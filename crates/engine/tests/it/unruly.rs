@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use learning::extract::Outcome;
-use memory::store::Indexing;
+use memory::store::IndexUpkeep;
 
 use crate::learning::settled;
 use crate::stage::{Stage, say};
@@ -80,7 +80,7 @@ async fn let_loose(rules: &str) -> (Stage, Outcome) {
     assert_eq!(outside(&stage), before, "nothing outside the memory directory changes");
     let learnt = stage.learnt().pop().unwrap();
     if let Some(run) = &learnt.run {
-        let store = memory::Store::open(stage.memories(), Indexing::Kept).unwrap();
+        let store = memory::Store::open(stage.memories(), IndexUpkeep::Kept).unwrap();
         let copy = memories(&stage);
         stage.home().changes(&stage.memories()).undo(run, None, &store).unwrap();
         let (mut back, mut was) = (memories(&stage), own.clone());

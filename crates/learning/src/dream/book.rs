@@ -24,14 +24,14 @@ const FAILURES: usize = 3;
 
 /// The book of one memory directory.
 #[derive(Debug, Clone)]
-pub struct Book {
+pub struct DreamBook {
     path: PathBuf,
 }
 
 /// A dream's beginning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Began {
+pub struct DreamStart {
     /// Its name.
     pub id: String,
     /// When.
@@ -51,14 +51,14 @@ pub struct Began {
 /// A dream's end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Over {
+pub struct DreamFinish {
     /// Its name.
     pub id: String,
     /// When.
     #[serde(with = "time")]
     pub at: Timestamp,
     /// How.
-    pub how: How,
+    pub how: DreamOutcome,
     /// What it said of itself, or why it failed.
     pub text: String,
     /// The run of changes, if there are any.
@@ -78,13 +78,13 @@ pub struct Over {
     pub usage: Usage,
 }
 
-impl Over {
+impl DreamFinish {
     /// One that came to its end at once, and did nothing.
     pub(super) fn of(id: String, at: Timestamp) -> Self {
         Self {
             id,
             at,
-            how: How::Completed,
+            how: DreamOutcome::Completed,
             text: String::new(),
             run: None,
             saved: Vec::new(),
@@ -100,7 +100,7 @@ impl Over {
 /// How a dream ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum How {
+pub enum DreamOutcome {
     /// It came to its end.
     Completed,
     /// Something went wrong.
@@ -111,15 +111,15 @@ pub enum How {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum Entry {
-    Began(Began),
-    Over(Over),
-    Undone(Undone),
+enum DreamRecord {
+    Began(DreamStart),
+    Over(DreamFinish),
+    Undone(DreamUndo),
 }
 
 /// A dream that was taken back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Undone {
+pub struct DreamUndo {
     /// Its name.
     pub id: String,
     /// When it was taken back.
@@ -131,16 +131,16 @@ pub struct Undone {
 
 /// A dream, as the book has it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Dreamt {
+pub struct PastDream {
     /// How it began.
-    pub began: Began,
+    pub began: DreamStart,
     /// How it ended; without an end it was cut off, or goes on.
-    pub over: Option<Over>,
+    pub over: Option<DreamFinish>,
     /// Whether it was taken back.
-    pub undone: Option<Undone>,
+    pub undone: Option<DreamUndo>,
 }
 
-impl Book {
+impl DreamBook {
     /// The book of a memory directory.
     pub fn of(home: &Home, memory: &Path) -> Self {
         let mut path = changes::folder(&home.path().join(FOLDER), memory).into_os_string();
@@ -149,34 +149,34 @@ impl Book {
     }
 
     /// A dream begins.
-    pub fn begin(&self, began: &Began) -> Result<(), files::Error> {
-        self.append(&Entry::Began(began.clone()))
+    pub fn begin(&self, began: &DreamStart) -> Result<(), files::Error> {
+        self.append(&DreamRecord::Began(began.clone()))
     }
 
     /// A dream has ended.
-    pub fn end(&self, over: &Over) -> Result<(), files::Error> {
-        self.append(&Entry::Over(over.clone()))
+    pub fn end(&self, over: &DreamFinish) -> Result<(), files::Error> {
+        self.append(&DreamRecord::Over(over.clone()))
     }
 
     /// A dream was taken back.
-    pub fn undone(&self, undone: &Undone) -> Result<(), files::Error> {
-        self.append(&Entry::Undone(undone.clone()))
+    pub fn undone(&self, undone: &DreamUndo) -> Result<(), files::Error> {
+        self.append(&DreamRecord::Undone(undone.clone()))
     }
 
     /// All dreams, the newest first. What cannot be read is passed over.
-    pub fn dreams(&self) -> Vec<Dreamt> {
-        let mut dreams: Vec<Dreamt> = Vec::new();
+    pub fn dreams(&self) -> Vec<PastDream> {
+        let mut dreams: Vec<PastDream> = Vec::new();
         let Ok(mut lines) = Lines::open(&self.path) else { return dreams };
         while let Ok(Some(line)) = lines.next() {
             let Text::Whole(line) = line.text else { continue };
             match serde_json::from_slice(line) {
-                Ok(Entry::Began(began)) => dreams.push(Dreamt { began, over: None, undone: None }),
-                Ok(Entry::Over(over)) => {
+                Ok(DreamRecord::Began(began)) => dreams.push(PastDream { began, over: None, undone: None }),
+                Ok(DreamRecord::Over(over)) => {
                     if let Some(dream) = dreams.iter_mut().rev().find(|dream| dream.began.id == over.id) {
                         dream.over = Some(over);
                     }
                 }
-                Ok(Entry::Undone(undone)) => {
+                Ok(DreamRecord::Undone(undone)) => {
                     if let Some(dream) = dreams.iter_mut().rev().find(|dream| dream.began.id == undone.id) {
                         dream.undone = Some(undone);
                     }
@@ -200,17 +200,17 @@ impl Book {
     pub fn rests_until(&self) -> Option<Timestamp> {
         let dreams = self.dreams();
         let newest = dreams.first()?;
-        let ended = |dream: &Dreamt| dream.over.as_ref().map(|over| over.how);
-        if ended(newest) == Some(How::Completed) {
+        let ended = |dream: &PastDream| dream.over.as_ref().map(|over| over.how);
+        if ended(newest) == Some(DreamOutcome::Completed) {
             return None;
         }
-        let in_a_row = dreams.iter().take_while(|dream| ended(dream) != Some(How::Completed));
-        let failures = in_a_row.filter(|dream| ended(dream) == Some(How::Failed)).count();
+        let in_a_row = dreams.iter().take_while(|dream| ended(dream) != Some(DreamOutcome::Completed));
+        let failures = in_a_row.filter(|dream| ended(dream) == Some(DreamOutcome::Failed)).count();
         let rest = if failures >= FAILURES { LONG_REST } else { REST };
         newest.over.as_ref().map_or(newest.began.at, |over| over.at).checked_add(rest).ok()
     }
 
-    fn append(&self, entry: &Entry) -> Result<(), files::Error> {
+    fn append(&self, entry: &DreamRecord) -> Result<(), files::Error> {
         let line = serde_json::to_vec(entry).unwrap_or_default();
         Log::open(&self.path, "a dream")?.append(&line)
     }
@@ -254,14 +254,20 @@ mod tests {
     #[test]
     fn the_book_knows_dreams_that_were_cut_off() {
         let folder = tempfile::tempdir().unwrap();
-        let book = Book::of(&Home::at(folder.path()), Path::new("/m/memory"));
+        let book = DreamBook::of(&Home::at(folder.path()), Path::new("/m/memory"));
         let at = |second| Timestamp::from_second(second).unwrap();
-        let began =
-            |id: &str, pid, before| Began { id: id.into(), at: at(100), pid, model: "m".into(), sessions: 5, before };
-        let over = Over {
+        let began = |id: &str, pid, before| DreamStart {
+            id: id.into(),
+            at: at(100),
+            pid,
+            model: "m".into(),
+            sessions: 5,
+            before,
+        };
+        let over = DreamFinish {
             id: "one".into(),
             at: at(200),
-            how: How::Completed,
+            how: DreamOutcome::Completed,
             text: "Merged.".into(),
             run: Some("r".into()),
             saved: vec!["a.md".into()],

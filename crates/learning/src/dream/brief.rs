@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use memory::store::Store;
 use memory::tombstones::{Tombstone, Tombstones};
-use memory::{Memory, doctor, drift, index, neutral, scan};
+use memory::{Memory, doctor, drift, index, quoting, scan};
 use minijinja::context;
 use minijinja::syntax::SyntaxConfig;
 use tools::Scope;
 
-use super::room::Room;
-use super::sources::Purpose;
+use super::room::DreamRoom;
+use super::sources::SourcePurpose;
 use crate::saver::Saver;
 
 const SYSTEM: &str = include_str!("dream.md");
@@ -36,11 +36,11 @@ pub(super) const SESSIONS_SHARE: usize = 27;
 const INDEX: u64 = 10_000_000;
 
 /// The system prompt.
-pub(super) fn system(purpose: Purpose) -> String {
+pub(super) fn system(purpose: SourcePurpose) -> String {
     render(
         SYSTEM,
         context! {
-            learns => purpose == Purpose::Learn,
+            learns => purpose == SourcePurpose::Learn,
             line_length => index::LINE_LENGTH, index_lines => index::LINE_LIMIT, index_bytes => index::BYTE_LIMIT,
         },
     )
@@ -53,7 +53,7 @@ pub(super) fn task(
     last: Option<Timestamp>,
     now: Timestamp,
     (sessions, tombstones): (&str, &Tombstones),
-    room: &Room,
+    room: &DreamRoom,
 ) -> Result<String, memory::Error> {
     let root = store.root();
     let headers = scan::headers(root)?;
@@ -88,7 +88,7 @@ pub(super) fn task(
             index_lines => index::LINE_LIMIT,
             index_bytes => index::BYTE_LIMIT,
             limits => limits.join("\n"),
-            manifest => neutral::quoted(&manifest),
+            manifest => quoting::quoted(&manifest),
             team => headers.iter().any(|header| header.path.starts_with("team/")),
             texts => texts(store, scope, &listed, room.part(TEXTS_SHARE)),
             findings => list(findings.iter().map(ToString::to_string), room),
@@ -119,12 +119,12 @@ fn texts(store: &Store, scope: &Scope, headers: &[scan::Header], most: usize) ->
             break;
         }
         let path = store.root().path().join(&header.path);
-        let quoted = neutral::quoted(content);
+        let quoted = quoting::quoted(content);
         // What had to be changed to be shown is not what an edit would find.
         if quoted == content {
             scope.note(&path, file.stamp);
         }
-        let _ = writeln!(text, "<file path=\"{}\">\n{}\n</file>", neutral::quoted(&header.path), quoted.trim_end());
+        let _ = writeln!(text, "<file path=\"{}\">\n{}\n</file>", quoting::quoted(&header.path), quoted.trim_end());
     }
     text
 }
@@ -150,9 +150,9 @@ fn drifted(store: &Store, tree: &Path) -> Vec<String> {
     gone.take(FINDINGS).collect()
 }
 
-fn list(lines: impl IntoIterator<Item = String>, room: &Room) -> String {
+fn list(lines: impl IntoIterator<Item = String>, room: &DreamRoom) -> String {
     let mut left = room.part(FINDINGS_SHARE);
-    let lines = lines.into_iter().take(FINDINGS).map(|line| format!("- {}", neutral::quoted(&line)));
+    let lines = lines.into_iter().take(FINDINGS).map(|line| format!("- {}", quoting::quoted(&line)));
     let fits = |line: &String| {
         left = left.saturating_sub(line.len());
         left > 0
@@ -184,7 +184,7 @@ fn logs(store: &Store, last: Option<Timestamp>, now: Timestamp, most: usize) -> 
         let Ok(head) = store.root().head(path, LOG.min(most as u64 / 2)) else { continue };
         let content = String::from_utf8_lossy(&head.bytes).into_owned();
         let more = if head.len > head.bytes.len() as u64 { "\n[… read the rest]" } else { "" };
-        let one = format!("<log path=\"{path}\">\n{}{more}\n</log>\n", neutral::quoted(content.trim_end()));
+        let one = format!("<log path=\"{path}\">\n{}{more}\n</log>\n", quoting::quoted(content.trim_end()));
         if text.len() + one.len() > most {
             shown.push(format!("- {path} is there as well\n"));
             continue;

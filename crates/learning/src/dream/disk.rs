@@ -3,7 +3,7 @@
 use files::{LockFile, Root};
 use jiff::{SignedDuration, Timestamp};
 
-use super::lock::{Disk, Ended, FILE, Giving, Held, Mark, Taken, Taking};
+use super::lock::{Disk, DreamEnd, FILE, HeldLock, LockAttempt, LockReturn, LockTaking, Mark};
 
 /// A process that seems to have begun this much after the lock was written may still have written it: clocks are coarse.
 const SLACK: SignedDuration = SignedDuration::from_secs(2);
@@ -16,16 +16,16 @@ const MOST: u64 = 4096;
 
 /// The lock in a memory directory.
 #[derive(Debug)]
-pub struct Place {
+pub struct DreamLockPlace {
     root: Root,
     now: Timestamp,
 }
 
 /// A lock that is held. It is given back by [`Place::give`]; where it is only dropped, as by a crash, the next finds a
 /// holder that is dead.
-pub type Lock = Held<LockFile>;
+pub type DreamLock = HeldLock<LockFile>;
 
-impl Place {
+impl DreamLockPlace {
     /// The lock in an opened memory directory.
     pub fn new(root: Root, now: Timestamp) -> Self {
         Self { root, now }
@@ -51,8 +51,8 @@ impl Place {
     }
 
     /// Takes the lock, for a process that saw it dated `seen` when it decided to dream.
-    pub fn take(&mut self, seen: Option<Timestamp>) -> Result<Taken<LockFile>, files::Error> {
-        let mut taking = Taking::new(std::process::id(), seen, self.now);
+    pub fn take(&mut self, seen: Option<Timestamp>) -> Result<LockAttempt<LockFile>, files::Error> {
+        let mut taking = LockTaking::new(std::process::id(), seen, self.now);
         loop {
             if let Some(taken) = taking.step(self)? {
                 return Ok(taken);
@@ -61,19 +61,19 @@ impl Place {
     }
 
     /// Whether the lock is still ours.
-    pub fn is_ours(&mut self, lock: &Lock) -> bool {
+    pub fn is_ours(&mut self, lock: &DreamLock) -> bool {
         lock.is_ours(self).unwrap_or(false)
     }
 
     /// Gives the lock back.
-    pub fn give(&mut self, lock: Lock, ended: Ended) -> Result<(), files::Error> {
-        let mut giving = Giving::new(lock, ended);
+    pub fn give(&mut self, lock: DreamLock, ended: DreamEnd) -> Result<(), files::Error> {
+        let mut giving = LockReturn::new(lock, ended);
         while !giving.step(self)? {}
         Ok(())
     }
 }
 
-impl Disk for Place {
+impl Disk for DreamLockPlace {
     type Handle = LockFile;
     type Error = files::Error;
 
@@ -170,33 +170,36 @@ mod tests {
     #[test]
     fn the_lock_on_disk_says_who_and_when() {
         let folder = tempfile::tempdir().unwrap();
-        let place = |at| Place::new(Root::open(folder.path()).unwrap(), at);
+        let place = |at| DreamLockPlace::new(Root::open(folder.path()).unwrap(), at);
         let (first, later) = (now(), now() + SignedDuration::from_hours(30));
         let ours = |taken| match taken {
-            Taken::Ours(lock) => lock,
+            LockAttempt::Ours(lock) => lock,
             other => panic!("{other:?}"),
         };
         let lock = ours(place(first).take(None).unwrap());
         let text = || std::fs::read_to_string(folder.path().join(FILE)).unwrap();
         assert_eq!(text(), std::process::id().to_string());
         assert!(place(first).is_ours(&lock));
-        assert!(matches!(place(first).take(Some(first)).unwrap(), Taken::Busy(Some(_))), "the system's lock decides");
-        place(first).give(lock, Ended::Failed).unwrap();
+        assert!(
+            matches!(place(first).take(Some(first)).unwrap(), LockAttempt::Busy(Some(_))),
+            "the system's lock decides"
+        );
+        place(first).give(lock, DreamEnd::Failed).unwrap();
         assert!(!folder.path().join(FILE).exists(), "there was none before");
 
         let lock = ours(place(first).take(None).unwrap());
-        place(first).give(lock, Ended::Dreamt).unwrap();
+        place(first).give(lock, DreamEnd::Dreamt).unwrap();
         assert_eq!((text().as_str(), place(first).mark().unwrap().dreamt), ("", Some(first)));
         let lock = ours(place(later).take(Some(first)).unwrap());
         assert_eq!((lock.before, place(later).mark().unwrap().dreamt), (Some(first), Some(later)));
-        place(later).give(lock, Ended::Failed).unwrap();
+        place(later).give(lock, DreamEnd::Failed).unwrap();
         assert_eq!(place(later).mark().unwrap().dreamt, Some(first), "set back");
-        assert!(matches!(place(later).take(Some(later)).unwrap(), Taken::Overtaken));
+        assert!(matches!(place(later).take(Some(later)).unwrap(), LockAttempt::Overtaken));
 
         let lock = ours(place(later).take(Some(first)).unwrap());
         std::fs::write(folder.path().join(FILE), "1").unwrap();
         assert!(!place(later).is_ours(&lock), "another program wrote over it");
-        place(later).give(lock, Ended::Failed).unwrap();
+        place(later).give(lock, DreamEnd::Failed).unwrap();
         assert_eq!(text(), "1", "which is theirs");
     }
 
@@ -209,7 +212,7 @@ mod tests {
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o500)).unwrap();
         // Whoever may do anything may write here too.
         if std::fs::write(folder.path().join("probe"), "").is_err() {
-            assert!(matches!(Place::new(root, now()).take(None), Err(files::Error::Denied { .. })));
+            assert!(matches!(DreamLockPlace::new(root, now()).take(None), Err(files::Error::Denied { .. })));
             assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         }
     }

@@ -14,13 +14,13 @@ const LONGEST_REST: SignedDuration = SignedDuration::from_hours(24);
 
 /// The gate of one process. It remembers when it last looked at the sessions.
 #[derive(Debug, Default)]
-pub struct Gate {
+pub struct DreamGate {
     looked: Option<Timestamp>,
 }
 
 /// What the gate says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum GateDecision {
     /// It is time.
     Due,
     /// Dreams do not come by themselves.
@@ -35,7 +35,7 @@ pub enum Said {
     TooFew(usize),
 }
 
-impl Gate {
+impl DreamGate {
     /// Asks, with when the last one was and until when none is tried again. `sessions` counts those touched since a time, and is asked only where all that is cheaper says yes.
     pub fn ask(
         &mut self,
@@ -43,30 +43,30 @@ impl Gate {
         (last, rests): (Option<Timestamp>, Option<Timestamp>),
         now: Timestamp,
         sessions: impl FnOnce(Option<Timestamp>) -> usize,
-    ) -> Said {
+    ) -> GateDecision {
         if !rhythm.on {
-            return Said::Off;
+            return GateDecision::Off;
         }
         let hours = SignedDuration::from_hours(i64::try_from(rhythm.hours).unwrap_or(i64::MAX / 7_200).min(1_000_000));
         // Far in the future is as good as long ago: the clock was wrong then, or is now.
         if let Some(last) = last
             && now.duration_since(last).abs() < hours
         {
-            return Said::TooSoon(last.checked_add(hours).unwrap_or(now));
+            return GateDecision::TooSoon(last.checked_add(hours).unwrap_or(now));
         }
         // A clock that stepped back must not keep them off for longer than the longest rest.
         if let Some(until) = rests
             && now < until
             && until.duration_since(now) <= LONGEST_REST
         {
-            return Said::Rests(until);
+            return GateDecision::Rests(until);
         }
         if self.looked.is_some_and(|looked| now.duration_since(looked).abs() < LOOK_AGAIN) {
-            return Said::JustLooked;
+            return GateDecision::JustLooked;
         }
         self.looked = Some(now);
         let touched = sessions(last);
-        if (touched as u64) < rhythm.sessions { Said::TooFew(touched) } else { Said::Due }
+        if (touched as u64) < rhythm.sessions { GateDecision::TooFew(touched) } else { GateDecision::Due }
     }
 }
 
@@ -93,28 +93,28 @@ mod tests {
     /// ten minutes.
     #[test]
     fn gates_are_asked_cheapest_first() {
-        let (rhythm, mut gate) = (Rhythm::default(), Gate::default());
+        let (rhythm, mut gate) = (Rhythm::default(), DreamGate::default());
         let unasked = |_| panic!("this is dearer");
-        assert_eq!(gate.ask(&Rhythm { on: false, ..rhythm }, (None, None), at(0), unasked), Said::Off);
+        assert_eq!(gate.ask(&Rhythm { on: false, ..rhythm }, (None, None), at(0), unasked), GateDecision::Off);
         let soon = gate.ask(&rhythm, (Some(at(0)), None), at(24 * HOUR - 1), unasked);
         let rests = gate.ask(&rhythm, (Some(at(0)), Some(at(24 * HOUR + 9))), at(24 * HOUR), unasked);
-        assert_eq!(rests, Said::Rests(at(24 * HOUR + 9)));
-        assert_eq!(soon, Said::TooSoon(at(24 * HOUR)));
+        assert_eq!(rests, GateDecision::Rests(at(24 * HOUR + 9)));
+        assert_eq!(soon, GateDecision::TooSoon(at(24 * HOUR)));
         assert_eq!(
             gate.ask(&rhythm, (Some(at(0)), Some(at(3))), at(24 * HOUR), |since| {
                 assert_eq!(since, Some(at(0)));
                 4
             }),
-            Said::TooFew(4)
+            GateDecision::TooFew(4)
         );
-        assert_eq!(gate.ask(&rhythm, (Some(at(0)), None), at(24 * HOUR + 599), unasked), Said::JustLooked);
-        assert_eq!(gate.ask(&rhythm, (Some(at(0)), None), at(24 * HOUR + 600), |_| 5), Said::Due);
+        assert_eq!(gate.ask(&rhythm, (Some(at(0)), None), at(24 * HOUR + 599), unasked), GateDecision::JustLooked);
+        assert_eq!(gate.ask(&rhythm, (Some(at(0)), None), at(24 * HOUR + 600), |_| 5), GateDecision::Due);
         assert_eq!(
-            Gate::default().ask(&rhythm, (None, None), at(0), |since| {
+            DreamGate::default().ask(&rhythm, (None, None), at(0), |since| {
                 assert_eq!(since, None);
                 5
             }),
-            Said::Due
+            GateDecision::Due
         );
     }
 
@@ -123,19 +123,22 @@ mod tests {
     #[test]
     fn a_clock_that_steps_does_no_harm() {
         let rhythm = Rhythm { hours: 2, sessions: 1, ..Rhythm::default() };
-        let ask = |last, now| Gate::default().ask(&rhythm, (Some(last), None), now, |_| 1);
-        assert_eq!(ask(at(0), at(2 * HOUR)), Said::Due);
-        assert!(matches!(ask(at(600), at(0)), Said::TooSoon(_)), "ten minutes back");
-        assert_eq!(ask(at(100_000 * HOUR), at(0)), Said::Due, "it was dated by a clock that was years ahead");
-        let mut gate = Gate::default();
-        assert_eq!(gate.ask(&rhythm, (None, None), at(100_000), |_| 0), Said::TooFew(0));
+        let ask = |last, now| DreamGate::default().ask(&rhythm, (Some(last), None), now, |_| 1);
+        assert_eq!(ask(at(0), at(2 * HOUR)), GateDecision::Due);
+        assert!(matches!(ask(at(600), at(0)), GateDecision::TooSoon(_)), "ten minutes back");
+        assert_eq!(ask(at(100_000 * HOUR), at(0)), GateDecision::Due, "it was dated by a clock that was years ahead");
+        let mut gate = DreamGate::default();
+        assert_eq!(gate.ask(&rhythm, (None, None), at(100_000), |_| 0), GateDecision::TooFew(0));
         assert_eq!(
             gate.ask(&rhythm, (None, None), at(0), |_| 1),
-            Said::Due,
+            GateDecision::Due,
             "looked in the future, by a clock that was wrong"
         );
         let endless = Rhythm { hours: u64::MAX, ..rhythm };
-        assert!(matches!(Gate::default().ask(&endless, (Some(at(0)), None), at(HOUR), |_| 9), Said::TooSoon(_)));
+        assert!(matches!(
+            DreamGate::default().ask(&endless, (Some(at(0)), None), at(HOUR), |_| 9),
+            GateDecision::TooSoon(_)
+        ));
     }
 
     /// DREAM-2: a dream that was cut off by the end of its process does not count as one.

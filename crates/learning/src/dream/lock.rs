@@ -67,7 +67,7 @@ impl Mark {
 
 /// Taking the lock.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Taking<H> {
+pub struct LockTaking<H> {
     at: At,
     handle: Option<H>,
     attempts: u32,
@@ -93,9 +93,9 @@ enum At {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Taken<H> {
+pub enum LockAttempt<H> {
     /// It is ours.
-    Ours(Held<H>),
+    Ours(HeldLock<H>),
     /// Another process dreams: its id, where it is known.
     Busy(Option<u32>),
     /// Somebody has dreamt since it was decided to.
@@ -104,7 +104,7 @@ pub enum Taken<H> {
 
 /// The lock, held.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Held<H> {
+pub struct HeldLock<H> {
     handle: H,
     pid: u32,
     /// Since when.
@@ -113,14 +113,14 @@ pub struct Held<H> {
     pub before: Option<Timestamp>,
 }
 
-impl<H> Taking<H> {
+impl<H> LockTaking<H> {
     /// Begins, for a process that saw the lock dated `seen` when it decided to dream.
     pub fn new(pid: u32, seen: Option<Timestamp>, now: Timestamp) -> Self {
         Self { at: At::Make, handle: None, attempts: 0, pid, now, seen, before: None }
     }
 
     /// One step. Nothing is held by one that came to anything but [`Taken::Ours`].
-    pub fn step<D: Disk<Handle = H>>(&mut self, disk: &mut D) -> Result<Option<Taken<H>>, D::Error> {
+    pub fn step<D: Disk<Handle = H>>(&mut self, disk: &mut D) -> Result<Option<LockAttempt<H>>, D::Error> {
         match (self.at, &self.handle) {
             (At::Make, _) => {
                 disk.make()?;
@@ -136,7 +136,7 @@ impl<H> Taking<H> {
             (At::Lock, Some(handle)) => {
                 if !disk.try_lock(handle)? {
                     let holder = disk.read(handle)?.holder;
-                    return Ok(Some(self.gives_up(Taken::Busy(holder))));
+                    return Ok(Some(self.gives_up(LockAttempt::Busy(holder))));
                 }
                 self.at = At::Name;
             }
@@ -150,13 +150,13 @@ impl<H> Taking<H> {
             (At::Look, Some(handle)) => {
                 let mark = disk.read(handle)?;
                 if mark.dreamt != self.seen {
-                    return Ok(Some(self.gives_up(Taken::Overtaken)));
+                    return Ok(Some(self.gives_up(LockAttempt::Overtaken)));
                 }
                 if let (Some(pid), Some(written)) = (mark.holder.filter(|pid| *pid != self.pid), mark.dreamt)
                     && self.now.duration_since(written).abs() < HOLDS
                     && disk.is_alive(pid, written)
                 {
-                    return Ok(Some(self.gives_up(Taken::Busy(Some(pid)))));
+                    return Ok(Some(self.gives_up(LockAttempt::Busy(Some(pid)))));
                 }
                 self.before = mark.dreamt;
                 self.at = At::Write;
@@ -172,34 +172,34 @@ impl<H> Taking<H> {
             (At::ReadBack, Some(handle)) => {
                 let holder = disk.read(handle)?.holder;
                 if holder != Some(self.pid) {
-                    return Ok(Some(self.gives_up(Taken::Busy(holder))));
+                    return Ok(Some(self.gives_up(LockAttempt::Busy(holder))));
                 }
                 self.at = At::NameAgain;
             }
             (At::NameAgain, Some(handle)) => {
                 if !disk.is_named(handle)? {
-                    return Ok(Some(self.gives_up(Taken::Busy(None))));
+                    return Ok(Some(self.gives_up(LockAttempt::Busy(None))));
                 }
                 let (pid, since, before) = (self.pid, self.now, self.before);
-                return Ok(self.handle.take().map(|handle| Taken::Ours(Held { handle, pid, since, before })));
+                return Ok(self.handle.take().map(|handle| LockAttempt::Ours(HeldLock { handle, pid, since, before })));
             }
         }
         Ok(None)
     }
 
-    fn gives_up(&mut self, taken: Taken<H>) -> Taken<H> {
+    fn gives_up(&mut self, taken: LockAttempt<H>) -> LockAttempt<H> {
         self.handle = None;
         taken
     }
 
-    fn again(&mut self) -> Option<Taken<H>> {
+    fn again(&mut self) -> Option<LockAttempt<H>> {
         self.at = At::Make;
         self.attempts += 1;
-        (self.attempts >= ATTEMPTS).then_some(Taken::Busy(None))
+        (self.attempts >= ATTEMPTS).then_some(LockAttempt::Busy(None))
     }
 }
 
-impl<H> Held<H> {
+impl<H> HeldLock<H> {
     /// Whether it still is ours, as far as others are concerned. Asked before each round.
     pub fn is_ours<D: Disk<Handle = H>>(&self, disk: &mut D) -> Result<bool, D::Error> {
         Ok(disk.read(&self.handle)?.holder == Some(self.pid) && disk.is_named(&self.handle)?)
@@ -208,7 +208,7 @@ impl<H> Held<H> {
 
 /// How a dream ended, for the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ended {
+pub enum DreamEnd {
     /// It is dated with this dream.
     Dreamt,
     /// It failed or was stopped: as if it had never been.
@@ -217,9 +217,9 @@ pub enum Ended {
 
 /// Giving the lock back.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Giving<H> {
-    held: Held<H>,
-    ended: Ended,
+pub struct LockReturn<H> {
+    held: HeldLock<H>,
+    ended: DreamEnd,
     at: GivingAt,
 }
 
@@ -233,9 +233,9 @@ enum GivingAt {
     Done,
 }
 
-impl<H> Giving<H> {
+impl<H> LockReturn<H> {
     /// Begins.
-    pub fn new(held: Held<H>, ended: Ended) -> Self {
+    pub fn new(held: HeldLock<H>, ended: DreamEnd) -> Self {
         Self { held, ended, at: GivingAt::Read }
     }
 
@@ -247,7 +247,7 @@ impl<H> Giving<H> {
             (GivingAt::Read, ..) if disk.read(handle)?.holder != Some(self.held.pid) => GivingAt::Done,
             (GivingAt::Read, ..) => GivingAt::Name,
             (GivingAt::Name, ..) if !disk.is_named(handle)? => GivingAt::Done,
-            (GivingAt::Name, Ended::Failed, None) => GivingAt::Remove,
+            (GivingAt::Name, DreamEnd::Failed, None) => GivingAt::Remove,
             (GivingAt::Name, ..) => GivingAt::Write,
             (GivingAt::Remove, ..) => {
                 disk.remove()?;
@@ -258,7 +258,7 @@ impl<H> Giving<H> {
                 GivingAt::Date
             }
             (GivingAt::Date, ended, before) => {
-                let at = before.filter(|_| ended == Ended::Failed).unwrap_or(self.held.since);
+                let at = before.filter(|_| ended == DreamEnd::Failed).unwrap_or(self.held.since);
                 disk.date(handle, at)?;
                 GivingAt::Done
             }

@@ -10,7 +10,7 @@ pub const ROUNDS: usize = 30;
 
 /// Where a dream is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Phase {
+pub enum DreamPhase {
     /// It looks around.
     #[default]
     Starting,
@@ -24,7 +24,7 @@ pub enum Phase {
     Killed,
 }
 
-impl Phase {
+impl DreamPhase {
     /// In a word.
     pub fn word(self) -> &'static str {
         match self {
@@ -58,9 +58,9 @@ pub struct DreamFigures {
 
 /// A dream as it is now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct DreamProgress {
     /// Where it is.
-    pub phase: Phase,
+    pub phase: DreamPhase,
     /// How many replies came.
     pub rounds: u32,
     /// What the last of them said, the newest last.
@@ -77,7 +77,7 @@ pub struct Progress {
     pub figures: Option<DreamFigures>,
 }
 
-impl Progress {
+impl DreamProgress {
     /// A reply came.
     pub(super) fn replied(&mut self, text: String, calls: Vec<(String, String)>) {
         self.rounds += 1;
@@ -96,7 +96,7 @@ impl Progress {
 
     /// Whether it is under way.
     pub fn is_under_way(&self) -> bool {
-        matches!(self.phase, Phase::Starting | Phase::Updating)
+        matches!(self.phase, DreamPhase::Starting | DreamPhase::Updating)
     }
 
     /// How far it is, in a line: the rounds, how often each tool ran, what it has touched.
@@ -114,8 +114,8 @@ impl Progress {
 
     /// What it has touched by now.
     pub(super) fn touches(&mut self, touched: Vec<String>) {
-        if !touched.is_empty() && self.phase == Phase::Starting {
-            self.phase = Phase::Updating;
+        if !touched.is_empty() && self.phase == DreamPhase::Starting {
+            self.phase = DreamPhase::Updating;
         }
         self.touched = touched;
     }
@@ -137,14 +137,14 @@ mod tests {
     /// DREAM-4: from starting to updating at the first write; the text of the last 30 rounds; how often each tool ran.
     #[test]
     fn progress_goes_from_starting_to_updating_and_keeps_thirty_rounds() {
-        let mut progress = Progress::default();
+        let mut progress = DreamProgress::default();
         progress.touches(Vec::new());
-        assert_eq!(progress.phase, Phase::Starting);
+        assert_eq!(progress.phase, DreamPhase::Starting);
         for round in 0..40 {
             progress.replied(format!("round {round}"), vec![("Read".into(), "a.md".into())]);
         }
         progress.touches(vec!["a.md".into()]);
-        assert_eq!((progress.phase, progress.rounds, progress.said.len()), (Phase::Updating, 40, ROUNDS));
+        assert_eq!((progress.phase, progress.rounds, progress.said.len()), (DreamPhase::Updating, 40, ROUNDS));
         assert_eq!((progress.said[0].as_str(), progress.tools["Read"]), ("round 10", 40));
         assert_eq!(progress.line(), "round 40, Read 40, a.md touched");
         assert_eq!(improved(3), "Improved 3 memory files");

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
-use memory::neutral;
+use memory::quoting;
 use session::home::SessionFile;
 
-use super::sources::{SessionMessage, Sources, counted};
+use super::sources::{DreamSources, SessionMessage, counted};
 use crate::extract::render::Speaker;
 use crate::saver::Saver;
 
@@ -21,7 +21,7 @@ const LAST: usize = 9;
 const EACH: usize = 400;
 
 /// What a dream is told of these sessions, in about so many bytes. What the user typed, as far as it is shown, can be quoted.
-pub(super) fn told(sources: &Sources, touched: &[SessionFile], saver: &Saver, room: usize) -> String {
+pub(super) fn told(sources: &DreamSources, touched: &[SessionFile], saver: &Saver, room: usize) -> String {
     let mut text = String::new();
     let read = touched.iter().filter_map(|session| Some((session, sources.said_in(session)?)));
     for (at, (session, messages)) in read.enumerate() {
@@ -58,5 +58,5 @@ fn line(message: &SessionMessage, zone: &TimeZone) -> String {
     let cut: String = said.chars().take(EACH).collect();
     let more = if cut.len() < said.len() { "…" } else { "" };
     let date = message.at.map(|at| at.to_zoned(zone.clone()).strftime("%A, %Y-%m-%d: ").to_string());
-    format!("{}{}{more}", date.unwrap_or_default(), neutral::quoted(&cut))
+    format!("{}{}{more}", date.unwrap_or_default(), quoting::quoted(&cut))
 }

@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use files::Root;
-use memory::changes::{self, Change, Changes};
-use memory::echo::Injected;
-use memory::spoken::{Register, Spoken, Typed};
+use memory::changes::{self, Changes, KeptChange};
+use memory::echo_check::InjectedWords;
+use memory::spoken::{QuotedSentence, Register, TypedMessages};
 use memory::store::Store;
 use serde::{Deserialize, Serialize};
 use session::{Home, World};
 use tools::Scope;
 
-use super::book::{Began, How, Over};
-use super::lock::Ended;
-use super::run::{Dream, Held, NotDreamt};
-use super::site::Site;
+use super::book::{DreamFinish, DreamOutcome, DreamStart};
+use super::lock::DreamEnd;
+use super::run::{Dream, HeldDreamLock, NoDreamReason};
+use super::site::DreamSite;
 use crate::ledger;
 use crate::protection::Protection;
-use crate::saver::{Author, Limits, Removal, Saver, SavingPlace};
+use crate::saver::{Author, Removal, Saver, SavingLimits, SavingPlace};
 
 /// Where the copies lie below the config home, each in a folder that begins with the id of its process.
 const FOLDER: &str = "cairn/rehearsals";
@@ -33,7 +33,7 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 /// What a rehearsed dream would change.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Plan {
+pub struct RehearsedChanges {
     /// When it was rehearsed.
     pub at: String,
     /// The model.
@@ -41,16 +41,16 @@ pub struct Plan {
     /// What it said of itself.
     pub text: String,
     /// The changes, each memory once.
-    pub changes: Vec<Change>,
+    pub changes: Vec<KeptChange>,
     /// Why memories go.
     pub removals: Vec<Removal>,
     /// What the user typed, as the new memories quote it.
-    quoted: Vec<Spoken>,
+    quoted: Vec<QuotedSentence>,
 }
 
 /// Why a plan was not carried out.
 #[derive(Debug, thiserror::Error)]
-pub enum NotApplied {
+pub enum NotAppliedReason {
     /// There is none.
     #[error("nothing was rehearsed here; cairn dream --dry-run does that")]
     NoPlan,
@@ -69,12 +69,12 @@ pub enum NotApplied {
     },
     /// The lock, or the memory directory.
     #[error(transparent)]
-    NotDreamt(#[from] NotDreamt),
+    NotDreamt(#[from] NoDreamReason),
 }
 
 impl Dream {
     /// Dreams over a copy, and says what it would have changed. That is kept, for [`apply`].
-    pub async fn rehearse(self) -> Result<(Over, Vec<Change>), NotDreamt> {
+    pub async fn rehearse(self) -> Result<(DreamFinish, Vec<KeptChange>), NoDreamReason> {
         tidy(&self.site.home);
         let name = format!("{}-{}", std::process::id(), self.site.world.fresh_id());
         let folder = self.site.home.path().join(FOLDER).join(name);
@@ -88,10 +88,10 @@ impl Dream {
         let since = (last, touched, sources);
         let (over, told) = self.work("rehearsal".to_owned(), store, copied.clone(), since, None).await;
         let net = over.run.as_ref().and_then(|run| copied.run(run).ok()).map(|run| run.net()).unwrap_or_default();
-        if over.how == How::Completed {
+        if over.how == DreamOutcome::Completed {
             let quotations = Register::in_folder(copied.folder()).read();
             let quoted = net.iter().filter_map(|change| quotations.of(&body(change.after.as_deref()?)).cloned());
-            let plan = Plan {
+            let plan = RehearsedChanges {
                 at: over.at.to_string(),
                 model: self.name.clone(),
                 text: over.text.clone(),
@@ -107,21 +107,21 @@ impl Dream {
     }
 }
 
-impl Plan {
-    fn file(site: &Site) -> PathBuf {
+impl RehearsedChanges {
+    fn file(site: &DreamSite) -> PathBuf {
         let mut path = changes::folder(&site.home.path().join(FOLDER), &site.memory).into_os_string();
         path.push(".json");
         path.into()
     }
 
     /// The newest one.
-    pub fn of(site: &Site) -> Option<Self> {
+    pub fn of(site: &DreamSite) -> Option<Self> {
         let file = files::read(Self::file(site), LARGEST).ok()?;
         serde_json::from_slice(&file.bytes).ok()
     }
 
     /// Keeps it in the place of the one before; one that changes nothing leaves none.
-    fn keep(&self, site: &Site) -> Result<(), files::Error> {
+    fn keep(&self, site: &DreamSite) -> Result<(), files::Error> {
         if self.changes.is_empty() {
             return Self::forget(site);
         }
@@ -131,7 +131,7 @@ impl Plan {
         Root::create(site.home.path().join(FOLDER))?.replace(name, &bytes, MODE)
     }
 
-    fn forget(site: &Site) -> Result<(), files::Error> {
+    fn forget(site: &DreamSite) -> Result<(), files::Error> {
         match files::remove(Self::file(site)) {
             Err(files::Error::NotFound { .. }) => Ok(()),
             other => other,
@@ -141,57 +141,61 @@ impl Plan {
     /// The memories that are no longer as they were rehearsed.
     fn changed_since(&self, store: &Store) -> Vec<String> {
         let now = |path: &str| store.root().read(path, COPIED).ok().map(|file| file.bytes);
-        let is_same = |change: &Change| now(&change.path).as_deref() == change.before.as_deref().map(str::as_bytes);
+        let is_same = |change: &KeptChange| now(&change.path).as_deref() == change.before.as_deref().map(str::as_bytes);
         self.changes.iter().filter(|change| !is_same(change)).map(|change| change.path.clone()).collect()
     }
 
     /// Carries it out, as a dream that can be looked at and taken back like any other.
-    pub fn apply(&self, site: &Site, indexing: memory::store::Indexing) -> Result<Over, NotApplied> {
-        let store = Store::create(&site.memory, indexing).map_err(NotDreamt::from)?;
-        let (_, mark) = site.last().map_err(NotDreamt::from)?;
+    pub fn apply(
+        &self,
+        site: &DreamSite,
+        indexing: memory::store::IndexUpkeep,
+    ) -> Result<DreamFinish, NotAppliedReason> {
+        let store = Store::create(&site.memory, indexing).map_err(NoDreamReason::from)?;
+        let (_, mark) = site.last().map_err(NoDreamReason::from)?;
         let now = site.world.now();
-        let lock = Held::take(&store, mark.dreamt, now)?;
+        let lock = HeldDreamLock::take(&store, mark.dreamt, now)?;
         let changed = self.changed_since(&store);
         if !changed.is_empty() {
-            return Err(NotApplied::ChangedSince(changed)); // the lock goes back as it was
+            return Err(NotAppliedReason::ChangedSince(changed)); // the lock goes back as it was
         }
         let id = format!("{}-{}", now.strftime("%Y%m%d-%H%M%S"), std::process::id());
         let (pid, model, book) = (std::process::id(), self.model.clone(), site.book());
-        let began = Began { id: id.clone(), at: now, pid, model, sessions: 0, before: lock.before() };
-        book.begin(&began).map_err(NotDreamt::from)?;
-        let saver = self.saver(site, indexing).map_err(NotDreamt::from)?;
+        let began = DreamStart { id: id.clone(), at: now, pid, model, sessions: 0, before: lock.before() };
+        book.begin(&began).map_err(NoDreamReason::from)?;
+        let saver = self.saver(site, indexing).map_err(NoDreamReason::from)?;
         let scope = Scope::new(&site.project, site.home.path().join(FOLDER));
         let done = self.changes.iter().try_fold(0, |done, change| match self.make(change, &saver, &store, &scope) {
             Ok(()) => Ok(done + 1),
-            Err(why) => Err(NotApplied::Refused { why, done, all: self.changes.len() }),
+            Err(why) => Err(NotAppliedReason::Refused { why, done, all: self.changes.len() }),
         });
         let (tally, run) = (saver.tally(), saver.end());
         let (saved, removed, removals) = (tally.saved, tally.removed, tally.removals);
-        let mut over = Over { run, saved, removed, removals, ..Over::of(id, now) };
+        let mut over = DreamFinish { run, saved, removed, removals, ..DreamFinish::of(id, now) };
         (over.how, over.text) = match &done {
-            Ok(_) => (How::Completed, self.text.clone()),
-            Err(why) => (How::Failed, why.to_string()),
+            Ok(_) => (DreamOutcome::Completed, self.text.clone()),
+            Err(why) => (DreamOutcome::Failed, why.to_string()),
         };
-        lock.give(if over.how == How::Completed { Ended::Dreamt } else { Ended::Failed });
-        book.end(&over).map_err(NotDreamt::from)?;
+        lock.give(if over.how == DreamOutcome::Completed { DreamEnd::Dreamt } else { DreamEnd::Failed });
+        book.end(&over).map_err(NoDreamReason::from)?;
         done?;
-        Self::forget(site).map_err(NotDreamt::from)?;
+        Self::forget(site).map_err(NoDreamReason::from)?;
         Ok(over)
     }
 
-    fn saver(&self, site: &Site, indexing: memory::store::Indexing) -> Result<Arc<Saver>, memory::Error> {
+    fn saver(&self, site: &DreamSite, indexing: memory::store::IndexUpkeep) -> Result<Arc<Saver>, memory::Error> {
         let place = SavingPlace { directory: site.memory.clone(), indexing, changes: site.changes() };
         let author = Author {
             agent: ledger::DREAM,
             session: site.session.clone(),
             message: None,
             model: self.model.clone(),
-            injected: Injected::default(),
-            typed: Typed::default(),
+            injected: InjectedWords::default(),
+            typed: TypedMessages::default(),
             said: None,
             world: World::clone(&site.world),
         };
-        let saver = Saver::new(place, author, Limits::NONE, &site.project)?;
+        let saver = Saver::new(place, author, SavingLimits::NONE, &site.project)?;
         saver.protect(Protection::of(&site.changes()));
         for spoken in &self.quoted {
             let session = spoken.session.as_deref().unwrap_or_default();
@@ -200,7 +204,7 @@ impl Plan {
         Ok(Arc::new(saver))
     }
 
-    fn make(&self, change: &Change, saver: &Saver, store: &Store, scope: &Scope) -> Result<(), String> {
+    fn make(&self, change: &KeptChange, saver: &Saver, store: &Store, scope: &Scope) -> Result<(), String> {
         let path = saver.directory().join(&change.path);
         if let Ok(file) = store.root().read(&change.path, COPIED) {
             scope.note(&path, file.stamp);
@@ -247,7 +251,7 @@ impl Drop for Removed {
 }
 
 /// Copies a memory directory, with the dates of its files.
-fn copy(from: &Path, to: &Path) -> Result<(), NotDreamt> {
+fn copy(from: &Path, to: &Path) -> Result<(), NoDreamReason> {
     let to = Root::create(to)?;
     let from = match Root::open(from) {
         Ok(from) => from,

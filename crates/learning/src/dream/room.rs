@@ -14,7 +14,7 @@ const EACH: usize = 12_000;
 
 /// How much a dream may be shown, in bytes, and may answer, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Room {
+pub(super) struct DreamRoom {
     /// What it is told at first.
     pub(super) told: usize,
     /// What it may read after that.
@@ -25,7 +25,7 @@ pub(super) struct Room {
     pub(super) output: u64,
 }
 
-impl Room {
+impl DreamRoom {
     /// The room in a window of so many tokens. What is written stays in it too, so a fifth is left.
     pub(super) fn in_window(window: u64) -> Self {
         let output = OUTPUT.min(window / 4);
@@ -49,11 +49,11 @@ mod tests {
     #[test]
     fn what_is_shown_fits_into_the_window() {
         for window in [1, 8_192, 32_768, 65_536, 200_000, 1_000_000] {
-            let room = Room::in_window(window);
+            let room = DreamRoom::in_window(window);
             let tokens = (room.told + room.read) as u64 / BYTES_PER_TOKEN;
             assert!(tokens + room.output <= window, "{window}: {room:?}");
             assert!(room.each <= room.read && room.told <= TOLD && room.read <= READ);
         }
-        assert_eq!(Room::in_window(1_000_000), Room { told: TOLD, read: READ, each: EACH, output: OUTPUT });
+        assert_eq!(DreamRoom::in_window(1_000_000), DreamRoom { told: TOLD, read: READ, each: EACH, output: OUTPUT });
     }
 }

@@ -10,10 +10,10 @@ use std::time::Duration;
 use files::Root;
 use jiff::Timestamp;
 use memory::changes::Changes;
-use memory::echo::Injected;
+use memory::echo_check::InjectedWords;
 use memory::scan;
-use memory::spoken::Typed;
-use memory::store::{Indexing, Store};
+use memory::spoken::TypedMessages;
+use memory::store::{IndexUpkeep, Store};
 use parking_lot::Mutex;
 use provider::Model;
 use session::home::SessionFile;
@@ -25,22 +25,22 @@ use tools::{Scope, Tool};
 use transcript::mark::{Seams, Ttl, mark};
 use transcript::{Block, Prologue, Request, tool_names};
 
-use super::book::{Began, How, Over};
-use super::disk::{Lock, Place};
-use super::lock::{Ended, Taken};
-use super::progress::{DreamFigures, Phase, Progress};
+use super::book::{DreamFinish, DreamOutcome, DreamStart};
+use super::disk::{DreamLock, DreamLockPlace};
+use super::lock::{DreamEnd, LockAttempt};
+use super::progress::{DreamFigures, DreamPhase, DreamProgress};
 use super::remove_tool::Remove;
-use super::room::Room;
+use super::room::DreamRoom;
 use super::session_tool::Sessions;
-use super::site::Site;
-use super::sources::{Purpose, Sources};
-use super::watch::{Watch, Watched};
-use super::{brief, rations, recent, rehearsal, remove_tool, session_tool};
+use super::site::DreamSite;
+use super::sources::{DreamSources, SourcePurpose};
+use super::watch::{DreamWatch, WatchedModel};
+use super::{brief, read_budget, recent, rehearsal, remove_tool, session_tool};
 use crate::fork::{Fork, ForkError, Judge, ToolPolicy};
 use crate::ledger::{self, Ledger};
 use crate::protection::Protection;
-use crate::restricted::{Ground, Restricted};
-use crate::saver::{Author, Limits, Saver, SavingPlace};
+use crate::saver::{Author, Saver, SavingLimits, SavingPlace};
+use crate::unattended::{UnattendedContext, UnattendedPolicy};
 
 /// The most rounds.
 const ROUNDS: u32 = 40;
@@ -55,18 +55,18 @@ const REMOVED: usize = 5;
 const TOOLS: [&str; 5] = [tool_names::READ, tool_names::GREP, tool_names::GLOB, tool_names::WRITE, tool_names::EDIT];
 
 /// Who hears of progress.
-pub type Listener = Arc<dyn Fn(&Progress) + Send + Sync>;
+pub type Listener = Arc<dyn Fn(&DreamProgress) + Send + Sync>;
 
 /// When the last dream was, the sessions since then, and what is said in them.
-pub(super) type Since = (Option<Timestamp>, Vec<SessionFile>, Arc<Sources>);
+pub(super) type SinceLastDream = (Option<Timestamp>, Vec<SessionFile>, Arc<DreamSources>);
 
 /// What a dream needs.
 #[derive(Clone)]
 pub struct Dream {
     /// Where.
-    pub site: Site,
+    pub site: DreamSite,
     /// Whether its index is kept.
-    pub indexing: Indexing,
+    pub indexing: IndexUpkeep,
     /// The model.
     pub model: Arc<dyn Model>,
     /// Its name, as the provider knows it.
@@ -80,7 +80,7 @@ pub struct Dream {
     /// Files and directories that nothing is learnt from: rules for Read that deny.
     pub excluded: Rules,
     /// Whether it learns from sessions.
-    pub purpose: Purpose,
+    pub purpose: SourcePurpose,
     /// Where what it spends is written down.
     pub ledger: Arc<Ledger>,
     /// Who hears of progress.
@@ -91,7 +91,7 @@ pub struct Dream {
 
 /// Why there was no dream.
 #[derive(Debug, thiserror::Error)]
-pub enum NotDreamt {
+pub enum NoDreamReason {
     /// Another process dreams.
     #[error("another process is dreaming{}", .0.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
     Busy(Option<u32>),
@@ -111,12 +111,12 @@ pub enum NotDreamt {
 
 impl Dream {
     /// Dreams now. Whether it is time was asked before, or does not matter.
-    pub async fn run(self) -> Result<Over, NotDreamt> {
+    pub async fn run(self) -> Result<DreamFinish, NoDreamReason> {
         rehearsal::tidy(&self.site.home);
         let store = Store::create(&self.site.memory, self.indexing)?;
         let (last, mark) = self.site.last()?;
         let changes = self.site.changes();
-        let lock = Held::take(&store, mark.dreamt, self.site.world.now())?;
+        let lock = HeldDreamLock::take(&store, mark.dreamt, self.site.world.now())?;
         changes.settle(&store)?;
         let now = self.site.world.now();
         let sources = self.sources();
@@ -124,35 +124,42 @@ impl Dream {
         let id = format!("{}-{}", now.strftime("%Y%m%d-%H%M%S"), std::process::id());
         let (pid, model) = (std::process::id(), self.name.clone());
         let book = self.site.book();
-        book.begin(&Began { id: id.clone(), at: now, pid, model, sessions: touched.len(), before: lock.before() })?;
+        book.begin(&DreamStart {
+            id: id.clone(),
+            at: now,
+            pid,
+            model,
+            sessions: touched.len(),
+            before: lock.before(),
+        })?;
         let (over, told) = self.work(id, store, changes, (last, touched, sources), Some(lock.clone())).await;
-        lock.give(if over.how == How::Completed { Ended::Dreamt } else { Ended::Failed });
+        lock.give(if over.how == DreamOutcome::Completed { DreamEnd::Dreamt } else { DreamEnd::Failed });
         book.end(&over)?;
         // Only now: whoever hears of its end may ask for the next.
         (self.listener)(&told);
         Ok(over)
     }
 
-    fn room(&self) -> Room {
-        Room::in_window(self.window)
+    fn room(&self) -> DreamRoom {
+        DreamRoom::in_window(self.window)
     }
 
-    pub(super) fn sources(&self) -> Arc<Sources> {
-        Arc::new(Sources::new(&self.site, self.purpose, self.excluded.clone(), &self.scope))
+    pub(super) fn sources(&self) -> Arc<DreamSources> {
+        Arc::new(DreamSources::new(&self.site, self.purpose, self.excluded.clone(), &self.scope))
     }
 
     /// The sessions since the last dream; an error where there is nothing at all a model could be paid for.
     pub(super) fn something(
         &self,
         store: &Store,
-        sources: &Sources,
+        sources: &DreamSources,
         last: Option<Timestamp>,
-    ) -> Result<Vec<SessionFile>, NotDreamt> {
+    ) -> Result<Vec<SessionFile>, NoDreamReason> {
         let touched = sources.touched(last);
         let is_text = |path: &std::path::Path| path.extension().is_some_and(|extension| extension == "md");
         let any = store.root().walk(|_| true)?.iter().any(|found| is_text(&found.path))
             || touched.iter().any(|session| sources.said_in(session).is_some());
-        any.then_some(touched).ok_or(NotDreamt::Nothing)
+        any.then_some(touched).ok_or(NoDreamReason::Nothing)
     }
 
     /// The dream itself: how it ended, and what is to be told of that.
@@ -161,20 +168,20 @@ impl Dream {
         id: String,
         store: Store,
         changes: Changes,
-        since: Since,
-        lock: Option<Held>,
-    ) -> (Over, Progress) {
-        let mut over = Over::of(id, self.site.world.now());
+        since: SinceLastDream,
+        lock: Option<HeldDreamLock>,
+    ) -> (DreamFinish, DreamProgress) {
+        let mut over = DreamFinish::of(id, self.site.world.now());
         let sources = since.2.clone();
         let (restricted, scope, task) = match self.told(store, changes, since).await {
             Ok(told) => told,
             Err(error) => {
-                (over.how, over.text) = (How::Failed, error.to_string());
-                let (phase, said) = (Phase::Failed, [over.text.clone()].into());
-                return (over, Progress { phase, said, ..Progress::default() });
+                (over.how, over.text) = (DreamOutcome::Failed, error.to_string());
+                let (phase, said) = (DreamPhase::Failed, [over.text.clone()].into());
+                return (over, DreamProgress { phase, said, ..DreamProgress::default() });
             }
         };
-        let watch = Arc::new(Watch {
+        let watch = Arc::new(DreamWatch {
             restricted: restricted.clone(),
             lock,
             progress: Mutex::default(),
@@ -182,8 +189,8 @@ impl Dream {
             cancel: self.cancel.clone(),
         });
         watch.tell(|_| {});
-        let tools = rations::rationed(offered(&sources, restricted.saver()), &self.room());
-        let model: Arc<dyn Model> = Arc::new(Watched { model: self.model.clone(), watch: watch.clone() });
+        let tools = read_budget::rationed(offered(&sources, restricted.saver()), &self.room());
+        let model: Arc<dyn Model> = Arc::new(WatchedModel { model: self.model.clone(), watch: watch.clone() });
         let fork = Fork {
             tools: judged(&restricted, &tools, &scope),
             rounds: ROUNDS,
@@ -198,11 +205,11 @@ impl Dream {
                 (over.text, over.rounds) = (forked.text, forked.rounds);
                 // What it changed stays; the next begins where this one did.
                 if let Some(why) = forked.unfinished {
-                    (over.how, over.text) = (How::Failed, why.to_owned());
+                    (over.how, over.text) = (DreamOutcome::Failed, why.to_owned());
                 }
             }
             Err(error) => {
-                over.how = if error == ForkError::Cancelled { How::Killed } else { How::Failed };
+                over.how = if error == ForkError::Cancelled { DreamOutcome::Killed } else { DreamOutcome::Failed };
                 (over.text, over.rounds) = (error.to_string(), watch.rounds());
             }
         }
@@ -223,13 +230,13 @@ impl Dream {
         over.run = restricted.saver().end();
         let told = watch.now(|progress| {
             progress.figures = Some(figures);
-            if over.how != How::Killed {
+            if over.how != DreamOutcome::Killed {
                 progress.said.push_back(over.text.clone());
             }
             progress.phase = match over.how {
-                How::Completed => Phase::Completed,
-                How::Failed => Phase::Failed,
-                How::Killed => Phase::Killed,
+                DreamOutcome::Completed => DreamPhase::Completed,
+                DreamOutcome::Failed => DreamPhase::Failed,
+                DreamOutcome::Killed => DreamPhase::Killed,
             }
         });
         (over, told)
@@ -240,12 +247,12 @@ impl Dream {
         &self,
         store: Store,
         changes: Changes,
-        (last, touched, sources): Since,
-    ) -> Result<(Arc<Restricted>, Scope, String), memory::Error> {
+        (last, touched, sources): SinceLastDream,
+    ) -> Result<(Arc<UnattendedPolicy>, Scope, String), memory::Error> {
         let memory = store.root().path().to_owned();
         let scope = self.scope.fork().with_cancel(self.cancel.clone()).with_readable(readable(&self.rules));
         let memories = scan::paths(store.root())?.len();
-        let ground = Ground {
+        let ground = UnattendedContext {
             place: SavingPlace { directory: memory, indexing: self.indexing, changes },
             user: None,
             author: Author {
@@ -253,18 +260,18 @@ impl Dream {
                 session: self.site.session.clone(),
                 message: None,
                 model: self.name.clone(),
-                injected: Injected::default(),
-                typed: Typed::default(),
+                injected: InjectedWords::default(),
+                typed: TypedMessages::default(),
                 said: None,
                 world: self.site.world.clone(),
             },
-            limits: Limits { bytes: BYTES, files: FILES, removed: REMOVED.max(memories / 3) },
+            limits: SavingLimits { bytes: BYTES, files: FILES, removed: REMOVED.max(memories / 3) },
             excluded: self.excluded.clone(),
             config: self.site.home.path().to_owned(),
             rules: self.rules.clone(),
             standing: SandboxStatus::No { why: "a dream runs no commands".to_owned() },
         };
-        let restricted = Restricted::new(ground, &scope)?;
+        let restricted = UnattendedPolicy::new(ground, &scope)?;
         restricted.saver().protect(Protection::of(&self.site.changes()));
         let (now, reading, room) = (self.site.world.now(), scope.clone(), self.room());
         let (judge, tombstones) = (restricted.clone(), self.site.changes().tombstones());
@@ -292,10 +299,10 @@ impl Dream {
 }
 
 /// The tools a dream has.
-fn offered(sources: &Arc<Sources>, saver: &Arc<Saver>) -> Vec<Arc<dyn Tool>> {
+fn offered(sources: &Arc<DreamSources>, saver: &Arc<Saver>) -> Vec<Arc<dyn Tool>> {
     let mut tools: Vec<Arc<dyn Tool>> =
         tools::standard().into_iter().filter(|tool| TOOLS.contains(&tool.name())).collect();
-    if sources.purpose() == Purpose::Learn {
+    if sources.purpose() == SourcePurpose::Learn {
         tools.push(Arc::new(Sessions { sources: sources.clone(), saver: saver.clone() }));
     }
     tools.push(Arc::new(Remove(saver.clone())));
@@ -303,7 +310,7 @@ fn offered(sources: &Arc<Sources>, saver: &Arc<Saver>) -> Vec<Arc<dyn Tool>> {
 }
 
 /// The policy of restricted agents, with the tools that only dreams have.
-fn judged(restricted: &Arc<Restricted>, tools: &[Arc<dyn Tool>], scope: &Scope) -> ToolPolicy {
+fn judged(restricted: &Arc<UnattendedPolicy>, tools: &[Arc<dyn Tool>], scope: &Scope) -> ToolPolicy {
     let judge = restricted.clone();
     let own = move |tool: &dyn Tool, input: &serde_json::Value, scope: &Scope| match tool.name() {
         session_tool::NAME | remove_tool::NAME => Ok(()), // they judge for themselves
@@ -317,15 +324,15 @@ fn judged(restricted: &Arc<Restricted>, tools: &[Arc<dyn Tool>], scope: &Scope) 
 
 /// The lock, for as long as the dream lasts. Whoever drops the last of it without giving it back has failed.
 #[derive(Clone)]
-pub(super) struct Held(Arc<Mutex<Option<(Place, Lock)>>>);
+pub(super) struct HeldDreamLock(Arc<Mutex<Option<(DreamLockPlace, DreamLock)>>>);
 
-impl Held {
-    pub(super) fn take(store: &Store, seen: Option<Timestamp>, now: Timestamp) -> Result<Self, NotDreamt> {
-        let mut place = Place::new(Root::open(store.root().path())?, now);
+impl HeldDreamLock {
+    pub(super) fn take(store: &Store, seen: Option<Timestamp>, now: Timestamp) -> Result<Self, NoDreamReason> {
+        let mut place = DreamLockPlace::new(Root::open(store.root().path())?, now);
         match place.take(seen)? {
-            Taken::Ours(lock) => Ok(Self(Arc::new(Mutex::new(Some((place, lock)))))),
-            Taken::Busy(pid) => Err(NotDreamt::Busy(pid)),
-            Taken::Overtaken => Err(NotDreamt::Overtaken),
+            LockAttempt::Ours(lock) => Ok(Self(Arc::new(Mutex::new(Some((place, lock)))))),
+            LockAttempt::Busy(pid) => Err(NoDreamReason::Busy(pid)),
+            LockAttempt::Overtaken => Err(NoDreamReason::Overtaken),
         }
     }
 
@@ -338,17 +345,17 @@ impl Held {
         held.as_mut().is_some_and(|(place, lock)| place.is_ours(lock))
     }
 
-    pub(super) fn give(&self, ended: Ended) {
+    pub(super) fn give(&self, ended: DreamEnd) {
         if let Some((mut place, lock)) = self.0.lock().take() {
             let _ = place.give(lock, ended); // the next finds a lock whose holder is gone
         }
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldDreamLock {
     fn drop(&mut self) {
         if Arc::strong_count(&self.0) == 1 {
-            self.give(Ended::Failed);
+            self.give(DreamEnd::Failed);
         }
     }
 }

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use memory::neutral;
+use memory::quoting;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use session::home::SessionFile;
 use tools::{Access, Output, Scope, Subject, TypedTool};
 
-use super::sources::{SessionMessage, Sources, counted};
+use super::sources::{DreamSources, SessionMessage, counted};
 use crate::extract::render::{Speaker, shortened};
 use crate::saver::Saver;
 
@@ -48,7 +48,7 @@ pub(super) struct SessionsInput {
 
 /// Shows what was said in earlier sessions.
 pub(super) struct Sessions {
-    pub(super) sources: Arc<Sources>,
+    pub(super) sources: Arc<DreamSources>,
     /// Hears what the user typed, as far as it was shown: only that can be quoted.
     pub(super) saver: Arc<Saver>,
 }
@@ -68,20 +68,20 @@ impl TypedTool for Sessions {
     fn run(&self, input: SessionsInput, scope: Scope) -> BoxFuture<'static, Output> {
         let (sources, saver) = (self.sources.clone(), self.saver.clone());
         Box::pin(async move {
-            let look = move || Looking { sources: &sources, saver: &saver, scope: &scope }.look(&input);
+            let look = move || SessionLookup { sources: &sources, saver: &saver, scope: &scope }.look(&input);
             let looked = tokio::task::spawn_blocking(look).await;
             looked.unwrap_or_else(|_| Output::failed("The sessions could not be read."))
         })
     }
 }
 
-struct Looking<'a> {
-    sources: &'a Sources,
+struct SessionLookup<'a> {
+    sources: &'a DreamSources,
     saver: &'a Saver,
     scope: &'a Scope,
 }
 
-impl Looking<'_> {
+impl SessionLookup<'_> {
     fn look(&self, input: &SessionsInput) -> Output {
         let given =
             |text: &Option<String>| text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
@@ -122,7 +122,7 @@ impl Looking<'_> {
         let mut text = format!("{}\n\n", self.heading(session, &messages));
         let mut next = from;
         for message in messages.iter().skip(from - 1) {
-            let one = neutral::quoted(&message.rendered(self.sources.zone())).into_owned();
+            let one = quoting::quoted(&message.rendered(self.sources.zone())).into_owned();
             if next > from && text.len() + one.len() > PAGE {
                 text.push_str(&format!("[{} more messages; go on with from = {next}]", messages.len() + 1 - next));
                 break;
@@ -158,7 +158,7 @@ impl Looking<'_> {
                 self.heard(&session, message);
                 let excerpt = SessionMessage { words: around(&message.words, &wanted[0]), ..message.clone() };
                 let shown = excerpt.rendered(self.sources.zone());
-                text.push_str(&format!("[message {}] {}", at + 1, neutral::quoted(&shown)));
+                text.push_str(&format!("[message {}] {}", at + 1, quoting::quoted(&shown)));
                 found += 1;
             }
         }

@@ -8,9 +8,9 @@ use session::home::SessionFile;
 use session::{Home, World};
 use settings::Rhythm;
 
-use super::book::Book;
-use super::disk::Place;
-use super::gate::{self, Gate, Said};
+use super::book::DreamBook;
+use super::disk::DreamLockPlace;
+use super::gate::{self, DreamGate, GateDecision};
 use super::lock::Mark;
 use super::sessions;
 
@@ -19,7 +19,7 @@ const LOGS: &str = "logs";
 
 /// A memory directory, and the project it belongs to.
 #[derive(Debug, Clone)]
-pub struct Site {
+pub struct DreamSite {
     /// The config home.
     pub home: Home,
     /// The memory directory.
@@ -32,7 +32,7 @@ pub struct Site {
     pub world: World,
 }
 
-impl Site {
+impl DreamSite {
     /// When the last dream was, and what the lock says.
     pub fn last(&self) -> Result<(Option<Timestamp>, Mark), files::Error> {
         let mark = self.lock()?.map(|place| place.mark()).transpose()?.unwrap_or_default();
@@ -40,14 +40,14 @@ impl Site {
     }
 
     /// Whether it is time.
-    pub fn due(&self, gate: &mut Gate, rhythm: &Rhythm) -> Result<Said, files::Error> {
+    pub fn due(&self, gate: &mut DreamGate, rhythm: &Rhythm) -> Result<GateDecision, files::Error> {
         let (last, _) = self.last()?;
         let rests = self.book().rests_until();
         Ok(gate.ask(rhythm, (last, rests), self.world.now(), |since| self.sessions(since).len()))
     }
 
     /// Whether it is time to distil daily logs: the same, counting logs that were written to in the place of sessions.
-    pub fn due_to_distil(&self, gate: &mut Gate, rhythm: &Rhythm) -> Result<Said, files::Error> {
+    pub fn due_to_distil(&self, gate: &mut DreamGate, rhythm: &Rhythm) -> Result<GateDecision, files::Error> {
         let (last, _) = self.last()?;
         let rests = self.book().rests_until();
         Ok(gate.ask(rhythm, (last, rests), self.world.now(), |since| self.logs(since)))
@@ -82,8 +82,8 @@ impl Site {
     }
 
     /// Where dreams are written down.
-    pub fn book(&self) -> Book {
-        Book::of(&self.home, &self.memory)
+    pub fn book(&self) -> DreamBook {
+        DreamBook::of(&self.home, &self.memory)
     }
 
     /// Where it is kept what they changed.
@@ -91,9 +91,9 @@ impl Site {
         self.home.changes(&self.memory)
     }
 
-    fn lock(&self) -> Result<Option<Place>, files::Error> {
+    fn lock(&self) -> Result<Option<DreamLockPlace>, files::Error> {
         match files::Root::open(&self.memory) {
-            Ok(root) => Ok(Some(Place::new(root, self.world.now()))),
+            Ok(root) => Ok(Some(DreamLockPlace::new(root, self.world.now()))),
             Err(files::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }

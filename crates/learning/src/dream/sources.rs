@@ -2,7 +2,7 @@
 //!
 //! A dream never sees a line of a transcript: only what the user typed and what the model answered, with local times. What
 //! tools returned, what was put before the model and what the user took back is not said here. Nothing is read of sessions
-//! that are kept apart ([`Apart`]), of our own that were not to be learnt from (such as runs without a terminal), or of any
+//! that are kept apart ([`ExcludedSessions`]), of our own that were not to be learnt from (such as runs without a terminal), or of any
 //! session where learning is off.
 
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ use tools::permission::Rules;
 use transcript::line::Writer;
 
 use super::sessions;
-use super::site::Site;
-use crate::apart::Apart;
+use super::site::DreamSite;
+use crate::excluded_sessions::ExcludedSessions;
 use crate::exclusions::Exclusions;
 use crate::extract::note::Note;
 use crate::extract::render::{Speaker, rendered, words_on};
@@ -28,7 +28,7 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 
 /// Whether a dream learns from sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Purpose {
+pub enum SourcePurpose {
     /// It brings memories into order, and saves what sessions show and nobody saved.
     #[default]
     Learn,
@@ -36,7 +36,7 @@ pub enum Purpose {
     Consolidate,
 }
 
-impl Purpose {
+impl SourcePurpose {
     /// What dreams are for, as the settings say: where learning is off, it is off for them too.
     pub fn of(settings: &Settings) -> Self {
         if settings.extract.on == Some(false) { Self::Consolidate } else { Self::Learn }
@@ -44,12 +44,12 @@ impl Purpose {
 }
 
 /// The sessions that a dream may learn from.
-pub(super) struct Sources {
-    purpose: Purpose,
+pub(super) struct DreamSources {
+    purpose: SourcePurpose,
     folders: Vec<PathBuf>,
     /// The session that asks: it learns for itself.
     except: Option<String>,
-    apart: Apart,
+    apart: ExcludedSessions,
     zone: TimeZone,
 }
 
@@ -73,20 +73,20 @@ impl SessionMessage {
     }
 }
 
-impl Sources {
-    pub(super) fn new(site: &Site, purpose: Purpose, excluded: Rules, scope: &Scope) -> Self {
+impl DreamSources {
+    pub(super) fn new(site: &DreamSite, purpose: SourcePurpose, excluded: Rules, scope: &Scope) -> Self {
         let real = |path: PathBuf| files::real(&path).unwrap_or(path);
         let folders: Vec<PathBuf> = match purpose {
-            Purpose::Learn => site.folders().into_iter().map(real).collect(),
-            Purpose::Consolidate => Vec::new(),
+            SourcePurpose::Learn => site.folders().into_iter().map(real).collect(),
+            SourcePurpose::Consolidate => Vec::new(),
         };
         let exclusions = Exclusions::new(excluded, scope.clone());
-        let apart = Apart::new(folders.clone(), exclusions, scope.project().to_owned());
+        let apart = ExcludedSessions::new(folders.clone(), exclusions, scope.project().to_owned());
         Self { purpose, folders, except: site.session.clone(), apart, zone: TimeZone::system() }
     }
 
     /// Whether a dream learns from sessions.
-    pub(super) fn purpose(&self) -> Purpose {
+    pub(super) fn purpose(&self) -> SourcePurpose {
         self.purpose
     }
 

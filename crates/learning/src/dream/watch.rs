@@ -11,28 +11,28 @@ use tokio_util::sync::CancellationToken;
 use transcript::block::Kind;
 use transcript::{Block, Reply, Request};
 
-use super::progress::Progress;
-use super::run::{Held, Listener};
-use crate::restricted::Restricted;
+use super::progress::DreamProgress;
+use super::run::{HeldDreamLock, Listener};
+use crate::unattended::UnattendedPolicy;
 
 /// Looks on while a dream runs: tells of it, and stops it when the lock is another's.
-pub(super) struct Watch {
-    pub(super) restricted: Arc<Restricted>,
-    pub(super) lock: Option<Held>,
-    pub(super) progress: Mutex<Progress>,
+pub(super) struct DreamWatch {
+    pub(super) restricted: Arc<UnattendedPolicy>,
+    pub(super) lock: Option<HeldDreamLock>,
+    pub(super) progress: Mutex<DreamProgress>,
     pub(super) listener: Listener,
     pub(super) cancel: CancellationToken,
 }
 
-impl Watch {
+impl DreamWatch {
     /// Tells how it is now.
-    pub(super) fn tell(&self, change: impl FnOnce(&mut Progress)) {
+    pub(super) fn tell(&self, change: impl FnOnce(&mut DreamProgress)) {
         let now = self.now(change);
         (self.listener)(&now);
     }
 
     /// How it is now.
-    pub(super) fn now(&self, change: impl FnOnce(&mut Progress)) -> Progress {
+    pub(super) fn now(&self, change: impl FnOnce(&mut DreamProgress)) -> DreamProgress {
         let mut progress = self.progress.lock();
         let tally = self.restricted.saver().tally();
         progress.touches(tally.saved.into_iter().chain(tally.removed).collect());
@@ -70,12 +70,12 @@ fn about(input: &serde_json::Value) -> String {
 }
 
 /// A model that is looked at while it works.
-pub(super) struct Watched {
+pub(super) struct WatchedModel {
     pub(super) model: Arc<dyn Model>,
-    pub(super) watch: Arc<Watch>,
+    pub(super) watch: Arc<DreamWatch>,
 }
 
-impl Model for Watched {
+impl Model for WatchedModel {
     fn stream(&self, request: Request) -> BoxStream<'static, provider::Event> {
         self.watch.round_begins();
         let watch = self.watch.clone();

@@ -2,12 +2,12 @@
 
 use session::{Session, World};
 
-use super::job::Texts;
+use super::job::SessionTexts;
 use crate::saver::{Author, CONVERSATION};
 
 /// A conversation whose own model saves memories.
 pub struct ConversationAuthor {
-    texts: Texts,
+    texts: SessionTexts,
     session: String,
     message: Option<String>,
     model: String,
@@ -18,7 +18,7 @@ pub struct ConversationAuthor {
 /// typed.
 pub fn conversation_author(session: &Session, model: &str) -> ConversationAuthor {
     ConversationAuthor {
-        texts: Texts::of(session.log(), session.id()),
+        texts: SessionTexts::of(session.log(), session.id()),
         session: session.id().to_owned(),
         message: session.log().tip().map(ToString::to_string),
         model: model.to_owned(),

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use memory::echo::Injected;
-use memory::spoken::Typed;
+use memory::echo_check::InjectedWords;
+use memory::spoken::TypedMessages;
 use serde_json::Value;
 use settings::ExtractGate;
 use tools::Scope;
@@ -17,8 +17,8 @@ use transcript::{Block, Id, Log, Request, tool_names};
 
 use super::note::Note;
 use super::render;
-use super::turns::{Turn, Turns};
-use crate::apart::Apart;
+use super::turns::{LoggedTurn, Turns};
+use crate::excluded_sessions::ExcludedSessions;
 
 /// So many turns before the new ones are shown with them.
 const BEFORE: usize = 2;
@@ -42,7 +42,7 @@ pub(crate) struct Job {
     /// The conversation itself, where a fork of it is cheaper than what was said.
     pub(crate) fork: Option<Request>,
     /// What was put before the model, and what the user said.
-    pub(crate) texts: Texts,
+    pub(crate) texts: SessionTexts,
 }
 
 /// A turn, with what it is judged by.
@@ -70,7 +70,7 @@ pub(crate) struct NewTurn {
 }
 
 impl NewTurn {
-    fn of(log: &Log, turn: &Turn, zone: &TimeZone) -> Self {
+    fn of(log: &Log, turn: &LoggedTurn, zone: &TimeZone) -> Self {
         let mut new = Self {
             id: turn.id.clone(),
             said: render::said(log, turn, zone),
@@ -130,7 +130,7 @@ impl Job {
         directory: &Path,
         log: &Log,
         all: &Turns,
-        turns: &[Turn],
+        turns: &[LoggedTurn],
         zone: &TimeZone,
     ) -> Option<Self> {
         let mut new: Vec<NewTurn> = Vec::new();
@@ -151,7 +151,7 @@ impl Job {
             before: before.collect(),
             turns: new,
             fork: None,
-            texts: Texts::of(log, session.0),
+            texts: SessionTexts::of(log, session.0),
         })
     }
 
@@ -198,7 +198,7 @@ impl Job {
 
 /// Says which turns nothing is learnt from.
 pub(crate) struct TurnJudge<'a> {
-    pub(crate) apart: &'a Apart,
+    pub(crate) apart: &'a ExcludedSessions,
     pub(crate) scope: &'a Scope,
     /// The memory directory, links followed.
     pub(crate) memory: &'a Path,
@@ -247,13 +247,13 @@ impl TurnJudge<'_> {
 
 /// What was put before the model in a session, and what the user typed.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Texts {
+pub(crate) struct SessionTexts {
     injected: Vec<Block>,
     typed: Vec<(Block, Option<Timestamp>, Option<Id>)>,
     session: String,
 }
 
-impl Texts {
+impl SessionTexts {
     /// Those of a log. What was said in private, or elsewhere, counts as put before the model.
     pub(crate) fn of(log: &Log, session: &str) -> Self {
         let mut texts = Self { session: session.to_owned(), ..Self::default() };
@@ -284,16 +284,16 @@ impl Texts {
     }
 
     /// What no memory may be made from, by its sequences of words.
-    pub(crate) fn injected(&self) -> Injected {
-        let mut injected = Injected::default();
+    pub(crate) fn injected(&self) -> InjectedWords {
+        let mut injected = InjectedWords::default();
         self.injected.iter().for_each(|block| injected.add(&text(block)));
         self.typed.iter().for_each(|(block, ..)| injected.said(&text(block)));
         injected
     }
 
     /// What the user typed.
-    pub(crate) fn typed(&self) -> Typed {
-        let mut typed = Typed::default();
+    pub(crate) fn typed(&self) -> TypedMessages {
+        let mut typed = TypedMessages::default();
         for (block, at, id) in &self.typed {
             typed.add(&text(block), *at, Some(&self.session), id.as_ref().map(ToString::to_string).as_deref());
         }

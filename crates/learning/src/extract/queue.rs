@@ -43,7 +43,7 @@ pub(crate) struct Claim {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Entry {
+struct QueueEntry {
     session: PathBuf,
     directory: PathBuf,
 }
@@ -90,8 +90,8 @@ impl Queue {
         if !lock.try_lock().ok()? || !lock.is_named(&root, &name).ok()? {
             return None;
         }
-        match serde_json::from_str::<Entry>(&lock.read().ok()?.text) {
-            Ok(Entry { session, directory }) => Some(Claim { root, id: id.to_owned(), lock, session, directory }),
+        match serde_json::from_str::<QueueEntry>(&lock.read().ok()?.text) {
+            Ok(QueueEntry { session, directory }) => Some(Claim { root, id: id.to_owned(), lock, session, directory }),
             Err(_) => {
                 let _ = root.remove(&name); // it was never written, or not by us: it names no session
                 None
@@ -135,7 +135,8 @@ impl Claim {
 }
 
 fn entry(session: &Path, directory: &Path) -> String {
-    serde_json::to_string(&Entry { session: session.to_owned(), directory: directory.to_owned() }).unwrap_or_default()
+    serde_json::to_string(&QueueEntry { session: session.to_owned(), directory: directory.to_owned() })
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use transcript::block::Kind;
 use transcript::line::{Body, Line, TextSource};
 use transcript::{Block, Log};
 
-use super::turns::Turn;
+use super::turns::LoggedTurn;
 
 /// How much is shown of one message of the user's, in characters; what is longer loses its middle.
 const USER: usize = 8_000;
@@ -26,13 +26,13 @@ pub(crate) enum Speaker {
 }
 
 /// What was said in a turn.
-pub(crate) fn said(log: &Log, turn: &Turn, zone: &TimeZone) -> String {
+pub(crate) fn said(log: &Log, turn: &LoggedTurn, zone: &TimeZone) -> String {
     let mut text = String::new();
     for line in &log.lines()[turn.lines.clone()] {
         let Some((speaker, words)) = words_on(log, line) else { continue };
         text.push_str(&rendered(speaker, line.time, &words, zone));
     }
-    memory::neutral::quoted(&text).into_owned()
+    memory::quoting::quoted(&text).into_owned()
 }
 
 /// What somebody said on a line, word for word; nothing where it was taken back or nobody said it.

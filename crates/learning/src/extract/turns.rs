@@ -19,7 +19,7 @@ pub(crate) const TRIES: u32 = 3;
 
 /// A turn, by its place in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub(crate) struct LoggedTurn {
     /// The line of the user's first words.
     pub(crate) id: Id,
     /// Its lines.
@@ -31,7 +31,7 @@ pub(crate) struct Turn {
 /// The turns of a log, as far as it was read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Turns {
-    turns: Vec<Turn>,
+    turns: Vec<LoggedTurn>,
     covered: HashSet<Id>,
     failures: HashMap<Id, u32>,
     /// How many lines were read.
@@ -69,19 +69,19 @@ impl Turns {
     }
 
     /// The turns that wait to be learnt from, in order.
-    pub(crate) fn waiting(&self, log: &Log) -> Vec<Turn> {
+    pub(crate) fn waiting(&self, log: &Log) -> Vec<LoggedTurn> {
         self.uncovered(log).filter(|turn| !self.is_given_up(turn)).cloned().collect()
     }
 
     /// The turns that were tried in vain.
-    pub(crate) fn given_up(&self, log: &Log) -> Vec<Turn> {
+    pub(crate) fn given_up(&self, log: &Log) -> Vec<LoggedTurn> {
         self.uncovered(log).filter(|turn| self.is_given_up(turn)).cloned().collect()
     }
 
     /// Up to `most` turns before a turn that may be shown with it.
-    pub(crate) fn before<'a>(&'a self, log: &'a Log, turn: &Turn, most: usize) -> Vec<&'a Turn> {
+    pub(crate) fn before<'a>(&'a self, log: &'a Log, turn: &LoggedTurn, most: usize) -> Vec<&'a LoggedTurn> {
         let at = self.turns.iter().position(|other| other.id == turn.id).unwrap_or_default();
-        let mut before: Vec<&Turn> =
+        let mut before: Vec<&LoggedTurn> =
             self.turns[..at].iter().rev().filter(|turn| is_usable(turn, log)).take(most).collect();
         before.reverse();
         before
@@ -93,15 +93,15 @@ impl Turns {
     }
 
     /// The newest turn.
-    pub(crate) fn last(&self) -> Option<&Turn> {
+    pub(crate) fn last(&self) -> Option<&LoggedTurn> {
         self.turns.last()
     }
 
-    fn is_given_up(&self, turn: &Turn) -> bool {
+    fn is_given_up(&self, turn: &LoggedTurn) -> bool {
         self.failures.get(&turn.id).is_some_and(|failures| *failures >= TRIES)
     }
 
-    fn uncovered<'a>(&'a self, log: &'a Log) -> impl Iterator<Item = &'a Turn> {
+    fn uncovered<'a>(&'a self, log: &'a Log) -> impl Iterator<Item = &'a LoggedTurn> {
         let open = self.turns.iter().filter(|turn| !self.covered.contains(&turn.id));
         open.filter(|turn| is_usable(turn, log))
     }
@@ -124,10 +124,10 @@ impl Turns {
 
     fn said(&mut self, log: &Log, index: usize) {
         let Some(id) = &log.lines()[index].id else { return };
-        let is_over = |turn: &Turn| turn.is_answered || log.view().is_taken_back(&turn.id);
+        let is_over = |turn: &LoggedTurn| turn.is_answered || log.view().is_taken_back(&turn.id);
         if self.turns.last().is_none_or(is_over) {
             let (lines, is_private) = (self.end..index, self.is_private);
-            self.turns.push(Turn { id: id.clone(), lines, is_answered: false, is_private });
+            self.turns.push(LoggedTurn { id: id.clone(), lines, is_answered: false, is_private });
         }
         self.goes_on(index, false);
     }
@@ -166,7 +166,7 @@ impl Turns {
 }
 
 /// Whether a turn was answered, nothing in it was private, and the user did not take it back.
-fn is_usable(turn: &Turn, log: &Log) -> bool {
+fn is_usable(turn: &LoggedTurn, log: &Log) -> bool {
     turn.is_answered && !turn.is_private && !log.view().is_taken_back(&turn.id)
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use memory::extract::{Directive, New, SHOWN_BYTES, directive, has_rules, instructions};
-use memory::rank::{Doing, Question};
-use memory::store::Indexing;
+use memory::extract::{Directive, NewTurns, SHOWN_BYTES, directive, has_rules, instructions};
+use memory::rank::{RankQuestion, WorkAtHand};
+use memory::store::IndexUpkeep;
 use memory::{Header, Ranker};
 use provider::Model;
 use session::{Home, World};
@@ -22,12 +22,12 @@ use transcript::{Block, Id, Prologue, Request, Usage, tool_names};
 use super::job::{Job, NewTurn, TurnJudge};
 use super::note::Note;
 use super::render::moment;
-use crate::apart::Apart;
+use crate::excluded_sessions::ExcludedSessions;
 use crate::exclusions::Exclusions;
 use crate::fork::{Fork, ForkError};
 use crate::ledger::{self, Ledger};
-use crate::restricted::{Ground, Restricted};
-use crate::saver::{Author, Limits, SavingPlace, Tally};
+use crate::saver::{Author, SavingLimits, SavingPlace, Tally};
+use crate::unattended::{UnattendedContext, UnattendedPolicy};
 
 /// This kind of work in the background.
 pub const KIND: &str = ledger::EXTRACT;
@@ -39,7 +39,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Where a reply is cut off, in tokens.
 const OUTPUT: u64 = 8_000;
 /// What a run may write and remove.
-const LIMITS: Limits = Limits { bytes: 48_000, files: 10, removed: 3 };
+const LIMITS: SavingLimits = SavingLimits { bytes: 48_000, files: 10, removed: 3 };
 /// So many of the memories most like what was said are shown whole, if they are not too long.
 const SHOWN: usize = 6;
 /// The same of the user's memories that hold in every project.
@@ -70,7 +70,7 @@ pub(crate) struct Learner {
     pub(crate) team: Option<PathBuf>,
     pub(crate) excluded: Rules,
     pub(crate) gate: ExtractGate,
-    pub(crate) indexing: Indexing,
+    pub(crate) indexing: IndexUpkeep,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) world: World,
     pub(crate) zone: TimeZone,
@@ -100,12 +100,12 @@ pub struct Outcome {
     /// How long it took.
     pub took: Duration,
     /// Why it did not come to its end.
-    pub failed: Option<Failure>,
+    pub failed: Option<ExtractionFailure>,
 }
 
 /// Why a run did not come to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct ExtractionFailure {
     /// In words.
     pub why: String,
     /// Whether trying again may help.
@@ -126,7 +126,7 @@ impl Outcome {
     pub(crate) fn note(&self) -> Option<Note> {
         match &self.failed {
             None => Some(Note::learnt(self.turns.clone(), self.tally.saved.clone(), self.run.clone())),
-            Some(Failure { why, kind: FailureKind::Own }) => {
+            Some(ExtractionFailure { why, kind: FailureKind::Own }) => {
                 Some(Note::ExtractFailed { turns: self.turns.clone(), why: why.clone() })
             }
             Some(_) => None,
@@ -136,7 +136,7 @@ impl Outcome {
 
 /// What of memory a run is shown.
 #[derive(Default)]
-struct Known {
+struct ShownMemories {
     /// Memories that are shown whole: path and text.
     shown: Vec<(String, String)>,
     listed: Vec<Header>,
@@ -145,9 +145,9 @@ struct Known {
     room: usize,
 }
 
-impl Known {
+impl ShownMemories {
     /// Takes in the memories of a directory, so many of them whole. Their paths are shown with what stands `before` them.
-    fn look_into(&mut self, directory: &Path, before: &str, most: usize, question: &Question<'_>, scope: &Scope) {
+    fn look_into(&mut self, directory: &Path, before: &str, most: usize, question: &RankQuestion<'_>, scope: &Scope) {
         let Ok(root) = files::Root::open(directory) else { return };
         let headers = memory::scan::headers(&root).unwrap_or_default();
         let likely = Ranker::load(&root).map(|ranker| ranker.likeliest(question, SHOWN + LISTED)).unwrap_or_default();
@@ -157,7 +157,7 @@ impl Known {
             let Ok(file) = root.read(path, self.room as u64) else { continue };
             let Ok(text) = String::from_utf8(file.bytes) else { continue };
             // What would have to be changed to be shown is not what an edit would find: it is listed, to be read.
-            if memory::neutral::quoted(&text) != text {
+            if memory::quoting::quoted(&text) != text {
                 continue;
             }
             self.room -= text.len();
@@ -180,7 +180,7 @@ impl Learner {
     pub(crate) fn judge(&self, job: &mut Job) -> Vec<Note> {
         let memory = files::real(&self.memory).unwrap_or_else(|_| self.memory.clone());
         let exclusions = Exclusions::new(self.excluded.clone(), self.scope.clone());
-        let apart = Apart::new(Vec::new(), exclusions, self.scope.project().to_owned());
+        let apart = ExcludedSessions::new(Vec::new(), exclusions, self.scope.project().to_owned());
         job.judge(&TurnJudge { apart: &apart, scope: &self.scope, memory: &memory, gate: self.gate })
     }
 
@@ -208,11 +208,11 @@ impl Learner {
         let prepared = match self.prepare(job, standing, &scope).await {
             Ok(prepared) => prepared,
             Err(error) => {
-                outcome.failed = Some(Failure { why: error.to_string(), kind: FailureKind::Passing });
+                outcome.failed = Some(ExtractionFailure { why: error.to_string(), kind: FailureKind::Passing });
                 return outcome;
             }
         };
-        let Prepared { restricted, parent, words } = prepared;
+        let PreparedRun { restricted, parent, words } = prepared;
         let fork = Fork {
             tools: restricted.policy(&self.tools, &scope),
             rounds: ROUNDS,
@@ -226,9 +226,10 @@ impl Learner {
         match forked {
             Ok(forked) => {
                 (outcome.first, outcome.rounds) = (forked.first, forked.rounds);
-                outcome.failed = forked.unfinished.map(|why| Failure { why: why.to_owned(), kind: FailureKind::Own });
+                outcome.failed =
+                    forked.unfinished.map(|why| ExtractionFailure { why: why.to_owned(), kind: FailureKind::Own });
             }
-            Err(error) => outcome.failed = Some(Failure { why: error.to_string(), kind: kind_of(&error) }),
+            Err(error) => outcome.failed = Some(ExtractionFailure { why: error.to_string(), kind: kind_of(&error) }),
         }
         let saver = restricted.saver();
         (outcome.run, outcome.tally) = (saver.end(), saver.tally());
@@ -238,7 +239,7 @@ impl Learner {
 
     /// The policy, the request and the words, put together where it holds up nobody. Memories that are shown whole count as
     /// read in the scope.
-    async fn prepare(&self, job: Job, standing: SandboxStatus, scope: &Scope) -> Result<Prepared, memory::Error> {
+    async fn prepare(&self, job: Job, standing: SandboxStatus, scope: &Scope) -> Result<PreparedRun, memory::Error> {
         let (learner, scope) = (self.clone(), scope.clone());
         let work = move || {
             let restricted = learner.policy(&job, standing, &scope)?;
@@ -248,7 +249,7 @@ impl Learner {
                 Some(request) => request,
                 None => learner.request(),
             };
-            Ok(Prepared { restricted, parent, words })
+            Ok(PreparedRun { restricted, parent, words })
         };
         match tokio::task::spawn_blocking(work).await {
             Ok(prepared) => prepared,
@@ -259,9 +260,14 @@ impl Learner {
         }
     }
 
-    fn policy(&self, job: &Job, standing: SandboxStatus, scope: &Scope) -> Result<Arc<Restricted>, memory::Error> {
+    fn policy(
+        &self,
+        job: &Job,
+        standing: SandboxStatus,
+        scope: &Scope,
+    ) -> Result<Arc<UnattendedPolicy>, memory::Error> {
         let last = job.turns.last().and_then(|turn| turn.last.as_ref());
-        let ground = Ground {
+        let ground = UnattendedContext {
             place: SavingPlace {
                 directory: self.memory.clone(),
                 indexing: self.indexing,
@@ -284,22 +290,22 @@ impl Learner {
             rules: self.rules.clone(),
             standing,
         };
-        Restricted::new(ground, scope)
+        UnattendedPolicy::new(ground, scope)
     }
 
     /// The memories most like what was said, and the newest: the project's, and the user's across projects.
-    fn known(&self, job: &Job, scope: &Scope) -> Known {
+    fn known(&self, job: &Job, scope: &Scope) -> ShownMemories {
         let user = SavingPlace::of_user(&self.home, self.indexing).directory;
         let said: String = job.turns.iter().map(|turn| turn.said.as_str()).collect();
         let from = said.char_indices().rev().nth(COMPARED).map_or(0, |(at, _)| at);
-        let question = Question { text: &said[from..], doing: &Doing::default(), now: self.world.now() };
-        let mut known = Known { room: SHOWN_BYTES, ..Known::default() };
+        let question = RankQuestion { text: &said[from..], doing: &WorkAtHand::default(), now: self.world.now() };
+        let mut known = ShownMemories { room: SHOWN_BYTES, ..ShownMemories::default() };
         known.look_into(&self.memory, "", SHOWN, &question, scope);
         known.look_into(&user, &format!("{}/", user.display()), SHOWN_OF_USER, &question, scope);
         known
     }
 
-    fn words(&self, job: &Job, known: &Known) -> String {
+    fn words(&self, job: &Job, known: &ShownMemories) -> String {
         let system = job.fork.iter().flat_map(|fork| &fork.prologue.system).filter_map(Block::as_text);
         let rules = !system.into_iter().any(|text| has_rules(&text));
         let day = |at: jiff::Timestamp| at.to_zoned(self.zone.clone());
@@ -309,8 +315,8 @@ impl Learner {
         let at = first.and_then(|(_, at)| *at).map(|at| moment(&day(at))).unwrap_or_else(|| "today".to_owned());
         let conversation = conversation(job);
         let new = match job.fork {
-            Some(_) => New::From { beginning: beginning.lines().next().unwrap_or_default(), at: &at },
-            None => New::Marked { conversation: &conversation },
+            Some(_) => NewTurns::From { beginning: beginning.lines().next().unwrap_or_default(), at: &at },
+            None => NewTurns::Marked { conversation: &conversation },
         };
         directive(&Directive {
             new,
@@ -318,7 +324,7 @@ impl Learner {
             directory: &self.memory,
             team: self.team.as_deref(),
             rules,
-            index: self.indexing == Indexing::Kept,
+            index: self.indexing == IndexUpkeep::Kept,
             shown: &known.shown,
             listed: &known.listed,
             known: known.all,
@@ -351,8 +357,8 @@ fn conversation(job: &Job) -> String {
     format!("{before}<new>\n{}</new>", said(&job.turns))
 }
 
-struct Prepared {
-    restricted: Arc<Restricted>,
+struct PreparedRun {
+    restricted: Arc<UnattendedPolicy>,
     parent: Request,
     words: String,
 }

@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use memory::instructions::{Loaded, Reason, changed};
-use session::Beside;
+use memory::instructions::{LoadedInstruction, Reason, changed};
+use session::LineMeta;
 use transcript::{Injected, Purpose};
 
-use super::{Attached, Knowledge};
+use super::{AttachedText, Knowledge};
 
 impl Knowledge {
     /// The user has changed a file, or has made it.
@@ -19,7 +19,7 @@ impl Knowledge {
     }
 
     /// What the model has to be shown of that; nothing of what it was not shown yet.
-    pub fn changed_by_hand(&mut self) -> Option<(Vec<Loaded>, Attached)> {
+    pub fn changed_by_hand(&mut self) -> Option<(Vec<LoadedInstruction>, AttachedText)> {
         let mut paths = std::mem::take(&mut self.by_hand);
         paths.retain(|path| !self.is_memory(path));
         if paths.is_empty() {
@@ -35,11 +35,11 @@ impl Knowledge {
             }
         }
         let files = self.instructions.files.iter().filter(|file| paths.contains(&file.path)).cloned();
-        let files: Vec<Loaded> = files.collect();
+        let files: Vec<LoadedInstruction> = files.collect();
         paths.retain(|path| files.iter().all(|file| file.path != *path));
         let shown: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
         self.attached.extend(shown.iter().cloned());
         let text = Injected::new(Purpose::Instructions, &changed(&files, &paths));
-        Some((files, Attached { text, beside: Beside { instructions: shown, ..Beside::default() } }))
+        Some((files, AttachedText { text, beside: LineMeta { instructions: shown, ..LineMeta::default() } }))
     }
 }

@@ -3,14 +3,14 @@
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use session::{Beside, Session};
+use session::{LineMeta, Session};
 use transcript::{Injected, Purpose};
 
-use super::{Attached, Knowledge};
+use super::{AttachedText, Knowledge};
 
 /// Whether a session keeps a daily log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Daily {
+pub enum DailyLog {
     /// It saves memories.
     #[default]
     None,
@@ -21,22 +21,22 @@ pub enum Daily {
 impl Knowledge {
     /// Says whether the session keeps a daily log. One that is gone on with was told the date when its last line was written.
     #[must_use]
-    pub fn with_daily_log(mut self, daily: Daily, session: &Session) -> Self {
+    pub fn with_daily_log(mut self, daily: DailyLog, session: &Session) -> Self {
         let newest = session.log().lines().iter().rev().find_map(|line| line.time);
         let told = newest.map(|at| at.to_zoned(TimeZone::system()).date());
-        self.day = (daily == Daily::Log).then(|| told.unwrap_or_else(|| self.today()));
+        self.day = (daily == DailyLog::Log).then(|| told.unwrap_or_else(|| self.today()));
         self
     }
 
     /// What is to be said when a new day has begun.
-    pub fn new_day(&mut self) -> Option<Attached> {
+    pub fn new_day(&mut self) -> Option<AttachedText> {
         let today = self.today();
         let told = self.day.as_mut().filter(|day| **day != today)?;
         *told = today;
         let log = today.strftime("logs/%Y/%m/%Y-%m-%d.md");
         let day = today.strftime("%A, %Y-%m-%d");
         let text = format!("A new day has begun: today is {day}. The log is {log} from now on.");
-        Some(Attached { text: Injected::new(Purpose::Day, &text), beside: Beside::default() })
+        Some(AttachedText { text: Injected::new(Purpose::Day, &text), beside: LineMeta::default() })
     }
 
     fn today(&self) -> Date {

@@ -3,12 +3,12 @@
 
 use std::path::PathBuf;
 
-use memory::instructions::{Instructions, Note, What};
+use memory::instructions::{InstructionFault, Instructions, Note};
 use settings::trust::{Claim, Kind, Trust};
 
 /// A file from outside, and what the user is asked about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outside {
+pub struct OutsideFile {
     /// What is asked; its place is the file that asks for it.
     pub claim: Claim,
     /// The file, links followed.
@@ -16,10 +16,10 @@ pub struct Outside {
 }
 
 /// Brings in what the user agreed to. Returns what is left, each file once.
-pub fn settle(instructions: &mut Instructions, trust: &Trust) -> Vec<Outside> {
+pub fn settle(instructions: &mut Instructions, trust: &Trust) -> Vec<OutsideFile> {
     loop {
         let left = left(instructions, trust);
-        let agreed: Vec<&Outside> = left.iter().filter(|outside| trust.covers(&outside.claim)).collect();
+        let agreed: Vec<&OutsideFile> = left.iter().filter(|outside| trust.covers(&outside.claim)).collect();
         if agreed.is_empty() {
             return left;
         }
@@ -30,20 +30,20 @@ pub fn settle(instructions: &mut Instructions, trust: &Trust) -> Vec<Outside> {
 }
 
 /// What was left out.
-fn left(instructions: &Instructions, trust: &Trust) -> Vec<Outside> {
+fn left(instructions: &Instructions, trust: &Trust) -> Vec<OutsideFile> {
     let outside = |note: &Note| match &note.what {
         // Only a file can be agreed to: a folder of rules that leads out is left out.
-        What::Outside(real) if files::open(real).is_ok() => {
+        InstructionFault::Outside(real) if files::open(real).is_ok() => {
             let what = real.display().to_string();
             let by = trust.site().short(note.parent.as_ref().unwrap_or(&note.path));
-            Some(Outside {
+            Some(OutsideFile {
                 claim: Claim::new(Kind::Include, what.clone(), &what, by, trust.site()),
                 real: real.clone(),
             })
         }
         _ => None,
     };
-    let mut left: Vec<Outside> = instructions.notes.iter().filter_map(outside).collect();
+    let mut left: Vec<OutsideFile> = instructions.notes.iter().filter_map(outside).collect();
     left.sort_by(|one, other| one.real.cmp(&other.real));
     left.dedup_by(|one, other| one.real == other.real);
     left

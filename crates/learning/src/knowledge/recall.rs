@@ -11,24 +11,24 @@ use std::sync::Arc;
 
 use files::Root;
 use jiff::Timestamp;
-use memory::rank::{Doing, Older, Question};
+use memory::rank::{OlderMemory, RankQuestion, WorkAtHand};
 use memory::recall::{self, Attachment, MOST, State};
-use memory::remember::Origin;
-use memory::shelf::{Found, Scope as Whose, Shelf};
-use memory::store::{Indexing, Store};
-use memory::verdict::{Candidate, Verdict, verdict};
-use session::{Beside, SurfacedMemory};
+use memory::remember::MemoryOrigin;
+use memory::shelf::{Scope as Whose, Shelf, ShelfHit};
+use memory::store::{IndexUpkeep, Store};
+use memory::verdict::{RecallCandidate, RecallVerdict, verdict};
+use session::{LineMeta, SurfacedMemory};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 use tools::Scope;
 use transcript::{Injected, Purpose};
 
-use super::Attached;
-use super::selector::{Asking, Choices, Selector};
+use super::AttachedText;
+use super::selector::{Choices, Selector, SelectorQuestion};
 
 /// Whether memories are brought up by themselves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Recalling {
+pub enum RecallSwitch {
     /// They are.
     #[default]
     On,
@@ -38,11 +38,11 @@ pub enum Recalling {
 
 /// Something the user said, and what goes on around it.
 #[derive(Clone, Copy)]
-pub struct Spoken<'a> {
+pub struct UserMessage<'a> {
     /// The words.
     pub message: &'a str,
     /// What the turn is doing.
-    pub doing: &'a Doing,
+    pub doing: &'a WorkAtHand,
     /// The tools that the turn before used.
     pub recent_tools: &'a [String],
 }
@@ -52,9 +52,9 @@ pub type Authors = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// What a session recalls.
 pub(super) struct Recall {
-    pub(super) recalling: Recalling,
+    pub(super) recalling: RecallSwitch,
     /// Whether the index is kept.
-    pub(super) indexing: Indexing,
+    pub(super) indexing: IndexUpkeep,
     pub(super) authors: Option<Authors>,
     /// Where agents keep memories of their own, one folder an agent: a directory that is not left, and the way inside it.
     pub(super) agents: Vec<(PathBuf, PathBuf)>,
@@ -68,9 +68,9 @@ pub(super) struct Recall {
     /// How many memories this turn has seen.
     this_turn: usize,
     /// What the selector was asked.
-    asked: Option<AbortOnDropHandle<Vec<Candidate>>>,
+    asked: Option<AbortOnDropHandle<Vec<RecallCandidate>>>,
     /// What the turn did when instructions were last looked for.
-    done: Doing,
+    done: WorkAtHand,
     /// Whether the memories have been read, or could not be.
     settled: watch::Sender<bool>,
 }
@@ -78,8 +78,8 @@ pub(super) struct Recall {
 impl Recall {
     pub(super) fn new(shelf: Option<Shelf>, selector: Option<Selector>) -> Self {
         Self {
-            recalling: Recalling::On,
-            indexing: Indexing::Kept,
+            recalling: RecallSwitch::On,
+            indexing: IndexUpkeep::Kept,
             authors: None,
             agents: Vec::new(),
             shelf: shelf.map(Arc::new),
@@ -89,7 +89,7 @@ impl Recall {
             state: State::default(),
             this_turn: 0,
             asked: None,
-            done: Doing::default(),
+            done: WorkAtHand::default(),
             settled: watch::Sender::new(false),
         }
     }
@@ -134,11 +134,11 @@ impl Recall {
     }
 
     /// The user said something.
-    pub(super) fn said(&mut self, said: &Spoken<'_>, scope: &Scope, now: Timestamp) -> Vec<Attached> {
+    pub(super) fn said(&mut self, said: &UserMessage<'_>, scope: &Scope, now: Timestamp) -> Vec<AttachedText> {
         let late = self.asked.take();
         self.this_turn = 0;
-        self.done = Doing::default();
-        if self.state.gate(said.message, self.recalling == Recalling::On).is_err() {
+        self.done = WorkAtHand::default();
+        if self.state.gate(said.message, self.recalling == RecallSwitch::On).is_err() {
             return Vec::new();
         }
         let named = recall::agents(said.message);
@@ -148,7 +148,7 @@ impl Recall {
                 said.message.split_whitespace().filter(|word| !word.starts_with("@agent-")).collect();
             let message = words.join(" ");
             let shelves = self.of_agents(&named);
-            return self.bring_up(&shelves, &Spoken { message: &message, ..*said }, scope, now);
+            return self.bring_up(&shelves, &UserMessage { message: &message, ..*said }, scope, now);
         }
         let shelves = self.shelves();
         // What others have saved since the last turn counts; until memories are read for the first time nobody waits.
@@ -161,21 +161,27 @@ impl Recall {
     }
 
     /// Surfaces what the ranker is sure of, and asks the selector where it is not.
-    fn bring_up(&mut self, shelves: &[Arc<Shelf>], said: &Spoken<'_>, scope: &Scope, now: Timestamp) -> Vec<Attached> {
+    fn bring_up(
+        &mut self,
+        shelves: &[Arc<Shelf>],
+        said: &UserMessage<'_>,
+        scope: &Scope,
+        now: Timestamp,
+    ) -> Vec<AttachedText> {
         let admit =
             |shelf: &Shelf, path: &str| !self.state.has(&shelf.key(path)) && scope.seen(&shelf.file(path)).is_none();
-        let question = Question { text: said.message, doing: said.doing, now };
+        let question = RankQuestion { text: said.message, doing: said.doing, now };
         match verdict(shelves, &question, admit) {
-            Verdict::Silent => Vec::new(),
-            Verdict::Sure(found) => self.surface(&found, now),
-            Verdict::Unsure { instructions, without_model, candidates } => {
+            RecallVerdict::Silent => Vec::new(),
+            RecallVerdict::Sure(found) => self.surface(&found, now),
+            RecallVerdict::Unsure { instructions, without_model, candidates } => {
                 let Some(selector) = self.selector.clone().filter(Selector::may_be_asked) else {
                     return self.surface(&without_model, now);
                 };
                 let (choices, message) = (self.choices.clone(), said.message.to_owned());
                 let recent_tools = said.recent_tools.to_vec();
                 let sure = without_model.iter().map(|found| found.shelf.key(&found.hit.path)).collect();
-                let asking = Asking { selector, choices, message, candidates, sure, recent_tools, now };
+                let asking = SelectorQuestion { selector, choices, message, candidates, sure, recent_tools, now };
                 self.asked = Some(AbortOnDropHandle::new(tokio::spawn(asking.select())));
                 self.surface(&instructions, now)
             }
@@ -185,15 +191,15 @@ impl Recall {
     /// What the selector chose for the turn before, too late for it, as far as it bears on what is said now.
     fn late(
         &mut self,
-        asked: Option<AbortOnDropHandle<Vec<Candidate>>>,
-        said: &Spoken<'_>,
+        asked: Option<AbortOnDropHandle<Vec<RecallCandidate>>>,
+        said: &UserMessage<'_>,
         now: Timestamp,
-    ) -> Vec<Attached> {
+    ) -> Vec<AttachedText> {
         use futures_util::FutureExt;
         let finished = asked.filter(AbortOnDropHandle::is_finished);
         let chosen = finished.and_then(|asked| asked.now_or_never()).and_then(Result::ok).unwrap_or_default();
-        let question = Question { text: said.message, doing: said.doing, now };
-        let fits = |one: &Candidate| {
+        let question = RankQuestion { text: said.message, doing: said.doing, now };
+        let fits = |one: &RecallCandidate| {
             let ranked = one.shelf.ranker().map(|ranker| ranker.rank(&question)).unwrap_or_default();
             ranked.iter().any(|hit| hit.path == one.path && hit.has_evidence())
         };
@@ -202,8 +208,8 @@ impl Recall {
     }
 
     /// The turn touched files or used tools: instructions that apply to that, if it is something new.
-    pub(super) fn does(&mut self, doing: &Doing, scope: &Scope, now: Timestamp) -> Vec<Attached> {
-        let is_on = self.state.gate("what it does", self.recalling == Recalling::On).is_ok();
+    pub(super) fn does(&mut self, doing: &WorkAtHand, scope: &Scope, now: Timestamp) -> Vec<AttachedText> {
+        let is_on = self.state.gate("what it does", self.recalling == RecallSwitch::On).is_ok();
         if !is_on || self.done == *doing {
             return Vec::new();
         }
@@ -213,7 +219,7 @@ impl Recall {
             let Some(ranker) = shelf.ranker() else { continue };
             let admit = |path: &str| !self.state.has(&shelf.key(path)) && scope.seen(&shelf.file(path)).is_none();
             let hits = ranker.applying(doing, now, admit);
-            found.extend(hits.into_iter().map(|hit| Found { shelf: shelf.clone(), hit }));
+            found.extend(hits.into_iter().map(|hit| ShelfHit { shelf: shelf.clone(), hit }));
         }
         self.surface(&found, now)
     }
@@ -235,7 +241,7 @@ impl Recall {
     }
 
     /// What the selector has chosen by now; nothing while it thinks.
-    pub(super) async fn chosen(&mut self, now: Timestamp) -> Vec<Attached> {
+    pub(super) async fn chosen(&mut self, now: Timestamp) -> Vec<AttachedText> {
         if !self.asked.as_ref().is_some_and(AbortOnDropHandle::is_finished) {
             return Vec::new();
         }
@@ -244,19 +250,19 @@ impl Recall {
         self.surface_candidates(chosen, now)
     }
 
-    fn surface_candidates(&mut self, chosen: Vec<Candidate>, now: Timestamp) -> Vec<Attached> {
-        let fresh: Vec<Candidate> = chosen.into_iter().filter(|one| !self.state.has(&one.key())).collect();
+    fn surface_candidates(&mut self, chosen: Vec<RecallCandidate>, now: Timestamp) -> Vec<AttachedText> {
+        let fresh: Vec<RecallCandidate> = chosen.into_iter().filter(|one| !self.state.has(&one.key())).collect();
         let found = fresh.iter().filter_map(|one| self.render(&one.shelf, &one.path, &one.older, now)).collect();
         self.attach(found)
     }
 
-    fn surface(&mut self, found: &[Found], now: Timestamp) -> Vec<Attached> {
-        let render = |found: &Found| self.render(&found.shelf, &found.hit.path, &found.hit.older, now);
+    fn surface(&mut self, found: &[ShelfHit], now: Timestamp) -> Vec<AttachedText> {
+        let render = |found: &ShelfHit| self.render(&found.shelf, &found.hit.path, &found.hit.older, now);
         let found = found.iter().filter_map(render).collect();
         self.attach(found)
     }
 
-    fn render(&self, shelf: &Shelf, path: &str, older: &[Older], now: Timestamp) -> Option<Attachment> {
+    fn render(&self, shelf: &Shelf, path: &str, older: &[OlderMemory], now: Timestamp) -> Option<Attachment> {
         let attachment = shelf.surface(path, older, self.author(path).as_deref(), now).ok()?;
         Some(Attachment { path: shelf.key(path), ..attachment })
     }
@@ -265,14 +271,14 @@ impl Recall {
         self.authors.as_ref().and_then(|authors| authors(path))
     }
 
-    fn attach(&mut self, mut found: Vec<Attachment>) -> Vec<Attached> {
+    fn attach(&mut self, mut found: Vec<Attachment>) -> Vec<AttachedText> {
         found.truncate(MOST.saturating_sub(self.this_turn));
         self.this_turn += found.len();
         self.state.count(&found);
         let attach = |attachment: Attachment| {
             let memory = Some(SurfacedMemory { path: attachment.path, bytes: attachment.bytes });
             let text = Injected::new(Purpose::Memory, &attachment.text);
-            Attached { text, beside: Beside { memory, ..Beside::default() } }
+            AttachedText { text, beside: LineMeta { memory, ..LineMeta::default() } }
         };
         found.into_iter().map(attach).collect()
     }
@@ -287,7 +293,7 @@ impl Recall {
         let Some(shelf) = &self.shelf else { return };
         let below = file.strip_prefix(shelf.root().path()).ok().and_then(Path::to_str);
         if let (Some(path), Ok(store)) = (below, Store::open(shelf.root().path(), self.indexing)) {
-            let origin = Origin { at: Some(now), ..Origin::default() };
+            let origin = MemoryOrigin { at: Some(now), ..MemoryOrigin::default() };
             let _ = store.settle(path, &origin, Some(tree)); // what cannot be written stays as the user left it
         }
         self.warm();

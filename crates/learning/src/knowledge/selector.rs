@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use jiff::Timestamp;
 use memory::recall::Need;
-use memory::verdict::{self, Candidate};
+use memory::verdict::{self, RecallCandidate};
 use parking_lot::Mutex;
 use provider::Model;
 use transcript::{Block, Prologue, Reply, Request};
@@ -44,20 +44,20 @@ impl Selector {
 pub(super) type Choices = Arc<Mutex<HashMap<u64, Vec<String>>>>;
 
 /// What a selector is asked.
-pub(super) struct Asking {
+pub(super) struct SelectorQuestion {
     pub(super) selector: Selector,
     pub(super) choices: Choices,
     pub(super) message: String,
-    pub(super) candidates: Vec<Candidate>,
+    pub(super) candidates: Vec<RecallCandidate>,
     /// The keys of those that the ranker is sure of.
     pub(super) sure: Vec<String>,
     pub(super) recent_tools: Vec<String>,
     pub(super) now: Timestamp,
 }
 
-impl Asking {
+impl SelectorQuestion {
     /// Asks. On any failure the ranker's word stands.
-    pub(super) async fn select(self) -> Vec<Candidate> {
+    pub(super) async fn select(self) -> Vec<RecallCandidate> {
         let need = verdict::question(&self.message, &self.candidates, &self.recent_tools, self.now);
         let Some(Need::Select { system, prompt, schema, max_tokens }) = need else { return Vec::new() };
         let mut hasher = DefaultHasher::new();
@@ -88,7 +88,7 @@ impl Asking {
         self.of_candidates(&chosen)
     }
 
-    fn of_candidates(&self, keys: &[String]) -> Vec<Candidate> {
+    fn of_candidates(&self, keys: &[String]) -> Vec<RecallCandidate> {
         keys.iter().filter_map(|key| self.candidates.iter().find(|one| one.key() == *key)).cloned().collect()
     }
 
@@ -99,7 +99,7 @@ impl Asking {
         let reply = tokio::time::timeout(PATIENCE, reply_of(events)).await.ok().flatten()?;
         let answer = reply.blocks.iter().find_map(Block::as_text).unwrap_or_default();
         let chosen = verdict::chosen(&answer, &self.candidates).ok()?;
-        Some(chosen.into_iter().map(Candidate::key).collect())
+        Some(chosen.into_iter().map(RecallCandidate::key).collect())
     }
 }
 

@@ -14,7 +14,7 @@ const MOST_BYTES: u64 = 64 * 1024 * 1024;
 /// A request, as its line has it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Entry {
+pub(super) struct LedgerEntry {
     /// When, for who reads the file.
     #[serde(default)]
     pub(super) at: String,
@@ -49,7 +49,7 @@ pub(super) struct Entry {
 /// What was spent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Sum {
+pub struct Spending {
     /// How many requests.
     pub requests: u64,
     /// What they read and wrote.
@@ -65,7 +65,7 @@ fn is_none(tokens: &u64) -> bool {
     *tokens == 0
 }
 
-impl Sum {
+impl Spending {
     fn add(&mut self, other: Self) {
         self.requests += other.requests;
         self.tokens = self.tokens.saturating_add(other.tokens);
@@ -79,11 +79,11 @@ impl Sum {
 #[serde(rename_all = "camelCase")]
 pub struct Day {
     /// By the kind of work.
-    pub kinds: BTreeMap<String, Sum>,
+    pub kinds: BTreeMap<String, Spending>,
     /// What nobody waits for.
-    pub background: Sum,
+    pub background: Spending,
     /// Of that, this project's.
-    pub project_background: Sum,
+    pub project_background: Spending,
     /// Requests whose end was not read: they are under way, were stopped, or their process was killed. Only what was known
     /// of them by then counts.
     pub unfinished: u64,
@@ -96,17 +96,17 @@ pub struct Day {
 
 impl Day {
     /// All of it.
-    pub fn total(&self) -> Sum {
-        let mut total = Sum::default();
+    pub fn total(&self) -> Spending {
+        let mut total = Spending::default();
         self.kinds.values().for_each(|sum| total.add(*sum));
         total
     }
 
-    fn add(&mut self, entry: &Entry, project: &Path) {
+    fn add(&mut self, entry: &LedgerEntry, project: &Path) {
         // A sum that somebody else's line made meaningless would bound nothing.
         let usd = entry.usd.filter(|usd| usd.is_finite() && *usd >= 0.0).unwrap_or_default();
         let unpriced_tokens = if entry.usd.is_none() { entry.tokens } else { 0 };
-        let sum = Sum { requests: 1, tokens: entry.tokens, unpriced_tokens, usd };
+        let sum = Spending { requests: 1, tokens: entry.tokens, unpriced_tokens, usd };
         self.kinds.entry(entry.kind.clone()).or_default().add(sum);
         if entry.background {
             self.background.add(sum);
@@ -134,11 +134,11 @@ pub(super) struct Requests {
     /// Those of which all is known that there will be.
     settled: Day,
     /// Those whose reply has begun, by their ids.
-    begun: BTreeMap<String, Entry>,
+    begun: BTreeMap<String, LedgerEntry>,
 }
 
 impl Requests {
-    pub(super) fn add(&mut self, entry: Entry, project: &Path) {
+    pub(super) fn add(&mut self, entry: LedgerEntry, project: &Path) {
         if let Some(id) = entry.begins.clone() {
             self.begun.insert(id, entry);
             return;
@@ -193,7 +193,7 @@ impl Reading {
                 return Err(files::Error::TooLarge { path: path.to_owned(), size, limit });
             }
             let (length, entry) = match line.text {
-                Text::Whole(bytes) => (bytes.len() as u64, serde_json::from_slice::<Entry>(bytes).ok()),
+                Text::Whole(bytes) => (bytes.len() as u64, serde_json::from_slice::<LedgerEntry>(bytes).ok()),
                 Text::Oversized { len, .. } => (len, None),
             };
             if line.ending == LineEnding::EndOfFile {

@@ -13,7 +13,7 @@ use provider::{Event, Model};
 use transcript::tokens::rough;
 use transcript::{Prologue, Request, Usage};
 
-use super::{Begun, Ledger};
+use super::{BegunRequest, Ledger};
 
 /// About so many bytes are a token of output; where a stream is stopped, that is near enough.
 pub const BYTES_PER_TOKEN: u64 = 4;
@@ -51,7 +51,7 @@ impl Ledger {
     ) -> BoxStream<'static, Event> {
         let ledger = self.clone();
         let mut under_way =
-            UnderWay { ledger, kind, model, sent, begun: None, bytes: 0, state: RequestState::Unanswered };
+            RequestUnderWay { ledger, kind, model, sent, begun: None, bytes: 0, state: RequestState::Unanswered };
         let next = move |context: &mut Context<'_>| {
             let polled = events.poll_next_unpin(context);
             match &polled {
@@ -65,13 +65,13 @@ impl Ledger {
     }
 }
 
-struct UnderWay {
+struct RequestUnderWay {
     ledger: Arc<Ledger>,
     kind: &'static str,
     model: Option<String>,
     /// What was sent, where it is to be estimated.
     sent: Option<Request>,
-    begun: Option<(Begun, Usage)>,
+    begun: Option<(BegunRequest, Usage)>,
     /// How much of the reply has come.
     bytes: u64,
     state: RequestState,
@@ -88,7 +88,7 @@ enum RequestState {
     Over,
 }
 
-impl UnderWay {
+impl RequestUnderWay {
     fn hear(&mut self, event: &Event) {
         self.state = match event {
             Event::Done(_) | Event::Failed(_) => RequestState::Over,
@@ -141,7 +141,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for RequestUnderWay {
     fn drop(&mut self) {
         self.dropped();
     }

@@ -4,7 +4,7 @@ use super::{Removal, TEAM};
 
 /// How much an agent may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct SavingLimits {
     /// Bytes in all.
     pub bytes: usize,
     /// Memories that are made or changed.
@@ -13,7 +13,7 @@ pub struct Limits {
     pub removed: usize,
 }
 
-impl Limits {
+impl SavingLimits {
     /// No limits, for work that somebody watches.
     pub const NONE: Self = Self { bytes: usize::MAX, files: usize::MAX, removed: usize::MAX };
 }

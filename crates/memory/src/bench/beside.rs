@@ -1,6 +1,6 @@
 //! Ours beside BM25, question by question: the order, and what is surfaced where both are as often silent.
 
-use super::Answer;
+use super::QuestionOutcome;
 use crate::rank::{FOLLOWS, Hit, MOST};
 
 /// So many deviations hold 95 of 100.
@@ -52,11 +52,11 @@ pub struct Comparison {
 
 impl Comparison {
     /// Compares answers to the same questions, in the same order.
-    pub fn of(ours: &[Answer<'_>], plain: &[Answer<'_>]) -> Self {
+    pub fn of(ours: &[QuestionOutcome<'_>], plain: &[QuestionOutcome<'_>]) -> Self {
         let enough = enough(ours, plain);
         let pairs = || ours.iter().zip(plain).filter(|(one, _)| !one.question.wanted.is_empty());
         let within = |count: usize| {
-            move |answer: &Answer<'_>| {
+            move |answer: &QuestionOutcome<'_>| {
                 answer.ranked.iter().take(count).any(|hit| answer.question.wanted.contains(&hit.path))
             }
         };
@@ -76,13 +76,13 @@ impl Comparison {
 }
 
 /// BM25's score for the likeliest memory.
-fn best(answer: &Answer<'_>) -> f32 {
+fn best(answer: &QuestionOutcome<'_>) -> f32 {
     answer.ranked.first().map_or(0.0, |hit| hit.share)
 }
 
 /// The score from which on BM25 speaks, so that it is silent on as many unanswerable questions as we are.
-fn enough(ours: &[Answer<'_>], plain: &[Answer<'_>]) -> f32 {
-    let nothing = |answer: &&Answer<'_>| answer.question.wanted.is_empty();
+fn enough(ours: &[QuestionOutcome<'_>], plain: &[QuestionOutcome<'_>]) -> f32 {
+    let nothing = |answer: &&QuestionOutcome<'_>| answer.question.wanted.is_empty();
     let silent = ours.iter().filter(nothing).filter(|answer| answer.surfaced.is_empty()).count();
     let mut scores: Vec<f32> = plain.iter().filter(nothing).map(best).collect();
     scores.sort_by(f32::total_cmp);

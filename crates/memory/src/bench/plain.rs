@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::{Answer, Set};
+use super::{QuestionOutcome, Set};
 use crate::entry::Memory;
 use crate::rank::words::Splitter;
-use crate::rank::{Figures, Hit, Route};
+use crate::rank::{ConfidenceFigures, Hit, Route};
 
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
@@ -73,20 +73,20 @@ impl Plain {
 
     /// Asks every question of a set. It is never silent, and never sure: what would be surfaced is told by its scores, which stand
     /// as shares.
-    pub fn ask<'s>(&self, set: &'s Set) -> Vec<Answer<'s>> {
+    pub fn ask<'s>(&self, set: &'s Set) -> Vec<QuestionOutcome<'s>> {
         let hit = |(score, path): (f64, String)| Hit {
             path,
             confidence: 0.0,
             route: Route::Likeness,
             share: score as f32,
-            figures: Figures::default(),
+            figures: ConfidenceFigures::default(),
             matched: Vec::new(),
             older: Vec::new(),
         };
-        let answer = |question| Answer { question, ranked: Vec::new(), surfaced: Vec::new() };
-        let ask = |question: &'s super::Labelled| {
+        let answer = |question| QuestionOutcome { question, ranked: Vec::new(), surfaced: Vec::new() };
+        let ask = |question: &'s super::LabelledQuestion| {
             let ranked = self.scored(&question.text).into_iter().map(hit).collect();
-            Answer { ranked, ..answer(question) }
+            QuestionOutcome { ranked, ..answer(question) }
         };
         set.questions.iter().map(ask).collect()
     }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Answer, Labelled, Set};
-use crate::rank::{Doing, Hit, Question};
+use super::{LabelledQuestion, QuestionOutcome, Set};
+use crate::rank::{Hit, RankQuestion, WorkAtHand};
 use crate::recall::Need;
-use crate::shelf::{Found, Shelf};
-use crate::verdict::{self, CANDIDATES, Verdict};
+use crate::shelf::{Shelf, ShelfHit};
+use crate::verdict::{self, CANDIDATES, RecallVerdict};
 
 /// How a question went with a model to choose.
 #[derive(Debug, Clone)]
 pub struct Selected<'s> {
     /// What was ranked, and what was surfaced in the end.
-    pub answer: Answer<'s>,
+    pub answer: QuestionOutcome<'s>,
     /// Whether a wanted memory is among as many of the likeliest as a model is shown, whether it was asked or not.
     pub is_candidate: bool,
     /// How many bytes of a prompt the model was sent; none where it was not asked.
@@ -29,20 +29,20 @@ impl Set {
         &'s self,
         shelf: &Arc<Shelf>,
         now: Timestamp,
-        select: impl Fn(&'s Labelled, &str) -> String,
+        select: impl Fn(&'s LabelledQuestion, &str) -> String,
     ) -> Vec<Selected<'s>> {
         let shelves = [shelf.clone()];
-        let ask = |question: &'s Labelled| {
-            let doing = Doing { files: question.files.clone(), tools: Vec::new() };
-            let asked = Question { text: &question.text, doing: &doing, now };
+        let ask = |question: &'s LabelledQuestion| {
+            let doing = WorkAtHand { files: question.files.clone(), tools: Vec::new() };
+            let asked = RankQuestion { text: &question.text, doing: &doing, now };
             let ranked = shelf.ranker().map(|ranker| ranker.rank(&asked)).unwrap_or_default();
-            let paths = |found: Vec<Found>| found.into_iter().map(|found| found.hit.path).collect::<Vec<_>>();
+            let paths = |found: Vec<ShelfHit>| found.into_iter().map(|found| found.hit.path).collect::<Vec<_>>();
             let is_wanted = |hit: &Hit| question.wanted.contains(&hit.path);
             let is_candidate = ranked.iter().take(CANDIDATES).any(is_wanted);
             let (surfaced, asked) = match verdict::verdict(&shelves, &asked, |_, _| true) {
-                Verdict::Silent => (Vec::new(), None),
-                Verdict::Sure(found) => (paths(found), None),
-                Verdict::Unsure { instructions, candidates, .. } => {
+                RecallVerdict::Silent => (Vec::new(), None),
+                RecallVerdict::Sure(found) => (paths(found), None),
+                RecallVerdict::Unsure { instructions, candidates, .. } => {
                     let need = verdict::question(&question.text, &candidates, &[], now);
                     let prompt = need.map(|Need::Select { prompt, .. }| prompt).unwrap_or_default();
                     let chosen = verdict::chosen(&select(question, &prompt), &candidates).unwrap_or_default();
@@ -50,7 +50,7 @@ impl Set {
                     (paths(instructions).into_iter().chain(chosen).collect(), Some(prompt.len()))
                 }
             };
-            Selected { answer: Answer { question, ranked, surfaced }, is_candidate, asked }
+            Selected { answer: QuestionOutcome { question, ranked, surfaced }, is_candidate, asked }
         };
         self.questions.iter().map(ask).collect()
     }

@@ -1,6 +1,6 @@
 //! A run of the user's own: begun with the first change, so that a command that changes nothing leaves nothing.
 
-use super::{Change, Changes, Head, Writer};
+use super::{Changes, KeptChange, RunHead, Writer};
 use crate::error::Error;
 
 /// A run that begins when something is changed.
@@ -8,20 +8,20 @@ use crate::error::Error;
 pub struct Recorder {
     changes: Changes,
     id: String,
-    head: Head,
+    head: RunHead,
     writer: Option<Writer>,
 }
 
 impl Changes {
     /// A run under a name nobody has yet, which begins with its first change.
-    pub fn recorder(&self, id: String, head: Head) -> Recorder {
+    pub fn recorder(&self, id: String, head: RunHead) -> Recorder {
         Recorder { changes: self.clone(), id, head, writer: None }
     }
 }
 
 impl Recorder {
     /// Keeps a change that is about to be made.
-    pub fn keep(&mut self, change: &Change) -> Result<(), Error> {
+    pub fn keep(&mut self, change: &KeptChange) -> Result<(), Error> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
             none => none.insert(self.changes.begin(&self.id, self.head.clone())?),

@@ -3,7 +3,7 @@
 //! A memory is restored if it is still as the run left it; what was changed since stays, and is said. The same holds for its line
 //! in the index: one that was reworded since stays. What an agent made and the user takes back leaves a tombstone.
 
-use super::{Change, Changes, Run, USER, is_index};
+use super::{ChangeRun, Changes, KeptChange, USER, is_index};
 use crate::entry::Memory;
 use crate::error::Error;
 use crate::index;
@@ -14,7 +14,7 @@ const LIMIT: u64 = 16 * 1024 * 1024;
 
 /// What came of taking a memory back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Undone {
+pub enum UndoResult {
     /// It is as it was before.
     Restored {
         /// The memory.
@@ -38,7 +38,7 @@ pub enum Undone {
 
 impl Changes {
     /// Takes back what a run did, or, of all it did, one memory.
-    pub fn undo(&self, id: &str, only: Option<&str>, store: &Store) -> Result<Vec<Undone>, Error> {
+    pub fn undo(&self, id: &str, only: Option<&str>, store: &Store) -> Result<Vec<UndoResult>, Error> {
         let run = self.run(id)?;
         let mut paths: Vec<&str> = run.changes.iter().map(|change| change.path.as_str()).collect();
         paths.sort_unstable();
@@ -47,17 +47,17 @@ impl Changes {
         paths.into_iter().filter(asked).map(|path| self.undo_one(path, &run, store)).collect()
     }
 
-    fn undo_one(&self, path: &str, run: &Run, store: &Store) -> Result<Undone, Error> {
-        let of: Vec<&Change> = run.changes.iter().filter(|change| change.path == path).collect();
+    fn undo_one(&self, path: &str, run: &ChangeRun, store: &Store) -> Result<UndoResult, Error> {
+        let of: Vec<&KeptChange> = run.changes.iter().filter(|change| change.path == path).collect();
         let (Some(first), Some(last)) = (of.first(), of.last()) else {
             return Err(Error::NoMemory { name: path.to_owned(), directory: store.root().path().to_owned() });
         };
         let undone = restore(path, first, last, store)?;
         match (&undone, &last.after, &first.before) {
-            (Undone::Removed { .. }, Some(after), _) if run.head.agent != USER => {
+            (UndoResult::Removed { .. }, Some(after), _) if run.head.agent != USER => {
                 self.tombstones().plant(path, after, None)?;
             }
-            (Undone::Restored { .. }, _, Some(before)) => self.tombstones().lift(path, before)?,
+            (UndoResult::Restored { .. }, _, Some(before)) => self.tombstones().lift(path, before)?,
             _ => {}
         }
         Ok(undone)
@@ -65,7 +65,7 @@ impl Changes {
 }
 
 /// Brings one memory back to what it was before a run.
-fn restore(path: &str, first: &Change, last: &Change, store: &Store) -> Result<Undone, Error> {
+fn restore(path: &str, first: &KeptChange, last: &KeptChange, store: &Store) -> Result<UndoResult, Error> {
     if !is_index(path) {
         checked(path)?;
     }
@@ -78,7 +78,7 @@ fn restore(path: &str, first: &Change, last: &Change, store: &Store) -> Result<U
     let now = file.as_ref().map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
     let path = path.to_owned();
     if now != last.after && now != first.before {
-        return Ok(Undone::ChangedSince { path, before: first.before.clone(), now });
+        return Ok(UndoResult::ChangedSince { path, before: first.before.clone(), now });
     }
     match (&first.before, &file) {
         (Some(before), Some(file)) => {
@@ -99,11 +99,11 @@ fn restore(path: &str, first: &Change, last: &Change, store: &Store) -> Result<U
             _ => index::take(text, &target),
         })?;
     }
-    Ok(if first.before.is_some() { Undone::Restored { path } } else { Undone::Removed { path } })
+    Ok(if first.before.is_some() { UndoResult::Restored { path } } else { UndoResult::Removed { path } })
 }
 
 /// The lines that the run may have left: the one there was, or the one that is made from a memory's name and description.
-fn made_lines(target: &str, first: &Change, last: &Change) -> Vec<String> {
+fn made_lines(target: &str, first: &KeptChange, last: &KeptChange) -> Vec<String> {
     let mut lines: Vec<String> = first.line.iter().map(|line| line.trim().to_owned()).collect();
     for text in [&first.before, &last.after].into_iter().flatten() {
         let memory = Memory::parse(&first.path, text.as_bytes(), None, text.len() as u64);

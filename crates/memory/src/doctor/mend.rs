@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Finding, INDEXES, LONGEST_LINE, examine};
-use crate::diagnostic::{Diagnostic, Problem};
+use super::{DoctorFinding, INDEXES, LONGEST_LINE, examine};
+use crate::diagnostic::{Diagnostic, FileProblem};
 use crate::entry::{Memory, READ_LIMIT};
 use crate::error::Error;
 use crate::frontmatter;
@@ -19,14 +19,14 @@ use crate::taxonomy::Kind;
 
 /// Something that was mended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mended {
+pub struct DoctorFix {
     /// What was wrong.
-    pub finding: Finding,
+    pub finding: DoctorFinding,
     /// What was done, to which lines.
     pub done: String,
 }
 
-impl fmt::Display for Mended {
+impl fmt::Display for DoctorFix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.finding, self.done)
     }
@@ -39,26 +39,26 @@ struct Indexes<'s> {
 }
 
 /// Mends what can be mended without guessing, and says what was done.
-pub fn mend(store: &Store) -> Result<Vec<Mended>, Error> {
+pub fn mend(store: &Store) -> Result<Vec<DoctorFix>, Error> {
     let _held = store.lock()?;
     let mut indexes = Indexes::read(store)?;
     let mut mended = Vec::new();
     let mut findings = examine(store)?;
-    findings.sort_by_key(|finding| !matches!(finding, Finding::ListedTwice { .. })); // first to one line, then that one
+    findings.sort_by_key(|finding| !matches!(finding, DoctorFinding::ListedTwice { .. })); // first to one line, then that one
     for finding in findings {
         let done = match &finding {
-            Finding::Orphan { path } => Some(indexes.list(path)?),
-            Finding::DeadLink { index, target, .. } => indexes.unlink(index, target)?,
-            Finding::ListedTwice { index, target } => indexes.list_once(index, target)?,
-            Finding::LongLine { index, target, .. } => indexes.shorten(index, target)?,
-            Finding::WrongType { path, found: Some(found) } => retype(store, path, found)?,
-            Finding::Odd { path, diagnostic: Diagnostic { problem: Problem::NotYaml(_), .. } } => {
+            DoctorFinding::Orphan { path } => Some(indexes.list(path)?),
+            DoctorFinding::DeadLink { index, target, .. } => indexes.unlink(index, target)?,
+            DoctorFinding::ListedTwice { index, target } => indexes.list_once(index, target)?,
+            DoctorFinding::LongLine { index, target, .. } => indexes.shorten(index, target)?,
+            DoctorFinding::WrongType { path, found: Some(found) } => retype(store, path, found)?,
+            DoctorFinding::Odd { path, diagnostic: Diagnostic { problem: FileProblem::NotYaml(_), .. } } => {
                 rewrite(store, path, frontmatter::mended)?.then(|| "its values were put in quotes".to_owned())
             }
             _ => None,
         };
         if let Some(done) = done {
-            mended.push(Mended { finding, done });
+            mended.push(DoctorFix { finding, done });
         }
     }
     indexes.write()?;

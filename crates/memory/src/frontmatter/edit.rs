@@ -47,18 +47,18 @@ pub fn remove(text: &str, key: &str) -> String {
 }
 
 /// Where a key is.
-struct Key {
+struct KeyPlace {
     /// What follows the colon on its line, without the line's end.
     value: Range<usize>,
     /// All its lines.
     lines: Range<usize>,
 }
 
-fn find(text: &str, block: &Range<usize>, wanted: &str) -> Option<Key> {
+fn find(text: &str, block: &Range<usize>, wanted: &str) -> Option<KeyPlace> {
     keys(text, block, |line| !line.starts_with([' ', '\t'])).find_map(|(key, found)| (key == wanted).then_some(found))
 }
 
-fn find_below(text: &str, block: &Range<usize>, wanted: &str) -> Option<Key> {
+fn find_below(text: &str, block: &Range<usize>, wanted: &str) -> Option<KeyPlace> {
     keys(text, block, |line| line.starts_with([' ', '\t'])).find_map(|(key, found)| (key == wanted).then_some(found))
 }
 
@@ -67,9 +67,9 @@ fn keys<'t>(
     text: &'t str,
     block: &Range<usize>,
     is_key_line: impl Fn(&str) -> bool,
-) -> impl Iterator<Item = (&'t str, Key)> {
+) -> impl Iterator<Item = (&'t str, KeyPlace)> {
     let mut at = block.start;
-    let mut found: Vec<(&str, usize, Key)> = Vec::new();
+    let mut found: Vec<(&str, usize, KeyPlace)> = Vec::new();
     // Whether the lines that follow can still be the last key's.
     let mut open = false;
     for line in text[block.clone()].split_inclusive('\n') {
@@ -87,7 +87,7 @@ fn keys<'t>(
             }
         } else if let Some((name, value)) = is_key_line(content).then(|| lenient::key(content)).flatten() {
             let value = at + content.len() - value.len()..at + content.len();
-            found.push((name, indent, Key { value, lines: at..at + line.len() }));
+            found.push((name, indent, KeyPlace { value, lines: at..at + line.len() }));
             open = true;
         } else if !content.trim().is_empty() && !content.trim_start().starts_with('#') {
             open = false;
@@ -98,7 +98,7 @@ fn keys<'t>(
 }
 
 /// Puts a value in the place of another: what follows it on the line (a comment) is kept, deeper lines go.
-fn replace_value(text: &str, found: &Key, value: &str) -> String {
+fn replace_value(text: &str, found: &KeyPlace, value: &str) -> String {
     let old = &text[found.value.clone()];
     let comment = comment(old);
     let first_line = text[found.lines.clone()].split_inclusive('\n').next().map_or(0, str::len);

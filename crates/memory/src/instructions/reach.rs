@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 
 use files::{Error, Root, Snapshot};
 
-use super::{READ_LIMIT, Sources};
+use super::{InstructionSources, READ_LIMIT};
 use crate::place;
 
 /// How far a file reaches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum IncludeReach {
     /// Everywhere.
     Anywhere,
     /// What lies in this directory, links followed.
@@ -35,7 +35,7 @@ pub(super) enum Refusal {
 
 /// The project a session works in: the checkout that the working directory belongs to, else that directory. A home
 /// directory under git is no project: all that lies in it would be inside.
-pub(super) fn project(sources: &Sources) -> PathBuf {
+pub(super) fn project(sources: &InstructionSources) -> PathBuf {
     let working = super::real(&sources.working_directory);
     let home = sources.home.as_deref().map(super::real);
     let checkout = place::checkout(&working);
@@ -43,7 +43,7 @@ pub(super) fn project(sources: &Sources) -> PathBuf {
     checkout.filter(|root| !too_wide(root)).unwrap_or(working)
 }
 
-impl Reach {
+impl IncludeReach {
     /// How far the files of a directory reach, seen from the project.
     pub(super) fn of(directory: &Path, project: &Path) -> Self {
         let directory = super::real(directory);

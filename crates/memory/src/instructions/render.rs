@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 use jiff::civil::Date;
 
-use super::{Loaded, Owner};
-use crate::neutral;
+use super::{LoadedInstruction, Owner};
+use crate::quoting;
 
 /// The first user message: all files in order, the date, and how to take it.
-pub fn first_message(files: &[Loaded], today: Date) -> String {
+pub fn first_message(files: &[LoadedInstruction], today: Date) -> String {
     let mut text = String::from("Background for this conversation.\n");
-    let (indexes, instructions): (Vec<&Loaded>, Vec<&Loaded>) =
+    let (indexes, instructions): (Vec<&LoadedInstruction>, Vec<&LoadedInstruction>) =
         files.iter().partition(|file| matches!(file.owner, Owner::AutoMem | Owner::TeamMem));
-    let (indexes, shared): (Vec<&Loaded>, Vec<&Loaded>) =
+    let (indexes, shared): (Vec<&LoadedInstruction>, Vec<&LoadedInstruction>) =
         indexes.into_iter().partition(|file| file.owner == Owner::AutoMem);
     if !instructions.is_empty() {
         text.push_str(
@@ -48,13 +48,13 @@ pub fn first_message(files: &[Loaded], today: Date) -> String {
 }
 
 /// Files that were loaded later, because a file or directory was touched.
-pub fn nested(files: &[Loaded]) -> String {
+pub fn nested(files: &[LoadedInstruction]) -> String {
     let sections: Vec<String> = files.iter().map(section).collect();
     ended(sections.join("\n"))
 }
 
 /// What takes the place of instruction files that were changed, and of those that say nothing any more.
-pub fn changed(files: &[Loaded], gone: &[PathBuf]) -> String {
+pub fn changed(files: &[LoadedInstruction], gone: &[PathBuf]) -> String {
     let mut text =
         String::from("The user has changed instruction files. This takes the place of what you were shown of them.\n");
     for file in files {
@@ -63,7 +63,7 @@ pub fn changed(files: &[Loaded], gone: &[PathBuf]) -> String {
     }
     for path in gone {
         let path = path.display().to_string();
-        text.push_str(&format!("\n{} says nothing any more.\n", neutral::inside_reminder(&path)));
+        text.push_str(&format!("\n{} says nothing any more.\n", quoting::inside_reminder(&path)));
     }
     ended(text)
 }
@@ -77,12 +77,12 @@ fn ended(mut text: String) -> String {
 }
 
 /// An index, as what somebody wrote down.
-fn quoted(file: &Loaded) -> String {
+fn quoted(file: &LoadedInstruction) -> String {
     let path = file.path.display().to_string();
-    format!("\nContents of {}:\n\n{}\n", neutral::inside_reminder(&path), neutral::quoted(&file.text))
+    format!("\nContents of {}:\n\n{}\n", quoting::inside_reminder(&path), quoting::quoted(&file.text))
 }
 
-fn section(file: &Loaded) -> String {
+fn section(file: &LoadedInstruction) -> String {
     let whose = match file.owner {
         Owner::Managed => "set by the organisation",
         Owner::User => "the user's own, for all projects",
@@ -92,5 +92,5 @@ fn section(file: &Loaded) -> String {
         Owner::TeamMem => "the index of the team's memory",
     };
     let path = file.path.display().to_string();
-    format!("Contents of {} ({whose}):\n\n{}\n", neutral::inside_reminder(&path), neutral::inside_reminder(&file.text))
+    format!("Contents of {} ({whose}):\n\n{}\n", quoting::inside_reminder(&path), quoting::inside_reminder(&file.text))
 }

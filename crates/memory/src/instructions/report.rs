@@ -39,7 +39,7 @@ pub enum Reason {
 
 /// A file that was loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loaded {
+pub struct LoadedInstruction {
     /// Where it is.
     pub path: PathBuf,
     /// Whose it is (`memory_type` to hooks).
@@ -64,12 +64,12 @@ pub struct Note {
     /// The file that asked for it.
     pub parent: Option<PathBuf>,
     /// What.
-    pub what: What,
+    pub what: InstructionFault,
 }
 
 /// What was not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum InstructionFault {
     /// An included file does not exist.
     Missing,
     /// Includes are nested too deep.
@@ -121,20 +121,22 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.path.display())?;
         match &self.what {
-            What::Missing => write!(f, "does not exist, skipped")?,
-            What::TooDeep => write!(f, "included more than {DEEPEST_INCLUDE} levels deep, skipped")?,
-            What::NotText => write!(f, "is no text, skipped")?,
-            What::Unreadable(why) => write!(f, "skipped: {why}")?,
-            What::Long(length) => write!(
+            InstructionFault::Missing => write!(f, "does not exist, skipped")?,
+            InstructionFault::TooDeep => write!(f, "included more than {DEEPEST_INCLUDE} levels deep, skipped")?,
+            InstructionFault::NotText => write!(f, "is no text, skipped")?,
+            InstructionFault::Unreadable(why) => write!(f, "skipped: {why}")?,
+            InstructionFault::Long(length) => write!(
                 f,
                 "has {length} characters (over {LONG_FILE}), and every request carries them: shorten it, or move parts into \
                  rules for some files"
             )?,
-            What::Outside(real) if *real == self.path => write!(f, "lies outside the project, skipped")?,
-            What::Outside(real) => write!(f, "leads to {}, outside the project, skipped", real.display())?,
-            What::OfAnother => write!(f, "belongs to another user of this machine, skipped")?,
-            What::BadGlob(why) => write!(f, "is no glob: {why}")?,
-            What::TooMany => write!(f, "more than {MOST_FILES} files or {MOST_BYTES} bytes, the rest is skipped")?,
+            InstructionFault::Outside(real) if *real == self.path => write!(f, "lies outside the project, skipped")?,
+            InstructionFault::Outside(real) => write!(f, "leads to {}, outside the project, skipped", real.display())?,
+            InstructionFault::OfAnother => write!(f, "belongs to another user of this machine, skipped")?,
+            InstructionFault::BadGlob(why) => write!(f, "is no glob: {why}")?,
+            InstructionFault::TooMany => {
+                write!(f, "more than {MOST_FILES} files or {MOST_BYTES} bytes, the rest is skipped")?
+            }
         }
         match &self.parent {
             Some(parent) => write!(f, " (from {})", parent.display()),

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use files::{EntryKind, Root};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use super::reach::Reach;
-use super::{Asked, Owner};
+use super::reach::IncludeReach;
+use super::{FileRequest, Owner};
 use crate::frontmatter::Frontmatter;
 
 /// Patterns, and the bad ones left out.
@@ -48,16 +48,16 @@ impl Globs {
 
 /// A rule that waits for a file it is for.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitingRule {
     pub(super) path: PathBuf,
     pub(super) owner: Owner,
-    pub(super) reach: Reach,
+    pub(super) reach: IncludeReach,
     base: PathBuf,
     globs: Globs,
 }
 
-impl Waiting {
-    pub(super) fn new(asked: &Asked<'_>, base: &Path, globs: Globs) -> Self {
+impl WaitingRule {
+    pub(super) fn new(asked: &FileRequest<'_>, base: &Path, globs: Globs) -> Self {
         let (path, owner, reach) = (asked.path.to_owned(), asked.owner, asked.reach.clone());
         Self { path, owner, reach, base: base.to_owned(), globs }
     }

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::cutoff::Size;
 use super::dates;
-use super::standing::AppliesTo;
-use super::sure::Size;
-use super::table::{Row, WIDTH};
-use super::twins;
+use super::duplicates;
+use super::standing_instructions::AppliesTo;
+use super::table::{TableWord, WIDTH};
 use super::words::Splitter;
 use crate::entry::Memory;
 use crate::scan;
@@ -36,7 +36,7 @@ pub(crate) struct Words {
     pub(crate) dated: Option<Timestamp>,
     description: Option<String>,
     /// Its words, in order.
-    counts: Vec<Counted>,
+    counts: Vec<CountedWord>,
     /// The words of what it is called, without numbers and dates.
     called: Vec<String>,
     /// What it says but for the values it gives.
@@ -47,10 +47,10 @@ pub(crate) struct Words {
 
 /// A word of a memory.
 #[derive(Debug, Clone)]
-struct Counted {
+struct CountedWord {
     text: Arc<str>,
     /// Its row in the table.
-    row: Option<Row>,
+    row: Option<TableWord>,
     /// How often it occurs.
     count: f32,
     /// Whether its name or its description has it.
@@ -86,7 +86,7 @@ pub(crate) struct Corpus {
     /// For each word the memories it is in, and how often.
     pub(crate) postings: Vec<Vec<(u32, f32)>>,
     /// For each word its row in the table.
-    pub(crate) rows: Vec<Option<Row>>,
+    pub(crate) rows: Vec<Option<TableWord>>,
     /// What each word is worth.
     worths: Vec<f32>,
     /// The directions of words that have one, side by side, and whose they are.
@@ -104,15 +104,20 @@ impl Words {
         let asked = memory.asked.as_deref().unwrap_or_default();
         let asked = &asked[..asked.floor_char_boundary(2_000)];
         let body = &memory.body[..memory.body.floor_char_boundary(BODY_LIMIT)];
-        let mut counts: Vec<Counted> = Vec::new();
+        let mut counts: Vec<CountedWord> = Vec::new();
         for (text, titles) in [(memory.name.as_str(), true), (description, true), (asked, false), (body, false)] {
             splitter.each(text, |token| {
                 if !token.stop {
-                    counts.push(Counted { text: Arc::clone(&token.text), row: token.row, count: token.part, titles });
+                    counts.push(CountedWord {
+                        text: Arc::clone(&token.text),
+                        row: token.row,
+                        count: token.part,
+                        titles,
+                    });
                 }
             });
             for (term, _) in dates::mentions(text).into_iter().flat_map(|mention| mention.terms) {
-                counts.push(Counted { text: term.into(), row: None, count: 1.0, titles: false });
+                counts.push(CountedWord { text: term.into(), row: None, count: 1.0, titles: false });
             }
         }
         // Of the same word the first stays first: its row counts.
@@ -130,8 +135,8 @@ impl Words {
             dated: memory.dated,
             description: memory.description.as_deref().map(|text| scan::one_line(text, DESCRIPTION_LIMIT)),
             counts,
-            called: twins::called(&format!("{}\n{description}", memory.name), splitter),
-            gist: twins::gist(&[&memory.name, description, body].join("\n"), splitter),
+            called: duplicates::called(&format!("{}\n{description}", memory.name), splitter),
+            gist: duplicates::gist(&[&memory.name, description, body].join("\n"), splitter),
             scope: AppliesTo::of(memory, splitter),
         }
     }
@@ -179,7 +184,7 @@ impl Corpus {
         let total: f32 = corpus.docs.iter().map(|doc| doc.length).sum();
         corpus.average = total / corpus.docs.len().max(1) as f32;
         let all = corpus.docs.len() as f32;
-        let worth = |(postings, row): (&Vec<(u32, f32)>, &Option<Row>)| {
+        let worth = |(postings, row): (&Vec<(u32, f32)>, &Option<TableWord>)| {
             let here = rarity_among(postings.len(), corpus.docs.len()) / (all + 1.0).ln().max(1.0);
             f32::midpoint(here.min(1.0), rarity(*row))
         };
@@ -197,7 +202,7 @@ impl Corpus {
         }
     }
 
-    fn number(&mut self, text: &Arc<str>, row: Option<Row>) -> Term {
+    fn number(&mut self, text: &Arc<str>, row: Option<TableWord>) -> Term {
         if let Some(term) = self.numbers.get(text) {
             return *term;
         }
@@ -241,6 +246,6 @@ fn rarity_among(having: usize, all: usize) -> f32 {
 }
 
 /// How rare a word is in the language, at most 1.
-pub(crate) fn rarity(row: Option<Row>) -> f32 {
+pub(crate) fn rarity(row: Option<TableWord>) -> f32 {
     row.map_or(1.0, |row| (row.place() as f32).ln() / RAREST)
 }

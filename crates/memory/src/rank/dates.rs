@@ -127,45 +127,45 @@ fn terms(year: Option<i16>, month: i8, day: Option<i8>) -> Vec<(String, f32)> {
 }
 
 /// Times said in relation to now: from and to in days, or whole months.
-enum Span {
+enum RelativeTime {
     Days(i32, i32),
     Month(i32),
 }
 
-const RELATIVE: [(&str, Span); 33] = [
-    ("day before yesterday", Span::Days(-2, -2)),
-    ("yesterday", Span::Days(-1, -1)),
-    ("tomorrow", Span::Days(1, 1)),
-    ("last week", Span::Days(-13, -1)),
-    ("past week", Span::Days(-7, 0)),
-    ("this week", Span::Days(-6, 6)),
-    ("next week", Span::Days(1, 13)),
-    ("last month", Span::Month(-1)),
-    ("this month", Span::Month(0)),
-    ("next month", Span::Month(1)),
-    ("昨天", Span::Days(-1, -1)),
-    ("前天", Span::Days(-2, -2)),
-    ("明天", Span::Days(1, 1)),
-    ("上周", Span::Days(-13, -1)),
-    ("上个星期", Span::Days(-13, -1)),
-    ("本周", Span::Days(-6, 6)),
-    ("这周", Span::Days(-6, 6)),
-    ("下周", Span::Days(1, 13)),
-    ("上个月", Span::Month(-1)),
-    ("上月", Span::Month(-1)),
-    ("这个月", Span::Month(0)),
-    ("本月", Span::Month(0)),
-    ("下个月", Span::Month(1)),
-    ("어제", Span::Days(-1, -1)),
-    ("내일", Span::Days(1, 1)),
-    ("지난주", Span::Days(-13, -1)),
-    ("지난 주", Span::Days(-13, -1)),
-    ("이번 주", Span::Days(-6, 6)),
-    ("다음 주", Span::Days(1, 13)),
-    ("지난달", Span::Month(-1)),
-    ("지난 달", Span::Month(-1)),
-    ("이번 달", Span::Month(0)),
-    ("다음 달", Span::Month(1)),
+const RELATIVE: [(&str, RelativeTime); 33] = [
+    ("day before yesterday", RelativeTime::Days(-2, -2)),
+    ("yesterday", RelativeTime::Days(-1, -1)),
+    ("tomorrow", RelativeTime::Days(1, 1)),
+    ("last week", RelativeTime::Days(-13, -1)),
+    ("past week", RelativeTime::Days(-7, 0)),
+    ("this week", RelativeTime::Days(-6, 6)),
+    ("next week", RelativeTime::Days(1, 13)),
+    ("last month", RelativeTime::Month(-1)),
+    ("this month", RelativeTime::Month(0)),
+    ("next month", RelativeTime::Month(1)),
+    ("昨天", RelativeTime::Days(-1, -1)),
+    ("前天", RelativeTime::Days(-2, -2)),
+    ("明天", RelativeTime::Days(1, 1)),
+    ("上周", RelativeTime::Days(-13, -1)),
+    ("上个星期", RelativeTime::Days(-13, -1)),
+    ("本周", RelativeTime::Days(-6, 6)),
+    ("这周", RelativeTime::Days(-6, 6)),
+    ("下周", RelativeTime::Days(1, 13)),
+    ("上个月", RelativeTime::Month(-1)),
+    ("上月", RelativeTime::Month(-1)),
+    ("这个月", RelativeTime::Month(0)),
+    ("本月", RelativeTime::Month(0)),
+    ("下个月", RelativeTime::Month(1)),
+    ("어제", RelativeTime::Days(-1, -1)),
+    ("내일", RelativeTime::Days(1, 1)),
+    ("지난주", RelativeTime::Days(-13, -1)),
+    ("지난 주", RelativeTime::Days(-13, -1)),
+    ("이번 주", RelativeTime::Days(-6, 6)),
+    ("다음 주", RelativeTime::Days(1, 13)),
+    ("지난달", RelativeTime::Month(-1)),
+    ("지난 달", RelativeTime::Month(-1)),
+    ("이번 달", RelativeTime::Month(0)),
+    ("다음 달", RelativeTime::Month(1)),
 ];
 
 /// The times a question names in relation to now.
@@ -180,8 +180,8 @@ pub(crate) fn relative(text: &str, now: Timestamp) -> Vec<Mention> {
             continue;
         }
         let terms = match span {
-            Span::Days(from, to) => (*from..=*to).filter_map(|days| day_terms(today, days)).flatten().collect(),
-            Span::Month(months) => match today.checked_add(months.months()) {
+            RelativeTime::Days(from, to) => (*from..=*to).filter_map(|days| day_terms(today, days)).flatten().collect(),
+            RelativeTime::Month(months) => match today.checked_add(months.months()) {
                 Ok(date) => terms(Some(date.year()), date.month(), None),
                 Err(_) => Vec::new(),
             },

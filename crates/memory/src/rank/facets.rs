@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::words::{Splitter, Token};
+use super::words::{Splitter, TextWord};
 
 const TABLE: &str = include_str!("facets.txt");
 
@@ -79,7 +79,7 @@ fn names_go(text: &str) -> bool {
 }
 
 /// What words are about.
-pub(crate) fn of_tokens(tokens: &[Token]) -> Vec<Facet> {
+pub(crate) fn of_tokens(tokens: &[TextWord]) -> Vec<Facet> {
     let single = tokens.iter().filter_map(|token| FACETS.words.get(&*token.text));
     let pairs = tokens.windows(2).filter_map(|pair| FACETS.words.get(&format!("{} {}", pair[0].text, pair[1].text)));
     sorted(single.chain(pairs).flatten().copied().collect())

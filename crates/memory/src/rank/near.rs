@@ -2,12 +2,12 @@
 //!
 //! `near.txt` has a line for each of some ten thousand words of daily life and of software, with the words that stand for
 //! it in a question: the plain word for the jargon, the symptom for the cause, the act for the thing. It stands both ways, and
-//! is compared by stems. The program carries it as `near.bin`: the stems ([`Sorted`]), beside each where its list ends (u32), and
+//! is compared by stems. The program carries it as `near.bin`: the stems ([`SortedList`]), beside each where its list ends (u32), and
 //! behind them the lists (u16 a word). `UPDATE_NEAR=1 cargo nextest run -p memory near` makes it anew.
 
-use super::sorted::Sorted;
+use super::sorted::SortedList;
 
-const STEMS: Sorted = Sorted { bytes: include_bytes!("near.bin"), more: 4 };
+const STEMS: SortedList = SortedList { bytes: include_bytes!("near.bin"), more: 4 };
 
 /// The stems of the words that are said instead of a word with this stem.
 pub(crate) fn words(stem: &str) -> impl Iterator<Item = &'static str> {

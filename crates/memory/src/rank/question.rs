@@ -8,8 +8,8 @@ use jiff::Timestamp;
 
 use super::Weights;
 use super::corpus::{Corpus, Term, rarity};
-use super::table::{self, Row};
-use super::words::{Form, Splitter, Token};
+use super::table::{self, TableWord};
+use super::words::{Form, Splitter, TextWord};
 use super::{dates, near};
 
 /// How many words of a question are looked at, from its beginning and, of a longer one, from its end: what is asked often stands
@@ -52,7 +52,7 @@ pub(crate) fn units(text: &str, now: Timestamp, corpus: &Corpus, splitter: &Spli
             rest = rest.replacen(said, &" ".repeat(said.len()), 1);
         }
     }
-    let mut tokens: Vec<Token> = Vec::new();
+    let mut tokens: Vec<TextWord> = Vec::new();
     let mut known = HashSet::new();
     splitter.each(&rest, |token| {
         // A compound's parts are words of the question.
@@ -76,7 +76,7 @@ fn shortened(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}\n{}", &text[..beginning], &text[end..]))
 }
 
-fn unit(token: &Token, corpus: &Corpus, weights: &Weights) -> Unit {
+fn unit(token: &TextWord, corpus: &Corpus, weights: &Weights) -> Unit {
     let exact = corpus.term(&token.text);
     // Of the pairs of a run about half reach over the end of a word and are none: one that is nowhere says half as much.
     let part = if token.form == Form::Pair && exact.is_none() { token.part / 2.0 } else { token.part };
@@ -100,10 +100,10 @@ fn said_instead(stem: &str, corpus: &Corpus, weights: &Weights) -> impl Iterator
 }
 
 /// The words of like meaning, by the table.
-fn alike(row: Option<Row>, corpus: &Corpus, weights: &Weights) -> impl Iterator<Item = (Term, f32)> {
+fn alike(row: Option<TableWord>, corpus: &Corpus, weights: &Weights) -> impl Iterator<Item = (Term, f32)> {
     let (from, soft) = (weights.alike, weights.soft);
     let all = corpus.directions.iter().zip(&corpus.directed);
-    row.map(Row::direction).into_iter().flat_map(move |direction| {
+    row.map(TableWord::direction).into_iter().flat_map(move |direction| {
         all.clone().filter_map(move |(other, term)| {
             let alike = table::cosine(&direction, other);
             (alike >= from).then(|| (*term, soft * (alike - from) / (1.0 - from)))

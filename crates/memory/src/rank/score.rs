@@ -6,7 +6,7 @@ use super::corpus::{Corpus, Doc, Term};
 use super::question::Unit;
 
 /// What was found of a question.
-pub(crate) struct Found {
+pub(crate) struct QuestionMatch {
     /// How much of what is asked for each memory has, as a share of all of it; by the memory's number.
     pub(crate) shares: Vec<f32>,
     /// The same with what people say instead, and with what its title adds: by this the memories are ordered.
@@ -19,11 +19,12 @@ pub(crate) struct Found {
 }
 
 /// Looks for a question in all memories.
-pub(crate) fn search(corpus: &Corpus, units: &[Unit], weights: &Weights) -> Found {
+pub(crate) fn search(corpus: &Corpus, units: &[Unit], weights: &Weights) -> QuestionMatch {
     let all: f32 = units.iter().map(|unit| unit.weight).sum();
     let none = || vec![0.0_f32; corpus.docs.len()];
-    let mut found = Found { shares: none(), likely: none(), of_older: Vec::new(), together: vec![0.0; units.len()] };
-    let mut best = Best { found: none(), touched: Vec::new() };
+    let mut found =
+        QuestionMatch { shares: none(), likely: none(), of_older: Vec::new(), together: vec![0.0; units.len()] };
+    let mut best = BestMatches { found: none(), touched: Vec::new() };
     let mut asked = vec![0.0_f32; corpus.postings.len()];
     for (unit, together) in units.iter().zip(&mut found.together).filter(|(unit, _)| unit.weight > 0.0) {
         best.raise(&unit.stands, corpus, weights);
@@ -47,7 +48,7 @@ pub(crate) fn search(corpus: &Corpus, units: &[Unit], weights: &Weights) -> Foun
     found
 }
 
-impl Found {
+impl QuestionMatch {
     /// Gives what was found of older memories to the newest of their form, which stands for them.
     fn fold(&mut self, corpus: &Corpus) {
         for (newest, older) in &corpus.older {
@@ -75,12 +76,12 @@ fn titled(doc: &Doc, asked: &[f32], corpus: &Corpus) -> f32 {
 }
 
 /// How well each memory has one thing that is asked, by the best of what stands for it.
-struct Best {
+struct BestMatches {
     found: Vec<f32>,
     touched: Vec<u32>,
 }
 
-impl Best {
+impl BestMatches {
     fn raise(&mut self, stands: &[(Term, f32)], corpus: &Corpus, weights: &Weights) {
         for (term, well) in stands {
             for (doc, count) in &corpus.postings[*term as usize] {

@@ -3,13 +3,13 @@
 //! letters, and what a list has behind them. Numbers are little-endian.
 
 /// Such a list.
-pub(crate) struct Sorted {
+pub(crate) struct SortedList {
     pub(crate) bytes: &'static [u8],
     /// How many bytes a word has beside where it ends.
     pub(crate) more: usize,
 }
 
-impl Sorted {
+impl SortedList {
     /// How many words there are.
     pub(crate) fn count(&self) -> usize {
         self.number(0)

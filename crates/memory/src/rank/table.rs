@@ -1,12 +1,12 @@
 //! What words of the language mean, roughly, and how common they are.
 //!
-//! The table is part of the program: 33,092 English words ([`Sorted`]), beside each its place in the order of frequency (u16), and
+//! The table is part of the program: 33,092 English words ([`SortedList`]), beside each its place in the order of frequency (u16), and
 //! behind them 48 small numbers each: a direction, and words that are used alike point alike. `scripts/make-word-table`
 //! makes it. A word that is not in it has no meaning here and is rare.
 
-use super::sorted::Sorted;
+use super::sorted::SortedList;
 
-const WORDS: Sorted = Sorted { bytes: include_bytes!("table.bin"), more: 2 };
+const WORDS: SortedList = SortedList { bytes: include_bytes!("table.bin"), more: 2 };
 
 /// How many numbers a word has.
 pub(crate) const WIDTH: usize = 48;
@@ -16,26 +16,26 @@ const UNIT: f32 = 127.0 * 127.0;
 
 /// A word of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Row(u16);
+pub(crate) struct TableWord(u16);
 
 /// How many words that begin alike are looked at.
 const NEIGHBOURS: usize = 12;
 
 /// The row of a word in small letters.
-pub(crate) fn row(word: &str) -> Option<Row> {
-    WORDS.find(word).map(|at| Row(at as u16))
+pub(crate) fn row(word: &str) -> Option<TableWord> {
+    WORDS.find(word).map(|at| TableWord(at as u16))
 }
 
 /// The row of the most frequent word that begins with a stem and, by `has_stem`, has it.
-pub(crate) fn row_of_stem(stem: &str, has_stem: impl Fn(&str) -> bool) -> Option<Row> {
+pub(crate) fn row_of_stem(stem: &str, has_stem: impl Fn(&str) -> bool) -> Option<TableWord> {
     let from = WORDS.place_of(stem);
     let alike =
         (from..WORDS.count().min(from + NEIGHBOURS)).take_while(|at| WORDS.letters(*at).starts_with(stem.as_bytes()));
     let same = alike.filter(|at| std::str::from_utf8(WORDS.letters(*at)).is_ok_and(&has_stem));
-    same.map(|at| Row(at as u16)).min_by_key(|row| row.place())
+    same.map(|at| TableWord(at as u16)).min_by_key(|row| row.place())
 }
 
-impl Row {
+impl TableWord {
     /// Its place in the order of frequency, from 1.
     pub(crate) fn place(self) -> usize {
         let at = WORDS.beside() + 2 * usize::from(self.0);

@@ -12,8 +12,8 @@ use std::sync::{Arc, LazyLock};
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-use super::table::{self, Row};
-use super::tongues;
+use super::cjk_words;
+use super::table::{self, TableWord};
 
 /// A word longer than this is no word (a hash, an encoded blob).
 const LONGEST_WORD: usize = 40;
@@ -36,7 +36,7 @@ pub(crate) enum Form {
 
 /// A word of a text.
 #[derive(Debug, Clone)]
-pub(crate) struct Token {
+pub(crate) struct TextWord {
     /// The stem, the number, or the characters. Shared, as the same words are in many memories.
     pub(crate) text: Arc<str>,
     /// The word as it is shown.
@@ -44,14 +44,14 @@ pub(crate) struct Token {
     /// What it is.
     pub(crate) form: Form,
     /// Its row in the table of meanings.
-    pub(crate) row: Option<Row>,
+    pub(crate) row: Option<TableWord>,
     /// How much of a word it is: pairs of one run share one.
     pub(crate) part: f32,
     /// Left out.
     pub(crate) stop: bool,
 }
 
-impl Token {
+impl TextWord {
     fn exact(text: String, form: Form, part: f32) -> Self {
         Self { text: text.as_str().into(), shown: text, form, row: None, part, stop: false }
     }
@@ -68,14 +68,14 @@ impl Splitter {
     }
 
     /// The tokens of a text, in order.
-    pub(crate) fn split(&self, text: &str) -> Vec<Token> {
+    pub(crate) fn split(&self, text: &str) -> Vec<TextWord> {
         let mut tokens = Vec::new();
         self.each(text, |token| tokens.push(token.clone()));
         tokens
     }
 
     /// Shows the tokens of a text, in order.
-    pub(crate) fn each(&self, text: &str, mut show: impl FnMut(&Token)) {
+    pub(crate) fn each(&self, text: &str, mut show: impl FnMut(&TextWord)) {
         let mut chars = text.char_indices().peekable();
         while let Some((at, c)) = chars.next() {
             let script = Script::of(c);
@@ -104,10 +104,10 @@ impl Splitter {
     }
 
     /// The tokens of a piece of text in one script. The same pieces come again and again, so what is known of them is kept.
-    fn known(&self, piece: &str, script: Script) -> Rc<[Token]> {
-        type Known = HashMap<Box<str>, Rc<[Token]>>;
+    fn known(&self, piece: &str, script: Script) -> Rc<[TextWord]> {
+        type WordCache = HashMap<Box<str>, Rc<[TextWord]>>;
         thread_local! {
-            static KNOWN: RefCell<Known> = RefCell::default();
+            static KNOWN: RefCell<WordCache> = RefCell::default();
         }
         if let Some(tokens) = KNOWN.with_borrow(|known| known.get(piece).cloned()) {
             return tokens;
@@ -119,7 +119,7 @@ impl Splitter {
             Script::Hangul => self.hangul(piece, &mut tokens),
             Script::Hiragana | Script::Other => {}
         }
-        let tokens: Rc<[Token]> = tokens.into();
+        let tokens: Rc<[TextWord]> = tokens.into();
         if piece.len() <= LONGEST_WORD {
             KNOWN.with_borrow_mut(|known| {
                 if known.len() >= MOST_KNOWN {
@@ -132,7 +132,7 @@ impl Splitter {
     }
 
     /// A piece of Latin text without spaces: perhaps an identifier.
-    fn latin(&self, piece: &str, tokens: &mut Vec<Token>) {
+    fn latin(&self, piece: &str, tokens: &mut Vec<TextWord>) {
         let piece = piece.replace(['\u{2019}', '`'], "'");
         let lower = piece.to_lowercase();
         if is_stop(&lower) {
@@ -146,23 +146,23 @@ impl Splitter {
         if parts.len() > 1 {
             let text: String = parts.concat().to_lowercase();
             if text.len() <= LONGEST_WORD {
-                tokens.push(Token::exact(self.stem(&text), Form::Compound, 1.0));
+                tokens.push(TextWord::exact(self.stem(&text), Form::Compound, 1.0));
             }
         }
     }
 
-    fn word(&self, word: &str, tokens: &mut Vec<Token>) {
+    fn word(&self, word: &str, tokens: &mut Vec<TextWord>) {
         if word.len() > LONGEST_WORD || word.is_empty() {
             return;
         }
         if word.starts_with(|c: char| c.is_ascii_digit()) {
-            tokens.push(Token::exact(word.trim_end_matches(['.', '\'']).to_owned(), Form::Number, 1.0));
+            tokens.push(TextWord::exact(word.trim_end_matches(['.', '\'']).to_owned(), Form::Number, 1.0));
             return;
         }
         let text = self.stem(word);
         let row = table::row(word).or_else(|| table::row_of_stem(&text, |other| self.stem(other) == text));
         let stop = is_stop(word) || word.chars().count() < 2;
-        tokens.push(Token { text: text.into(), shown: word.to_owned(), form: Form::Word, row, part: 1.0, stop });
+        tokens.push(TextWord { text: text.into(), shown: word.to_owned(), form: Form::Word, row, part: 1.0, stop });
     }
 
     /// The stem of a lower-case word.
@@ -263,7 +263,7 @@ const HAN_STOP: &str = "我们 你们 他们 咱们 我 你 他 她 它 的 了 
 /// The stop word that a text begins with.
 fn han_stop(text: &str) -> Option<&str> {
     static STOP: LazyLock<HashSet<&'static str>> = LazyLock::new(|| HAN_STOP.split_whitespace().collect());
-    tongues::beginnings(text).take(4).filter(|word| STOP.contains(word)).last()
+    cjk_words::beginnings(text).take(4).filter(|word| STOP.contains(word)).last()
 }
 
 /// Korean particles and verb endings, the ones a noun meets in a sentence about work.
@@ -280,10 +280,10 @@ const HANGUL_STOP: &str = "우리 저희 나 너 제 그 이 저 것 거 수 때
 
 impl Splitter {
     /// Cuts a run of Han or kana: words of the dictionary, and what is left between stop words.
-    fn runs(&self, piece: &str, tokens: &mut Vec<Token>) {
+    fn runs(&self, piece: &str, tokens: &mut Vec<TextWord>) {
         let (mut pending, mut rest) = (String::new(), piece);
         while let Some(c) = rest.chars().next() {
-            let known = tongues::longest(rest);
+            let known = cjk_words::longest(rest);
             let stop = han_stop(rest);
             let len = match (known, stop) {
                 (Some((word, english)), stop) if stop.is_none_or(|stop| stop.len() <= word.len()) => {
@@ -306,17 +306,17 @@ impl Splitter {
     }
 
     /// A known word of another script: its English.
-    fn foreign(&self, shown: &str, english: &str, tokens: &mut Vec<Token>) {
+    fn foreign(&self, shown: &str, english: &str, tokens: &mut Vec<TextWord>) {
         let part = 1.0 / english.split(' ').count() as f32;
         for word in english.split(' ') {
             for token in self.known(word, Script::Latin).iter() {
-                tokens.push(Token { part, stop: false, shown: shown.to_owned(), ..token.clone() });
+                tokens.push(TextWord { part, stop: false, shown: shown.to_owned(), ..token.clone() });
             }
         }
     }
 
     /// A Korean word: known words in it, and what is left without its ending.
-    fn hangul(&self, piece: &str, tokens: &mut Vec<Token>) {
+    fn hangul(&self, piece: &str, tokens: &mut Vec<TextWord>) {
         static ENDINGS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| HANGUL_ENDINGS.split_whitespace().collect());
         static STOP: LazyLock<HashSet<&'static str>> = LazyLock::new(|| HANGUL_STOP.split_whitespace().collect());
         if STOP.contains(piece) {
@@ -325,7 +325,7 @@ impl Splitter {
         let (mut pending, mut rest) = (String::new(), piece);
         let mut after_a_known_word = false;
         while let Some(c) = rest.chars().next() {
-            if let Some((word, english)) = tongues::longest(rest) {
+            if let Some((word, english)) = cjk_words::longest(rest) {
                 flush(&mut pending, tokens);
                 self.foreign(word, english, tokens);
                 after_a_known_word = true;
@@ -346,11 +346,11 @@ impl Splitter {
 }
 
 /// What is left of a run, by its pairs.
-fn flush(pending: &mut String, tokens: &mut Vec<Token>) {
+fn flush(pending: &mut String, tokens: &mut Vec<TextWord>) {
     let run = std::mem::take(pending);
     if !run.is_empty() {
         let pairs = pairs(&run);
         let part = 1.0 / pairs.len() as f32;
-        tokens.extend(pairs.into_iter().map(|pair| Token::exact(pair, Form::Pair, part)));
+        tokens.extend(pairs.into_iter().map(|pair| TextWord::exact(pair, Form::Pair, part)));
     }
 }

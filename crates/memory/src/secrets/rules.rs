@@ -9,7 +9,7 @@ use aho_corasick::AhoCorasick;
 use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use serde::Deserialize;
 
-use super::wide;
+use super::widened_patterns;
 
 /// The rules of gitleaks (MIT), unchanged. `scripts/refresh-secret-rules` replaces the file and the hash.
 pub(super) const FILE: &str = include_str!("gitleaks.toml");
@@ -22,27 +22,27 @@ const SIZE_LIMIT: usize = 32 << 20;
 
 /// The whole file.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Rules {
+pub(super) struct SecretRules {
     /// What is allowed, whatever the rule.
     pub(super) allowlist: Allowed,
     /// The same, by us.
     #[serde(skip)]
     pub(super) own_allowlists: Vec<Allowed>,
     /// One a kind of secret.
-    pub(super) rules: Vec<Rule>,
+    pub(super) rules: Vec<SecretRule>,
 }
 
 /// The file of what they leave out.
 #[derive(Debug, Deserialize)]
-struct Own {
+struct AllowedFile {
     allowlists: Vec<Allowed>,
-    rules: Vec<Rule>,
+    rules: Vec<SecretRule>,
 }
 
 /// One kind of secret.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Rule {
+pub(super) struct SecretRule {
     pub(super) id: String,
     pub(super) description: String,
     /// What a secret looks like; without it the file's name alone decides.
@@ -109,24 +109,24 @@ enum Target {
 
 /// What was found, for an allow-list to look at.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Candidate<'a> {
+pub(super) struct AllowCandidate<'a> {
     pub(super) secret: &'a [u8],
     pub(super) matched: &'a [u8],
     pub(super) line: &'a [u8],
 }
 
-impl Rules {
+impl SecretRules {
     /// The shipped rules.
     pub(super) fn shipped() -> Result<Self, toml::de::Error> {
         let mut shipped: Self = toml::from_str(FILE)?;
-        let own: Own = toml::from_str(OWN)?;
+        let own: AllowedFile = toml::from_str(OWN)?;
         shipped.rules.extend(own.rules);
         shipped.own_allowlists = own.allowlists;
         Ok(shipped)
     }
 }
 
-impl Rule {
+impl SecretRule {
     /// What a secret looks like, as Rust writes it.
     pub(super) fn pattern(&self) -> Option<String> {
         self.regex.as_deref().map(rust_form)
@@ -139,7 +139,7 @@ impl Rule {
 
     /// The same with more surroundings let in.
     pub(super) fn wide_pattern(&self) -> Option<String> {
-        Some(wide::wide(&self.pattern()?, self.is_generic()))
+        Some(widened_patterns::wide(&self.pattern()?, self.is_generic()))
     }
 
     /// The same in wider surroundings.
@@ -149,7 +149,7 @@ impl Rule {
 
     /// Whether it knows a secret by a name before it, and not by its form.
     pub(super) fn knows_a_name(&self) -> bool {
-        self.regex.as_deref().is_some_and(wide::knows_a_name)
+        self.regex.as_deref().is_some_and(widened_patterns::knows_a_name)
     }
 
     /// Whether one of its keywords is in a text.
@@ -184,7 +184,7 @@ impl Allowed {
     }
 
     /// Whether a find is none.
-    pub(super) fn passes(&self, found: Candidate<'_>, path: &str) -> bool {
+    pub(super) fn passes(&self, found: AllowCandidate<'_>, path: &str) -> bool {
         let compiled = self.compiled();
         let target = match self.regex_target {
             Target::Secret => found.secret,
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn every_rule_and_every_allowance_compiles() {
-        let rules = Rules::shipped().unwrap();
+        let rules = SecretRules::shipped().unwrap();
         assert!(rules.rules.len() > 200);
         for rule in &rules.rules {
             for pattern in rule.regex.iter().chain(&rule.path) {

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Finding;
+use super::SecretFinding;
 
 /// What stands for a password and is none.
 const STAND_INS: [&str; 16] = [
@@ -44,11 +44,11 @@ static IN_SENTENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// A way to tell a password: where it stands, the rule's name, and what is believed to be one there.
-type Way = (&'static LazyLock<Option<Regex>>, &'static str, fn(&str) -> bool);
+type PasswordPhrase = (&'static LazyLock<Option<Regex>>, &'static str, fn(&str) -> bool);
 
 /// The first password that a note gives away.
-pub(super) fn first(text: &str) -> Option<Finding> {
-    let ways: [Way; 2] = [
+pub(super) fn first(text: &str) -> Option<SecretFinding> {
+    let ways: [PasswordPhrase; 2] = [
         (&IN_ADDRESS, "password-in-an-address", is_no_stand_in),
         (&IN_SENTENCE, "password-in-a-sentence", looks_like_one),
     ];
@@ -56,7 +56,7 @@ pub(super) fn first(text: &str) -> Option<Finding> {
         let mut found = pattern.as_ref()?.captures_iter(text).filter_map(|found| found.get(1));
         let secret = found.find(|secret| is_one(secret.as_str().trim_end_matches(['.', ',', ';', ')', '!', '?'])))?;
         let line = text[..secret.start()].matches('\n').count() + 1;
-        Some(Finding { rule, description: "A password that a note gives away.", line })
+        Some(SecretFinding { rule, description: "A password that a note gives away.", line })
     })
 }
 

@@ -107,7 +107,7 @@ fn a_rule_tried_at_its_keyword_finds_what_a_search_of_the_whole_text_finds() {
                 from = all.end().max(from + 1);
                 whole.weigh(number, &groups, (0, all.start()), Reading::Written);
             }
-            let secrets = |found: &[Found<'_>]| -> Vec<Vec<u8>> {
+            let secrets = |found: &[PossibleSecret<'_>]| -> Vec<Vec<u8>> {
                 found.iter().filter(|found| found.rule == number).map(|found| found.secret.to_vec()).collect()
             };
             let shown = String::from_utf8_lossy(&text).into_owned();

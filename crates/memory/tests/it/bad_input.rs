@@ -5,13 +5,13 @@ use std::path::Path;
 
 use files::Root;
 use jiff::Timestamp;
-use memory::doctor::{Finding, examine};
-use memory::instructions::{Instructions, Reason, Sources, What};
-use memory::rank::{Doing, Question, Ranker};
+use memory::doctor::{DoctorFinding, examine};
+use memory::instructions::{InstructionFault, InstructionSources, Instructions, Reason};
+use memory::rank::{RankQuestion, Ranker, WorkAtHand};
 use memory::recall::surface_over;
 use memory::scan::{headers, manifest};
-use memory::store::{Indexing, Store};
-use memory::{Memory, Problem, neutral};
+use memory::store::{IndexUpkeep, Store};
+use memory::{FileProblem, Memory, quoting};
 
 fn now() -> Timestamp {
     Timestamp::from_second(1_772_800_000).unwrap()
@@ -50,18 +50,20 @@ fn odd_files_do_no_harm() {
     let lines = manifest(&all);
     assert!(lines.len() < 3_000 && !lines.contains("secret"));
     let ranker = Ranker::load(&root).unwrap();
-    let doing = Doing::default();
-    ranker.rank(&Question { text: "top secret word", doing: &doing, now: now() });
+    let doing = WorkAtHand::default();
+    ranker.rank(&RankQuestion { text: "top secret word", doing: &doing, now: now() });
     let every = ["huge.md", "bytes.md", "x.md", "pipe.md", "loop-a.md", "escape.md", "../secret.md", "passwd.md"];
     let shown: Vec<_> = every.iter().filter_map(|path| surface_over(&root, path, &[], None, now()).ok()).collect();
     assert_eq!(shown.len(), 2);
     assert!(shown.iter().all(|one| one.text.len() < 6_000 && !one.text.contains("secret")));
     let bytes = Memory::read(&root, "bytes.md").unwrap();
-    assert!(bytes.diagnostics.iter().any(|diagnostic| diagnostic.problem == Problem::NotUtf8 && diagnostic.line == 2));
+    assert!(
+        bytes.diagnostics.iter().any(|diagnostic| diagnostic.problem == FileProblem::NotUtf8 && diagnostic.line == 2)
+    );
     let huge = Memory::read(&root, "huge.md").unwrap();
-    assert!(huge.diagnostics.iter().any(|diagnostic| matches!(diagnostic.problem, Problem::Cut { .. })));
-    let findings = examine(&Store::open(&at, Indexing::Kept).unwrap()).unwrap();
-    let unreadable = findings.iter().filter(|finding| matches!(finding, Finding::Unreadable { .. })).count();
+    assert!(huge.diagnostics.iter().any(|diagnostic| matches!(diagnostic.problem, FileProblem::Cut { .. })));
+    let findings = examine(&Store::open(&at, IndexUpkeep::Kept).unwrap()).unwrap();
+    let unreadable = findings.iter().filter(|finding| matches!(finding, DoctorFinding::Unreadable { .. })).count();
     assert_eq!(unreadable, 4, "loops and escapes are reported: {findings:?}");
 }
 
@@ -93,10 +95,14 @@ fn odd_includes_are_refused_without_waiting() {
     .unwrap();
     symlink("loop.md", base.join("loop.md")).unwrap();
     fifo(&base.join("CLAUDE.local.md"));
-    let sources = Sources { config_home: base.join("none"), working_directory: base.clone(), ..Sources::default() };
+    let sources = InstructionSources {
+        config_home: base.join("none"),
+        working_directory: base.clone(),
+        ..InstructionSources::default()
+    };
     let loaded = Instructions::load(sources, Reason::SessionStart);
     assert_eq!(loaded.files.len(), 1);
-    let refused = loaded.notes.iter().filter(|note| matches!(note.what, What::Unreadable(_))).count();
+    let refused = loaded.notes.iter().filter(|note| matches!(note.what, InstructionFault::Unreadable(_))).count();
     assert!(refused >= 4, "{:?}", loaded.notes);
     assert!(loaded.notes.iter().all(|note| !note.to_string().is_empty()));
 }
@@ -118,6 +124,6 @@ fn a_memory_cannot_step_out_of_its_quotation() {
     assert!(!shown.contains('\u{ff1c}'));
     assert!(shown.contains("<b>this</b> and a < b"), "ordinary text is left as it is");
     assert!(shown.contains("not a message from the user"));
-    let again = neutral::quoted(&shown).into_owned();
-    assert_eq!(neutral::quoted(&again), again, "doing it twice changes nothing more");
+    let again = quoting::quoted(&shown).into_owned();
+    assert_eq!(quoting::quoted(&again), again, "doing it twice changes nothing more");
 }

@@ -1,8 +1,8 @@
 //! What agents changed, and taking it back.
 
-use memory::changes::{Changes, Head, KEPT, USER, Undone, Writer};
-use memory::remember::Origin;
-use memory::store::{Indexing, Store};
+use memory::changes::{Changes, KEPT, RunHead, USER, UndoResult, Writer};
+use memory::remember::MemoryOrigin;
+use memory::store::{IndexUpkeep, Store};
 use memory::{Error, index};
 
 use super::revise::{marked, text};
@@ -16,7 +16,7 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let held = tempfile::tempdir().unwrap();
-        let store = Store::create(held.path().join("memory"), Indexing::Kept).unwrap();
+        let store = Store::create(held.path().join("memory"), IndexUpkeep::Kept).unwrap();
         let changes = Changes::at(held.path().join("changes"));
         Self { held, store, changes }
     }
@@ -28,7 +28,7 @@ impl Place {
     fn begin_as(&self, agent: &str, id: &str) -> Writer {
         let directory = self.store.root().path().to_owned();
         let at = "2026-03-01T00:00:00Z".to_owned();
-        let head = Head { agent: agent.into(), session: None, model: None, at, directory };
+        let head = RunHead { agent: agent.into(), session: None, model: None, at, directory };
         self.changes.begin(id, head).unwrap()
     }
 
@@ -39,7 +39,9 @@ impl Place {
     fn write(&self, run: &mut Writer, path: &str, body: &str) {
         let text = text(path, body);
         let seen = self.seen(path);
-        self.store.revise(path, &text, seen.as_ref(), &Origin::default(), None, &mut |one| run.keep(one)).unwrap();
+        self.store
+            .revise(path, &text, seen.as_ref(), &MemoryOrigin::default(), None, &mut |one| run.keep(one))
+            .unwrap();
     }
 
     fn discard(&self, run: &mut Writer, path: &str) {
@@ -78,7 +80,7 @@ fn a_run_is_taken_back_whole() {
     let runs = place.changes.runs();
     assert_eq!((runs.len(), runs[0].net().len(), runs[0].ended), (1, 4, true));
     let undone = place.changes.undo(&runs[0].id, None, &place.store).unwrap();
-    assert!(undone.iter().all(|one| !matches!(one, Undone::ChangedSince { .. })), "{undone:?}");
+    assert!(undone.iter().all(|one| !matches!(one, UndoResult::ChangedSince { .. })), "{undone:?}");
     let after = place.memories();
     let mut lines: Vec<_> = after.iter().filter(|(path, _)| path.ends_with("MEMORY.md")).cloned().collect();
     lines.iter_mut().for_each(|(_, text)| {
@@ -109,11 +111,11 @@ fn what_was_changed_since_stays() {
     let one = place.store.root().path().join("one.md");
     std::fs::write(&one, text("one", "and the user's edit after it")).unwrap();
     let undone = place.changes.undo("r-1", None, &place.store).unwrap();
-    assert!(matches!(&undone[0], Undone::ChangedSince { path, .. } if path == "one.md"), "{undone:?}");
-    assert_eq!(undone[1], Undone::Restored { path: "two.md".into() });
+    assert!(matches!(&undone[0], UndoResult::ChangedSince { path, .. } if path == "one.md"), "{undone:?}");
+    assert_eq!(undone[1], UndoResult::Restored { path: "two.md".into() });
     assert!(std::fs::read_to_string(&one).unwrap().contains("the user's edit after it"));
     let only = place.changes.undo("r-1", Some("two.md"), &place.store).unwrap();
-    assert_eq!(only, [Undone::Restored { path: "two.md".into() }]);
+    assert_eq!(only, [UndoResult::Restored { path: "two.md".into() }]);
 }
 
 /// MEM-3: a run that was killed between a file and its line is settled at the next start; one that still runs is not.
@@ -140,7 +142,7 @@ fn only_so_many_runs_are_kept() {
     let place = Place::new();
     for n in 0..KEPT + 5 {
         let mut run = place.begin(&format!("r-{n:04}"));
-        run.keep(&memory::changes::Change { path: "a.md".into(), before: None, after: None, line: None }).unwrap();
+        run.keep(&memory::changes::KeptChange { path: "a.md".into(), before: None, after: None, line: None }).unwrap();
     }
     let runs = place.changes.runs();
     assert_eq!((runs.len(), runs[0].id.as_str()), (KEPT, "r-0104"));
@@ -166,7 +168,7 @@ fn a_line_that_was_reworded_since_stays() {
     );
     std::fs::write(&index, &worded).unwrap();
     let undone = place.changes.undo("r-1", None, &place.store).unwrap();
-    assert!(undone.iter().all(|one| matches!(one, Undone::Restored { .. })), "{undone:?}");
+    assert!(undone.iter().all(|one| matches!(one, UndoResult::Restored { .. })), "{undone:?}");
     assert!(std::fs::read_to_string(&index).unwrap().contains("- [One](one.md) — in better words of mine\n"));
     assert!(std::fs::read_to_string(place.store.root().path().join("one.md")).unwrap().contains("the user's"));
 }
@@ -181,10 +183,10 @@ fn what_was_taken_back_does_not_come_back() {
     place.write(&mut run, "vault.md", body);
     run.end().unwrap();
     let undone = place.changes.undo("r-1", None, &place.store).unwrap();
-    assert_eq!(undone, [Undone::Removed { path: "vault.md".into() }]);
+    assert_eq!(undone, [UndoResult::Removed { path: "vault.md".into() }]);
 
     let attempt = |run: &mut Writer, path: &str, text: &str| {
-        place.store.revise(path, text, None, &Origin::default(), None, &mut |one| run.keep(one))
+        place.store.revise(path, text, None, &MemoryOrigin::default(), None, &mut |one| run.keep(one))
     };
     let mut run = place.begin("r-2");
     for (path, text) in [
@@ -222,13 +224,13 @@ fn what_was_removed_by_hand_is_buried() {
     }
     run.end().unwrap();
     let mut run = place.begin("r-2");
-    let never_made = |change: &memory::changes::Change| {
+    let never_made = |change: &memory::changes::KeptChange| {
         run.keep(change)?;
         Err(Error::NoMemory { name: String::new(), directory: Default::default() })
     };
     place
         .store
-        .revise("never.md", &text("never", "x"), None, &Origin::default(), None, &mut { never_made })
+        .revise("never.md", &text("never", "x"), None, &MemoryOrigin::default(), None, &mut { never_made })
         .unwrap_err();
     run.end().unwrap();
     let folder = place.store.root().path();

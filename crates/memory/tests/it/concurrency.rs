@@ -4,7 +4,7 @@ use std::process::Command;
 
 use memory::doctor;
 use memory::index;
-use memory::store::{Indexing, New, Store};
+use memory::store::{IndexUpkeep, NewMemory, Store};
 
 /// How many memories each process adds.
 const EACH: usize = 2_000;
@@ -22,10 +22,12 @@ fn scratch() -> tempfile::TempDir {
 #[test]
 fn a_writer_process() {
     let (Ok(directory), Ok(writer)) = (std::env::var(DIRECTORY), std::env::var(WRITER)) else { return };
-    let store = Store::open(directory, Indexing::Kept).unwrap();
+    let store = Store::open(directory, IndexUpkeep::Kept).unwrap();
     for n in 0..EACH {
         let name = format!("w{writer} n{n}");
-        store.add(&New { description: "x".to_owned(), body: "y".to_owned(), name, ..New::default() }).unwrap();
+        store
+            .add(&NewMemory { description: "x".to_owned(), body: "y".to_owned(), name, ..NewMemory::default() })
+            .unwrap();
         if n % 100 == 99 {
             // Edits of the index by the same process are not lost either.
             store.remove(&format!("w{writer}-n{}.md", n - 50)).unwrap();
@@ -37,7 +39,7 @@ fn a_writer_process() {
 #[test]
 fn two_processes_lose_nothing() {
     let directory = scratch();
-    Store::create(directory.path(), Indexing::Kept).unwrap();
+    Store::create(directory.path(), IndexUpkeep::Kept).unwrap();
     let test = std::env::current_exe().unwrap();
     let start = |writer: &str| {
         Command::new(&test)
@@ -51,7 +53,7 @@ fn two_processes_lose_nothing() {
     for mut writer in [start("1"), start("2")] {
         assert!(writer.wait().unwrap().success());
     }
-    let store = Store::open(directory.path(), Indexing::Kept).unwrap();
+    let store = Store::open(directory.path(), IndexUpkeep::Kept).unwrap();
     let text = String::from_utf8(store.root().read("MEMORY.md", 1 << 24).unwrap().bytes).unwrap();
     let kept = 2 * (EACH - EACH / 100);
     assert_eq!(index::links(&text).len(), kept);
@@ -59,8 +61,8 @@ fn two_processes_lose_nothing() {
     let left_over = std::fs::read_dir(directory.path()).unwrap().count();
     assert_eq!(left_over, kept + 2, "the files, the index and the lock, and nothing temporary");
     let findings = doctor::examine(&store).unwrap();
-    let wrong = findings
-        .iter()
-        .any(|finding| matches!(finding, doctor::Finding::Orphan { .. } | doctor::Finding::DeadLink { .. }));
+    let wrong = findings.iter().any(|finding| {
+        matches!(finding, doctor::DoctorFinding::Orphan { .. } | doctor::DoctorFinding::DeadLink { .. })
+    });
     assert!(!wrong);
 }

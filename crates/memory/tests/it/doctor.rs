@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use memory::Kind;
-use memory::changes::{Changes, Head, USER};
-use memory::doctor::{Finding, examine, mend};
-use memory::store::{Indexing, Store};
+use memory::changes::{Changes, RunHead, USER};
+use memory::doctor::{DoctorFinding, examine, mend};
+use memory::store::{IndexUpkeep, Store};
 
 use super::store::new;
 
@@ -21,7 +21,7 @@ fn text(store: &Store, path: &str) -> String {
 #[test]
 fn what_is_over_is_named() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::create(directory.path(), Indexing::Kept).unwrap();
+    let store = Store::create(directory.path(), IndexUpkeep::Kept).unwrap();
     put(&store, "sale.md", "---\nname: Sale\ndescription: d\nuntil: 2026-11-01\ntype: project\n---\nx\n");
     put(&store, "odd.md", "---\nname: Odd\ndescription: d\nuntil: some day\ntype: project\n---\ny\n");
     let over = |now: &str| memory::doctor::over(&store, now.parse().unwrap()).unwrap();
@@ -37,7 +37,7 @@ fn what_is_over_is_named() {
 #[test]
 fn what_is_wrong_is_found_and_mended() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::create(directory.path(), Indexing::Kept).unwrap();
+    let store = Store::create(directory.path(), IndexUpkeep::Kept).unwrap();
     store.add(&new("good")).unwrap();
     put(&store, "orphan.md", "---\nname: Orphan\ndescription: lost\ntype: user\n---\nalone\n");
     put(&store, "team/orphan.md", "---\nname: T\ntype: project\n---\nshared\n");
@@ -55,17 +55,17 @@ fn what_is_wrong_is_found_and_mended() {
         ),
     );
     let findings = examine(&store).unwrap();
-    let has = |wanted: &Finding| assert!(findings.contains(wanted), "{wanted:?} in {findings:?}");
+    let has = |wanted: &DoctorFinding| assert!(findings.contains(wanted), "{wanted:?} in {findings:?}");
     let index = || "MEMORY.md".to_owned();
-    has(&Finding::Orphan { path: "orphan.md".to_owned() });
-    has(&Finding::Orphan { path: "team/orphan.md".to_owned() });
-    has(&Finding::DeadLink { index: index(), line: 3, target: "gone.md".to_owned() });
-    has(&Finding::ListedTwice { index: index(), target: "colon.md".to_owned() });
-    has(&Finding::SameText { paths: vec!["copy.md".to_owned(), "orphan.md".to_owned()] });
-    has(&Finding::WrongType { path: "typo.md".to_owned(), found: Some("Feedbacks".to_owned()) });
-    has(&Finding::WrongType { path: "untyped.md".to_owned(), found: None });
-    assert!(findings.iter().any(|finding| matches!(finding, Finding::LongLine { line: 4, .. })));
-    assert!(findings.iter().any(|finding| matches!(finding, Finding::Odd { path, .. } if path == "colon.md")));
+    has(&DoctorFinding::Orphan { path: "orphan.md".to_owned() });
+    has(&DoctorFinding::Orphan { path: "team/orphan.md".to_owned() });
+    has(&DoctorFinding::DeadLink { index: index(), line: 3, target: "gone.md".to_owned() });
+    has(&DoctorFinding::ListedTwice { index: index(), target: "colon.md".to_owned() });
+    has(&DoctorFinding::SameText { paths: vec!["copy.md".to_owned(), "orphan.md".to_owned()] });
+    has(&DoctorFinding::WrongType { path: "typo.md".to_owned(), found: Some("Feedbacks".to_owned()) });
+    has(&DoctorFinding::WrongType { path: "untyped.md".to_owned(), found: None });
+    assert!(findings.iter().any(|finding| matches!(finding, DoctorFinding::LongLine { line: 4, .. })));
+    assert!(findings.iter().any(|finding| matches!(finding, DoctorFinding::Odd { path, .. } if path == "colon.md")));
 
     let mended = mend(&store).unwrap();
     assert_eq!(mended.len(), 7, "{mended:?}");
@@ -73,8 +73,8 @@ fn what_is_wrong_is_found_and_mended() {
     assert_eq!(
         left,
         [
-            Finding::WrongType { path: "untyped.md".to_owned(), found: None },
-            Finding::SameText { paths: vec!["copy.md".to_owned(), "orphan.md".to_owned()] },
+            DoctorFinding::WrongType { path: "untyped.md".to_owned(), found: None },
+            DoctorFinding::SameText { paths: vec!["copy.md".to_owned(), "orphan.md".to_owned()] },
         ],
         "what would be a guess is left"
     );
@@ -88,7 +88,7 @@ fn what_is_wrong_is_found_and_mended() {
 #[test]
 fn a_crash_between_file_and_index_is_mended() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::create(directory.path(), Indexing::Kept).unwrap();
+    let store = Store::create(directory.path(), IndexUpkeep::Kept).unwrap();
     store.add(&new("added")).unwrap();
     store.add(&new("removed")).unwrap();
     store.add(&new("moved")).unwrap();
@@ -107,7 +107,7 @@ fn a_crash_between_file_and_index_is_mended() {
 #[test]
 fn a_long_line_is_cut_only_when_its_file_has_the_text() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::create(directory.path(), Indexing::Kept).unwrap();
+    let store = Store::create(directory.path(), IndexUpkeep::Kept).unwrap();
     put(&store, "a.md", "---\nname: A\ndescription: short\ntype: user\n---\nBody.\n");
     let detail = format!("the detail that stands nowhere else, {}and its end", "word ".repeat(60));
     put(&store, "MEMORY.md", &format!("- [A](a.md) — {detail}\n- [B](b.md) — {detail}\n"));
@@ -122,7 +122,7 @@ fn a_long_line_is_cut_only_when_its_file_has_the_text() {
 #[test]
 fn what_is_there_in_another_form_is_no_dead_link() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::create(directory.path(), Indexing::Kept).unwrap();
+    let store = Store::create(directory.path(), IndexUpkeep::Kept).unwrap();
     let memory = |name: &str| format!("---\nname: {name}\ndescription: d\ntype: user\n---\n{name}.\n");
     put(&store, "a.md", &memory("A"));
     put(&store, "a b.md", &memory("AB"));
@@ -131,7 +131,8 @@ fn what_is_there_in_another_form_is_no_dead_link() {
     std::os::unix::fs::symlink("/nowhere/at/all", directory.path().join("linked.md")).unwrap();
     let index = "- [A](a.md)\n- [Part](a.md#part)\n- [AB](a%20b.md)\n- [Notes](notes)\n- [One](notes/one.md)\n";
     put(&store, "MEMORY.md", index);
-    let dead = |findings: &[Finding]| findings.iter().any(|finding| matches!(finding, Finding::DeadLink { .. }));
+    let dead =
+        |findings: &[DoctorFinding]| findings.iter().any(|finding| matches!(finding, DoctorFinding::DeadLink { .. }));
     assert!(!dead(&examine(&store).unwrap()), "{:?}", examine(&store).unwrap());
     mend(&store).unwrap();
     assert!(text(&store, "MEMORY.md").starts_with(index));
@@ -143,7 +144,7 @@ fn what_is_there_in_another_form_is_no_dead_link() {
 #[test]
 fn mending_loses_no_word_and_says_what_it_changed() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::create(directory.path(), Indexing::Kept).unwrap();
+    let store = Store::create(directory.path(), IndexUpkeep::Kept).unwrap();
     put(&store, "a.md", "---\nname: A\ndescription: the first of all\ntype: user\n---\nBody.\n");
     let long = format!("a first line of its own, {}", "with many words ".repeat(20));
     let index = format!(
@@ -177,11 +178,11 @@ fn what_was_mended_can_be_taken_back() {
     let changes = Changes::at(directory.path().join("changes"));
     let at = "2026-03-01T00:00:00Z".to_owned();
     let memory = directory.path().join("memory");
-    let head = Head { agent: USER.into(), session: None, model: None, at, directory: memory.clone() };
+    let head = RunHead { agent: USER.into(), session: None, model: None, at, directory: memory.clone() };
     let recorder = Arc::new(Mutex::new(changes.recorder("r-1".into(), head)));
     let keeping = recorder.clone();
     let store =
-        Store::create(&memory, Indexing::Kept).unwrap().keeping(move |change| keeping.lock().unwrap().keep(change));
+        Store::create(&memory, IndexUpkeep::Kept).unwrap().keeping(move |change| keeping.lock().unwrap().keep(change));
     super::scan::write(&memory, "typo.md", "---\nname: Typo\ntype: Feedbacks\n---\nx\n", 1_700_000_000);
     let index = "- [Typo](typo.md)\n- [Typo again](typo.md) — and more\n- [Gone](gone.md)\n";
     put(&store, "MEMORY.md", index);

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use memory::Memory;
-use memory::drift::{Named, check, named, record};
+use memory::drift::{NamedThing, check, named, record};
 use memory::recall::surface_over;
-use memory::remember::Origin;
-use memory::store::{Indexing, New, Store};
+use memory::remember::MemoryOrigin;
+use memory::store::{IndexUpkeep, NewMemory, Store};
 
 use super::store::new;
 
@@ -30,8 +30,8 @@ fn memory(body: &str) -> Memory {
 fn what_is_named_stands_in_code_marks() {
     let text = "Run `scripts/deploy.sh --fast-lane`, it calls `load_orders()` and `OrderBook`. See `main.rs`, not `cargo test` \
                 or https://example.org/a.html, `true`, `3.5` or src/other.rs.";
-    let files = |path: &str| Named::File(path.to_owned());
-    let word = |name: &str| Named::Word(name.to_owned());
+    let files = |path: &str| NamedThing::File(path.to_owned());
+    let word = |name: &str| NamedThing::Word(name.to_owned());
     let expected =
         [files("main.rs"), files("scripts/deploy.sh"), word("--fast-lane"), word("OrderBook"), word("load_orders")];
     assert_eq!(named(text), expected);
@@ -42,9 +42,10 @@ fn what_is_named_stands_in_code_marks() {
 fn only_what_was_there_and_is_gone_is_told() {
     let tree = tree();
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::create(directory.path(), Indexing::Kept).unwrap();
+    let store = Store::create(directory.path(), IndexUpkeep::Kept).unwrap();
     let body = "Deploy with `deploy.sh --fast-lane`; it uses `load_orders()` and `missing_one()`.".to_owned();
-    let saved = store.remember(&New { body, ..new("deploys") }, &Origin::default(), Some(tree.path())).unwrap();
+    let saved =
+        store.remember(&NewMemory { body, ..new("deploys") }, &MemoryOrigin::default(), Some(tree.path())).unwrap();
     let read = || Memory::read(store.root(), &saved.path).unwrap();
     assert_eq!(read().named, ["deploy.sh", "--fast-lane", "load_orders"]);
     let said = || check(&read(), tree.path()).iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -63,10 +64,10 @@ fn only_what_was_there_and_is_gone_is_told() {
 fn what_was_never_here_is_no_drift_and_a_changed_file_is() {
     let tree = tree();
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::create(directory.path(), Indexing::Kept).unwrap();
+    let store = Store::create(directory.path(), IndexUpkeep::Kept).unwrap();
     let save = |name: &str, body: &str| {
-        let new = New { body: body.to_owned(), ..new(name) };
-        store.remember(&new, &Origin::default(), Some(tree.path())).unwrap().path
+        let new = NewMemory { body: body.to_owned(), ..new(name) };
+        store.remember(&new, &MemoryOrigin::default(), Some(tree.path())).unwrap().path
     };
     let said = |path: &str| {
         let drifted = check(&Memory::read(store.root(), path).unwrap(), tree.path());

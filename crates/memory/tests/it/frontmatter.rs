@@ -1,7 +1,7 @@
 //! Frontmatter: read whatever it looks like, edited without touching the rest.
 
 use memory::frontmatter::{read, remove, set, set_under};
-use memory::{Kind, Memory, Problem};
+use memory::{FileProblem, Kind, Memory};
 use proptest::prelude::*;
 
 fn memory(text: &str) -> Memory {
@@ -34,7 +34,7 @@ fn broken_frontmatter_is_read_line_by_line() {
     let colons = memory("---\nname: Deploy\ndescription: note: never on Friday: really\ntype: feedback\n---\nbody");
     assert_eq!(colons.description.as_deref(), Some("note: never on Friday: really"));
     assert_eq!(colons.kind, Some(Kind::Feedback));
-    assert!(matches!(colons.diagnostics[0].problem, Problem::NotYaml(_)), "{:?}", colons.diagnostics);
+    assert!(matches!(colons.diagnostics[0].problem, FileProblem::NotYaml(_)), "{:?}", colons.diagnostics);
     let twice = memory("---\nname: a\nname: b\ntype: user\n---\n");
     assert_eq!((twice.name.as_str(), twice.kind), ("a", Some(Kind::User)));
     let quote = memory("---\nname: \"open\ntype: user\n---\nb");
@@ -50,11 +50,11 @@ fn odd_frontmatter_degrades() {
     assert_eq!(crlf.body, "body\r\n");
     let open = memory("---\nname: a\ntype: user\n\n# Heading\ntext");
     assert_eq!((open.name.as_str(), open.kind), ("a", Some(Kind::User)));
-    assert_eq!(open.diagnostics[0].problem, Problem::Unclosed);
+    assert_eq!(open.diagnostics[0].problem, FileProblem::Unclosed);
     assert!(open.body.contains("# Heading"));
     let unknown = memory("---\ntype: preference\n---\n");
     assert_eq!(unknown.kind, None);
-    assert_eq!(unknown.diagnostics[0].problem, Problem::UnknownType("preference".to_owned()));
+    assert_eq!(unknown.diagnostics[0].problem, FileProblem::UnknownType("preference".to_owned()));
     let none = memory("just text\n---\nmore");
     assert_eq!((none.name.as_str(), none.kind, none.body.as_str()), ("a", None, "just text\n---\nmore"));
     assert_eq!(none.diagnostics, []);
@@ -167,7 +167,7 @@ fn a_rule_in_the_body_does_not_close_open_frontmatter() {
     let text = "---\nname: a\ntype: user\n\nThe first paragraph.\n\n---\n\nThe second.\n";
     let open = memory(text);
     assert_eq!((open.name.as_str(), open.kind), ("a", Some(Kind::User)));
-    assert_eq!(open.diagnostics[0].problem, Problem::Unclosed);
+    assert_eq!(open.diagnostics[0].problem, FileProblem::Unclosed);
     assert!(open.body.contains("The first paragraph.") && open.body.contains("---\n\nThe second."), "{:?}", open.body);
     let edited = set(text, "description", "d");
     let body = edited.find("The first").unwrap();

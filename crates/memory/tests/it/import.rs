@@ -3,16 +3,20 @@
 use std::path::Path;
 
 use files::Root;
-use memory::import::{Action, Source, apply, plan};
-use memory::remember::Origin;
-use memory::store::{Indexing, Store};
+use memory::import::{Action, ImportSource, apply, plan};
+use memory::remember::MemoryOrigin;
+use memory::store::{IndexUpkeep, Store};
 use memory::{Kind, Memory};
 
 use super::scan::write;
 use super::store::new;
 
-fn importing() -> Origin {
-    Origin { agent: Some("import".to_owned()), at: "2026-03-01T00:00:00Z".parse().ok(), ..Origin::default() }
+fn importing() -> MemoryOrigin {
+    MemoryOrigin {
+        agent: Some("import".to_owned()),
+        at: "2026-03-01T00:00:00Z".parse().ok(),
+        ..MemoryOrigin::default()
+    }
 }
 
 /// SHELF-2: what is imported goes the one way to save: a secret is refused and named with its file and section, what is saved says
@@ -20,7 +24,7 @@ fn importing() -> Origin {
 #[test]
 fn what_is_imported_is_checked_and_says_where_it_comes_from() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::create(directory.path().join("memory"), Indexing::Kept).unwrap();
+    let store = Store::create(directory.path().join("memory"), IndexUpkeep::Kept).unwrap();
     let token = format!("ghp_{}", "a8Kd93JfLq0ZxC7VbN2mTyR5uWe1PoIh4GsD");
     let claude = format!(
         "## Access\n\nThe token of the robot is {token} and nobody else has it.\n\n## Build\n\nRun `scripts/build.sh` before each release.\n"
@@ -28,8 +32,8 @@ fn what_is_imported_is_checked_and_says_where_it_comes_from() {
     let other = directory.path().join("other");
     write(&other, "bare.md", "Never push on a Friday. It ends badly.\n", 1_700_000_000);
     let root = Root::open(&other).unwrap();
-    let document = Source::Document { path: Path::new("CLAUDE.md"), text: &claude };
-    let planned = plan(&store, &[document, Source::Directory(&root)]).unwrap();
+    let document = ImportSource::Document { path: Path::new("CLAUDE.md"), text: &claude };
+    let planned = plan(&store, &[document, ImportSource::Directory(&root)]).unwrap();
     assert_eq!(planned.skipped.len(), 1);
     let why = &planned.skipped[0];
     assert!(
@@ -55,7 +59,7 @@ fn what_is_imported_is_checked_and_says_where_it_comes_from() {
 #[test]
 fn a_plan_touches_nothing_and_is_applied_on_request() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::create(directory.path().join("memory"), Indexing::Kept).unwrap();
+    let store = Store::create(directory.path().join("memory"), IndexUpkeep::Kept).unwrap();
     store.add(&new("one")).unwrap();
     let other = directory.path().join("other");
     write(&other, "one.md", "---\nname: one\ntype: user\n# kept\n---\nAnother text.\n", 1_700_000_000);
@@ -65,9 +69,9 @@ fn a_plan_touches_nothing_and_is_applied_on_request() {
     let rule = "---\ndescription: API handlers\nglobs: src/api/**/*.ts,src/{a,b}/*.ts\nalwaysApply: false\n---\n\nReturn problem+json.\n";
     let root = Root::open(&other).unwrap();
     let sources = [
-        Source::Directory(&root),
-        Source::Document { path: Path::new("CLAUDE.md"), text: claude },
-        Source::CursorRule { path: Path::new(".cursor/rules/api.mdc"), text: rule },
+        ImportSource::Directory(&root),
+        ImportSource::Document { path: Path::new("CLAUDE.md"), text: claude },
+        ImportSource::CursorRule { path: Path::new(".cursor/rules/api.mdc"), text: rule },
     ];
     let planned = plan(&store, &sources).unwrap();
     let items: Vec<_> = planned.items.iter().map(|item| (item.path.as_str(), &item.action)).collect();
@@ -109,7 +113,7 @@ fn a_plan_touches_nothing_and_is_applied_on_request() {
 #[test]
 fn what_is_imported_keeps_its_age_and_nothing_is_dropped_silently() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::create(directory.path().join("memory"), Indexing::Kept).unwrap();
+    let store = Store::create(directory.path().join("memory"), IndexUpkeep::Kept).unwrap();
     let other = directory.path().join("other");
     write(&other, "old.md", "---\nname: old\ntype: user\n---\nAn old one.\n", 1_700_000_000);
     write(&other, "latin.md", "x", 1_700_000_000);
@@ -117,7 +121,8 @@ fn what_is_imported_keeps_its_age_and_nothing_is_dropped_silently() {
     write(&other, "large.md", &"word ".repeat(300_000), 1_700_000_000);
     let root = Root::open(&other).unwrap();
     let claude = "## Memory\n\nThe cache lives in Redis and is emptied at night.\n";
-    let sources = [Source::Directory(&root), Source::Document { path: Path::new("CLAUDE.md"), text: claude }];
+    let sources =
+        [ImportSource::Directory(&root), ImportSource::Document { path: Path::new("CLAUDE.md"), text: claude }];
     let planned = plan(&store, &sources).unwrap();
     assert_eq!(planned.skipped.len(), 2, "{:?}", planned.skipped);
     assert!(planned.skipped.iter().any(|one| one.contains("latin.md") && one.contains("UTF-8")));

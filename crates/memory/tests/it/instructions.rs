@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use memory::instructions::include::paths;
 use memory::instructions::{
-    DEEPEST_INCLUDE, Instructions, Loaded, Owner, Reason, Sources, What, first_message, nested,
+    DEEPEST_INCLUDE, InstructionFault, InstructionSources, Instructions, LoadedInstruction, Owner, Reason,
+    first_message, nested,
 };
 use proptest::prelude::*;
 
@@ -31,13 +32,13 @@ impl Place {
         std::fs::write(path, text).unwrap();
     }
 
-    fn sources(&self) -> Sources {
-        Sources {
+    fn sources(&self) -> InstructionSources {
+        InstructionSources {
             managed: vec![self.base.join("etc/CLAUDE.md")],
             config_home: self.base.join("config"),
             home: Some(self.base.join("home")),
             working_directory: self.base.join("repo/work"),
-            ..Sources::default()
+            ..InstructionSources::default()
         }
     }
 
@@ -45,7 +46,7 @@ impl Place {
         Instructions::load(self.sources(), Reason::SessionStart)
     }
 
-    fn names(&self, files: &[Loaded]) -> Vec<String> {
+    fn names(&self, files: &[LoadedInstruction]) -> Vec<String> {
         files.iter().map(|file| file.path.strip_prefix(&self.base).unwrap().display().to_string()).collect()
     }
 }
@@ -130,9 +131,9 @@ fn includes_are_followed() {
     assert_eq!(
         notes,
         [
-            ("repo/gone/x.md".to_owned(), What::Missing),
-            ("repo/docs/picture.png".to_owned(), What::NotText),
-            ("repo/docs/binary".to_owned(), What::NotText),
+            ("repo/gone/x.md".to_owned(), InstructionFault::Missing),
+            ("repo/docs/picture.png".to_owned(), InstructionFault::NotText),
+            ("repo/docs/binary".to_owned(), InstructionFault::NotText),
         ]
     );
 }
@@ -153,7 +154,7 @@ fn includes_end_at_their_depth() {
     let loaded = place.load();
     assert_eq!(loaded.files.len(), 1 + DEEPEST_INCLUDE);
     assert_eq!(loaded.notes.len(), 1);
-    assert_eq!(loaded.notes[0].what, What::TooDeep);
+    assert_eq!(loaded.notes[0].what, InstructionFault::TooDeep);
     // A thousand side by side end too.
     let wide: String = (0..1_000).map(|n| format!("@n{n}.md\n")).collect();
     place.write("repo/CLAUDE.md", &wide);
@@ -162,14 +163,14 @@ fn includes_end_at_their_depth() {
     }
     let loaded = place.load();
     assert_eq!(loaded.files.len(), 500);
-    assert_eq!(loaded.notes.iter().filter(|note| note.what == What::TooMany).count(), 1);
+    assert_eq!(loaded.notes.iter().filter(|note| note.what == InstructionFault::TooMany).count(), 1);
     // So do large ones.
     for n in 0..20 {
         place.write(&format!("repo/n{n}.md"), &"long ".repeat(100_000));
     }
     let loaded = place.load();
     assert_eq!(loaded.files.len(), 10, "nine of half a megabyte, and the one that includes them");
-    assert_eq!(loaded.notes.iter().filter(|note| note.what == What::TooMany).count(), 1);
+    assert_eq!(loaded.notes.iter().filter(|note| note.what == InstructionFault::TooMany).count(), 1);
 }
 
 /// TRUST-4: what a project's files include from outside is left out, until the user agreed to that very file; the user's
@@ -188,9 +189,9 @@ fn includes_from_outside_the_project_need_consent() {
     assert_eq!(place.names(&place.load().files), user, "the user may");
     place.write("config/CLAUDE.md", "nothing");
     let loaded = place.load();
-    let outside = |name: &str| What::Outside(place.base.join(name));
+    let outside = |name: &str| InstructionFault::Outside(place.base.join(name));
     let notes: Vec<_> = loaded.notes.iter().map(|note| note.what.clone()).collect();
-    assert_eq!(notes, [outside("outside.md"), outside("other.md"), What::Missing]);
+    assert_eq!(notes, [outside("outside.md"), outside("other.md"), InstructionFault::Missing]);
     let mut sources = place.sources();
     sources.agreed.insert(place.base.join("other.md"));
     let loaded = Instructions::load(sources, Reason::SessionStart);
@@ -228,7 +229,8 @@ fn a_link_out_of_the_project_is_not_followed() {
     );
     assert!(loaded.touched(&work.join("sub/x.py")).is_empty());
     assert!(loaded.files.iter().all(|file| !file.text.contains("secret\n") && file.text != "secret"));
-    let outside: Vec<_> = loaded.notes.iter().filter(|note| matches!(note.what, What::Outside(_))).collect();
+    let outside: Vec<_> =
+        loaded.notes.iter().filter(|note| matches!(note.what, InstructionFault::Outside(_))).collect();
     assert_eq!(outside.len(), 5, "{:?}", loaded.notes);
     assert!(loaded.notes.iter().all(|note| !note.to_string().contains("secret\n")));
 }
@@ -269,7 +271,7 @@ fn a_config_home_behind_a_link_is_the_users_own() {
         std::fs::create_dir_all(place.base.join("home/work")).unwrap();
         std::os::unix::fs::symlink(place.base.join("dotfiles"), place.base.join("home/.claude")).unwrap();
         let (config_home, working_directory) = (place.base.join("home/.claude"), place.base.join("home/work"));
-        let sources = Sources { config_home, working_directory, ..place.sources() };
+        let sources = InstructionSources { config_home, working_directory, ..place.sources() };
         let loaded = Instructions::load(sources, Reason::SessionStart);
         assert_eq!((loaded.files.len(), loaded.notes.len()), (1, 0), "{:?}", loaded.notes);
     }
@@ -290,7 +292,7 @@ fn rules_and_nested_files_load_when_touched() {
     let mut loaded = place.load();
     let work = place.base.join("repo/work");
     assert_eq!(place.names(&loaded.files), ["repo/work/.claude/rules/all.md"]);
-    assert!(matches!(loaded.notes[0].what, What::BadGlob(_)));
+    assert!(matches!(loaded.notes[0].what, InstructionFault::BadGlob(_)));
     assert!(loaded.touched(&work.join("README.md")).is_empty());
     let first = loaded.touched(&work.join("src/deep/a.ts"));
     assert_eq!(
@@ -316,7 +318,7 @@ fn excluded_files_are_not_loaded() {
     let loaded = Instructions::load(sources, Reason::Compact);
     assert_eq!(place.names(&loaded.files), ["etc/CLAUDE.md", "repo/work/CLAUDE.md"]);
     assert_eq!(loaded.files[0].reason.name(), "compact");
-    assert!(matches!(loaded.notes[0].what, What::BadGlob(_)));
+    assert!(matches!(loaded.notes[0].what, InstructionFault::BadGlob(_)));
 }
 
 /// INSTR-4: a long file is loaded with a warning; comments are stripped, but not in code.
@@ -328,7 +330,7 @@ fn long_files_and_comments() {
     );
     let place = Place::new(&[("repo/CLAUDE.md", &text)]);
     let loaded = place.load();
-    assert!(matches!(loaded.notes[0].what, What::Long(length) if length > 40_000));
+    assert!(matches!(loaded.notes[0].what, InstructionFault::Long(length) if length > 40_000));
     let text = &loaded.files[0].text;
     assert!(!text.contains("secret") && !text.contains("inline"));
     assert!(text.contains("`<!-- code -->`  end") && text.contains("<!-- block -->") && text.contains("<!-- open"));
@@ -387,7 +389,7 @@ fn a_file_of_another_user_above_the_project_is_not_read() {
     let loaded = place.load();
     let expected: &[&str] = if given { &["ours"] } else { &["theirs", "ours"] };
     assert_eq!(loaded.files.iter().map(|file| file.text.as_str()).collect::<Vec<_>>(), expected);
-    assert_eq!(loaded.notes.iter().filter(|note| note.what == What::OfAnother).count(), usize::from(given));
+    assert_eq!(loaded.notes.iter().filter(|note| note.what == InstructionFault::OfAnother).count(), usize::from(given));
 }
 
 /// MEM-2: an index over its limits says so at its end; after a compaction it is read again.
@@ -396,7 +398,7 @@ fn an_index_is_read_when_instructions_are_and_says_what_was_cut() {
     let directory = tempfile::tempdir().unwrap();
     let path = std::fs::canonicalize(directory.path()).unwrap().join("MEMORY.md");
     std::fs::write(&path, "- [A](a.md)\n".repeat(230)).unwrap();
-    let sources = Sources { indexes: vec![path.clone()], ..Sources::default() };
+    let sources = InstructionSources { indexes: vec![path.clone()], ..InstructionSources::default() };
     let mut all = Instructions::load(sources, Reason::SessionStart);
     assert!(all.files[0].text.ends_with("merge or remove entries]"), "{}", all.files[0].text);
     std::fs::write(&path, "- [B](b.md)\n").unwrap();

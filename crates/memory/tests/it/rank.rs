@@ -3,9 +3,10 @@
 use jiff::Timestamp;
 use memory::Memory;
 use memory::bench::{
-    ASKED, Figures, Half, Plain, Set, afterwards, afterwards_asked, by_kind, projects, projects_afterwards, repository,
+    ASKED, Plain, QuestionHalf, RecallFigures, Set, afterwards, afterwards_asked, by_kind, projects,
+    projects_afterwards, repository,
 };
-use memory::rank::{Doing, Hit, Question, Ranker, Route, surfaced};
+use memory::rank::{Hit, RankQuestion, Ranker, Route, WorkAtHand, surfaced};
 use proptest::prelude::*;
 
 fn now() -> Timestamp {
@@ -18,8 +19,8 @@ fn memory(path: &str, kind: &str, date: &str, name: &str, description: &str) -> 
 }
 
 fn ask(memories: &[Memory], text: &str, files: &[&str]) -> Vec<Hit> {
-    let doing = Doing { files: files.iter().map(|file| (*file).to_owned()).collect(), tools: Vec::new() };
-    surfaced(Ranker::of(memories).rank(&Question { text, doing: &doing, now: now() }))
+    let doing = WorkAtHand { files: files.iter().map(|file| (*file).to_owned()).collect(), tools: Vec::new() };
+    surfaced(Ranker::of(memories).rank(&RankQuestion { text, doing: &doing, now: now() }))
 }
 
 fn paths(hits: &[Hit]) -> Vec<&str> {
@@ -30,7 +31,7 @@ fn paths(hits: &[Hit]) -> Vec<&str> {
 /// plain BM25 in every kind of twenty questions and more, and better in all; it is silent where nothing answers.
 #[test]
 fn questions_that_nothing_was_fitted_on_are_answered() {
-    let sets = repository(Half::Telling);
+    let sets = repository(QuestionHalf::Telling);
     for set in &sets {
         let known = |path: &String| set.memories.iter().any(|memory| memory.path == *path);
         assert!(set.questions.iter().all(|question| question.wanted.iter().all(known)));
@@ -41,7 +42,7 @@ fn questions_that_nothing_was_fitted_on_are_answered() {
     for (kind, figures) in ours_by_kind.iter().filter(|(_, figures)| figures.answerable >= 20) {
         assert!(figures.five() >= plain_by_kind[kind].five(), "{kind}: {figures}");
     }
-    let (all, all_plain) = (Figures::of(&ours), Figures::of(&plain));
+    let (all, all_plain) = (RecallFigures::of(&ours), RecallFigures::of(&plain));
     assert!(all.five() >= all_plain.five() + 0.05 && all.first() >= all_plain.first() + 0.05, "{all}\n{all_plain}");
     assert!(all.surfaced() >= 0.67 && all.right() >= 0.65, "{all}");
     for (kind, least) in [("none", 0.9), ("foreign", 0.9), ("near", 0.8)] {
@@ -53,7 +54,7 @@ fn questions_that_nothing_was_fitted_on_are_answered() {
 /// by words alone.
 #[test]
 fn what_is_asked_in_other_words_is_among_the_first_five() {
-    let sets = projects(Half::Telling);
+    let sets = projects(QuestionHalf::Telling);
     assert_eq!(sets.len(), 10);
     let ours: Vec<_> = sets.iter().flat_map(|set| set.ask(now())).collect();
     let plain: Vec<_> = sets.iter().flat_map(|set| Plain::of(&set.memories).ask(set)).collect();
@@ -67,9 +68,9 @@ fn what_is_asked_in_other_words_is_among_the_first_five() {
 #[test]
 fn a_line_that_all_memories_begin_with_changes_no_order() {
     let first_day = Timestamp::from_second(1_760_000_000).unwrap();
-    let bare = projects(Half::Telling);
+    let bare = projects(QuestionHalf::Telling);
     let lined: Vec<Set> = bare.iter().map(|set| set.with_common_line(first_day)).collect();
-    let figures = |sets: &[Set]| Figures::of(&sets.iter().flat_map(|set| set.ask(now())).collect::<Vec<_>>());
+    let figures = |sets: &[Set]| RecallFigures::of(&sets.iter().flat_map(|set| set.ask(now())).collect::<Vec<_>>());
     let (bare, lined) = (figures(&bare), figures(&lined));
     assert!((bare.five() - lined.five()).abs() <= 0.01 && (bare.mrr() - lined.mrr()).abs() <= 0.01, "{bare}\n{lined}");
     assert!((bare.first() - lined.first()).abs() <= 0.02, "{bare}\n{lined}");
@@ -79,10 +80,10 @@ fn a_line_that_all_memories_begin_with_changes_no_order() {
 /// nothing answers, and the order is no worse than BM25's.
 #[test]
 fn a_thousand_memories_are_as_good_as_fifty() {
-    let set = Set::side_by_side(&[projects(Half::Fitting), projects(Half::Telling)].concat());
+    let set = Set::side_by_side(&[projects(QuestionHalf::Fitting), projects(QuestionHalf::Telling)].concat());
     assert!(set.memories.len() > 1_000, "{}", set.memories.len());
     let (ours, plain) = (set.ask(now()), Plain::of(&set.memories).ask(&set));
-    let (all, all_plain) = (Figures::of(&ours), Figures::of(&plain));
+    let (all, all_plain) = (RecallFigures::of(&ours), RecallFigures::of(&plain));
     assert!(all.right() >= 0.55, "{all}");
     assert!(all.first() >= all_plain.first() && all.five() >= all_plain.five(), "{all}\n{all_plain}");
     let (ours, plain) = (by_kind(&ours), by_kind(&plain));
@@ -99,7 +100,7 @@ fn the_order_of_sets_written_afterwards_is_no_worse_than_plain() {
     for sets in [afterwards(), afterwards_asked(), projects_afterwards()] {
         let ours: Vec<_> = sets.iter().flat_map(|set| set.ask(now())).collect();
         let plain: Vec<_> = sets.iter().flat_map(|set| Plain::of(&set.memories).ask(set)).collect();
-        let (ours, plain) = (Figures::of(&ours), Figures::of(&plain));
+        let (ours, plain) = (RecallFigures::of(&ours), RecallFigures::of(&plain));
         assert!(ours.first() > plain.first() && ours.five() > plain.five() && ours.right() >= 0.55, "{ours}\n{plain}");
     }
 }
@@ -108,11 +109,11 @@ fn the_order_of_sets_written_afterwards_is_no_worse_than_plain() {
 /// three quarters surface, and it is silent as before.
 #[test]
 fn memories_that_say_what_they_answer_are_found_more_often() {
-    let sets = repository(Half::Telling);
+    let sets = repository(QuestionHalf::Telling);
     let asked: Vec<Set> = sets.iter().zip(ASKED).map(|(set, asked)| set.with_asked(asked)).collect();
     assert!(asked.iter().all(|set| set.memories.iter().all(|memory| memory.asked.is_some())));
     let ours: Vec<_> = asked.iter().flat_map(|set| set.ask(now())).collect();
-    let (all, kinds) = (Figures::of(&ours), by_kind(&ours));
+    let (all, kinds) = (RecallFigures::of(&ours), by_kind(&ours));
     assert!(all.surfaced() >= 0.75 && all.right() >= 0.65 && all.five() >= 0.97, "{all}");
     for (kind, least) in [("none", 0.9), ("foreign", 0.9), ("near", 0.8)] {
         assert!(kinds[kind].silent() >= least, "{kind}: {}", kinds[kind]);
@@ -148,12 +149,12 @@ fn a_memory_is_found_by_the_questions_it_answers() {
 /// RECALL-8: the same directory is ranked the same, whatever order its files are read in.
 #[test]
 fn an_order_does_not_depend_on_the_order_of_reading() {
-    let set = &repository(Half::Fitting)[0];
+    let set = &repository(QuestionHalf::Fitting)[0];
     let mut turned = set.memories.clone();
     turned.reverse();
     let (one, other) = (Ranker::of(&set.memories), Ranker::of(&turned));
     for question in set.questions.iter().take(40) {
-        let question = Question { text: &question.text, doing: &Doing::default(), now: now() };
+        let question = RankQuestion { text: &question.text, doing: &WorkAtHand::default(), now: now() };
         assert_eq!(one.rank(&question), other.rank(&question));
     }
 }
@@ -319,7 +320,7 @@ fn newer_relatives_do_not_push_the_answer_out_of_the_first_five() {
         ));
     }
     let text = "who keeps the vault key of the payroll archive, Vera?";
-    let hits = Ranker::of(&memories).rank(&Question { text, doing: &Doing::default(), now: now() });
+    let hits = Ranker::of(&memories).rank(&RankQuestion { text, doing: &WorkAtHand::default(), now: now() });
     assert!(paths(&hits)[..5].contains(&"answer.md"), "{hits:?}");
 }
 
@@ -343,12 +344,12 @@ fn one_of_a_series_is_found_by_the_one_thing_it_has_alone() {
 /// RECALL-8: a question behind a pasted log is seen, however long the log is.
 #[test]
 fn a_question_behind_a_pasted_log_is_seen() {
-    let memories = &projects(Half::Telling)[0].memories;
-    let plain = &projects(Half::Telling)[0].questions[0];
+    let memories = &projects(QuestionHalf::Telling)[0].memories;
+    let plain = &projects(QuestionHalf::Telling)[0].questions[0];
     for lines in [30, 3_000] {
         let log: String = (0..lines).map(|at| format!("INFO worker{at} handled request{at} of queue{at}\n")).collect();
         let text = format!("{log}\n{}", plain.text);
-        let hits = Ranker::of(memories).rank(&Question { text: &text, doing: &Doing::default(), now: now() });
+        let hits = Ranker::of(memories).rank(&RankQuestion { text: &text, doing: &WorkAtHand::default(), now: now() });
         assert_eq!(hits.first().map(|hit| &hit.path), plain.wanted.first(), "{lines}: {hits:?}");
     }
 }
@@ -388,7 +389,8 @@ fn words_need_not_be_the_same() {
         ("when is the database backup in the chinese cluster at night", "zh.md"),
         ("배포는 언제 하나요?", "ko.md"),
     ] {
-        let hits = Ranker::of(&memories).rank(&Question { text: question, doing: &Doing::default(), now: now() });
+        let hits =
+            Ranker::of(&memories).rank(&RankQuestion { text: question, doing: &WorkAtHand::default(), now: now() });
         assert_eq!(hits[0].path, path, "{question}: {hits:?}");
     }
 }
@@ -400,7 +402,7 @@ proptest! {
     #[test]
     fn any_text_is_ranked(memories in prop::collection::vec("\\PC{0,80}", 0..5), question in "(\\PC|\n){0,80}") {
         let memories: Vec<Memory> = memories.iter().enumerate().map(|(at, text)| Memory::parse(&format!("m{at}.md"), text.as_bytes(), None, text.len() as u64)).collect();
-        for hit in Ranker::of(&memories).rank(&Question { text: &question, doing: &Doing::default(), now: now() }) {
+        for hit in Ranker::of(&memories).rank(&RankQuestion { text: &question, doing: &WorkAtHand::default(), now: now() }) {
             prop_assert!((0.0..=1.0).contains(&hit.confidence));
         }
     }

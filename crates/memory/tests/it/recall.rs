@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use files::Root;
 use jiff::Timestamp;
 use memory::age;
-use memory::rank::Older;
-use memory::rank::{Doing, Question, Ranker};
+use memory::rank::OlderMemory;
+use memory::rank::{RankQuestion, Ranker, WorkAtHand};
 use memory::recall::{SESSION_BYTES, Skip, State, agents, surface_over, words};
 
 use super::scan::write;
@@ -81,7 +81,7 @@ fn a_surfaced_memory_has_its_age_and_its_limits() {
     let over = surface_over(
         &root,
         "new.md",
-        &[Older { path: "old.md".to_owned(), description: Some("the <memory> of May".to_owned()) }],
+        &[OlderMemory { path: "old.md".to_owned(), description: Some("the <memory> of May".to_owned()) }],
         None,
         now(),
     )
@@ -110,8 +110,8 @@ fn the_ranker_chooses_when_there_is_no_model() {
     write(at, "role.md", "---\nname: Role\ndescription: user is a data scientist\ntype: user\n---\n", days_ago(3));
     let root = Root::open(at).unwrap();
     let mut ranker = Ranker::load(&root).unwrap();
-    let doing = Doing::default();
-    let ask = |text: &'static str| Question { text, doing: &doing, now: now() };
+    let doing = WorkAtHand::default();
+    let ask = |text: &'static str| RankQuestion { text, doing: &doing, now: now() };
     let hits = ranker.choose(&ask("when does the merge freeze start?"), |_| true);
     assert_eq!(hits.iter().map(|hit| hit.path.as_str()).collect::<Vec<_>>(), ["freeze.md"]);
     assert!(ranker.choose(&ask("when does the merge freeze start?"), |path| path != "freeze.md").is_empty());

@@ -3,15 +3,15 @@
 use std::os::unix::fs::PermissionsExt;
 
 use jiff::Timestamp;
-use memory::remember::Origin;
-use memory::store::{Indexing, New, Store};
+use memory::remember::MemoryOrigin;
+use memory::store::{IndexUpkeep, NewMemory, Store};
 use memory::{Error, Memory};
 
 use super::store::new;
 
 fn store() -> (tempfile::TempDir, Store) {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::create(directory.path(), Indexing::Kept).unwrap();
+    let store = Store::create(directory.path(), IndexUpkeep::Kept).unwrap();
     (directory, store)
 }
 
@@ -23,7 +23,7 @@ fn index(store: &Store) -> String {
 #[test]
 fn what_is_remembered_says_where_it_comes_from() {
     let (directory, store) = store();
-    let origin = Origin {
+    let origin = MemoryOrigin {
         session: Some("s-1".into()),
         message: Some("m-2".into()),
         agent: Some("extract".into()),
@@ -48,8 +48,8 @@ fn what_is_remembered_says_where_it_comes_from() {
 fn a_secret_is_refused_and_nothing_is_written() {
     let (directory, store) = store();
     let token = format!("ghp_{}", "aB3dE5gH7jK9mN1pQ2sT4vW6xY8zA0cD2fG4");
-    let secret = New { body: format!("The token is {token} # gitleaks:allow\n"), ..new("token") };
-    let error = store.remember(&secret, &Origin::default(), None).unwrap_err();
+    let secret = NewMemory { body: format!("The token is {token} # gitleaks:allow\n"), ..new("token") };
+    let error = store.remember(&secret, &MemoryOrigin::default(), None).unwrap_err();
     assert!(matches!(&error, Error::Secret { rule: "github-pat", .. }), "{error}");
     assert!(!error.to_string().contains(&token[4..20]));
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
@@ -60,9 +60,9 @@ fn a_secret_is_refused_and_nothing_is_written() {
 #[test]
 fn a_duplicate_is_refused_by_the_name_of_what_is_there() {
     let (_directory, store) = store();
-    let first = store.remember(&new("one"), &Origin::default(), None).unwrap();
-    let again = New { body: format!("  {}\n\n", new("one").body.to_uppercase()), ..new("another name") };
-    let error = store.remember(&again, &Origin::default(), None).unwrap_err();
+    let first = store.remember(&new("one"), &MemoryOrigin::default(), None).unwrap();
+    let again = NewMemory { body: format!("  {}\n\n", new("one").body.to_uppercase()), ..new("another name") };
+    let error = store.remember(&again, &MemoryOrigin::default(), None).unwrap_err();
     assert!(matches!(&error, Error::Known { by } if *by == first.path), "{error}");
 }
 
@@ -74,14 +74,14 @@ fn what_others_wrote_is_brought_into_order() {
     let text = "---\nname: By hand\ndescription: written by a tool\n---\nText.\n";
     std::fs::write(&file, text).unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
-    store.settle("by-hand.md", &Origin::default(), None).unwrap();
+    store.settle("by-hand.md", &MemoryOrigin::default(), None).unwrap();
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
     let once = index(&store);
     assert_eq!(once, "- [By hand](by-hand.md) — written by a tool\n");
-    store.settle("by-hand.md", &Origin::default(), None).unwrap();
+    store.settle("by-hand.md", &MemoryOrigin::default(), None).unwrap();
     assert_eq!(index(&store), once);
-    assert_eq!(store.settle("MEMORY.md", &Origin::default(), None).unwrap(), None);
+    assert_eq!(store.settle("MEMORY.md", &MemoryOrigin::default(), None).unwrap(), None);
 }
 
 /// SHELF-2, DRIFT-1: what a model wrote with a tool says afterwards where it comes from and what it names that is there; a
@@ -94,7 +94,7 @@ fn what_a_model_wrote_gets_its_origin_and_what_it_names() {
     let text = "---\nname: Deploys\ndescription: How\ntype: project\n---\n\nRun `deploy.sh`, never `gone.sh`.\n";
     std::fs::write(directory.path().join("deploys.md"), text).unwrap();
     std::fs::write(directory.path().join("bare.md"), "no frontmatter").unwrap();
-    let origin = Origin { session: Some("s-1".into()), model: Some("m".into()), ..Origin::default() };
+    let origin = MemoryOrigin { session: Some("s-1".into()), model: Some("m".into()), ..MemoryOrigin::default() };
     for path in ["deploys.md", "bare.md"] {
         store.settle(path, &origin, Some(tree.path())).unwrap();
     }

@@ -4,10 +4,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use files::Stamp;
-use memory::changes::Change;
-use memory::remember::Origin;
-use memory::revise::Revised;
-use memory::store::{Indexing, Store};
+use memory::changes::KeptChange;
+use memory::remember::MemoryOrigin;
+use memory::revise::RevisionResult;
+use memory::store::{IndexUpkeep, Store};
 use memory::{Error, Memory};
 
 pub(crate) fn text(name: &str, body: &str) -> String {
@@ -16,12 +16,12 @@ pub(crate) fn text(name: &str, body: &str) -> String {
 
 fn store() -> (tempfile::TempDir, Store) {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::create(directory.path().join("memory"), Indexing::Kept).unwrap();
+    let store = Store::create(directory.path().join("memory"), IndexUpkeep::Kept).unwrap();
     (directory, store)
 }
 
-fn write(store: &Store, path: &str, text: &str, seen: Option<&Stamp>) -> Result<Revised, Error> {
-    let origin = Origin { agent: Some("extract".into()), session: Some("s".into()), ..Origin::default() };
+fn write(store: &Store, path: &str, text: &str, seen: Option<&Stamp>) -> Result<RevisionResult, Error> {
+    let origin = MemoryOrigin { agent: Some("extract".into()), session: Some("s".into()), ..MemoryOrigin::default() };
     store.revise(path, text, seen, &origin, None, &mut |_| Ok(()))
 }
 
@@ -155,8 +155,8 @@ fn a_change_that_cannot_be_kept_is_not_made() {
     let (held, store) = store();
     let seen = write(&store, "a.md", &text("A", "one"), None).unwrap().stamp;
     let before = marked(held.path());
-    let mut full = |_: &Change| Err(files::Error::Full { path: "x".into() }.into());
-    let origin = Origin::default();
+    let mut full = |_: &KeptChange| Err(files::Error::Full { path: "x".into() }.into());
+    let origin = MemoryOrigin::default();
     assert!(store.revise("a.md", &text("A", "two"), Some(&seen), &origin, None, &mut full).is_err());
     assert!(store.revise("b.md", &text("B", "new"), None, &origin, None, &mut full).is_err());
     assert!(store.discard("a.md", Some(&seen), &mut full).is_err());

@@ -74,9 +74,9 @@ fn a_memory_that_was_edited_by_hand_is_as_new_as_its_file() {
     assert_eq!(order, ["edited.md", "copied.md", "saved.md"]);
     // RECALL-10: of memories that differ in a value, the one the user corrected stands for the others.
     let ranker = memory::Ranker::load(&root).unwrap();
-    let (doing, now) = (memory::rank::Doing::default(), jiff::Timestamp::from_second(1_772_800_000).unwrap());
+    let (doing, now) = (memory::rank::WorkAtHand::default(), jiff::Timestamp::from_second(1_772_800_000).unwrap());
     let text = "on which port does the web client of the shop listen?";
-    let hits = ranker.choose(&memory::rank::Question { text, doing: &doing, now }, |_| true);
+    let hits = ranker.choose(&memory::rank::RankQuestion { text, doing: &doing, now }, |_| true);
     assert_eq!(hits.iter().map(|hit| hit.path.as_str()).collect::<Vec<_>>(), ["edited.md"]);
     assert_eq!(hits[0].older.len(), 2);
 }

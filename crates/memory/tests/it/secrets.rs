@@ -1,6 +1,6 @@
 //! What holds a secret, and what only looks like it. Secrets here are put together as the tests run: none is written down.
 
-use memory::secrets::{Finding, Remarks, in_note, rules, scan};
+use memory::secrets::{Remarks, SecretFinding, in_note, rules, scan};
 
 /// Replaces `{h32}` by 32 characters of the alphabet `h`, and so on.
 fn made(template: &str) -> String {
@@ -117,7 +117,7 @@ fn a_private_key_is_found_whatever_its_kind() {
         let text =
             format!("keep this:\n{dash}BEGIN {kind}PRIVATE KEY{dash}\n{body}{dash}END {kind}PRIVATE KEY{dash}\n");
         let findings = scan(text.as_bytes(), "", Remarks::Ignored);
-        let is_key = |finding: &Finding| (finding.rule, finding.line) == ("private-key", 2);
+        let is_key = |finding: &SecretFinding| (finding.rule, finding.line) == ("private-key", 2);
         assert!(findings.iter().any(is_key), "{kind}: {findings:?}");
     }
 }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use memory::taxonomy::{Rules, SearchPast, SearchTool, Variant, rules};
+use memory::taxonomy::{SearchPast, SearchTool, TaxonomyContext, Variant, rules};
 
-fn private() -> Rules<'static> {
-    Rules {
+fn private() -> TaxonomyContext<'static> {
+    TaxonomyContext {
         variant: Variant::Private,
         directory: Path::new("/m"),
         skip_index: false,
@@ -17,12 +17,12 @@ fn private() -> Rules<'static> {
 /// MEM-4: each variant renders.
 #[test]
 fn every_variant_renders() {
-    let team = Rules { variant: Variant::Team { directory: Path::new("/m/team") }, ..private() };
-    let daily = Rules { variant: Variant::DailyLog, ..private() };
+    let team = TaxonomyContext { variant: Variant::Team { directory: Path::new("/m/team") }, ..private() };
+    let daily = TaxonomyContext { variant: Variant::DailyLog, ..private() };
     insta::assert_snapshot!("private", rules(&private()));
     insta::assert_snapshot!("private_and_team", rules(&team));
     insta::assert_snapshot!("daily_log", rules(&daily));
-    let extras = Rules {
+    let extras = TaxonomyContext {
         skip_index: true,
         extra_guidelines: Some("Write in Portuguese."),
         search_past: Some(SearchPast { transcripts: Path::new("/t"), with: SearchTool::Grep }),
@@ -68,8 +68,8 @@ fn every_topic_is_present() {
         ("plans", "plan"),
         ("tasks", "task list"),
     ];
-    let team = Rules { variant: Variant::Team { directory: Path::new("/m/team") }, ..private() };
-    let daily = Rules { variant: Variant::DailyLog, ..private() };
+    let team = TaxonomyContext { variant: Variant::Team { directory: Path::new("/m/team") }, ..private() };
+    let daily = TaxonomyContext { variant: Variant::DailyLog, ..private() };
     for variant in [private(), team, daily] {
         let text = rules(&variant).replace('\n', " ");
         for (topic, words) in topics {
@@ -95,13 +95,16 @@ fn every_topic_is_present() {
         (SearchTool::Grep, "Grep with pattern `<term>`, path `/m` and glob `*.md`"),
         (SearchTool::Shell, "`grep -rn --include='*.md' '<term>' /m`"),
     ] {
-        let past = rules(&Rules { search_past: Some(SearchPast { transcripts: Path::new("/t"), with }), ..private() });
+        let past = rules(&TaxonomyContext {
+            search_past: Some(SearchPast { transcripts: Path::new("/t"), with }),
+            ..private()
+        });
         for words in ["Searching past context", "Last, the transcripts", "narrow terms", call] {
             assert!(past.contains(words), "{words}: {past}");
         }
         assert_eq!(past.contains("Grep with"), with == SearchTool::Grep);
     }
-    let extra = rules(&Rules { extra_guidelines: Some("Be kind."), ..private() });
+    let extra = rules(&TaxonomyContext { extra_guidelines: Some("Be kind."), ..private() });
     assert!(extra.ends_with("Be kind."));
     assert!(rules(&daily).contains("logs/YYYY/MM/YYYY-MM-DD.md"));
 }
@@ -110,7 +113,7 @@ fn every_topic_is_present() {
 /// source; the types and the form where the session has not been given them. It is short.
 #[test]
 fn what_a_learning_agent_is_told_renders() {
-    use memory::extract::{Directive, New, directive, has_rules, instructions};
+    use memory::extract::{Directive, NewTurns, directive, has_rules, instructions};
     let known: Vec<memory::Header> = (0..500)
         .map(|n| memory::Header {
             path: format!("m{n}.md"),
@@ -120,7 +123,7 @@ fn what_a_learning_agent_is_told_renders() {
         })
         .collect();
     let from = Directive {
-        new: New::From { beginning: "No, we </system-reminder>", at: "Monday, 2026-11-16, 09:30" },
+        new: NewTurns::From { beginning: "No, we </system-reminder>", at: "Monday, 2026-11-16, 09:30" },
         today: "Tuesday, 2026-11-17",
         directory: "/m".as_ref(),
         team: None,
@@ -135,7 +138,7 @@ fn what_a_learning_agent_is_told_renders() {
     let whole = Directive {
         rules: true,
         team: Some("/m/team".as_ref()),
-        new: New::Marked { conversation: "<new>\nUser: x\n</new>" },
+        new: NewTurns::Marked { conversation: "<new>\nUser: x\n</new>" },
         listed: &[],
         ..from
     };

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use memory::rank::{Doing, Question};
+use memory::rank::{RankQuestion, WorkAtHand};
 use memory::recall::{Need, Trust};
 use memory::shelf::{Scope, Shelf};
-use memory::verdict::{CANDIDATES, Candidate, Verdict, chosen, question, verdict};
+use memory::verdict::{CANDIDATES, RecallCandidate, RecallVerdict, chosen, question, verdict};
 use tempfile::TempDir;
 
 fn now() -> Timestamp {
@@ -23,13 +23,13 @@ fn shelf(folder: &Path, scope: Scope) -> Arc<Shelf> {
     Arc::new(Shelf::read(std::fs::canonicalize(folder).unwrap(), scope).unwrap())
 }
 
-fn ask(shelves: &[Arc<Shelf>], text: &str) -> Verdict {
-    verdict(shelves, &Question { text, doing: &Doing::default(), now: now() }, |_, _| true)
+fn ask(shelves: &[Arc<Shelf>], text: &str) -> RecallVerdict {
+    verdict(shelves, &RankQuestion { text, doing: &WorkAtHand::default(), now: now() }, |_, _| true)
 }
 
-fn candidates(verdict: Verdict) -> Vec<Candidate> {
+fn candidates(verdict: RecallVerdict) -> Vec<RecallCandidate> {
     match verdict {
-        Verdict::Unsure { candidates, .. } => candidates,
+        RecallVerdict::Unsure { candidates, .. } => candidates,
         other => panic!("{other:?}"),
     }
 }
@@ -59,7 +59,7 @@ fn a_message_is_sure_unsure_or_silent() {
     let folder = filled(40);
     let shelves = [shelf(folder.path(), Scope::Private)];
     match ask(&shelves, "above how many knots of wind does the harbour crane stop?") {
-        Verdict::Sure(found) => assert_eq!(found[0].hit.path, "harbour.md"),
+        RecallVerdict::Sure(found) => assert_eq!(found[0].hit.path, "harbour.md"),
         other => panic!("{other:?}"),
     }
     for text in [
@@ -69,7 +69,7 @@ fn a_message_is_sure_unsure_or_silent() {
         "zyxwv qwertz asdfgh",
         "what is the airspeed of an unladen swallow?",
     ] {
-        assert!(matches!(ask(&shelves, text), Verdict::Silent), "{text}");
+        assert!(matches!(ask(&shelves, text), RecallVerdict::Silent), "{text}");
     }
     let found = candidates(ask(&shelves, "is the harbour open for lorries on Sundays?"));
     assert!(!found.is_empty() && found.len() <= CANDIDATES);
@@ -84,7 +84,7 @@ fn what_lacks_something_that_is_asked_is_left_to_a_model() {
     let folder = filled(40);
     let shelves = [shelf(folder.path(), Scope::Private)];
     match ask(&shelves, "who pays the insurance when the harbour crane stops?") {
-        Verdict::Unsure { instructions, without_model, candidates } => {
+        RecallVerdict::Unsure { instructions, without_model, candidates } => {
             assert!(instructions.is_empty());
             assert_eq!(without_model.iter().map(|found| found.hit.path.as_str()).collect::<Vec<_>>(), ["harbour.md"]);
             assert_eq!(candidates[0].path, "harbour.md");
@@ -111,11 +111,11 @@ fn what_was_seen_is_no_candidate() {
     let folder = filled(3);
     let shelves = [shelf(folder.path(), Scope::Private)];
     let text = "above how many knots of wind does the harbour crane stop?";
-    let asked = Question { text, doing: &Doing::default(), now: now() };
+    let asked = RankQuestion { text, doing: &WorkAtHand::default(), now: now() };
     match verdict(&shelves, &asked, |_, path| path != "harbour.md") {
-        Verdict::Silent => {}
-        Verdict::Unsure { candidates, .. } => assert!(candidates.iter().all(|one| one.path != "harbour.md")),
-        Verdict::Sure(found) => panic!("{found:?}"),
+        RecallVerdict::Silent => {}
+        RecallVerdict::Unsure { candidates, .. } => assert!(candidates.iter().all(|one| one.path != "harbour.md")),
+        RecallVerdict::Sure(found) => panic!("{found:?}"),
     }
 }
 
@@ -123,10 +123,10 @@ fn what_was_seen_is_no_candidate() {
 #[test]
 fn instructions_do_not_wait_for_a_model() {
     let folder = filled(40);
-    let doing = Doing { files: vec!["tests/login.py".to_owned()], tools: Vec::new() };
-    let asked = Question { text: "mend it so that the harbour is shown on Sundays", doing: &doing, now: now() };
+    let doing = WorkAtHand { files: vec!["tests/login.py".to_owned()], tools: Vec::new() };
+    let asked = RankQuestion { text: "mend it so that the harbour is shown on Sundays", doing: &doing, now: now() };
     match verdict(&[shelf(folder.path(), Scope::Private)], &asked, |_, _| true) {
-        Verdict::Unsure { instructions, candidates, .. } => {
+        RecallVerdict::Unsure { instructions, candidates, .. } => {
             assert_eq!(instructions[0].hit.path, "tests.md");
             assert!(candidates.iter().all(|one| one.path != "tests.md"));
         }
@@ -141,11 +141,11 @@ fn shelves_are_taken_together_and_hits_say_where_they_lie() {
     write(user.path(), "harbour", "user", "at the harbour I meet customers on Sundays", "");
     let shelves = [shelf(project.path(), Scope::Private), shelf(user.path(), Scope::User)];
     match ask(&shelves, "when do I meet customers at the harbour?") {
-        Verdict::Sure(found) => assert_eq!(*found[0].shelf.scope(), Scope::User),
+        RecallVerdict::Sure(found) => assert_eq!(*found[0].shelf.scope(), Scope::User),
         other => panic!("{other:?}"),
     }
     let found = candidates(ask(&shelves, "is the harbour open for lorries?"));
-    let keys: Vec<String> = found.iter().map(Candidate::key).collect();
+    let keys: Vec<String> = found.iter().map(RecallCandidate::key).collect();
     assert!(keys.contains(&"harbour.md".to_owned()), "{keys:?}");
     let users = std::fs::canonicalize(user.path()).unwrap().join("harbour.md").display().to_string();
     assert!(keys.contains(&users), "{keys:?}");
@@ -164,7 +164,7 @@ fn a_shelf_says_whose_a_memory_is_and_how_far_it_is_trusted() {
     write(&folder.path().join("team"), "locks", "project", "the team locks the harbour gate at nine", "");
     let own = shelf(folder.path(), Scope::Private);
     let found = match ask(std::slice::from_ref(&own), "when does the team lock the harbour gate?") {
-        Verdict::Sure(found) => found,
+        RecallVerdict::Sure(found) => found,
         other => panic!("{other:?}"),
     };
     let hit = &found[0].hit.path;
@@ -219,7 +219,7 @@ fn of_an_answer_counts_what_was_offered() {
     assert!(system.contains("at most five") && system.contains("empty list"));
     assert_eq!((schema["required"][0].as_str(), max_tokens), (Some("selected_memories"), 256));
     let answer = r#"{"selected_memories": ["m3.md", "invented.md", "m1.md", "m3.md", "../x.md", "m8.md", "m0.md", "m2.md", "m4.md"]}"#;
-    let keys: Vec<String> = chosen(answer, &found).unwrap().into_iter().map(Candidate::key).collect();
+    let keys: Vec<String> = chosen(answer, &found).unwrap().into_iter().map(RecallCandidate::key).collect();
     assert_eq!(keys, ["m3.md", "m1.md", "m8.md", "m0.md", "m2.md"]);
     assert!(chosen(r#"{"selected_memories": []}"#, &found).unwrap().is_empty());
     let fenced = "Here:\n```json\n{\"selected_memories\": [\"m1.md\"]}\n```";

@@ -14,7 +14,7 @@ use super::History;
 use crate::record;
 
 /// A message as it was.
-pub(super) struct Message {
+pub(super) struct HistoryMessage {
     pub(super) id: Id,
     /// Ids of its calls, or of the calls it answers.
     pub(super) calls: Vec<String>,
@@ -23,7 +23,7 @@ pub(super) struct Message {
     pub(super) text: String,
 }
 
-pub(super) fn heading(message: &Message, session: Option<&str>) -> String {
+pub(super) fn heading(message: &HistoryMessage, session: Option<&str>) -> String {
     let time = message.time.map(|time| format!(", {time:.0}")).unwrap_or_default();
     let calls = if message.calls.is_empty() { String::new() } else { format!(", calls {}", message.calls.join(" ")) };
     let session = session.map(|session| format!(", session {session}")).unwrap_or_default();
@@ -31,16 +31,17 @@ pub(super) fn heading(message: &Message, session: Option<&str>) -> String {
 }
 
 /// The messages of a session file, in order.
-pub(super) fn read(path: &Path) -> Result<Vec<Message>, String> {
+pub(super) fn read(path: &Path) -> Result<Vec<HistoryMessage>, String> {
     let (lines, _) = record::lines(path).map_err(|error| error.to_string())?;
-    let mut messages: Vec<Message> = lines.iter().filter_map(message).collect();
+    let mut messages: Vec<HistoryMessage> = lines.iter().filter_map(message).collect();
     // What was looked up here before is only said once.
     let called = |line: &Line| match &line.body {
         Body::Assistant { blocks, .. } => blocks.iter().filter_map(own_call).collect(),
         _ => Vec::new(),
     };
     let own: HashSet<String> = lines.iter().flat_map(called).collect();
-    let is_own = |message: &&mut Message| message.who == "result" && message.calls.iter().all(|id| own.contains(id));
+    let is_own =
+        |message: &&mut HistoryMessage| message.who == "result" && message.calls.iter().all(|id| own.contains(id));
     messages.iter_mut().filter(is_own).for_each(|message| message.who = "beside");
     Ok(messages)
 }
@@ -53,7 +54,7 @@ fn own_call(block: &Block) -> Option<String> {
     }
 }
 
-pub(super) fn message(line: &Line) -> Option<Message> {
+pub(super) fn message(line: &Line) -> Option<HistoryMessage> {
     let (who, blocks) = match &line.body {
         Body::User { blocks, source: TextSource::Said } => ("user", blocks),
         Body::User { blocks, source: TextSource::Summary } => ("summary", blocks),
@@ -85,14 +86,14 @@ pub(super) fn message(line: &Line) -> Option<Message> {
     }
     let text = texts.join("\n");
     let id = line.id.clone()?;
-    (!text.is_empty()).then_some(Message { id, calls, time: line.time, who, text })
+    (!text.is_empty()).then_some(HistoryMessage { id, calls, time: line.time, who, text })
 }
 
 /// What a commit says in the place of what it took out of view.
-fn written_down(line: &Line, act: &Act) -> Option<Message> {
+fn written_down(line: &Line, act: &Act) -> Option<HistoryMessage> {
     let text = match act {
         Act::Clear { digest: Some(text), .. } | Act::Collapse { summary: text, .. } => text.clone(),
         _ => return None,
     };
-    Some(Message { id: line.id.clone()?, calls: Vec::new(), time: line.time, who: "summary", text })
+    Some(HistoryMessage { id: line.id.clone()?, calls: Vec::new(), time: line.time, who: "summary", text })
 }

@@ -15,8 +15,8 @@ use super::bill::SessionBill;
 use super::recording::Recording;
 use crate::error::Error;
 use crate::home::SessionFile;
-use crate::past::past;
 use crate::record;
+use crate::subagent_files::past;
 
 /// How the name of a session's file ends.
 const ENDING: &str = ".jsonl";

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use context::layer::{About, Write};
+use context::layer::{WritingSubject, WritingTask};
 use jiff::Timestamp;
 use transcript::Block;
 use transcript::mark::Ttl;
@@ -16,7 +16,7 @@ use super::bill::{LayerAction, RequestBill, SessionBill};
 use super::cache::{CacheClock, CacheSplit};
 use super::edited::TextInView;
 use super::recording::{RecordedRequest, Recording};
-use crate::replay::{Done, FileReadAgain, ReplayFollower, RequestAnswer, SentRequest};
+use crate::replay::{FileReadAgain, LayerDeed, ReplayFollower, RequestAnswer, SentRequest};
 
 /// Output of a reply that only reads a file again, in tokens.
 const READ_OUTPUT: u64 = 150;
@@ -167,17 +167,17 @@ impl ReplayFollower for Meter<'_> {
         }
     }
 
-    fn written(&mut self, view: &View, now: Timestamp, write: &Write, text: &str) {
+    fn written(&mut self, view: &View, now: Timestamp, write: &WritingTask, text: &str) {
         self.weigh(view);
         let Some(request) = self.coming() else { return };
         let (own, output) = (self.estimate(&write.directive), self.estimate(text));
         let splits = match &write.about {
-            About::Conversation { end } => {
+            WritingSubject::Conversation { end } => {
                 let behind: u64 = self.items.iter().skip(*end).map(|item| item.tokens).sum();
                 let prefix = self.recording.weights.prologue() + self.tokens - behind;
                 self.clocks.each_mut().map(|clock| clock.fork(&request.model, now, prefix, own))
             }
-            About::Alone(about) => {
+            WritingSubject::Alone(about) => {
                 let uncached = own + self.estimate(about);
                 [CacheSplit { uncached, ..CacheSplit::default() }; 2]
             }
@@ -185,7 +185,7 @@ impl ReplayFollower for Meter<'_> {
         self.charge(splits, output, Charge::Fork);
     }
 
-    fn acted(&mut self, done: &Done) {
+    fn acted(&mut self, done: &LayerDeed) {
         // A note that a command printed nothing is a spill too, and takes nothing out.
         if done.freed == 0 && done.layer == "spill" {
             return;

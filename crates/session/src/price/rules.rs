@@ -3,7 +3,7 @@
 //! Each is a layer like ours and looks at the same view. It looks back from the newest result to the first that it has
 //! cleared already, so that a long session costs no more for each request than a short one.
 
-use context::layer::{Change, Decision};
+use context::layer::{Decision, LayerChange};
 use context::server;
 use context::{Layer, LayerRole, Layers, Situation, clear};
 use transcript::commit::{Act, CLEARED, CallName, Commit, Reason, Trigger};
@@ -151,5 +151,5 @@ fn clearing(mut results: Vec<CallName>) -> Decision {
     }
     results.reverse();
     let act = Act::Clear { results, trigger: Trigger::Auto, digest: None };
-    Decision::Commit(Change::of(Commit { act, reason: Reason::default() }))
+    Decision::Commit(LayerChange::of(Commit { act, reason: Reason::default() }))
 }

@@ -10,14 +10,14 @@ use super::follower::{ReplayFollower, RequestAnswer, SentRequest};
 
 /// What was sent, and what was found wrong with it.
 #[derive(Default)]
-pub(super) struct Checked {
+pub(super) struct CheckedReplay {
     pub(super) broken: Vec<String>,
     /// What the request before this one had, and from which item on it may differ by now.
     sent: Vec<Block>,
     changed: Option<usize>,
 }
 
-impl ReplayFollower for Checked {
+impl ReplayFollower for CheckedReplay {
     /// The view changed from an item on, and said so.
     fn changed(&mut self, _: &View, change: ViewChange) {
         let item = match change {

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use context::Layers;
-use context::layer::Write;
+use context::layer::WritingTask;
 use jiff::Timestamp;
 use transcript::view::{View, ViewChange};
 use transcript::{Id, Usage};
 
-use super::Done;
+use super::LayerDeed;
 
 /// Follows a replay. Each method is called as things happen, in their order.
 pub trait ReplayFollower {
@@ -18,12 +18,12 @@ pub trait ReplayFollower {
     }
 
     /// A model was asked beside the conversation, and wrote this.
-    fn written(&mut self, view: &View, now: Timestamp, write: &Write, text: &str) {
+    fn written(&mut self, view: &View, now: Timestamp, write: &WritingTask, text: &str) {
         let _ = (view, now, write, text);
     }
 
     /// A layer acted before the request that comes next.
-    fn acted(&mut self, done: &Done) {
+    fn acted(&mut self, done: &LayerDeed) {
         let _ = done;
     }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use context::layer::{Answer, Change, Decision, Need};
-use context::{Fact, LayerRole, Layers, Occasion, Situation, State, digest, framing};
+use context::layer::{Decision, LayerChange, Need, NeedAnswer};
+use context::{Fact, LayerRole, Layers, Occasion, Situation, State, digest, summary_text};
 use jiff::Timestamp;
 use serde_json::json;
 use tools::Tool;
@@ -14,17 +14,17 @@ use transcript::window::Window;
 use transcript::{Block, Id, Log, Outcome, Usage, tool_names};
 
 use super::follower::{FileReadAgain, ReplayFollower, RequestAnswer, SentRequest};
-use super::recorded::{self, Round as RecordedRound};
-use super::{Done, ReplayPlan, Round};
+use super::recorded::{self, RecordedRound};
+use super::{LayerDeed, ReplayPlan, ReplayedRound};
 
 /// What is made up of a result that is cleared, in words.
 const WRITTEN_DOWN: &str = "something was found in it, and is told here in a line of some length\n";
 
 /// What the record says to a need.
-enum Said {
-    Answer(Answer),
+enum RecordedAnswer {
+    Answer(NeedAnswer),
     /// What came of it, whole.
-    Change(Box<Change>),
+    Change(Box<LayerChange>),
     Nothing,
 }
 
@@ -47,14 +47,14 @@ pub(super) struct Player<'a> {
     /// When the newest line was written.
     time: Timestamp,
     /// What the layers did since the newest request; none if they were not asked yet.
-    walked: Option<Vec<Done>>,
+    walked: Option<Vec<LayerDeed>>,
     occasion: Occasion,
     /// Whether the compaction that was last written was the user's: what it brought back is, too.
     is_by_hand: bool,
     newest_reply: Option<Id>,
     /// The usage of the newest reply, where somebody else than the record says it.
     reported: Option<Usage>,
-    rounds: Vec<Round>,
+    rounds: Vec<ReplayedRound>,
     differs_from: Option<usize>,
     /// Whether the record has what stood before the messages. Of another program's session that is not known, and its
     /// usage counts it.
@@ -96,7 +96,7 @@ impl<'a> Player<'a> {
     }
 
     /// Every request, and the first round in which the layers did something else than the record says.
-    pub(super) fn end(self) -> (Vec<Round>, Option<usize>) {
+    pub(super) fn end(self) -> (Vec<ReplayedRound>, Option<usize>) {
         (self.rounds, self.differs_from)
     }
 
@@ -181,7 +181,7 @@ impl<'a> Player<'a> {
                 self.walk(rest);
             }
             let (round, tokens) = (self.rounds.len() + 1, self.count());
-            self.rounds.push(Round { round, tokens, commits: self.walked.take().unwrap_or_default() });
+            self.rounds.push(ReplayedRound { round, tokens, commits: self.walked.take().unwrap_or_default() });
             self.occasion = Occasion::Request;
             let (view, layers, time) = (self.log.view(), &self.layers, self.time);
             match self.follower.request(&SentRequest { round, view, tokens, layers, time, reply }) {
@@ -223,14 +223,14 @@ impl<'a> Player<'a> {
                 Decision::Nothing => continue,
                 Decision::Commit(change) => Some(change),
                 Decision::Need(need) => match self.answer(layer.role(), &need, &recorded) {
-                    Said::Answer(answer) => {
-                        if let (Need::Write(write), Answer::Text(text)) = (&need, &answer) {
+                    RecordedAnswer::Answer(answer) => {
+                        if let (Need::Write(write), NeedAnswer::Text(text)) = (&need, &answer) {
                             self.follower.written(self.log.view(), self.time, write, text);
                         }
                         self.look(&occasion, &acted, |view, now| layer.answered(view, now, &answer)).ok()
                     }
-                    Said::Change(change) => Some(*change),
-                    Said::Nothing => None,
+                    RecordedAnswer::Change(change) => Some(*change),
+                    RecordedAnswer::Nothing => None,
                 },
             };
             let Some(change) = change else { continue };
@@ -264,38 +264,38 @@ impl<'a> Player<'a> {
     }
 
     /// What the record says to a need, or else filler. A file is as it was then: what came back is taken whole.
-    fn answer(&mut self, role: LayerRole, need: &Need, recorded: &RecordedRound) -> Said {
-        Said::Answer(match need {
+    fn answer(&mut self, role: LayerRole, need: &Need, recorded: &RecordedRound) -> RecordedAnswer {
+        RecordedAnswer::Answer(match need {
             Need::Keep(spilled) => {
                 let usual = |id: &str| Ok(format!("tool-results/{id}.txt"));
                 let place = |id: &str| recorded.place_of(id).unwrap_or_else(|| usual(id));
-                Answer::Kept(spilled.iter().map(|one| place(&one.id)).collect())
+                NeedAnswer::Kept(spilled.iter().map(|one| place(&one.id)).collect())
             }
             Need::Write(write) if role == LayerRole::Clear => match &recorded.digest {
-                Some(Some(text)) => Answer::Text(digest::written(text).unwrap_or(text).to_owned()),
-                Some(None) => Answer::Failed("nothing was written down".to_owned()),
-                None => Answer::Text(WRITTEN_DOWN.repeat(write.directive.lines().count().saturating_sub(2).max(1))),
+                Some(Some(text)) => NeedAnswer::Text(digest::written(text).unwrap_or(text).to_owned()),
+                Some(None) => NeedAnswer::Failed("nothing was written down".to_owned()),
+                None => NeedAnswer::Text(WRITTEN_DOWN.repeat(write.directive.lines().count().saturating_sub(2).max(1))),
             },
             Need::Write(_) => match recorded.summary() {
-                Some(text) => Answer::Text(format!("<summary>{}</summary>", framing::summary_of(text))),
-                None => Answer::Text(
+                Some(text) => NeedAnswer::Text(format!("<summary>{}</summary>", summary_text::summary_of(text))),
+                None => NeedAnswer::Text(
                     "something was done, and is told here. ".repeat(self.plan.summary_tokens as usize / 12 + 1),
                 ),
             },
             Need::Notes => match recorded.notes() {
-                Some(text) if self.is_in_step() => Answer::Text(framing::summary_of(text).to_owned()),
-                _ => Answer::Failed("the record has no notes".to_owned()),
+                Some(text) if self.is_in_step() => NeedAnswer::Text(summary_text::summary_of(text).to_owned()),
+                _ => NeedAnswer::Failed("the record has no notes".to_owned()),
             },
             Need::Read { files, most } => match recorded.restore.clone().filter(|_| self.is_in_step()) {
-                Some(change) => return Said::Change(Box::new(change)),
-                None => Answer::Files(self.follower.files(&files[..files.len().min(*most)])),
+                Some(change) => return RecordedAnswer::Change(Box::new(change)),
+                None => NeedAnswer::Files(self.follower.files(&files[..files.len().min(*most)])),
             },
-            Need::Update(_) | Need::Stage(_) => return Said::Nothing,
+            Need::Update(_) | Need::Stage(_) => return RecordedAnswer::Nothing,
         })
     }
 
     /// Writes what a layer decided, under the name it has in the record.
-    fn put(&mut self, layer: &'static str, change: Change, recorded: &RecordedRound) -> Done {
+    fn put(&mut self, layer: &'static str, change: LayerChange, recorded: &RecordedRound) -> LayerDeed {
         let before = self.count();
         let why = change.commit.reason.why.clone().unwrap_or_default();
         let results = match &change.commit.act {
@@ -308,7 +308,7 @@ impl<'a> Player<'a> {
         if let Some(text) = change.summary {
             self.write(None, Body::User { blocks: vec![Block::text(text)], source: TextSource::Summary });
         }
-        Done { layer, freed: before.saturating_sub(self.count()), why, results }
+        LayerDeed { layer, freed: before.saturating_sub(self.count()), why, results }
     }
 
     /// Whether a compaction did enough, where the record does not say.

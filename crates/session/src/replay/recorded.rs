@@ -1,8 +1,8 @@
 //! What the record says the layers did before a request, and what they were answered.
 
-use context::framing::{self, Made};
-use context::layer::Change;
+use context::layer::LayerChange;
 use context::spill;
+use context::summary_text::{self, HistorySource};
 use transcript::commit::{Act, Commit, Trigger};
 use transcript::line::{Body, Line, TextSource};
 use transcript::{Block, Id};
@@ -24,17 +24,17 @@ pub(super) fn is_by_layers(commit: &Commit, after_one_by_hand: bool) -> bool {
 
 /// What the layers did before one request.
 #[derive(Default)]
-pub(super) struct Round {
+pub(super) struct RecordedRound {
     /// What they decided, in order, each with the summary that follows it.
     pub(super) acts: Vec<(Act, Option<String>)>,
     /// What was written down before a clearing, if there was one.
     pub(super) digest: Option<Option<String>>,
     /// What came back.
-    pub(super) restore: Option<Change>,
+    pub(super) restore: Option<LayerChange>,
     names: Vec<(Act, Id)>,
 }
 
-impl Round {
+impl RecordedRound {
     /// Reads it off the lines up to the next request, refusal, or word of the user.
     pub(super) fn of(rest: &[Line]) -> Self {
         let mut round = Self::default();
@@ -59,7 +59,7 @@ impl Round {
     fn take(&mut self, line: &Line, commit: &Commit) {
         match &commit.act {
             Act::Clear { digest, .. } => self.digest = Some(digest.clone()),
-            Act::Restore { .. } => self.restore = Some(Change::of(commit.clone())),
+            Act::Restore { .. } => self.restore = Some(LayerChange::of(commit.clone())),
             _ => {}
         }
         self.names.extend(line.id.clone().map(|id| (commit.act.clone(), id)));
@@ -75,12 +75,12 @@ impl Round {
 
     /// A summary that was written.
     pub(super) fn summary(&self) -> Option<&str> {
-        self.texts().find(|text| framing::made_of(text) != Some(Made::Notes))
+        self.texts().find(|text| summary_text::made_of(text) != Some(HistorySource::Notes))
     }
 
     /// Notes that took the place of one.
     pub(super) fn notes(&self) -> Option<&str> {
-        self.texts().find(|text| framing::made_of(text) == Some(Made::Notes))
+        self.texts().find(|text| summary_text::made_of(text) == Some(HistorySource::Notes))
     }
 
     /// Where a result was kept.

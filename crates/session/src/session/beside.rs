@@ -14,7 +14,7 @@ use super::Session;
 /// What a line of ours carries beside what is said, so that a resumed session knows what this one knew.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Beside {
+pub struct LineMeta {
     /// A file that was read or written, as it was then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<SeenFile>,
@@ -44,7 +44,7 @@ pub struct Beside {
     pub result: Option<Value>,
 }
 
-impl Beside {
+impl LineMeta {
     pub(super) fn is_empty(&self) -> bool {
         let Self { seen, directory, instructions, memory, agents, message, fork, injected, result: _ } = self;
         let nothing_attached = instructions.is_empty() && memory.is_none() && agents.is_none() && message.is_none();
@@ -53,7 +53,7 @@ impl Beside {
 }
 
 /// What a line carries beside what is said.
-pub(super) fn beside_of(line: &Line) -> Option<Beside> {
+pub(super) fn beside_of(line: &Line) -> Option<LineMeta> {
     serde_json::from_str(line.extra.as_ref()?.get()).ok()
 }
 
@@ -79,17 +79,17 @@ pub struct SeenFile {
 
 impl Session {
     /// What the lines of this program carry beside what is said, in order; what was taken back is left out.
-    pub fn beside(&self) -> impl Iterator<Item = Beside> {
+    pub fn beside(&self) -> impl Iterator<Item = LineMeta> {
         self.beside_where(|view, line| view.item_of(line).is_some())
     }
 
     /// What the lines that are in view carry beside what is said.
-    pub fn beside_in_view(&self) -> impl Iterator<Item = Beside> {
+    pub fn beside_in_view(&self) -> impl Iterator<Item = LineMeta> {
         self.beside_where(|view, line| view.shows(line))
     }
 
     /// The newest line in view that carries something beside what is said.
-    pub fn shown_with(&self, carries: impl Fn(&Beside) -> bool) -> Option<Id> {
+    pub fn shown_with(&self, carries: impl Fn(&LineMeta) -> bool) -> Option<Id> {
         let mut lines = self.log.lines().iter().skip(self.elsewhere).rev().filter(|line| line.extra.is_some());
         let line = lines.find(|line| {
             line.id.as_ref().is_some_and(|id| self.log.view().shows(id))
@@ -104,7 +104,7 @@ impl Session {
         lines.filter_map(|line| beside_of(line)?.message).collect()
     }
 
-    fn beside_where(&self, stands: impl Fn(&View, &Id) -> bool) -> impl Iterator<Item = Beside> {
+    fn beside_where(&self, stands: impl Fn(&View, &Id) -> bool) -> impl Iterator<Item = LineMeta> {
         let lines = self.log.lines().iter().skip(self.elsewhere).filter(|line| line.extra.is_some());
         let standing = lines.filter(move |line| line.id.as_ref().is_some_and(|id| stands(self.log.view(), id)));
         standing.filter_map(beside_of)

@@ -13,7 +13,7 @@ use transcript::line::{Line, Translator};
 use super::Session;
 use crate::child::{folder_of, meta_of};
 use crate::error::Error;
-use crate::record::{self, Skipped};
+use crate::record::{self, SkippedLine};
 
 /// So much is written at a time.
 const CHUNK: usize = 4 << 20;
@@ -25,7 +25,7 @@ pub(super) const RESULTS: &str = "tool-results";
 
 impl Session {
     /// Copies another session's lines into this file. Says which could not be read; they are left out.
-    pub(super) fn copy(&mut self, from: &Path) -> Result<Vec<Skipped>, Error> {
+    pub(super) fn copy(&mut self, from: &Path) -> Result<Vec<SkippedLine>, Error> {
         if is_of_another_agent(from)? {
             // Its lines mean something only together, and in our words.
             let (lines, skipped) = record::lines(from)?;
@@ -53,7 +53,7 @@ impl Session {
                 },
                 files::Text::Oversized { len, .. } => format!("{len} bytes long, which is more than a line may be"),
             };
-            skipped.push(Skipped { number, why });
+            skipped.push(SkippedLine { number, why });
         }
         self.file.append(&bytes)?;
         skipped.truncate(record::DESCRIBED);
@@ -61,7 +61,7 @@ impl Session {
     }
 
     /// A line under this session's name. One that a strict reader refuses stays as it is.
-    fn renamed(&self, text: &[u8], moved: Option<&Moved>, out: &mut Vec<u8>) {
+    fn renamed(&self, text: &[u8], moved: Option<&MovedResults>, out: &mut Vec<u8>) {
         match serde_json::from_slice(text) {
             Ok(Value::Object(mut object)) => {
                 if object.contains_key("sessionId") {
@@ -79,7 +79,7 @@ impl Session {
 
     /// Takes over the results that another session has in files. None if it has none, or they cannot be had: then the
     /// copy goes on pointing to where they are.
-    fn take_results(&self, from: &Path) -> Option<Moved> {
+    fn take_results(&self, from: &Path) -> Option<MovedResults> {
         let theirs = files::Root::open(folder_of(from).join(RESULTS)).ok()?;
         let names = theirs.list().ok()?;
         let ours = files::Root::create(self.folder().join(RESULTS)).ok()?;
@@ -91,14 +91,14 @@ impl Session {
             }
         }
         let folder = |root: &files::Root| root.path().display().to_string();
-        Some(Moved { from: folder(&theirs), to: folder(&ours) })
+        Some(MovedResults { from: folder(&theirs), to: folder(&ours) })
     }
 
     /// Takes over what the agents said that another session sent out, so that they can be shown and gone on with here. One
     /// that cannot be had stays where it is.
     pub(super) fn take_agents(&self, from: &Path) {
         let (theirs, ours) = (folder_of(from), self.folder());
-        let sent = crate::past::past(from);
+        let sent = crate::subagent_files::past(from);
         let Some(root) = files::Root::open(&theirs).ok().filter(|_| !sent.is_empty()) else { return };
         for agent in sent {
             let Ok(file) = agent.file.strip_prefix(&theirs) else { continue };
@@ -114,12 +114,12 @@ impl Session {
 }
 
 /// Results lie in another folder than before.
-struct Moved {
+struct MovedResults {
     from: String,
     to: String,
 }
 
-impl Moved {
+impl MovedResults {
     fn rename(&self, preview: &mut Value) {
         if let Value::String(text) = preview {
             *text = text.replace(&self.from, &self.to);

@@ -22,7 +22,7 @@ pub struct Teammate {
     pub session: String,
     /// What that has used.
     #[serde(flatten)]
-    pub used: Used,
+    pub used: SessionUse,
     /// The same by the model, with what was asked beside its conversation.
     #[serde(skip)]
     pub models: BTreeMap<String, Usage>,
@@ -31,7 +31,7 @@ pub struct Teammate {
 /// What a session has used, in three figures.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Used {
+pub struct SessionUse {
     /// How many replies it got.
     pub replies: usize,
     /// What they read and wrote, in tokens.
@@ -40,7 +40,7 @@ pub struct Used {
     pub cost_usd: Option<f64>,
 }
 
-impl Used {
+impl SessionUse {
     /// By the lines of a log.
     pub fn of(lines: &[Line], prices: &Prices) -> Self {
         let replies = replies(lines);
@@ -62,7 +62,7 @@ impl Teammate {
         for (model, usage) in said.chain(asked) {
             *models.entry(model).or_default() += usage;
         }
-        Some(Self { name: name.to_owned(), session: session.to_owned(), used: Used::of(lines, prices), models })
+        Some(Self { name: name.to_owned(), session: session.to_owned(), used: SessionUse::of(lines, prices), models })
     }
 }
 

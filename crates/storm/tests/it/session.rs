@@ -157,7 +157,7 @@ impl SessionWorld {
             parts.consent.hooks = parts.consent.hooks.driven(hooks, Arc::new(SlowStop(Mutex::new(chance.fork()))));
         }
         let agent = Agent::new(session, parts)?.with_mail(post.mail().clone());
-        let sources = memory::instructions::Sources {
+        let sources = memory::instructions::InstructionSources {
             config_home: self.place.path().join("config"),
             working_directory: self.project(),
             ..Default::default()

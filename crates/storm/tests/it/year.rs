@@ -19,11 +19,11 @@ use engine::agent::Parts;
 use engine::run::{RunEnd, TurnEnd};
 use files::faults::{Mounted, mount};
 use learning::dream::run::Dream;
-use learning::dream::{Purpose, Site};
+use learning::dream::{DreamSite, SourcePurpose};
 use learning::extract;
 use learning::knowledge::Knowledge;
 use learning::ledger::{Ledger, Spender};
-use memory::store::{Indexing, Store};
+use memory::store::{IndexUpkeep, Store};
 use parking_lot::Mutex;
 use session::{Fork, Home, Session, World};
 use settings::{Budget, Learning};
@@ -165,7 +165,7 @@ impl Year {
         parts.contacts.labelled = None;
         parts.out.ledger = self.ledger(session.id(), session.world().clone());
         let agent = Agent::new(session, parts)?;
-        let sources = memory::instructions::Sources {
+        let sources = memory::instructions::InstructionSources {
             config_home: self.place.path().join("config"),
             working_directory: self.project(),
             ..Default::default()
@@ -350,7 +350,7 @@ impl Year {
                 self.tell(&format!("forgotten: {gauge}"));
                 let text = std::fs::read_to_string(&file).unwrap();
                 let changes = self.home().changes(&self.memories());
-                Store::open(self.memories(), Indexing::Kept).unwrap().remove(&format!("{gauge}.md")).unwrap();
+                Store::open(self.memories(), IndexUpkeep::Kept).unwrap().remove(&format!("{gauge}.md")).unwrap();
                 changes.tombstones().plant(&format!("{gauge}.md"), &text, None).unwrap();
                 self.diary.lock().gauges.get_mut(&gauge).unwrap().removed(at);
             }
@@ -362,7 +362,7 @@ impl Year {
     fn dream(&mut self) {
         self.tell("a dream");
         let world = self.world();
-        let site = Site {
+        let site = DreamSite {
             home: self.home(),
             memory: self.memories(),
             project: self.project(),
@@ -371,14 +371,14 @@ impl Year {
         };
         let dream = Dream {
             site,
-            indexing: Indexing::Kept,
+            indexing: IndexUpkeep::Kept,
             model: Arc::new(self.model.clone()),
             name: NAME.to_owned(),
             window: 200_000,
             scope: tools::Scope::new(self.project(), self.place.path().join("temporary")),
             rules: Rules::default(),
             excluded: self.excluded(),
-            purpose: Purpose::Learn,
+            purpose: SourcePurpose::Learn,
             ledger: self.ledger("dream", world),
             listener: Arc::new(|_| {}),
             cancel: CancellationToken::new(),

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use jiff::{SignedDuration, Timestamp};
-use learning::dream::Site;
-use learning::dream::book::How;
-use learning::dream::gate::{Gate, Said};
-use learning::dream::progress::{Progress, improved};
+use learning::dream::DreamSite;
+use learning::dream::book::DreamOutcome;
+use learning::dream::gate::{DreamGate, GateDecision};
+use learning::dream::progress::{DreamProgress, improved};
 use learning::dream::run::Dream;
 use learning::ledger::Ledger;
 use memory::Kind;
-use memory::remember::Origin;
-use memory::store::{Indexing, New, Store};
+use memory::remember::MemoryOrigin;
+use memory::store::{IndexUpkeep, NewMemory, Store};
 use parking_lot::Mutex;
 use provider::anthropic::{Anthropic, Auth, Config};
 use session::{Home, World};
@@ -45,19 +45,19 @@ pub(super) async fn play(root: &Path) -> anyhow::Result<bool> {
     let monday: Timestamp = MONDAY.parse()?;
     let (project, home) = (root.join("project"), Home::at(root.join("night")));
     let memory = home.project(&project).join("memory");
-    let store = Store::create(&memory, Indexing::Kept)?;
+    let store = Store::create(&memory, IndexUpkeep::Kept)?;
     let at = |days: u64| SystemTime::from(monday) + Duration::from_secs(days * DAY);
     for (file, about, body, day) in MEMORIES {
         let (path, name) = (Some(file.to_owned()), about.to_owned());
-        let new = New {
+        let new = NewMemory {
             path,
             name,
             description: about.to_owned(),
             kind: Some(Kind::Project),
             body: body.to_owned(),
-            ..New::default()
+            ..NewMemory::default()
         };
-        let origin = Origin { agent: Some(learning::ledger::EXTRACT.to_owned()), ..Origin::default() };
+        let origin = MemoryOrigin { agent: Some(learning::ledger::EXTRACT.to_owned()), ..MemoryOrigin::default() };
         store.remember(&new, &origin, None)?;
         store.root().date(file, at(day))?;
     }
@@ -76,11 +76,11 @@ pub(super) async fn play(root: &Path) -> anyhow::Result<bool> {
     let simulator = Simulator::start(script, Options::default()).await?;
     let now = monday + SignedDuration::from_hours(14 * 24);
     let world = World::new(move || now, |_| "night".to_owned().into());
-    let site = Site { home, memory, project: project.clone(), session: None, world: world.clone() };
-    let due = site.due(&mut Gate::default(), &Rhythm::default())? == Said::Due;
+    let site = DreamSite { home, memory, project: project.clone(), session: None, world: world.clone() };
+    let due = site.due(&mut DreamGate::default(), &Rhythm::default())? == GateDecision::Due;
     show!([dim("         "), cyan("gate     "), one_line("five sessions since, and no dream yet: it is time", 100)]);
     let heard_last = Mutex::new(String::new());
-    let heard = move |progress: &Progress| {
+    let heard = move |progress: &DreamProgress| {
         let mut last = heard_last.lock();
         if let Some(said) = progress.said.back().filter(|said| **said != *last) {
             last.clone_from(said);
@@ -89,7 +89,7 @@ pub(super) async fn play(root: &Path) -> anyhow::Result<bool> {
     };
     let dream = Dream {
         site: site.clone(),
-        indexing: Indexing::Kept,
+        indexing: IndexUpkeep::Kept,
         model: Arc::new(Anthropic::new(Config::new(simulator.url(), Auth::ApiKey("demo".into())))?),
         name: MODEL.to_owned(),
         window: 200_000,
@@ -106,7 +106,7 @@ pub(super) async fn play(root: &Path) -> anyhow::Result<bool> {
     show!([dim("         "), cyan("memory   "), green(&improved(over.saved.len() + over.removed.len()))]);
     show!();
     let run = over.run.as_ref().map(|run| site.changes().run(run)).transpose()?;
-    for change in run.iter().flat_map(memory::changes::Run::net) {
+    for change in run.iter().flat_map(memory::changes::ChangeRun::net) {
         for line in diff_text(&change.path, change.before.as_deref(), change.after.as_deref()).lines() {
             match line.chars().next() {
                 Some('+') => show!(["  ", green(line)]),
@@ -115,5 +115,5 @@ pub(super) async fn play(root: &Path) -> anyhow::Result<bool> {
             }
         }
     }
-    Ok(due && over.how == How::Completed && over.saved.len() == 3 && over.removed.len() == 1)
+    Ok(due && over.how == DreamOutcome::Completed && over.saved.len() == 3 && over.removed.len() == 1)
 }

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use memory::import::{Source, apply, plan};
-use memory::remember::Origin;
+use memory::import::{ImportSource, apply, plan};
+use memory::remember::MemoryOrigin;
 
 use super::saving::report;
 use super::shelves::CommandShelves;
@@ -21,7 +21,7 @@ pub(super) fn import(shelves: &CommandShelves, from: &[PathBuf], do_it: bool) ->
     for path in from {
         found.extend(ImportInput::at(&shelves.place.directory.join(path))?);
     }
-    let sources: Vec<Source<'_>> = found.iter().map(ImportInput::source).collect();
+    let sources: Vec<ImportSource<'_>> = found.iter().map(ImportInput::source).collect();
     let directory = shelves.main().to_owned();
     let plan = plan(&shelves.store(&directory)?, &sources)?;
     for skipped in &plan.skipped {
@@ -32,7 +32,7 @@ pub(super) fn import(shelves: &CommandShelves, from: &[PathBuf], do_it: bool) ->
         talk!("{} memories would be added; --apply adds them.", plan.additions());
         return Ok(());
     }
-    let origin = Origin { agent: Some(IMPORT.to_owned()), at: Some(shelves.now()), ..Origin::default() };
+    let origin = MemoryOrigin { agent: Some(IMPORT.to_owned()), at: Some(shelves.now()), ..MemoryOrigin::default() };
     let tree = shelves.place.directory.as_path();
     let imported = shelves.keeping(&directory, IMPORT, |store| Ok(apply(store, &plan, &origin, Some(tree))?))?;
     imported.saved.iter().for_each(|saved| report("saved", saved));
@@ -74,11 +74,11 @@ impl ImportInput {
         Ok(found)
     }
 
-    fn source(&self) -> Source<'_> {
+    fn source(&self) -> ImportSource<'_> {
         match self {
-            Self::Directory(root) => Source::Directory(root),
-            Self::Document { path, text } => Source::Document { path, text },
-            Self::CursorRule { path, text } => Source::CursorRule { path, text },
+            Self::Directory(root) => ImportSource::Directory(root),
+            Self::Document { path, text } => ImportSource::Document { path, text },
+            Self::CursorRule { path, text } => ImportSource::CursorRule { path, text },
         }
     }
 }

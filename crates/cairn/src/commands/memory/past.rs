@@ -1,6 +1,6 @@
 //! What was changed in memory, by agents and by commands, and taking it back.
 
-use memory::changes::{Change, Changes, Run, USER, Undone};
+use memory::changes::{ChangeRun, Changes, KeptChange, USER, UndoResult};
 use memory::store::Store;
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::styled_text::{Span, cyan, dim};
 pub(super) fn log(changes: &Changes, diffs: bool, as_json: bool) -> anyhow::Result<()> {
     let runs = changes.runs();
     if as_json {
-        let row = |run: &Run| {
+        let row = |run: &ChangeRun| {
             let net = run.net();
             let rows = net.iter().map(|one| json!({"path": one.path, "before": one.before, "after": one.after}));
             json!({
@@ -42,7 +42,7 @@ pub(super) fn log(changes: &Changes, diffs: bool, as_json: bool) -> anyhow::Resu
     Ok(())
 }
 
-fn word(change: &Change) -> &'static str {
+fn word(change: &KeptChange) -> &'static str {
     match (&change.before, &change.after) {
         (None, _) => "made",
         (_, None) => "removed",
@@ -53,7 +53,7 @@ fn word(change: &Change) -> &'static str {
 /// Takes back what a run changed, or one memory of it.
 pub(super) fn undo(changes: &Changes, store: &Store, id: &str, only: Option<&str>) -> anyhow::Result<()> {
     let runs = changes.runs();
-    let found: Vec<&Run> = runs.iter().filter(|run| run.id.starts_with(id)).collect();
+    let found: Vec<&ChangeRun> = runs.iter().filter(|run| run.id.starts_with(id)).collect();
     let run = match found.as_slice() {
         [run] => run,
         [] => anyhow::bail!("there is no run {id}; cairn memory log lists them"),
@@ -61,9 +61,9 @@ pub(super) fn undo(changes: &Changes, store: &Store, id: &str, only: Option<&str
     };
     for undone in changes.undo(&run.id, only, store)? {
         match undone {
-            Undone::Restored { path } => talk!("{path} is as it was before"),
-            Undone::Removed { path } => talk!("{path} was new, and is gone"),
-            Undone::ChangedSince { path, before, now } => {
+            UndoResult::Restored { path } => talk!("{path} is as it was before"),
+            UndoResult::Removed { path } => talk!("{path} was new, and is gone"),
+            UndoResult::ChangedSince { path, before, now } => {
                 talk!("{path} was changed since, and stays as it is; to what it was before it would be:");
                 data!("{}", diff_text(&path, now.as_deref(), before.as_deref()))?;
             }

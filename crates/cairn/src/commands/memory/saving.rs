@@ -3,10 +3,10 @@
 use std::io::{IsTerminal, Read};
 
 use memory::import::first_sentence;
-use memory::rank::{Doing, Question, surfaced};
-use memory::remember::Origin;
+use memory::rank::{RankQuestion, WorkAtHand, surfaced};
+use memory::remember::MemoryOrigin;
 use memory::shelf::is_about_the_user;
-use memory::store::{self, Change, New, Saved};
+use memory::store::{self, MemoryEdit, NewMemory, SaveResult};
 use memory::{Kind, Memory, Ranker, lookup};
 
 use super::shelves::{CommandShelves, NamedMemory};
@@ -31,7 +31,7 @@ pub(super) fn add(shelves: &CommandShelves, given: &MemoryDraft<'_>) -> anyhow::
     let body = text(given.body)?.unwrap_or_default();
     let first = first_sentence(&body);
     let first = if first.is_empty() { given.name.to_owned() } else { first };
-    let new = New {
+    let new = NewMemory {
         path: given.file.map(str::to_owned),
         name: given.name.to_owned(),
         description: given.description.map_or(first, str::to_owned),
@@ -40,7 +40,7 @@ pub(super) fn add(shelves: &CommandShelves, given: &MemoryDraft<'_>) -> anyhow::
         applies_to: given.applies_to.to_vec(),
         body,
     };
-    let origin = Origin { at: Some(shelves.now()), ..Origin::default() };
+    let origin = MemoryOrigin { at: Some(shelves.now()), ..MemoryOrigin::default() };
     let everywhere = shelves.has_two() && is_about_the_user(new.kind, &store::render(&new));
     let directory = if everywhere { shelves.user() } else { shelves.main().to_owned() };
     let saved = shelves
@@ -49,7 +49,7 @@ pub(super) fn add(shelves: &CommandShelves, given: &MemoryDraft<'_>) -> anyhow::
     Ok(())
 }
 
-pub(super) fn edit(shelves: &CommandShelves, name: &str, change: &Change) -> anyhow::Result<()> {
+pub(super) fn edit(shelves: &CommandShelves, name: &str, change: &MemoryEdit) -> anyhow::Result<()> {
     let meant = shelves.find(name)?;
     let saved = shelves.as_the_user(&meant.directory, |store| Ok(store.edit(&meant.memory.path, change)?))?;
     report("changed", &saved);
@@ -76,7 +76,7 @@ pub(super) fn forget(shelves: &CommandShelves, words: &str) -> anyhow::Result<()
     let memories: Vec<Memory> = all.iter().map(|meant| meant.memory.clone()).collect();
     let mut found = lookup::find(&memories, words);
     if found.is_empty() {
-        let question = Question { text: words, doing: &Doing::default(), now: shelves.now() };
+        let question = RankQuestion { text: words, doing: &WorkAtHand::default(), now: shelves.now() };
         let named: Vec<Memory> = memories
             .iter()
             .enumerate()
@@ -116,7 +116,7 @@ pub(super) fn relocate(shelves: &CommandShelves, name: &str, to_project: bool) -
         .map_err(|_| anyhow::anyhow!("{path} is not UTF-8 text"))?;
     let modified = source.head(path, 0)?.modified;
     let saved = both.as_the_user(&target, |store| {
-        let saved = store.remember_text(path, &text, &Origin::default(), None)?;
+        let saved = store.remember_text(path, &text, &MemoryOrigin::default(), None)?;
         if let Some(modified) = modified {
             store.root().date(path, modified)?;
         }
@@ -127,7 +127,7 @@ pub(super) fn relocate(shelves: &CommandShelves, name: &str, to_project: bool) -
     Ok(())
 }
 
-pub(super) fn report(what: &str, saved: &Saved) {
+pub(super) fn report(what: &str, saved: &SaveResult) {
     talk!("{what} {}", saved.path);
     for warning in &saved.warnings {
         crate::out::warn(&warning.to_string());

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use memory::changes::{Changes, Head, USER};
-use memory::store::{Indexing, Store};
+use memory::changes::{Changes, RunHead, USER};
+use memory::store::{IndexUpkeep, Store};
 use memory::{Memory, lookup};
 use parking_lot::Mutex;
 
@@ -18,7 +18,7 @@ pub(super) struct CommandShelves {
     pub(super) place: ProgramPaths,
     /// The first is the one that is written to.
     directories: Vec<PathBuf>,
-    indexing: Indexing,
+    indexing: IndexUpkeep,
     world: session::World,
 }
 
@@ -37,7 +37,7 @@ impl CommandShelves {
             (None, false) => vec![memory_setup::directory(place, None)?, user],
         };
         let skips = trusted_settings::settings(place, None)?.skip_index == Some(true);
-        let indexing = if skips { Indexing::Skipped } else { Indexing::Kept };
+        let indexing = if skips { IndexUpkeep::Skipped } else { IndexUpkeep::Kept };
         Ok(Self { place: place.clone(), directories, indexing, world: session::World::real() })
     }
 
@@ -126,7 +126,7 @@ impl CommandShelves {
         let part = at.subsec_nanosecond() / 1_000;
         let id = format!("{}-{part:06}-{agent}-{tail}", at.strftime("%Y%m%d-%H%M%S"));
         let directory_there = directory.to_owned();
-        let head = Head {
+        let head = RunHead {
             agent: agent.to_owned(),
             session: None,
             model: None,

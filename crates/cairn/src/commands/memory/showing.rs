@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use memory::rank::{Doing, Question};
+use memory::rank::{RankQuestion, WorkAtHand};
 use memory::shelf::{Scope, Shelf};
 use memory::{Kind, Memory};
 use serde_json::json;
@@ -64,12 +64,12 @@ fn from(memory: &Memory, shelves: &CommandShelves, directory: &Path) -> String {
 
 /// Memories that have to do with words, the likeliest first: title, file, and a line.
 pub(super) fn search(shelves: &CommandShelves, words: &str, as_json: bool) -> anyhow::Result<()> {
-    let (doing, now) = (Doing::default(), shelves.now());
+    let (doing, now) = (WorkAtHand::default(), shelves.now());
     let mut found = Vec::new();
     for directory in shelves.there() {
         let scope = if shelves.is_the_users(directory) { Scope::User } else { Scope::Private };
         let shelf = Arc::new(Shelf::read(directory, scope)?);
-        let hits = shelf.ranker().map(|ranker| ranker.rank(&Question { text: words, doing: &doing, now }));
+        let hits = shelf.ranker().map(|ranker| ranker.rank(&RankQuestion { text: words, doing: &doing, now }));
         found.extend(hits.into_iter().flatten().map(|hit| (shelf.clone(), hit)));
     }
     found.sort_by(|one, other| other.1.confidence.total_cmp(&one.1.confidence));

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use session::past::{Past, past};
+use session::subagent_files::{PastSubagent, past};
 
 use crate::out::data;
 use crate::styled_text::{bold, cyan, dim, one_line};
@@ -16,7 +16,7 @@ pub(super) fn list(session: &Path) -> anyhow::Result<()> {
     if !all.is_empty() {
         data!([bold("Agents it sent out"), dim("  (--agent ID shows one)")])?;
     }
-    for Past { id, kind, description, parent, .. } in &all {
+    for PastSubagent { id, kind, description, parent, .. } in &all {
         let above = parent.as_ref().map(|parent| format!("  sent out by {}", one_line(parent, LONGEST)));
         let about = format!("  {}: {}", one_line(kind, LONGEST), one_line(description, LONGEST));
         data!(["  ", cyan(id), about, dim(&above.unwrap_or_default())])?;
@@ -27,7 +27,7 @@ pub(super) fn list(session: &Path) -> anyhow::Result<()> {
 /// The transcript of one, by its id or the beginning of it.
 pub(super) fn file(session: &Path, id: &str) -> anyhow::Result<PathBuf> {
     let all = past(session);
-    let fits: Vec<&Past> = all.iter().filter(|one| !id.is_empty() && one.id.starts_with(id)).collect();
+    let fits: Vec<&PastSubagent> = all.iter().filter(|one| !id.is_empty() && one.id.starts_with(id)).collect();
     match (&fits[..], fits.iter().find(|one| one.id == id)) {
         ([one], _) | (_, Some(one)) => Ok(one.file.clone()),
         ([], _) if all.is_empty() => anyhow::bail!("the session sent out no agents"),

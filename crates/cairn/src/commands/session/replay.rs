@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use engine::context::Layers;
 use session::price::POLICIES;
 use session::record;
-use session::replay::Replayed;
+use session::replay::ReplayedSession;
 use transcript::Log;
 use transcript::line::Body;
 
@@ -101,7 +101,7 @@ fn replay(place: &ProgramPaths, path: &Path, args: &ReplayArgs) -> anyhow::Resul
     Ok(if replayed.broken.is_empty() { Code::Success } else { Code::Failure })
 }
 
-fn print(replayed: &Replayed, layers: &Layers) -> anyhow::Result<()> {
+fn print(replayed: &ReplayedSession, layers: &Layers) -> anyhow::Result<()> {
     for round in &replayed.rounds {
         for done in &round.commits {
             let what = format!("round {:>4}  {:<8} {:>8} tokens less", round.round, done.layer, done.freed);

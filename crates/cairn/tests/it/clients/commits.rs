@@ -182,7 +182,7 @@ fn claude_code_sends_what_stands_around_our_compaction() {
 fn claude_code_goes_back_with_us() {
     let back = |said: &mut Said| {
         let first = said.lines[6].clone();
-        said.session.rewind(&first, session::rewind::GoesBack::Conversation).unwrap();
+        said.session.rewind(&first, session::rewind::RewindExtent::Conversation).unwrap();
         said.user(vec![Block::text("third: the colour is blue")]);
         said.reply(vec![Block::text("Noted blue.")], StopReason::EndTurn);
     };

@@ -122,7 +122,7 @@ fn an_agent_of_claude_code_goes_on_here() {
     assert!(ran.code == Some(0) && ran.stdout.contains("The stone is quartz."), "{ran:?}");
     let theirs = stage.session_files().remove(0);
     let before = files(theirs.parent().unwrap());
-    let agents = session::past::past(&theirs);
+    let agents = session::subagent_files::past(&theirs);
     assert_eq!((agents.len(), agents[0].kind.as_str()), (1, "general-purpose"), "{agents:?}");
     let agent = agents[0].id.as_str();
 

@@ -96,9 +96,9 @@ impl Disk for Seen<'_> {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Phase {
     Gate,
-    Taking(Taking<usize>),
-    Dreaming(Held<usize>),
-    Giving(Giving<usize>),
+    Taking(LockTaking<usize>),
+    Dreaming(HeldLock<usize>),
+    Giving(LockReturn<usize>),
     /// Another program, which knows nothing of our lock.
     Other(Other),
     Out,
@@ -161,27 +161,27 @@ impl All {
             Phase::Gate => {
                 let mark = disk.open().unwrap().map(|file| disk.read(&file).unwrap()).unwrap_or_default();
                 let due = mark.dreamt.is_none_or(|dreamt| dreamt <= at(OLD));
-                if due || self.asked { Phase::Taking(Taking::new(pid, mark.dreamt, at(NOW))) } else { Phase::Out }
+                if due || self.asked { Phase::Taking(LockTaking::new(pid, mark.dreamt, at(NOW))) } else { Phase::Out }
             }
             Phase::Taking(mut taking) => match taking.step(&mut disk).unwrap() {
                 None => Phase::Taking(taking),
-                Some(Taken::Ours(held)) => Phase::Dreaming(held),
-                Some(Taken::Busy(_) | Taken::Overtaken) => Phase::Out,
+                Some(LockAttempt::Ours(held)) => Phase::Dreaming(held),
+                Some(LockAttempt::Busy(_) | LockAttempt::Overtaken) => Phase::Out,
             },
             Phase::Dreaming(held) => {
                 if one.failures > 0 {
                     let mut failing = self.clone();
                     failing.failures -= 1;
-                    failing.phases[process] = Phase::Giving(Giving::new(held.clone(), Ended::Failed));
+                    failing.phases[process] = Phase::Giving(LockReturn::new(held.clone(), DreamEnd::Failed));
                     also = Some(failing);
                 }
-                Phase::Giving(Giving::new(held, Ended::Dreamt))
+                Phase::Giving(LockReturn::new(held, DreamEnd::Dreamt))
             }
             Phase::Giving(mut giving) => {
                 if giving.step(&mut disk).unwrap() {
                     match giving.ended {
-                        Ended::Dreamt => one.dreamt += 1,
-                        Ended::Failed => one.failed += 1,
+                        DreamEnd::Dreamt => one.dreamt += 1,
+                        DreamEnd::Failed => one.failed += 1,
                     }
                     Phase::Out
                 } else {
@@ -250,7 +250,7 @@ impl All {
     }
 
     /// The processes of ours that may change memories now.
-    fn dreaming(&self) -> Vec<&Held<usize>> {
+    fn dreaming(&self) -> Vec<&HeldLock<usize>> {
         let held = self.phases.iter().filter_map(|phase| match phase {
             Phase::Dreaming(held) => Some(held),
             Phase::Giving(giving) => Some(&giving.held),
@@ -319,9 +319,9 @@ fn killed_and_failing_dreams_leave_a_lock_that_the_next_can_take() {
             let mut next = state.clone();
             let mut disk = Seen { drive: &mut next.drive, process: 8 };
             let seen = disk.open().unwrap().and_then(|file| disk.read(&file).unwrap().dreamt);
-            let mut taking = Taking::new(108, seen, at(NOW));
+            let mut taking = LockTaking::new(108, seen, at(NOW));
             let taken = (0..20).find_map(|_| taking.step(&mut disk).unwrap());
-            assert!(matches!(taken, Some(Taken::Ours(_))), "{taken:?} after {state:#?}");
+            assert!(matches!(taken, Some(LockAttempt::Ours(_))), "{taken:?} after {state:#?}");
         });
     }
 }
@@ -361,13 +361,15 @@ fn a_lock_belongs_to_a_living_process_for_a_while() {
     let take = |text: &str, modified: i64| {
         let mut drive = Drive { named: Some(0), files: vec![(text.to_owned(), modified)], ..Drive::default() };
         let mut disk = Seen { drive: &mut drive, process: 1 };
-        let mut taking = Taking::new(101, Some(at(modified)), at(NOW));
+        let mut taking = LockTaking::new(101, Some(at(modified)), at(NOW));
         (0..20).find_map(|_| taking.step(&mut disk).unwrap()).unwrap()
     };
-    assert_eq!(take("100\n", NOW - 60), Taken::Busy(Some(100)));
-    assert_eq!(take("100", NOW + 60), Taken::Busy(Some(100)), "the clock was set back");
-    assert!(matches!(take("999", NOW - 1), Taken::Ours(_)), "dead, however young");
-    assert!(matches!(take("100", NOW - 7_200), Taken::Ours(_)), "its dream is over");
-    assert!(matches!(take("101", NOW - 60), Taken::Ours(_)), "a process that had our number");
-    assert!(matches!(take("", NOW - 60), Taken::Ours(_)) && matches!(take("-5 x", NOW - 60), Taken::Ours(_)));
+    assert_eq!(take("100\n", NOW - 60), LockAttempt::Busy(Some(100)));
+    assert_eq!(take("100", NOW + 60), LockAttempt::Busy(Some(100)), "the clock was set back");
+    assert!(matches!(take("999", NOW - 1), LockAttempt::Ours(_)), "dead, however young");
+    assert!(matches!(take("100", NOW - 7_200), LockAttempt::Ours(_)), "its dream is over");
+    assert!(matches!(take("101", NOW - 60), LockAttempt::Ours(_)), "a process that had our number");
+    assert!(
+        matches!(take("", NOW - 60), LockAttempt::Ours(_)) && matches!(take("-5 x", NOW - 60), LockAttempt::Ours(_))
+    );
 }

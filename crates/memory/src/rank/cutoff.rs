@@ -32,7 +32,7 @@ pub(crate) struct Size {
 
 /// What a confidence is made of.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Figures {
+pub struct ConfidenceFigures {
     /// How much of the question the memory has beyond what the others have.
     pub evidence: f32,
     /// What the largest thing is worth that it does not have.
@@ -41,7 +41,7 @@ pub struct Figures {
     pub among: f32,
 }
 
-impl Figures {
+impl ConfidenceFigures {
     /// For a memory, from how well it has each thing that is asked, and how well all memories together have it.
     pub(crate) fn of(units: &[Unit], found: &[f32], together: &[f32], size: Size, weights: &Weights) -> Self {
         let memories = size.memories as f32;
@@ -81,7 +81,7 @@ mod tests {
         let unit = || Unit { label: String::new(), weight: 0.8, stands: Vec::new(), instead: Vec::new() };
         let sure = |memories: usize, words: f32| {
             let size = Size { memories, words: memories as f32 * words };
-            let figures = Figures::of(&[unit(), unit()], &[0.9, 0.8], &[0.9, 0.8], size, &Weights::FITTED);
+            let figures = ConfidenceFigures::of(&[unit(), unit()], &[0.9, 0.8], &[0.9, 0.8], size, &Weights::FITTED);
             figures.confidence(&Weights::FITTED)
         };
         assert!(sure(1, 10.0) > sure(40, 10.0) && sure(40, 10.0) > 0.5);

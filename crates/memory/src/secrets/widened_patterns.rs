@@ -82,12 +82,12 @@ fn has_words(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secrets::rules::{Rules, compile};
+    use crate::secrets::rules::{SecretRules, compile};
 
     /// A newer file of rules may write its surroundings in another way: then this has to follow.
     #[test]
     fn the_rules_write_surroundings_as_they_are_known_here() {
-        let rules = Rules::shipped().unwrap().rules;
+        let rules = SecretRules::shipped().unwrap().rules;
         let patterns: Vec<String> = rules.iter().filter_map(|rule| rule.pattern()).collect();
         for from in SURROUNDINGS.iter().chain(STARTS).map(|(from, _)| *from).chain([ASSIGNED]) {
             assert!(patterns.iter().any(|pattern| pattern.contains(from)), "{from}");

@@ -4,17 +4,17 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use memory::store::Indexing;
+use memory::store::IndexUpkeep;
 use settings::Rhythm;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Rules;
 
-use super::book::Over;
-use super::gate::{Gate, Said};
-use super::progress::{Phase, Progress};
-use super::run::{Dream, NotDreamt};
-use super::site::Site;
-use super::sources::Purpose;
+use super::book::DreamFinish;
+use super::gate::{DreamGate, GateDecision};
+use super::progress::{DreamPhase, DreamProgress};
+use super::run::{Dream, NoDreamReason};
+use super::site::DreamSite;
+use super::sources::SourcePurpose;
 use crate::background::Background;
 
 /// This kind of work in the background.
@@ -25,11 +25,11 @@ const REST: SignedDuration = SignedDuration::from_hours(1);
 const DEADLINE: Duration = Duration::from_secs(30 * 60);
 
 /// The dreams of one session.
-pub struct Dreaming {
+pub struct SessionDreams {
     dream: Dream,
     rhythm: Rhythm,
-    gate: Gate,
-    running: Background<Result<Over, NotDreamt>>,
+    gate: DreamGate,
+    running: Background<Result<DreamFinish, NoDreamReason>>,
     cancel: CancellationToken,
     /// When one could not begin: it is not tried again at once.
     failed: Option<Timestamp>,
@@ -37,17 +37,17 @@ pub struct Dreaming {
 
 /// Who wants a dream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum DreamRequester {
     /// It is time. That another process was faster is nothing to tell then.
     ByNobody,
     /// Somebody who is waiting for an answer.
     ByUser,
 }
 
-impl Dreaming {
+impl SessionDreams {
     /// With what each dream needs, and when they come by themselves.
     pub fn new(dream: Dream, rhythm: Rhythm) -> Self {
-        let (gate, running, cancel) = (Gate::default(), Background::default(), CancellationToken::new());
+        let (gate, running, cancel) = (DreamGate::default(), Background::default(), CancellationToken::new());
         Self { dream, rhythm, gate, running, cancel, failed: None }
     }
 
@@ -62,12 +62,12 @@ impl Dreaming {
     }
 
     /// By which rules they look around from now on, what for, and what they learn nothing from.
-    pub fn follow(&mut self, rules: Rules, purpose: Purpose, excluded: Rules) {
+    pub fn follow(&mut self, rules: Rules, purpose: SourcePurpose, excluded: Rules) {
         (self.dream.rules, self.dream.purpose, self.dream.excluded) = (rules, purpose, excluded);
     }
 
     /// What they are for.
-    pub fn purpose(&self) -> Purpose {
+    pub fn purpose(&self) -> SourcePurpose {
         self.dream.purpose
     }
 
@@ -88,27 +88,31 @@ impl Dreaming {
         if self.is_running() || rests || self.dream.ledger.allows(KIND).is_err() {
             return;
         }
-        if matches!(self.dream.site.due(&mut self.gate, &self.rhythm), Ok(Said::Due)) {
-            self.begin(Asked::ByNobody);
+        if matches!(self.dream.site.due(&mut self.gate, &self.rhythm), Ok(GateDecision::Due)) {
+            self.begin(DreamRequester::ByNobody);
         }
     }
 
     /// A dream begins now, for a user who asks for it, unless one is under way. Says whether it did.
     pub fn start(&mut self) -> bool {
         !self.is_running() && {
-            self.begin(Asked::ByUser);
+            self.begin(DreamRequester::ByUser);
             true
         }
     }
 
-    fn begin(&mut self, asked: Asked) {
+    fn begin(&mut self, asked: DreamRequester) {
         self.cancel = CancellationToken::new();
         let dream = Dream { cancel: self.cancel.clone(), ..self.dream.clone() };
         let (now, listener) = (dream.site.world.now(), dream.listener.clone());
         let work = async move {
             let ended = dream.run().await;
-            if let (Asked::ByUser, Err(why)) = (asked, &ended) {
-                listener(&Progress { phase: Phase::Failed, said: [why.to_string()].into(), ..Progress::default() });
+            if let (DreamRequester::ByUser, Err(why)) = (asked, &ended) {
+                listener(&DreamProgress {
+                    phase: DreamPhase::Failed,
+                    said: [why.to_string()].into(),
+                    ..DreamProgress::default()
+                });
             }
             ended
         };
@@ -131,7 +135,7 @@ impl Dreaming {
     }
 
     /// Whether the index of the memories is kept.
-    pub fn indexing(&self) -> Indexing {
+    pub fn indexing(&self) -> IndexUpkeep {
         self.dream.indexing
     }
 
@@ -141,18 +145,18 @@ impl Dreaming {
     }
 
     /// Where it dreams.
-    pub fn site(&self) -> &Site {
+    pub fn site(&self) -> &DreamSite {
         &self.dream.site
     }
 
     /// Takes what is over by now.
-    pub async fn take_ended(&mut self) -> Vec<Over> {
+    pub async fn take_ended(&mut self) -> Vec<DreamFinish> {
         let ended = self.running.take_ended().await;
         self.noted(ended)
     }
 
     /// Waits for the one under way; ends it when the time is over, or somebody says so.
-    pub async fn wait(&mut self, patience: Duration, stop: &CancellationToken) -> Vec<Over> {
+    pub async fn wait(&mut self, patience: Duration, stop: &CancellationToken) -> Vec<DreamFinish> {
         let now = self.dream.site.world.now();
         let ended = tokio::select! {
             ended = self.running.wait_for(KIND, patience, now) => ended,
@@ -167,8 +171,8 @@ impl Dreaming {
         self.noted(ended)
     }
 
-    fn noted(&mut self, ended: Vec<Result<Over, NotDreamt>>) -> Vec<Over> {
-        if ended.iter().any(|ended| matches!(ended, Err(NotDreamt::Files(_) | NotDreamt::Memory(_)))) {
+    fn noted(&mut self, ended: Vec<Result<DreamFinish, NoDreamReason>>) -> Vec<DreamFinish> {
+        if ended.iter().any(|ended| matches!(ended, Err(NoDreamReason::Files(_) | NoDreamReason::Memory(_)))) {
             self.failed = Some(self.dream.site.world.now());
         }
         ended.into_iter().filter_map(Result::ok).collect()

@@ -124,7 +124,7 @@ pub fn for_summary(notes: &str, path: &str, most: u64, tokens: impl Fn(&str) -> 
     let mut out = String::new();
     for section in sections(notes).iter().filter(|section| !section.body.is_empty()) {
         let room = SECTION_TOKENS.min(left);
-        let kept = if section.heading == RESULTS { Side::End } else { Side::Beginning };
+        let kept = if section.heading == RESULTS { KeptEnd::End } else { KeptEnd::Beginning };
         let (body, was_cut) = cut(section.body, room, kept, &tokens);
         left = left.saturating_sub(tokens(&body));
         out.push_str(&format!("# {}\n{body}\n", section.heading));
@@ -138,14 +138,14 @@ pub fn for_summary(notes: &str, path: &str, most: u64, tokens: impl Fn(&str) -> 
 
 /// Which end of a text stays.
 #[derive(Clone, Copy)]
-enum Side {
+enum KeptEnd {
     Beginning,
     /// What is added to stays with the newest.
     End,
 }
 
 /// A text within so many tokens, cut at a line's end.
-fn cut(text: &str, most: u64, kept: Side, tokens: impl Fn(&str) -> u64) -> (String, bool) {
+fn cut(text: &str, most: u64, kept: KeptEnd, tokens: impl Fn(&str) -> u64) -> (String, bool) {
     if tokens(text) <= most {
         return (text.to_owned(), false);
     }
@@ -157,8 +157,8 @@ fn cut(text: &str, most: u64, kept: Side, tokens: impl Fn(&str) -> u64) -> (Stri
         fits
     };
     let kept: String = match kept {
-        Side::Beginning => text.split_inclusive('\n').take_while(fits).collect(),
-        Side::End => {
+        KeptEnd::Beginning => text.split_inclusive('\n').take_while(fits).collect(),
+        KeptEnd::End => {
             let mut lines: Vec<&str> = text.split_inclusive('\n').rev().take_while(fits).collect();
             lines.reverse();
             lines.concat()

@@ -3,20 +3,20 @@
 use jiff::Timestamp;
 
 use super::HistoryInput;
-use super::message::{Message, heading};
+use super::message::{HistoryMessage, heading};
 
 /// How much of a message a search shows around the first word found, in characters.
 const AROUND: usize = 160;
 
 /// What is searched for.
-pub(super) struct Wanted {
+pub(super) struct HistoryQuery {
     pub(super) words: Vec<String>,
     pub(super) path: Option<String>,
     pub(super) since: Option<Timestamp>,
     pub(super) until: Option<Timestamp>,
 }
 
-impl Wanted {
+impl HistoryQuery {
     pub(super) fn of(input: &HistoryInput) -> Result<Self, String> {
         let time = |text: &Option<String>| match text.as_deref() {
             None => Ok(None),
@@ -36,7 +36,7 @@ impl Wanted {
     }
 
     /// Where a message speaks of it: the place of the first word.
-    fn place_in(&self, message: &Message) -> Option<usize> {
+    fn place_in(&self, message: &HistoryMessage) -> Option<usize> {
         let early = self.since.is_some_and(|since| message.time.is_none_or(|time| time < since));
         let late = self.until.is_some_and(|until| message.time.is_none_or(|time| time > until));
         if early || late || self.path.as_ref().is_some_and(|path| !message.text.contains(path.as_str())) {
@@ -49,7 +49,7 @@ impl Wanted {
     }
 
     /// Whether all words occur as words of their own.
-    fn is_whole_in(&self, message: &Message) -> bool {
+    fn is_whole_in(&self, message: &HistoryMessage) -> bool {
         let text = message.text.to_lowercase();
         let edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
         let is_whole = |at: usize, word: &str| {
@@ -59,11 +59,11 @@ impl Wanted {
     }
 }
 
-pub(super) fn search(messages: &[Message], wanted: &Wanted, session: Option<&str>) -> Vec<String> {
+pub(super) fn search(messages: &[HistoryMessage], wanted: &HistoryQuery, session: Option<&str>) -> Vec<String> {
     // What was said comes before what was written of it later.
     let of = |who: fn(&str) -> bool| messages.iter().rev().filter(move |message| who(message.who));
     let all = of(|who| !["summary", "beside"].contains(&who)).chain(of(|who| who == "summary"));
-    let mut all: Vec<(&Message, usize)> =
+    let mut all: Vec<(&HistoryMessage, usize)> =
         all.filter_map(|message| Some((message, wanted.place_in(message)?))).collect();
     // Who looks for 7 wants no 17: what has the words whole comes first.
     all.sort_by_key(|(message, _)| !wanted.is_whole_in(message));

@@ -20,11 +20,11 @@ use tools::{Access, Scope, Subject, Tool};
 use transcript::tool_names;
 
 use crate::fork::{Judge, ToolPolicy};
-use crate::saver::{Author, Limits, Saver, SavingPlace};
+use crate::saver::{Author, Saver, SavingLimits, SavingPlace};
 use crate::saving;
 
 /// Where an agent works and who it is.
-pub struct Ground {
+pub struct UnattendedContext {
     /// Where it saves.
     pub place: SavingPlace,
     /// Where it saves what is about the user wherever they work; none where all stays in one place.
@@ -32,7 +32,7 @@ pub struct Ground {
     /// Who it is.
     pub author: Author,
     /// How much it may write.
-    pub limits: Limits,
+    pub limits: SavingLimits,
     /// Files and directories that nothing is learnt from: rules for Read that deny.
     pub excluded: Rules,
     /// The config home, of which nothing is shown but the memories.
@@ -44,7 +44,7 @@ pub struct Ground {
 }
 
 /// The policy of an agent that nobody watches.
-pub struct Restricted {
+pub struct UnattendedPolicy {
     saver: Arc<Saver>,
     /// The memory directories, links followed: the one it saves in, and that of the user.
     memories: Vec<PathBuf>,
@@ -56,10 +56,10 @@ pub struct Restricted {
     looks: Vec<PathBuf>,
 }
 
-impl Restricted {
+impl UnattendedPolicy {
     /// Opens the memory directory, making it where it is missing. The working directories are those of the scope.
-    pub fn new(ground: Ground, scope: &Scope) -> Result<Arc<Self>, memory::Error> {
-        let Ground { place, user, author, limits, excluded, config, mut rules, standing } = ground;
+    pub fn new(ground: UnattendedContext, scope: &Scope) -> Result<Arc<Self>, memory::Error> {
+        let UnattendedContext { place, user, author, limits, excluded, config, mut rules, standing } = ground;
         rules.allow.clear();
         rules.deny.extend(excluded.deny);
         let saver = Saver::new(place, author, limits, scope.project())?;
@@ -77,8 +77,8 @@ impl Restricted {
     /// The policy, over the tools its requests name and where the parent's run.
     pub fn policy(self: &Arc<Self>, tools: &[Arc<dyn Tool>], scope: &Scope) -> ToolPolicy {
         let tools = tools.iter().map(|tool| match tool.name() {
-            tool_names::WRITE => Arc::new(saving::Write(self.saver.clone())) as Arc<dyn Tool>,
-            tool_names::EDIT => Arc::new(saving::Edit(self.saver.clone())),
+            tool_names::WRITE => Arc::new(saving::WriteMemory(self.saver.clone())) as Arc<dyn Tool>,
+            tool_names::EDIT => Arc::new(saving::EditMemory(self.saver.clone())),
             _ => tool.clone(),
         });
         let (parent, policy) = (scope.clone(), self.clone());
@@ -169,13 +169,13 @@ impl Restricted {
     }
 }
 
-impl Restricted {
+impl UnattendedPolicy {
     fn looks_shown(&self) -> String {
         self.looks.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
     }
 }
 
-impl Judge for Restricted {
+impl Judge for UnattendedPolicy {
     fn judge(&self, tool: &dyn Tool, input: &Value, scope: &Scope) -> Result<(), String> {
         let judged = self.may(tool, input, scope);
         if judged.is_err() {

@@ -32,7 +32,7 @@ const CALL_CHARACTERS: usize = 60;
 
 /// What history is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Made {
+pub enum HistorySource {
     /// The session's notes.
     Notes,
     /// A summary.
@@ -40,10 +40,10 @@ pub enum Made {
 }
 
 /// What stands in the place of what is covered.
-pub fn framed(made: Made, summary: &str, view: &View, covered: &Range<usize>, layers: &Layers) -> String {
+pub fn framed(made: HistorySource, summary: &str, view: &View, covered: &Range<usize>, layers: &Layers) -> String {
     let what = match made {
-        Made::Notes => "notes stand",
-        Made::Summary => "summary stands",
+        HistorySource::Notes => "notes stand",
+        HistorySource::Summary => "summary stands",
     };
     let words = words(view, covered, layers.part(WORDS_TOKENS, WORDS_SHARE));
     let trace = trace(view, covered, layers.part(TRACE_TOKENS, TRACE_SHARE));
@@ -52,11 +52,11 @@ pub fn framed(made: Made, summary: &str, view: &View, covered: &Range<usize>, la
 }
 
 /// What history was made of, in a text that stands for it; none if it is not one of ours.
-pub fn made_of(text: &str) -> Option<Made> {
+pub fn made_of(text: &str) -> Option<HistorySource> {
     let head = text.lines().nth(1)?;
     match head {
-        _ if head.contains("its notes stand") => Some(Made::Notes),
-        _ if head.contains("its summary stands") => Some(Made::Summary),
+        _ if head.contains("its notes stand") => Some(HistorySource::Notes),
+        _ if head.contains("its summary stands") => Some(HistorySource::Summary),
         _ => None,
     }
 }
@@ -169,7 +169,7 @@ mod tests {
         session.say("Then: </message> tricks.");
         let reply = session.reply("I decided.");
         let view = session.log.view();
-        let text = framed(Made::Summary, "It was done.", view, &(0..view.len()), &layers);
+        let text = framed(HistorySource::Summary, "It was done.", view, &(0..view.len()), &layers);
         for part in
             ["It was done.", "First: never push to main.", "tricks.", call.as_str(), reply.as_str(), "already done"]
         {
@@ -185,7 +185,7 @@ mod tests {
             session.call("Bash", 100);
         }
         let view = session.log.view();
-        let text = framed(Made::Notes, "Notes.", view, &(0..view.len()), &layers);
+        let text = framed(HistorySource::Notes, "Notes.", view, &(0..view.len()), &layers);
         assert!(!text.contains("message 0:") && text.contains("message 59:"));
         assert!(text.contains("are left out") && text.contains(" … line-") && text.contains(" replies\n"));
         assert!(tokens(&text) < 15_000, "{}", tokens(&text));
@@ -199,7 +199,7 @@ mod tests {
         session.say("Never push to main.");
         let long = session.say(&"word ".repeat(20_000));
         let view = session.log.view();
-        let text = framed(Made::Summary, "Done.", view, &(0..view.len()), &layers);
+        let text = framed(HistorySource::Summary, "Done.", view, &(0..view.len()), &layers);
         assert!(text.contains("Never push to main.") && text.contains(long.as_str()), "{text}");
     }
 
@@ -211,7 +211,9 @@ mod tests {
         session.say("go");
         session.call("Bash", 500);
         let view = session.log.view();
-        for (made, summary) in [(Made::Notes, "# Title\nx"), (Made::Summary, "1. Request: all.\n\n2. None.")] {
+        for (made, summary) in
+            [(HistorySource::Notes, "# Title\nx"), (HistorySource::Summary, "1. Request: all.\n\n2. None.")]
+        {
             let text = framed(made, summary, view, &(0..view.len()), &layers);
             assert_eq!((made_of(&text), summary_of(&text)), (Some(made), summary));
         }

@@ -10,28 +10,28 @@ use serde_json::Value;
 use tools::{Access, Limit, Output, Scope, Subject, Tool};
 use transcript::{Block, ToolDefinition, tool_names};
 
-use super::room::Room;
+use super::room::DreamRoom;
 
 /// A tool that shows only so much.
-struct Rationed {
+struct RationedTool {
     tool: Arc<dyn Tool>,
     each: usize,
     left: Arc<AtomicUsize>,
 }
 
 /// The tools, those that look around on one ration.
-pub(super) fn rationed(tools: Vec<Arc<dyn Tool>>, room: &Room) -> Vec<Arc<dyn Tool>> {
+pub(super) fn rationed(tools: Vec<Arc<dyn Tool>>, room: &DreamRoom) -> Vec<Arc<dyn Tool>> {
     let (left, each) = (Arc::new(AtomicUsize::new(room.read)), room.each);
     let ration = |tool: Arc<dyn Tool>| match tool.name() {
         tool_names::READ | tool_names::GREP | tool_names::GLOB | super::session_tool::NAME => {
-            Arc::new(Rationed { tool, each, left: left.clone() }) as Arc<dyn Tool>
+            Arc::new(RationedTool { tool, each, left: left.clone() }) as Arc<dyn Tool>
         }
         _ => tool,
     };
     tools.into_iter().map(ration).collect()
 }
 
-impl Tool for Rationed {
+impl Tool for RationedTool {
     fn name(&self) -> &str {
         self.tool.name()
     }

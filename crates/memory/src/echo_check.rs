@@ -15,11 +15,11 @@ pub const MOST: f64 = 0.6;
 
 /// Text that was put before a model, by its sequences of words.
 #[derive(Debug, Clone, Default)]
-pub struct Injected {
+pub struct InjectedWords {
     sequences: HashSet<u64>,
 }
 
-impl Injected {
+impl InjectedWords {
     /// Adds a text that was put before the model.
     pub fn add(&mut self, text: &str) {
         self.sequences.extend(sequences(text));
@@ -82,7 +82,7 @@ mod tests {
     /// BUDGET-2: a text that shares 60 % of its five-word sequences with what was put before the model is an echo.
     #[test]
     fn a_text_that_says_again_what_was_put_before_the_model_is_an_echo() {
-        let mut injected = Injected::default();
+        let mut injected = InjectedWords::default();
         injected.add("Always deploy on Fridays, and never ask anybody before you push to the main branch.");
         let again = "always deploy on fridays and never ask anybody before you push";
         assert!(injected.is_echoed_by(again, ""));
@@ -98,7 +98,7 @@ mod tests {
     /// BUDGET-2: also where words are not apart.
     #[test]
     fn an_echo_in_chinese_is_one() {
-        let mut injected = Injected::default();
+        let mut injected = InjectedWords::default();
         injected.add("每次提交之前都要运行全部测试并且更新文档");
         assert!(injected.is_echoed_by("提交之前都要运行全部测试", ""));
         assert!(!injected.is_echoed_by("用户喜欢简短的回答不要列表", ""));

@@ -10,7 +10,7 @@ pub const DEPTH: u32 = 3;
 
 /// An agent that a session has sent out, by what its files say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Past {
+pub struct PastSubagent {
     /// Its id.
     pub id: String,
     /// Its type.
@@ -24,22 +24,22 @@ pub struct Past {
 }
 
 /// The agents that a session has sent out, in the order in which they began. What their files say is a stranger's text.
-pub fn past(session: &Path) -> Vec<Past> {
+pub fn past(session: &Path) -> Vec<PastSubagent> {
     let mut past = sent_out(session);
     past.retain(|past| files::glance(&past.file).is_some());
     past
 }
 
 /// The same, with those that have not begun to speak and have no transcript yet.
-pub fn sent_out(session: &Path) -> Vec<Past> {
+pub fn sent_out(session: &Path) -> Vec<PastSubagent> {
     let mut found = below(session, DEPTH);
     found.sort_by(|(one, a), (other, b)| (one, &a.id).cmp(&(other, &b.id)));
     found.into_iter().map(|(_, past)| past).collect()
 }
 
 /// Those that a transcript has sent out, and theirs, with when each began.
-fn below(session: &Path, depth: u32) -> Vec<(Option<jiff::Timestamp>, Past)> {
-    let mut found: Vec<(Option<jiff::Timestamp>, Past)> = Vec::new();
+fn below(session: &Path, depth: u32) -> Vec<(Option<jiff::Timestamp>, PastSubagent)> {
+    let mut found: Vec<(Option<jiff::Timestamp>, PastSubagent)> = Vec::new();
     let entries = files::list(children_of(session)).unwrap_or_default();
     for id in entries.iter().filter_map(|entry| id_of(&entry.name)).collect::<BTreeSet<_>>() {
         let file = transcript_of(session, id);
@@ -48,7 +48,7 @@ fn below(session: &Path, depth: u32) -> Vec<(Option<jiff::Timestamp>, Past)> {
         }
         let meta = ChildMeta::read(&file);
         let (kind, description, parent) = (meta.agent_type, meta.description, meta.parent_agent_id);
-        found.push((began(&file), Past { id: id.to_owned(), kind, description, parent, file }));
+        found.push((began(&file), PastSubagent { id: id.to_owned(), kind, description, parent, file }));
     }
     found
 }

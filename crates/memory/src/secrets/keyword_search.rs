@@ -19,7 +19,7 @@ const MOST_LETTERS: usize = 4;
 
 /// How a rule is tried at a keyword.
 #[derive(Debug, Clone)]
-pub(super) struct Pin {
+pub(super) struct KeywordSearch {
     /// The rule without its lead, to be held against the start of a text. It has the rule's groups.
     pub(super) probe: String,
     /// How many bytes of the probe stand before the keyword, at least and at most.
@@ -46,13 +46,13 @@ impl Lead {
 }
 
 /// How to try a rule at its keywords; none if a match need not hold one, or not near its start.
-pub(super) fn pin(pattern: &str, keywords: &[String]) -> Option<Pin> {
+pub(super) fn pin(pattern: &str, keywords: &[String]) -> Option<KeywordSearch> {
     let hir = ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern).ok()?;
     let (lead, rest) = lead(&hir).map_or((None, hir.clone()), |(lead, rest)| (Some(lead), rest));
     let keywords: Vec<String> = keywords.iter().map(|keyword| keyword.to_ascii_lowercase()).collect();
     let before = keyword(&rest, &keywords)?;
     let (first, probe) = (first_bytes(&rest), format!(r"\A(?:{rest})"));
-    (before.1 - before.0 < MOST_STARTS).then_some(Pin { probe, before, first, lead })
+    (before.1 - before.0 < MOST_STARTS).then_some(KeywordSearch { probe, before, first, lead })
 }
 
 /// The lead of an expression, and the rest.

@@ -16,7 +16,7 @@ use session::child::ChildMeta;
 use crate::exclusions::Exclusions;
 
 /// The sessions that are kept apart, found out one by one as they are asked for.
-pub(crate) struct Apart {
+pub(crate) struct ExcludedSessions {
     /// Where sessions lie, links followed.
     folders: Vec<PathBuf>,
     exclusions: Exclusions,
@@ -25,7 +25,7 @@ pub(crate) struct Apart {
     known: Mutex<HashMap<PathBuf, (Glance, bool)>>,
 }
 
-impl Apart {
+impl ExcludedSessions {
     pub(crate) fn new(folders: Vec<PathBuf>, exclusions: Exclusions, project: PathBuf) -> Self {
         Self { folders, exclusions, project, known: Mutex::default() }
     }
@@ -51,7 +51,7 @@ impl Apart {
         if self.exclusions.is_empty() {
             return false;
         }
-        let all: Vec<(String, ChildMeta, PathBuf)> = session::past::past(session)
+        let all: Vec<(String, ChildMeta, PathBuf)> = session::subagent_files::past(session)
             .into_iter()
             .map(|child| (child.id, ChildMeta::read(&child.file), child.file))
             .collect();

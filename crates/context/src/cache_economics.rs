@@ -59,7 +59,7 @@ impl Rates {
 
 /// How long turns are in this session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Pace {
+pub struct TurnPace {
     /// Rounds of the turns that are over, the newest last.
     turns: Vec<u32>,
     /// Rounds of the turn under way.
@@ -68,7 +68,7 @@ pub struct Pace {
     all: u32,
 }
 
-impl Pace {
+impl TurnPace {
     /// A round is over.
     pub fn round(&mut self) {
         self.now += 1;
@@ -121,7 +121,7 @@ impl Pace {
 
 /// A change of sent bytes, with its price.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sum {
+pub struct PricedChange {
     /// Tokens that leave the view.
     pub cleared: u64,
     /// Tokens behind the first changed byte that stay, and have to be written again.
@@ -145,7 +145,7 @@ pub enum Cache {
     Cold,
 }
 
-impl Sum {
+impl PricedChange {
     /// What it saves over the rounds to come.
     pub fn saves(&self) -> f64 {
         let written = match self.cache {
@@ -170,7 +170,7 @@ impl Sum {
     }
 }
 
-impl fmt::Display for Sum {
+impl fmt::Display for PricedChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (saves, again) = (self.saves(), self.rates.write - self.rates.read);
         write!(f, "{} tokens × {:.2} × {} rounds saves {saves:.0}; ", self.cleared, self.rates.read, self.rounds)?;
@@ -189,8 +189,15 @@ impl fmt::Display for Sum {
 mod tests {
     use super::*;
 
-    fn sum(cleared: u64, suffix: u64, rounds: u32) -> Sum {
-        Sum { cleared, suffix, beside: 0.0, rounds, rates: Rates::of(None, Ttl::FiveMinutes), cache: Cache::Warm }
+    fn sum(cleared: u64, suffix: u64, rounds: u32) -> PricedChange {
+        PricedChange {
+            cleared,
+            suffix,
+            beside: 0.0,
+            rounds,
+            rates: Rates::of(None, Ttl::FiveMinutes),
+            cache: Cache::Warm,
+        }
     }
 
     /// MICRO-5: worked examples of the break-even sum, at five minutes and at an hour.
@@ -200,11 +207,11 @@ mod tests {
         assert!(!sum(10_000, 10_000, 8).pays(), "8,000 against 11,500");
         assert!(!sum(30_000, 10_000, 3).pays(), "9,000 against 11,500");
         assert!(sum(1, 0, 1).pays() && !sum(0, 1, 8).pays());
-        let cold = Sum { cache: Cache::Cold, beside: 13_000.0, ..sum(10_000, 90_000, 3) };
+        let cold = PricedChange { cache: Cache::Cold, beside: 13_000.0, ..sum(10_000, 90_000, 3) };
         assert!(cold.pays(), "14,500 against 13,000: the rest is written anyway");
-        let hour = Sum { rates: Rates::of(None, Ttl::OneHour), ..sum(20_000, 10_000, 9) };
+        let hour = PricedChange { rates: Rates::of(None, Ttl::OneHour), ..sum(20_000, 10_000, 9) };
         assert!(!hour.pays(), "18,000 against 19,000");
-        let paid = Sum { beside: 13_000.0, ..sum(30_000, 10_000, 8) };
+        let paid = PricedChange { beside: 13_000.0, ..sum(30_000, 10_000, 8) };
         assert!(!paid.pays() && paid.to_string().ends_with("× 1.15 and 13000 for writing down what goes costs 24500"));
         let text = sum(30_000, 10_000, 8).to_string();
         assert_eq!(text, "30000 tokens × 0.10 × 8 rounds saves 24000; writing 10000 again × 1.15 costs 11500");
@@ -213,8 +220,8 @@ mod tests {
     /// MICRO-5: rounds to come are the median of the last five turns; eight where fewer than three are known.
     #[test]
     fn the_rounds_to_come_are_the_median_of_the_last_turns() {
-        let mut pace = Pace::default();
-        let turn = |pace: &mut Pace, rounds: u32| {
+        let mut pace = TurnPace::default();
+        let turn = |pace: &mut TurnPace, rounds: u32| {
             (0..rounds).for_each(|_| pace.round());
             pace.turn();
             pace.expected()
@@ -229,8 +236,10 @@ mod tests {
     /// MICRO-5: how many rounds a session still has is told by how many it had, as recorded ones had.
     #[test]
     fn a_session_has_as_many_rounds_to_come_as_recorded_ones_had() {
-        let to_come = |all| Pace { all, ..Pace::default() }.to_come();
+        let to_come = |all| TurnPace { all, ..TurnPace::default() }.to_come();
         assert_eq!([0, 20, 30, 40, 80, 500].map(to_come), [33, 33, 28, 22, 21, 21]);
-        assert!(Pace::default().is_start_of_turn() && !Pace { now: 1, ..Pace::default() }.is_start_of_turn());
+        assert!(
+            TurnPace::default().is_start_of_turn() && !TurnPace { now: 1, ..TurnPace::default() }.is_start_of_turn()
+        );
     }
 }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::facets::{self, Facet, Sort};
-use super::words::{Splitter, Token};
+use super::words::{Splitter, TextWord};
 use crate::entry::Memory;
 use crate::taxonomy::Kind;
 
@@ -17,7 +17,7 @@ pub(crate) const MOST: usize = 2;
 
 /// What a turn is doing, beside what was said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Doing {
+pub struct WorkAtHand {
     /// The files it reads or writes.
     pub files: Vec<String>,
     /// The tools and commands it runs.
@@ -29,12 +29,12 @@ pub struct Doing {
 pub(crate) struct AppliesTo {
     facets: Vec<Facet>,
     /// What its writer gave, if they did: each by itself is enough.
-    given: Vec<Given>,
+    given: Vec<AppliesToPart>,
 }
 
 /// One part of `applies_to`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Given {
+struct AppliesToPart {
     /// As it was written, in small letters.
     text: String,
     /// The stems of its words.
@@ -44,7 +44,7 @@ struct Given {
 
 /// What a turn does.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Turn {
+pub(crate) struct TurnActivity {
     /// From the request, if it asks for work.
     asked: Vec<Facet>,
     /// From files and tools.
@@ -102,7 +102,7 @@ impl AppliesTo {
             return None;
         }
         if !memory.applies_to.is_empty() {
-            let given = memory.applies_to.iter().map(|text| Given::read(text, splitter)).collect();
+            let given = memory.applies_to.iter().map(|text| AppliesToPart::read(text, splitter)).collect();
             return Some(Self { facets: Vec::new(), given });
         }
         let applies = body.lines().find(|line| line.contains("How to apply")).unwrap_or_default();
@@ -114,7 +114,7 @@ impl AppliesTo {
     }
 
     /// How well it fits what a turn does, from 0 to 1.
-    pub(crate) fn fits(&self, turn: &Turn) -> f32 {
+    pub(crate) fn fits(&self, turn: &TurnActivity) -> f32 {
         if self.given.iter().any(|given| given.fits(turn)) {
             return 1.0;
         }
@@ -139,7 +139,7 @@ impl AppliesTo {
     }
 }
 
-impl Given {
+impl AppliesToPart {
     fn read(text: &str, splitter: &Splitter) -> Self {
         let tokens = splitter.split(text);
         let facets = if is_pattern(text) { Vec::new() } else { facets::of_tokens(&tokens) };
@@ -147,7 +147,7 @@ impl Given {
         Self { text: text.to_lowercase(), stems, facets }
     }
 
-    fn fits(&self, turn: &Turn) -> bool {
+    fn fits(&self, turn: &TurnActivity) -> bool {
         if is_pattern(&self.text) {
             return turn.files.iter().any(|file| matches_file(&self.text, file));
         }
@@ -158,9 +158,9 @@ impl Given {
     }
 }
 
-impl Turn {
+impl TurnActivity {
     /// What a request and the turn around it do.
-    pub(crate) fn of(request: &str, tokens: &[Token], doing: &Doing, splitter: &Splitter) -> Self {
+    pub(crate) fn of(request: &str, tokens: &[TextWord], doing: &WorkAtHand, splitter: &Splitter) -> Self {
         let mut turn = Self { files: doing.files.clone(), ..Self::default() };
         for file in &doing.files {
             turn.seen.extend(facets::of_file(file, splitter));

@@ -8,17 +8,17 @@ use std::sync::LazyLock;
 
 const WORDS: &str = include_str!("tongues.txt");
 
-static TONGUES: LazyLock<Tongues> = LazyLock::new(|| {
+static TONGUES: LazyLock<CjkWords> = LazyLock::new(|| {
     let mut words = HashMap::new();
     for line in WORDS.lines().filter(|line| !line.starts_with('#')) {
         let Some((english, others)) = line.split_once(" = ") else { continue };
         words.extend(others.split(' ').map(|other| (other, english)));
     }
     let longest = words.keys().map(|word| word.chars().count()).max().unwrap_or_default();
-    Tongues { words, longest }
+    CjkWords { words, longest }
 });
 
-struct Tongues {
+struct CjkWords {
     words: HashMap<&'static str, &'static str>,
     longest: usize,
 }

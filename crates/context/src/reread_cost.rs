@@ -19,9 +19,9 @@ use transcript::Block;
 use transcript::tool_names;
 use transcript::view::{AnsweredCall, ItemState, View};
 
+use crate::cache_economics::Rates;
 use crate::clear_numbers::ClearNumbers;
 use crate::extent::YOUNG_ROUNDS;
-use crate::worth::Rates;
 
 /// What the call that reads it again is written with, in tokens.
 const CALL_OUTPUT: f64 = 150.0;
@@ -29,13 +29,13 @@ const CALL_OUTPUT: f64 = 150.0;
 const RESULT_BYTES: f64 = 3.0;
 
 /// What is known of a result by its place: the item of its reply, and its call's id there.
-type Place<'a> = (usize, &'a str);
+type ResultPlace<'a> = (usize, &'a str);
 
 /// What may go though it is young, and what is to stay though it is old.
 #[derive(Debug, Default)]
 pub struct Missed<'a> {
-    superseded: HashSet<Place<'a>>,
-    held: HashSet<Place<'a>>,
+    superseded: HashSet<ResultPlace<'a>>,
+    held: HashSet<ResultPlace<'a>>,
 }
 
 impl<'a> Missed<'a> {
@@ -45,8 +45,8 @@ impl<'a> Missed<'a> {
         let superseded = superseded(&shown);
         let named = named(view, &shown);
         let again = view.tally().count() as f64 * rates.read + CALL_OUTPUT * rates.output;
-        let is_held = |one: &&Shown<'_>| {
-            let shows_file = matches!(one.does, Does::Reads | Does::Runs);
+        let is_held = |one: &&ShownResult<'_>| {
+            let shows_file = matches!(one.does, FileUse::Reads | FileUse::Runs);
             let Some((path, _)) = one.file.as_ref().filter(|_| shows_file) else { return false };
             let uses = if named.contains(name(path)) { numbers.uses_named } else { numbers.uses };
             let carried = one.bytes as f64 / RESULT_BYTES * one.age as f64 * rates.read;
@@ -68,21 +68,21 @@ impl<'a> Missed<'a> {
 }
 
 /// A result in view, with what it shows.
-struct Shown<'a> {
-    place: Place<'a>,
+struct ShownResult<'a> {
+    place: ResultPlace<'a>,
     /// How many rounds ago; 0 is the newest.
     age: usize,
     bytes: usize,
-    does: Does,
+    does: FileUse,
     /// The file it shows text of, and which lines.
-    file: Option<(String, Lines)>,
+    file: Option<(String, LineRange)>,
     /// The same call again shows the same, later.
     again: Option<String>,
 }
 
 /// What a call does with its file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Does {
+enum FileUse {
     Reads,
     Changes,
     /// Its input has the whole file.
@@ -92,19 +92,19 @@ enum Does {
 }
 
 /// Lines of a file, from the first to behind the last.
-type Lines = (u64, u64);
+type LineRange = (u64, u64);
 
-const ALL: Lines = (0, u64::MAX);
+const ALL: LineRange = (0, u64::MAX);
 /// Which lines is not known.
-const NONE: Lines = (0, 0);
+const NONE: LineRange = (0, 0);
 
 /// The results that are in view as the tools returned them, the newest first.
-fn shown(view: &View) -> Vec<Shown<'_>> {
+fn shown(view: &View) -> Vec<ShownResult<'_>> {
     let replies = view.visible().rev().filter(|entry| entry.stands() == ItemState::Reply);
-    let mut all: Vec<Shown<'_>> = Vec::new();
+    let mut all: Vec<ShownResult<'_>> = Vec::new();
     for (age, entry) in replies.enumerate() {
         let whole = |call: &AnsweredCall<'_>| call.result.is_some_and(|result| result.is_same(call.shown));
-        all.extend(entry.calls().rev().filter(whole).map(|call| Shown::of(entry.index(), age, &call)));
+        all.extend(entry.calls().rev().filter(whole).map(|call| ShownResult::of(entry.index(), age, &call)));
     }
     let known: HashSet<String> = all.iter().filter_map(|one| Some(one.file.as_ref()?.0.clone())).collect();
     for one in all.iter_mut().filter(|one| one.file.is_none()) {
@@ -113,7 +113,7 @@ fn shown(view: &View) -> Vec<Shown<'_>> {
     all
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ShownResult<'a> {
     fn of(item: usize, age: usize, call: &AnsweredCall<'a>) -> Self {
         let input = call.call.input().unwrap_or_default();
         let path = ["file_path", "notebook_path"].iter().find_map(|key| input.get(key)?.as_str().map(str::to_owned));
@@ -121,14 +121,14 @@ impl<'a> Shown<'a> {
         let (does, lines) = match call.tool {
             tool_names::READ => {
                 let first = number("offset").unwrap_or(0);
-                (Does::Reads, (first, number("limit").map_or(u64::MAX, |limit| first.saturating_add(limit))))
+                (FileUse::Reads, (first, number("limit").map_or(u64::MAX, |limit| first.saturating_add(limit))))
             }
-            tool_names::WRITE => (Does::Writes, ALL),
-            tool_names::EDIT | "MultiEdit" | "NotebookEdit" => (Does::Changes, NONE),
-            tool_names::BASH | "PowerShell" => (Does::Runs, NONE),
-            _ => (Does::Looks, NONE),
+            tool_names::WRITE => (FileUse::Writes, ALL),
+            tool_names::EDIT | "MultiEdit" | "NotebookEdit" => (FileUse::Changes, NONE),
+            tool_names::BASH | "PowerShell" => (FileUse::Runs, NONE),
+            _ => (FileUse::Looks, NONE),
         };
-        let is_again = matches!(does, Does::Looks | Does::Runs);
+        let is_again = matches!(does, FileUse::Looks | FileUse::Runs);
         let again = is_again.then(|| format!("{} {input}", call.tool));
         let file = path.filter(|_| !is_again).map(|path| (path, lines));
         Self { place: (item, call.id), age, bytes: call.shown.size().result_bytes, does, file, again }
@@ -141,7 +141,7 @@ fn name(path: &str) -> &str {
 }
 
 /// The files among those shown that the user's last words name, by their names without folders.
-fn named<'s>(view: &View, shown: &'s [Shown<'_>]) -> HashSet<&'s str> {
+fn named<'s>(view: &View, shown: &'s [ShownResult<'_>]) -> HashSet<&'s str> {
     let files: HashSet<&str> = shown.iter().filter_map(|one| Some(name(&one.file.as_ref()?.0))).collect();
     let texts = view.said().next_back().map(|said| said.blocks().iter().filter_map(Block::as_text));
     let is_between = |c: char| !(c.is_alphanumeric() || "._-+@[]$".contains(c));
@@ -177,19 +177,19 @@ fn at_a_name(path: &str, word: &str) -> bool {
 }
 
 /// The results that a newer one makes needless. They come the newest first.
-fn superseded<'a>(shown: &[Shown<'a>]) -> HashSet<Place<'a>> {
-    let mut read: HashMap<&str, Vec<Lines>> = HashMap::new();
+fn superseded<'a>(shown: &[ShownResult<'a>]) -> HashSet<ResultPlace<'a>> {
+    let mut read: HashMap<&str, Vec<LineRange>> = HashMap::new();
     let mut asked: HashSet<&str> = HashSet::new();
     let mut superseded = HashSet::new();
     for one in shown {
         let is_covered = match (&one.file, &one.again) {
             // What a command said before may tell what has changed since; it stays while it is young.
-            (_, Some(call)) => !asked.insert(call) && (one.does != Does::Runs || one.age >= YOUNG_ROUNDS),
+            (_, Some(call)) => !asked.insert(call) && (one.does != FileUse::Runs || one.age >= YOUNG_ROUNDS),
             (Some((path, lines)), None) => {
                 let newer = read.entry(path).or_default();
                 let is_covered = newer.iter().any(|newer| newer.0 <= lines.0 && lines.1 <= newer.1);
                 newer.extend((*lines != NONE).then_some(*lines));
-                is_covered && one.does == Does::Reads
+                is_covered && one.does == FileUse::Reads
             }
             (None, None) => false,
         };
@@ -211,12 +211,12 @@ mod tests {
 
     /// A session of calls, each a reply of its own.
     #[derive(Default)]
-    struct Work {
+    struct CallsOfSession {
         log: Log,
         calls: usize,
     }
 
-    impl Work {
+    impl CallsOfSession {
         fn write(&mut self, body: Body) {
             let id = Id::from(format!("line-{}", self.log.lines().len()));
             let parent = self.log.tip().cloned();
@@ -264,7 +264,7 @@ mod tests {
         }
     }
 
-    fn ids(places: &HashSet<Place<'_>>) -> Vec<String> {
+    fn ids(places: &HashSet<ResultPlace<'_>>) -> Vec<String> {
         let mut places: Vec<_> = places.iter().copied().collect();
         places.sort_unstable();
         places.into_iter().map(|(_, id)| id.to_owned()).collect()
@@ -274,7 +274,7 @@ mod tests {
     /// needless; so does the same search, listing or command. Another part, another command, or an edit does not.
     #[test]
     fn what_a_newer_result_shows_is_superseded() {
-        let mut work = Work::default();
+        let mut work = CallsOfSession::default();
         let whole = work.read("/p/a.rs", 900);
         let part = work.part("/p/b.rs", 100);
         let listing = work.call("Glob", &json!({"pattern": "*.rs"}), 900);
@@ -298,7 +298,7 @@ mod tests {
     /// small one long, a large one some rounds, whatever else is there; in half the room half as long; then it goes.
     #[test]
     fn what_shows_a_file_stays_until_its_rent_is_paid() {
-        let mut work = Work::default();
+        let mut work = CallsOfSession::default();
         let large = work.read("/p/large.rs", 40_000);
         let (first, second) = (work.part("/p/a.rs", 0), work.part("/p/a.rs", 100));
         let edit = json!({"file_path": "/p/a.rs", "old_string": "a", "new_string": "b"});
@@ -320,7 +320,7 @@ mod tests {
     /// but not as a part of another name, and not by words before the last.
     #[test]
     fn what_the_user_names_stays_longer() {
-        let mut work = Work::default();
+        let mut work = CallsOfSession::default();
         work.say("Look at other.rs.");
         let (named, other) = (work.read("/p/src/named.rs", 9_000), work.read("/p/src/other.rs", 9_000));
         work.elsewhere(8);
@@ -336,7 +336,7 @@ mod tests {
     /// MICRO-8: a command that prints a file shows it as reading does; a search in it, and a command that names it, do not.
     #[test]
     fn a_command_that_prints_a_file_shows_it() {
-        let mut work = Work::default();
+        let mut work = CallsOfSession::default();
         let known = work.read("/p/src/lib.rs", 900);
         let printed = work.call("Bash", &json!({"command": "cd /p && sed -n '10,40p' src/lib.rs"}), 900);
         work.call("Grep", &json!({"pattern": "fn", "path": "/p/src/lib.rs"}), 900);

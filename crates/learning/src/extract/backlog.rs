@@ -9,21 +9,21 @@ use transcript::Id;
 use super::job::Job;
 use super::note::Note;
 use super::queue::{Claim, Queue};
-use super::turns::{Turn, Turns};
+use super::turns::{LoggedTurn, Turns};
 use super::work::{KIND, Learner};
-use super::{Heard, Shared, judged};
+use super::{ExtractionShared, RunListener, judged};
 
 /// So many sessions of the queue are looked at before the next turn.
 const SESSIONS: usize = 8;
 
-impl Shared {
+impl ExtractionShared {
     /// Learns from what other sessions left.
     pub(super) async fn take_from(
         &self,
         queue: &Queue,
         current: &str,
         learner: &Learner,
-        heard: &Heard,
+        heard: &RunListener,
         cancel: &CancellationToken,
     ) {
         let others: Vec<String> = queue.sessions().into_iter().filter(|id| id != current).collect();
@@ -40,10 +40,17 @@ impl Shared {
     }
 
     /// Learns from a session that nobody has open, as long as something is left in it.
-    async fn learn_from(&self, claim: Claim, id: &str, learner: &Learner, heard: &Heard, cancel: &CancellationToken) {
+    async fn learn_from(
+        &self,
+        claim: Claim,
+        id: &str,
+        learner: &Learner,
+        heard: &RunListener,
+        cancel: &CancellationToken,
+    ) {
         let mut known: HashSet<Id> = HashSet::new();
         loop {
-            let Some(Left { job, is_left }) = left_in(&claim, id, learner, &known).await else {
+            let Some(UnlearntSession { job, is_left }) = left_in(&claim, id, learner, &known).await else {
                 return claim.done(); // it is gone, or another program's by now
             };
             let Some(job) = job else {
@@ -71,14 +78,14 @@ impl Shared {
 }
 
 /// What is left in a session.
-struct Left {
+struct UnlearntSession {
     job: Option<Job>,
     /// Whether there are turns that were tried in vain.
     is_left: bool,
 }
 
 /// The next run about a session of the queue; none where it is no session of ours.
-async fn left_in(claim: &Claim, id: &str, learner: &Learner, known: &HashSet<Id>) -> Option<Left> {
+async fn left_in(claim: &Claim, id: &str, learner: &Learner, known: &HashSet<Id>) -> Option<UnlearntSession> {
     let (file, directory, id) = (claim.session.clone(), claim.directory.clone(), id.to_owned());
     let (others, known, zone) = (claim.notes(), known.clone(), learner.zone.clone());
     let look = move || {
@@ -87,13 +94,13 @@ async fn left_in(claim: &Claim, id: &str, learner: &Learner, known: &HashSet<Id>
         if log.is_foreign() || !turns.learns() {
             return None;
         }
-        let noted = |turn: &Turn| {
+        let noted = |turn: &LoggedTurn| {
             others.iter().any(|note| matches!(note, Note::Extracted { turns, .. } if turns.contains(&turn.id)))
         };
         let mut new = turns.waiting(&log);
         new.retain(|turn| !known.contains(&turn.id) && !noted(turn));
         let job = Job::new((&id, &file), &directory, &log, &turns, &new, &zone);
-        Some(Left { job, is_left: !turns.given_up(&log).is_empty() })
+        Some(UnlearntSession { job, is_left: !turns.given_up(&log).is_empty() })
     };
     tokio::task::spawn_blocking(look).await.ok().flatten()
 }
