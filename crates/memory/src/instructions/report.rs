@@ -135,7 +135,7 @@ impl fmt::Display for Note {
             InstructionFault::OfAnother => write!(f, "belongs to another user of this machine, skipped")?,
             InstructionFault::BadGlob(why) => write!(f, "is no glob: {why}")?,
             InstructionFault::TooMany => {
-                write!(f, "more than {MOST_FILES} files or {MOST_BYTES} bytes, the rest is skipped")?
+                write!(f, "more than {MOST_FILES} files or {MOST_BYTES} bytes, the rest is skipped")?;
             }
         }
         match &self.parent {
