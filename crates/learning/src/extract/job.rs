@@ -17,7 +17,7 @@ use transcript::{Block, Id, Log, Request, tool_names};
 
 use super::note::Note;
 use super::render;
-use super::turns::{LoggedTurn, Turns};
+use super::turns::{LATER, LoggedTurn, Turns};
 use crate::excluded_sessions::ExcludedSessions;
 
 /// So many turns before the new ones are shown with them.
@@ -123,6 +123,12 @@ impl NewTurn {
     }
 }
 
+/// Whether a turn was begun long after another.
+fn is_later(turn: &NewTurn, other: &NewTurn) -> bool {
+    let gap = turn.newest.zip(other.first.1).map(|(before, after)| after.duration_since(before));
+    gap.is_some_and(|gap| gap >= LATER)
+}
+
 impl Job {
     /// A run about turns of a log, as many of the first as are shown in one.
     pub(crate) fn new(
@@ -138,7 +144,7 @@ impl Job {
         for turn in turns {
             let turn = NewTurn::of(log, turn, zone);
             length += turn.said.chars().count();
-            if !new.is_empty() && length > CHARACTERS {
+            if new.last().is_some_and(|last| length > CHARACTERS || is_later(last, &turn)) {
                 break;
             }
             new.push(turn);

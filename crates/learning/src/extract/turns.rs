@@ -1,13 +1,14 @@
 //! The turns of a session, and which of them were learnt from: a fold over the lines of its log.
 //!
 //! A turn begins with the user's words and lasts until the model answers without a call; what the user adds before that
-//! belongs to it. It is named by the line of its first words. The log says of each turn whether it is covered: a run that
+//! belongs to it, unless it comes so much later that it is about something else. It is named by the line of its first words. The log says of each turn whether it is covered: a run that
 //! came to its end was about it, or a rule passed it over. What was said in private, or in another file, is in no turn.
 //! Compaction changes nothing here: the log has every word.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use jiff::SignedDuration;
 use transcript::block::Kind;
 use transcript::line::{Body, TextSource};
 use transcript::{Block, Id, Log};
@@ -16,6 +17,10 @@ use super::note::Note;
 
 /// A run about a turn is tried so often; then it is left for the user.
 pub(crate) const TRIES: u32 = 3;
+
+/// What the user says after so long stands for itself: it goes on with no turn that has no answer, and is learnt from in a
+/// run of its own, since something else may have been said elsewhere in between.
+pub(crate) const LATER: SignedDuration = SignedDuration::from_hours(1);
 
 /// A turn, by its place in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,6 +129,13 @@ impl Turns {
 
     fn said(&mut self, log: &Log, index: usize) {
         let Some(id) = &log.lines()[index].id else { return };
+        let time = |line: usize| log.lines().get(line)?.time;
+        if let Some(turn) = self.turns.last_mut()
+            && let (Some(last), Some(now)) = (time(turn.lines.end - 1), time(index))
+            && now.duration_since(last) >= LATER
+        {
+            turn.is_answered = true; // nobody will
+        }
         let is_over = |turn: &LoggedTurn| turn.is_answered || log.view().is_taken_back(&turn.id);
         if self.turns.last().is_none_or(is_over) {
             let (lines, is_private) = (self.end..index, self.is_private);
