@@ -5,9 +5,9 @@
 //! turn without a runtime, a model or a disk.
 //!
 //! ```
-//! use engine::run::{Limits, Run, Step};
+//! use engine::run::{Run, Step, TurnLimits};
 //! use transcript::Log;
-//! let run = Run::new(Limits::default());
+//! let run = Run::new(TurnLimits::default());
 //! assert!(matches!(run.next(&Log::default()), Step::CallModel));
 //! ```
 
