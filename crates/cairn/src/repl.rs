@@ -156,7 +156,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
             step = repl.line.next() => repl.own_line(step),
             () = until(repl.idle_at) => repl.waits(),
             // What runs in the background ends without a word, and is then no longer to be shown.
-            _ = tick.tick(), if repl.is_moving() => {
+            _ = tick.tick(), if repl.is_drawn_moving => {
                 repl.ticks += 1;
                 repl.talk.session.background.follow(&mut repl.talk.view);
             }
@@ -233,6 +233,8 @@ struct Repl {
     /// Who is to get the terminal for a while.
     outside: Option<TerminalOwner>,
     ticks: usize,
+    /// Whether what is on the screen moves, or shows something that ends by itself.
+    is_drawn_moving: bool,
     /// The user's own line.
     line: CustomStatusLine,
     /// When the user is told of being waited for.
@@ -261,6 +263,7 @@ impl Repl {
             typed_at: None,
             outside: None,
             ticks: 0,
+            is_drawn_moving: false,
             line: CustomStatusLine::default(),
             idle_at: None,
         }
@@ -387,6 +390,8 @@ impl Repl {
     fn draw(&mut self) -> anyhow::Result<()> {
         // The window may have changed before the terminal's word of it has come.
         self.resize()?;
+        // Looked at before it is drawn: what ends in between is drawn once more.
+        self.is_drawn_moving = self.is_moving();
         let area = self.area();
         let finished = self.talk.view.page.take();
         if finished.is_empty() {
