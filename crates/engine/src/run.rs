@@ -13,6 +13,7 @@
 
 use serde::{Deserialize, Serialize};
 use transcript::block::Kind;
+use transcript::price::Dollars;
 use transcript::{Block, Log, Reply, StopReason, tool_names};
 
 /// So many times the same calls in a row, and the model is told.
@@ -32,6 +33,9 @@ pub struct TurnLimits {
     /// What they and agents that are sent out may read and write together, in tokens; past it no further request is
     /// made.
     pub budget: Option<u64>,
+    /// Cost of the whole session, with its agents and background work; past it no further request is made.
+    #[serde(default)]
+    pub cost: Option<Dollars>,
 }
 
 /// A turn under way.
@@ -44,6 +48,9 @@ pub struct Run {
     /// What agents used that were sent out.
     #[serde(default)]
     below: u64,
+    /// Cost of the session so far.
+    #[serde(default)]
+    cost: Dollars,
     stop: Option<StopReason>,
     last_calls: Vec<String>,
     repeats: u32,
@@ -76,6 +83,8 @@ pub enum RunEnd {
     MaxRounds,
     /// The budget of tokens is spent.
     BudgetSpent,
+    /// The session has cost as much as it may.
+    CostLimit,
     /// The model made the same calls again and again.
     Looping,
 }
@@ -83,7 +92,16 @@ pub enum RunEnd {
 impl Run {
     /// A turn that is about to begin: the user's words are in the log.
     pub fn new(limits: TurnLimits) -> Self {
-        Self { limits, rounds: 0, tokens: 0, below: 0, stop: None, last_calls: Vec::new(), repeats: 0 }
+        Self {
+            limits,
+            rounds: 0,
+            tokens: 0,
+            below: 0,
+            cost: Dollars::default(),
+            stop: None,
+            last_calls: Vec::new(),
+            repeats: 0,
+        }
     }
 
     /// The same turn, which goes on for what others wrote: it has what is left of the budget.
@@ -95,6 +113,11 @@ impl Run {
     /// What agents that were sent out have used by now, all together.
     pub fn used_below(&mut self, tokens: u64) {
         self.below = tokens;
+    }
+
+    /// The session has cost so much by now.
+    pub fn has_cost(&mut self, cost: Dollars) {
+        self.cost = cost;
     }
 
     /// The next step.
@@ -121,6 +144,7 @@ impl Run {
             _ if self.limits.budget.is_some_and(|budget| self.tokens + self.below >= budget) => {
                 Step::Done(RunEnd::BudgetSpent)
             }
+            _ if self.limits.cost.is_some_and(|most| self.cost >= most) => Step::Done(RunEnd::CostLimit),
             _ => Step::CallModel,
         }
     }

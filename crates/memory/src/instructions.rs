@@ -52,6 +52,8 @@ pub struct InstructionSources {
     pub working_directory: PathBuf,
     /// `claudeMdExcludes`: globs of absolute paths that are not loaded. Managed files are.
     pub excludes: Vec<String>,
+    /// Owners whose files are not loaded.
+    pub left_out: Vec<Owner>,
     /// Files outside the project, links followed, that the user agreed the project's files may bring in.
     pub agreed: BTreeSet<PathBuf>,
     /// Where the memory indexes are, private before team. They are read whenever instructions are loaded.
@@ -288,7 +290,10 @@ impl Instructions {
         let note = |what| Note { path: asked.path.to_owned(), parent: asked.parent.map(Path::to_owned), what };
         let real = real(asked.path);
         let excluded = self.excludes.is_match(asked.path) || self.excludes.is_match(&real);
-        if self.seen.contains(&real) || asked.owner != Owner::Managed && excluded {
+        if self.seen.contains(&real)
+            || asked.owner != Owner::Managed && excluded
+            || self.sources.left_out.contains(&asked.owner)
+        {
             return;
         }
         let bytes: u64 = self.files.iter().map(|file| file.size).sum();

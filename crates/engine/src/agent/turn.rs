@@ -6,6 +6,7 @@ use learning::extract::Occasion;
 use session::Error;
 use tokio_util::sync::CancellationToken;
 use tools::{Bash, Output, Tool, ToolCall, run_all};
+use transcript::price::Dollars;
 use transcript::{Block, Purpose, Usage, tool_names};
 
 use super::incoming::MessageTiming;
@@ -127,6 +128,7 @@ impl Agent {
             }
             self.reports.take_waited_for(&mut self.driver.live)?;
             run.used_below(self.reports.used);
+            run.has_cost(Dollars::rounded(self.driver.live.out.ledger.here().unwrap_or_default()));
             let mut step = run.next(self.session().log());
             if !matches!(step, Step::CallTools(_))
                 && let Some(said) = self.inbox.next()

@@ -252,6 +252,7 @@ fn in_words(ending: RunEnd) -> &'static str {
         RunEnd::WindowFull => "its window is full",
         RunEnd::MaxRounds => "it has made as many requests as it may",
         RunEnd::BudgetSpent => "its budget is spent",
+        RunEnd::CostLimit => "the session has cost as much as it may",
         RunEnd::Looping => "it made the same call again and again",
     }
 }
