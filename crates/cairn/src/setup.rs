@@ -203,6 +203,7 @@ fn join(parts: &mut Parts, mailing: &SessionMail, mode: Mode, bare: bool) {
         parts.work.tools.extend(engine::plan::offered(&parts.consent.policy.mode, &mailing.board));
     }
     mailing.equip(&mut parts.work.tools, mode);
+    parts.work.tasks = Some(mailing.board.clone());
     parts.contacts.teammates.clone_from(&mailing.teammates);
     parts.contacts.post = Some(mailing.post.clone());
 }

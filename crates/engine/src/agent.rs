@@ -43,6 +43,7 @@ use crate::inbox::Inbox;
 use crate::journal::Journal;
 use crate::live::LiveSession;
 use crate::parts::DriverParts;
+use crate::plan::reminder::TaskReminder;
 use crate::prompt::scratchpad;
 use crate::run::{RunEnd, TurnEnd};
 use knowledge::AgentKnowledge;
@@ -77,6 +78,7 @@ pub struct Agent {
     /// Why it sends nobody out, where it does not.
     alone: Option<NoSubagents>,
     reports: SubagentReports,
+    tasks: TaskReminder,
     /// What is written down of what happens.
     journal: Journal,
 }
@@ -128,6 +130,7 @@ impl Agent {
             sandbox: ChosenBy::Settings,
             alone,
             reports,
+            tasks: TaskReminder::default(),
             start: Some(SessionStart::Startup),
             journal,
         })

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use context::Layers;
 use learning::fork::SmallModel;
 use learning::ledger::Ledger;
+use mail::task_file::Board;
 use provider::Model;
 use provider::anthropic::envelope;
 use session::Session;
@@ -83,6 +84,8 @@ pub struct Workplace {
     pub directories: Vec<PathBuf>,
     /// What `~` stands for.
     pub user_home: Option<PathBuf>,
+    /// The task list, where tools for it are offered.
+    pub tasks: Option<Board>,
     /// The variables of commands.
     pub environment: Environment,
     /// The program that is a [guard](tools::guard) for commands; without one their process group is all that is ended.

@@ -43,6 +43,8 @@ purposes! {
     File,
     /// The plan that the user has approved.
     Plan,
+    /// The task list.
+    Tasks,
     /// The agents that can be sent out.
     Agents,
     /// The user wants an agent.
@@ -87,7 +89,7 @@ impl Purpose {
         use InjectedPlace::{Alone, Beside, InResult};
         match self {
             Self::Instructions => (Beside, Some(REMINDER), 2_000_000),
-            Self::Memory | Self::Standing => (Beside, Some(REMINDER), 50_000),
+            Self::Memory | Self::Standing | Self::Tasks => (Beside, Some(REMINDER), 50_000),
             Self::File | Self::Plan | Self::Agents | Self::Learnt | Self::Index => (Beside, Some(REMINDER), 500_000),
             Self::Hook | Self::Teammates => (Beside, Some(REMINDER), 200_000),
             Self::Day | Self::Wanted | Self::Worktree => (Beside, Some(REMINDER), 10_000),

@@ -118,6 +118,7 @@ impl Parts {
                 tools: tools::standard(),
                 directories: Vec::new(),
                 user_home: None,
+                tasks: None,
                 environment: Environment::default(),
                 guard: None,
                 scratchpad: None,

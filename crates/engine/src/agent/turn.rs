@@ -182,6 +182,7 @@ impl Agent {
                     let caller = parent_snapshot::caller(self, &calls, cancel);
                     self.driver.call_tools(&mut calls, run.repeats(), caller, cancel).await?;
                     self.known.touched(&calls, &mut self.driver, cancel).await?;
+                    self.tasks.round(&calls, &mut self.driver.live)?;
                     self.name_teammates()?;
                     if let Some(why) = self.driver.gate.take_stopped() {
                         return Ok(TurnEnd::Stopped(why));
