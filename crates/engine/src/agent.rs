@@ -1,5 +1,6 @@
 //! The agent: a driver, and what goes on around it.
 
+mod changed_files;
 mod incoming;
 mod knowledge;
 mod learn;
@@ -46,6 +47,7 @@ use crate::parts::DriverParts;
 use crate::plan::reminder::TaskReminder;
 use crate::prompt::scratchpad;
 use crate::run::{RunEnd, TurnEnd};
+use changed_files::ChangedFiles;
 use knowledge::AgentKnowledge;
 pub use mail::{Mail, Neighbours};
 use reports::SubagentReports;
@@ -79,6 +81,7 @@ pub struct Agent {
     alone: Option<NoSubagents>,
     reports: SubagentReports,
     tasks: TaskReminder,
+    changed_files: ChangedFiles,
     /// What is written down of what happens.
     journal: Journal,
 }
@@ -131,6 +134,7 @@ impl Agent {
             alone,
             reports,
             tasks: TaskReminder::default(),
+            changed_files: ChangedFiles::default(),
             start: Some(SessionStart::Startup),
             journal,
         })
@@ -362,6 +366,7 @@ impl Agent {
         self.tell_of_standing(&before);
         self.driver.live.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
         self.known.said(&text, &mut self.driver.live)?;
+        self.changed_files.tell(&mut self.driver.live)?;
         self.driver.attach_words(words)?;
         self.reports.point_at_agents(&text, &mut self.driver.live)?;
         Ok(None)

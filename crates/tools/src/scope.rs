@@ -351,6 +351,14 @@ impl Scope {
         self.memory.lock().seen.get(&real(path)).copied()
     }
 
+    /// Files that were read or written here and are another now, or gone, with what they were; in the order of their names.
+    pub fn changed_files(&self) -> Vec<(PathBuf, Stamp)> {
+        let seen = self.memory.lock().seen.clone();
+        let mut changed: Vec<_> = seen.into_iter().filter(|(path, stamp)| !files::is_unchanged(path, stamp)).collect();
+        changed.sort_by(|(one, _), (other, _)| one.cmp(other));
+        changed
+    }
+
     /// Notes what a file is, now that it was read or written.
     pub fn note(&self, path: &Path, stamp: Stamp) {
         self.memory.lock().seen.insert(real(path), stamp);
