@@ -31,7 +31,7 @@ pub(crate) struct ModelCall {
     pub(crate) tool: String,
     /// Its input.
     pub(crate) input: Value,
-    /// Parallel or sequential execution.
+    /// Parallel or exclusive execution.
     pub(crate) runs: Runs,
     /// The raw input, if it is not valid JSON.
     pub(crate) invalid: Option<String>,
