@@ -1,6 +1,7 @@
-//! Where the program runs: the config home, the working directory, the user's home, and the files found from there.
+//! The directories of the program: config home, working directory, the user's home, and the files found from there.
 //!
-//! It says where settings lie and what was trusted before. What of the settings counts is for `judgement` to say.
+//! It knows the paths of settings and the user's trust. Which settings are effective is for `trusted_settings` to
+//! decide.
 
 use std::path::{Path, PathBuf};
 
@@ -11,14 +12,14 @@ use settings::{BasePaths, Flag, Settings};
 
 use crate::env;
 
-/// Where this program runs.
+/// The directories of the program.
 #[derive(Debug, Clone)]
 pub(crate) struct ProgramPaths {
     /// The config home.
     pub(crate) home: Home,
     /// The working directory.
     pub(crate) directory: PathBuf,
-    /// What `~` stands for.
+    /// The user's home, `~`.
     pub(crate) user_home: Option<PathBuf>,
 }
 
@@ -41,8 +42,8 @@ impl ProgramPaths {
         BasePaths { directory: &self.directory, home: self.user_home.as_deref() }
     }
 
-    /// Where an organisation's files lie: a directory that the environment names, and the system's own. The first is the
-    /// weaker, so that it can add to what is managed and take nothing away.
+    /// Directories of an organisation's files: one that the environment names, and the system's own. The first is
+    /// weaker, so that it can add to managed settings but not take away.
     pub(crate) fn managed(&self) -> Vec<PathBuf> {
         let named = env::MANAGED_DIR.get().map(|directory| self.directory.join(directory));
         named.into_iter().chain([settings::managed_directory(std::env::consts::OS).to_owned()]).collect()
@@ -64,7 +65,7 @@ impl ProgramPaths {
         Ok(files)
     }
 
-    /// What the user lets the files below the project do.
+    /// The user's trust in the project's files.
     pub(crate) fn trust(&self) -> Trust {
         let claude_json = match (env::CONFIG_DIR.get(), &self.user_home) {
             (None, Some(home)) => home.join(".claude.json"),
@@ -78,7 +79,7 @@ impl ProgramPaths {
         })
     }
 
-    /// What is spent, and what may still be.
+    /// The ledger: spending, and what may still be spent.
     pub(crate) fn ledger(&self, settings: &Settings, session: &str) -> Ledger {
         let spender = Spender { project: self.directory.clone(), session: session.to_owned() };
         Ledger::at(self.home.path(), spender, settings.prices.clone(), settings.budget, World::real())
