@@ -1,4 +1,4 @@
-//! Where the agents come from that a session can send out.
+//! The sources of the agents that a session can start.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub(crate) fn registry(
     Ok(Registry::load(&DefinitionSources { flag, trust, ..sources(place, settings.agents.clone()) }))
 }
 
-/// Whose an agent is, and what keeps it from being all that it says.
+/// The source of an agent, and what replaces, restricts or denies it.
 pub(crate) fn whose(agent: &Definition, replaced_by: Option<DefinitionSource>, is_denied: bool) -> String {
     let replaced = replaced_by.map(|by| format!(", replaced by the one of the {}", by.name()));
     let untrusted = if agent.standing == DefinitionStatus::Narrowed { ", not trusted" } else { "" };
@@ -35,7 +35,7 @@ pub(crate) fn whose(agent: &Definition, replaced_by: Option<DefinitionSource>, i
     format!("{}{}{untrusted}{denied}", agent.source.name(), replaced.unwrap_or_default())
 }
 
-/// What the definitions in the project's folders ask for.
+/// Claims of the definitions in the project's folders.
 pub(crate) fn claims(place: &ProgramPaths, site: &TrustSite) -> Vec<Claim> {
     settings::agents::claims(&sources(place, Vec::new()), site)
 }

@@ -34,8 +34,8 @@ use crate::{env, repl};
 
 /// Memory and context for AI agents, in plain files.
 ///
-/// Runs an agent session on an append-only log: what is said, done and decided is kept, and what the model sees is
-/// computed from it. Sessions lie where Claude Code keeps its own, and each program can show the other's.
+/// Runs an agent session on an append-only log: everything said, done and decided is kept, and what the model sees is
+/// computed from it. Sessions are kept where Claude Code keeps its own, and each program can show the other's.
 #[derive(Debug, Parser)]
 #[command(name = "cairn", version, after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}\n{}", env::help(), exit::help()), args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
@@ -53,7 +53,7 @@ Examples:
   cairn                                        a session in the terminal
   cairn -p 'why does the build fail?'          one turn, answer on stdout
   git diff | cairn -p 'review this'            text from a pipe is added to the prompt
-  cairn -p 'and the tests?' --continue         go on where you left off
+  cairn -p 'and the tests?' --continue         continue where you left off
   cairn -p 'fix it' --permission-mode acceptEdits --allowedTools 'Bash(cargo *)'
   cairn session list                           the sessions of this project
   cairn session view FILE                      the request that would be sent
@@ -61,7 +61,7 @@ Examples:
   cairn stats                                  what sessions used, cost and saved
   cairn audit                                  what all your sessions cost, and would have cost";
 
-/// What to do other than run a session. Each says itself what it does.
+/// Commands other than running a session. Their help is in their own files.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Demo(demo::DemoArgs),
@@ -88,7 +88,7 @@ pub(crate) enum Command {
     Reference(reference::ReferenceArgs),
 }
 
-/// Does what the command line says.
+/// Runs the command of the command line.
 pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
     match args.command {
         Some(Command::Demo(args)) => demo::run(&args).await,

@@ -1,6 +1,7 @@
-//! What holds where flags, settings and environment each have a say, when a session starts and when its settings change.
+//! The effective configuration from flags, settings and environment, when a session starts and when its settings
+//! change.
 //!
-//! [`Inputs::read`] gathers all that has a say; [`configure`] decides, and reads nothing.
+//! [`Inputs::read`] gathers the inputs; [`configure`] decides, and reads nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -38,11 +39,11 @@ pub(crate) struct Inputs<'a> {
     notes_prompt: Option<String>,
     /// The copy of the project that the session works in, if it does.
     copy: Option<&'a CopiedFolder>,
-    /// What the user should know of what was read.
+    /// Warnings for the user about what was read.
     pub(crate) warnings: Vec<String>,
 }
 
-/// What variables of the environment say.
+/// Values of environment variables.
 struct Variables {
     max_output: Option<u64>,
     max_context: Option<u64>,
@@ -141,7 +142,7 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// How a session learns, if it does; and why not, where something is wrong.
+    /// The configuration of learning, if it is on; and the reason why not, if something is wrong.
     fn learning(&self) -> (Option<Learning>, Option<String>) {
         let (args, settings) = (self.args, self.settings);
         let wanted = !args.print || args.extract || settings.extract.headless == Some(true);
@@ -183,7 +184,7 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// What holds, and what the user should know of it.
+/// The effective configuration, and warnings for the user.
 pub(crate) fn configure(inputs: &Inputs<'_>) -> anyhow::Result<(Configuration, Vec<String>)> {
     let Inputs { args, place, settings, chosen, variables, plan, agents, .. } = inputs;
     let of_settings = Configuration::of(settings, &chosen.name);

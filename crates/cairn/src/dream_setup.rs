@@ -26,7 +26,7 @@ use crate::{env, memory_setup};
 /// The largest beginning of a session that is read to find where it worked.
 const HEAD: u64 = 64 * 1024;
 
-/// Where a project's dreams are dreamt, if memory is on there.
+/// The site of a project's dreams, if memory is on there.
 pub(crate) fn site(place: &ProgramPaths, settings: &Settings) -> anyhow::Result<DreamSite> {
     let plan = memory_setup::MemorySetup::new(place, settings);
     let off = || anyhow::anyhow!("memory is off in {}", place.directory.display());
@@ -86,8 +86,8 @@ pub(crate) fn rhythm(settings: &Settings) -> Rhythm {
     Rhythm { on: rhythm.on && env::REMOTE.flag() != Some(true), ..rhythm }
 }
 
-/// Whether it is time for a dream, for somebody who asks, such as a timer. Where sessions keep a daily log, none comes by
-/// itself beside them; then it is time when something was logged since the last one.
+/// Decides whether a dream is due, for a caller such as a timer. If sessions keep a daily log, none starts
+/// automatically; then a dream is due when something was logged since the last one.
 pub(crate) fn due(site: &DreamSite, settings: &Settings, gate: &mut DreamGate) -> Result<GateDecision, files::Error> {
     let rhythm = rhythm(settings);
     if settings.daily_log != Some(true) {
@@ -133,7 +133,7 @@ pub(crate) fn projects(home: &Home) -> Vec<PathBuf> {
     roots.into_iter().filter(has_memories).collect()
 }
 
-/// Where the newest session of a folder worked.
+/// The working directory of the newest session in a folder.
 fn worked_in(folder: &Path) -> Option<PathBuf> {
     let mut sessions = files::list(folder).ok()?;
     sessions.retain(|entry| entry.name.to_str().is_some_and(|name| name.ends_with(".jsonl")));

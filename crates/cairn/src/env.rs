@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 pub(crate) struct Variable {
     /// Its name.
     pub(crate) name: &'static str,
-    /// What it does.
+    /// Its description.
     pub(crate) about: &'static str,
 }
 
@@ -64,7 +64,8 @@ variables! {
 
 macro_rules! files {
     ($($path:literal, $about:literal;)*) => {
-        /// What lies where, for the manual. `~/.claude` is the config home unless the environment says otherwise.
+        /// Files and their contents, for the manual. `~/.claude` is the config home unless the environment says
+        /// otherwise.
         pub(crate) const FILES: &[(&str, &str)] = &[$(($path, $about)),*];
     };
 }
@@ -90,7 +91,7 @@ impl Variable {
         named(self.name)
     }
 
-    /// Whether it says yes or no; anything else says nothing.
+    /// Its value as yes or no; none for anything else.
     pub(crate) fn flag(&self) -> Option<bool> {
         match self.get()?.trim().to_lowercase().as_str() {
             "1" | "true" | "yes" | "on" => Some(true),
@@ -123,7 +124,7 @@ pub(crate) fn named(name: &str) -> Option<String> {
     more.or_else(|| std::env::var(name).ok()).filter(|value| !value.is_empty())
 }
 
-/// What `--help` says about them.
+/// The section of `--help` about variables.
 pub(crate) fn help() -> String {
     // The text on a line of its own: some names are long, and what is wrapped keeps its place.
     let line = |variable: &Variable| format!("  {}\n          {}\n", variable.name, variable.about);

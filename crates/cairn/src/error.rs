@@ -1,4 +1,4 @@
-//! How errors are told: what happened, why, and what to do; and the error that is no crate's.
+//! Prints errors: what happened, why, and what to do; and defines the errors that belong to no other crate.
 
 use crate::out;
 use crate::styled_text::{cyan, red};
@@ -61,7 +61,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// What a build is without is a matter of how it was asked for, and the hint says how to get it.
+    /// A missing feature is a usage error, and the hint says how to get it.
     #[test]
     fn what_a_build_is_without_can_be_had() {
         let error: anyhow::Error = NotBuilt { what: "the team server", feature: "server" }.into();

@@ -20,7 +20,7 @@ use similar::TextDiff;
 
 use crate::styled_text::first_line;
 
-/// What is to be told of an event, if it is one of the layers' and worth a line.
+/// Text about an event of the layers, if it is worth a line.
 pub(crate) fn of_layers(event: &Event) -> Option<String> {
     let text = match event {
         Event::Spilled { results, freed } => {
@@ -55,7 +55,7 @@ pub(crate) fn of_layers(event: &Event) -> Option<String> {
     Some(text)
 }
 
-/// What was needed again after it had been cleared, beside what clearing saved.
+/// Results that were needed again after they had been cleared, beside what clearing saved.
 pub(crate) fn regrets(figures: &ClearingFigures) -> String {
     let ClearingFigures { saved_usd, rewriting_usd, regrets_usd, .. } = figures;
     let results = count(figures.regrets as usize, "cleared result", "cleared results");
@@ -65,7 +65,7 @@ pub(crate) fn regrets(figures: &ClearingFigures) -> String {
     )
 }
 
-/// What was learnt, if anything was.
+/// Text about learnt memories, if there are any.
 fn learnt(outcome: &Outcome) -> Option<String> {
     let (saved, removed) = (&outcome.tally.saved, &outcome.tally.removed);
     let of = |what: &str, names: &[String]| {
@@ -76,7 +76,7 @@ fn learnt(outcome: &Outcome) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// What is to be told of a dream: how it ended, where that is worth a line.
+/// Text about the end of a dream, if it is worth a line.
 fn of_dream(progress: &DreamProgress) -> Option<String> {
     let said = progress.said.back().map(|text| first_line(text, 200)).unwrap_or_default();
     let files = progress.touched.len();
@@ -90,7 +90,7 @@ fn of_dream(progress: &DreamProgress) -> Option<String> {
     }
 }
 
-/// What is to be known about the end of a turn, unless it is an answer.
+/// Text about the end of a turn, unless it is an answer.
 pub(crate) fn trouble(end: &TurnEnd) -> Option<String> {
     Some(match end {
         TurnEnd::Ended(RunEnd::Answered) => return None,
@@ -135,7 +135,7 @@ fn tokens(number: u64) -> String {
     format!("{number} tokens")
 }
 
-/// What was spent on a day, by whom: the whole first.
+/// Spending of a day: the total first, then by kind of work.
 pub(crate) fn spent(day: &Day) -> String {
     let kinds: Vec<String> = day.kinds.iter().map(|(kind, sum)| format!("{kind} ${:.4}", sum.usd)).collect();
     let cut = match day.unfinished {
@@ -149,13 +149,13 @@ pub(crate) fn spent(day: &Day) -> String {
     }
 }
 
-/// What was asked beside the conversation, and by whom.
+/// Background requests, by kind of work.
 pub(crate) fn beside(all: &[SideWorkUse]) -> String {
     let whose: Vec<String> = all.iter().map(|one| format!("{} {}× ${:.4}", one.who, one.times, one.cost_usd)).collect();
     format!("${:.4}: {}", all.iter().map(|one| one.cost_usd).sum::<f64>(), whose.join(", "))
 }
 
-/// What is left of the budget for work in the background.
+/// The rest of the budget for background work.
 pub(crate) fn budget(day: &Day, budget: &Budget) -> String {
     let (spent, most) = (day.background.usd, budget.usd);
     let rest = if spent < most { "" } else { "; it pauses until tomorrow" };
@@ -163,7 +163,7 @@ pub(crate) fn budget(day: &Day, budget: &Budget) -> String {
     format!("${spent:.4} of ${most:.2} a day for work in the background{}{rest}", tokens.unwrap_or_default())
 }
 
-/// What each layer saved: a heading, and a row for each; those that are off say so.
+/// Savings by layer: a heading, and a row for each; those that are off say so.
 pub(crate) fn savings(savings: &[Saving], off: &[&str]) -> (String, Vec<String>) {
     let row = |layer: &str, cells: [String; 5]| {
         let [times, out, unsent, saved, cost] = cells;
@@ -182,25 +182,25 @@ pub(crate) fn savings(savings: &[Saving], off: &[&str]) -> (String, Vec<String>)
     (row("layer", head), rows.collect())
 }
 
-/// What a session cost, and how much of it is its teammates'.
+/// Cost of a session, and the part of its teammates.
 pub(crate) fn cost(own: Option<f64>, teammates: &[Teammate]) -> String {
     let Some(all) = cost_with(own, teammates) else { return "unknown: no price for this model".to_owned() };
     let theirs = all - own.unwrap_or_default();
     if teammates.is_empty() { format!("${all:.4}") } else { format!("${all:.4}, ${theirs:.4} of it by teammates") }
 }
 
-/// What a teammate used.
+/// Usage of a teammate.
 pub(crate) fn teammate(mate: &Teammate) -> String {
     format!("{} {}", mate.name, used(&mate.used))
 }
 
-/// What a session used.
+/// Usage of a session.
 pub(crate) fn used(used: &session::stats::SessionUse) -> String {
     let cost = used.cost_usd.map_or_else(|| "unknown".to_owned(), |cost| format!("${cost:.4}"));
     format!("{cost}, {}, {} tokens", count(used.replies, "reply", "replies"), used.tokens)
 }
 
-/// What happened to a teammate.
+/// Text about news of a teammate.
 pub(crate) fn mate_news(name: &str, news: &MateNews, used: &session::stats::SessionUse) -> Option<String> {
     let what = match news {
         MateNews::Started => return None,     // the call that starts it says so
@@ -212,7 +212,7 @@ pub(crate) fn mate_news(name: &str, news: &MateNews, used: &session::stats::Sess
     Some(format!("{name} {what}: {}", self::used(used)))
 }
 
-/// What is told of an agent that goes on beside the conversation, if anything.
+/// Text about news of a background agent, if it is worth a line.
 pub(crate) fn errand_news(subagent: &Subagent, news: &SubagentNews) -> Option<String> {
     let Subagent { id, kind, description, .. } = subagent;
     match news {

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 /// The codes, each with its number and what it means.
 macro_rules! codes {
     ($($(#[$doc:meta])* $code:ident = $number:literal, $about:literal;)*) => {
-        /// How the program ended.
+        /// The exit code of the program.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Code { $($(#[$doc])* $code = $number,)* }
 
-        /// What each means.
+        /// Meaning of each code.
         pub(crate) const ALL: &[(Code, &str)] = &[$((Code::$code, $about)),*];
     };
 }
@@ -35,20 +35,20 @@ codes! {
     HungUp = 129, "the terminal was closed";
     /// Interrupted from the keyboard.
     Interrupted = 130, "interrupted";
-    /// Nobody read what was printed.
-    Unread = 141, "nobody reads stdout";
+    /// Stdout was closed by its reader.
+    Unread = 141, "stdout was closed";
     /// Ended from outside.
     Terminated = 143, "ended by a signal";
 }
 
-/// What `--help` says about them.
+/// The section of `--help` about exit codes.
 pub(crate) fn help() -> String {
     let codes: Vec<String> = ALL.iter().map(|(code, about)| format!("{} {about}", *code as u8)).collect();
     format!("Exit codes: {}.", codes.join(", "))
 }
 
 impl Code {
-    /// What it means.
+    /// Its meaning.
     pub(crate) fn about(self) -> &'static str {
         ALL.iter().find(|(code, _)| *code == self).map_or("", |(_, about)| about)
     }

@@ -5,7 +5,7 @@ use settings::{SettingSources, Settings};
 
 use crate::program_paths::ProgramPaths;
 
-/// Where instruction files are looked for, without memory, and nothing from outside agreed to.
+/// Sources of instruction files, without memory and without includes from outside.
 pub(crate) fn sources(place: &ProgramPaths, settings: &Settings) -> InstructionSources {
     let SettingSources { user, project, local } = place.sources;
     let owners = [(Owner::User, user), (Owner::Project, project), (Owner::Local, local)];

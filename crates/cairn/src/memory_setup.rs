@@ -1,4 +1,4 @@
-//! Where this session's instructions and memory are, from settings and environment.
+//! Finds this session's instructions and memory, from settings and environment.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,24 +20,24 @@ use transcript::tool_names;
 use crate::program_paths::ProgramPaths;
 use crate::{env, instructions, team_membership, trusted_settings};
 
-/// What a session starts from.
+/// Instructions and memory that a session starts from.
 #[derive(Debug)]
 pub(crate) struct MemorySetup {
     /// The memory directory, if memory is on.
     pub(crate) directory: Option<PathBuf>,
     /// The part of it that is shared with others, if the user joined a server.
     team: Option<Team>,
-    /// Where instruction files are looked for.
+    /// Sources of instruction files.
     pub(crate) sources: InstructionSources,
-    /// What the user should know.
+    /// Warnings for the user.
     pub(crate) warnings: Vec<String>,
-    /// Whether memories are brought up by themselves.
+    /// Automatic recall, on or off.
     pub(crate) recalling: RecallSwitch,
-    /// Whether the session keeps a daily log instead of memories.
+    /// Daily log instead of memories, on or off.
     daily: DailyLog,
-    /// Whether the index is kept.
+    /// Upkeep of the index.
     pub(crate) indexing: IndexUpkeep,
-    /// Where past sessions lie, if the model is told how to search them.
+    /// The folder of past sessions, if the model is told how to search them.
     past: Option<PathBuf>,
 }
 
@@ -75,7 +75,7 @@ impl MemorySetup {
         self.team.as_ref().map(|team| team.directory.as_path())
     }
 
-    /// What the system prompt says of memory to a model that is offered these tools.
+    /// Sections of the system prompt about memory, for a model with these tools.
     pub(crate) fn sections(&self, tools: &[Arc<dyn Tool>]) -> Vec<String> {
         let extra = env::MEMORY_GUIDELINES.get();
         let has = |name: &str| tools.iter().any(|tool| tool.name() == name);
@@ -119,7 +119,7 @@ impl MemorySetup {
         inside.flat_map(|inside| [format!("Edit({inside})"), format!("Read({inside})")]).collect()
     }
 
-    /// What was planned, for a session.
+    /// The knowledge of a session, as planned.
     pub(crate) fn knowledge(self, selector: Option<Selector>, session: &Session, trust: Trust) -> Knowledge {
         let agents = self.agents();
         let user = memory::place::user_directory(&self.sources.config_home);
@@ -134,13 +134,13 @@ impl MemorySetup {
         }
     }
 
-    /// Where agents keep memories of their own. None when memory is off.
+    /// Directories of agents' own memories. None if memory is off.
     pub(crate) fn agent_memory(&self) -> Option<MemoryPlaces> {
         let [(user, _), (project, shared), (root, local)] = <[_; 3]>::try_from(self.agents()).ok()?;
         Some(MemoryPlaces { user, project: project.join(shared), local: root.join(local) })
     }
 
-    /// Where agents keep memories of their own: the user's, the project's, the checkout's. None when memory is off.
+    /// Directories of agents' own memories: the user's, the project's, the checkout's. Empty if memory is off.
     fn agents(&self) -> Vec<(PathBuf, PathBuf)> {
         if self.directory.is_none() {
             return Vec::new();
@@ -160,12 +160,12 @@ impl MemorySetup {
 #[derive(Debug)]
 struct Team {
     directory: PathBuf,
-    /// What the folder and the server agreed on.
+    /// File of the last state that the folder and the server agreed on.
     state: PathBuf,
 }
 
 impl Team {
-    /// Where the user joined a server, and nowhere else.
+    /// The team memory, only if the user joined a server.
     fn of(place: &ProgramPaths, directory: &Path, warnings: &mut Vec<String>) -> Option<Self> {
         let directory = directory.join("team");
         match team_membership::here(place) {
@@ -187,7 +187,7 @@ impl Team {
     }
 }
 
-/// What the choice of the memory directory depends on. No file below the project has a say in it.
+/// The inputs for choosing the memory directory. No project file has a say in it.
 fn inputs(place: &ProgramPaths, settings: &Settings) -> Inputs {
     let mut by_source = BySource::default();
     if let Some((directory, source)) = settings.memory_directory.clone() {
@@ -226,7 +226,7 @@ fn real(directory: PathBuf) -> PathBuf {
     files::real(&directory).unwrap_or(directory)
 }
 
-/// Where this project's team memory lies.
+/// The folder of this project's team memory.
 pub(crate) fn team_folder(place: &ProgramPaths) -> anyhow::Result<PathBuf> {
     Ok(directory(place, None)?.join("team"))
 }

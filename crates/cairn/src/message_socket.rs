@@ -23,18 +23,18 @@ use crate::program_paths::ProgramPaths;
 
 /// The mailbox of a session for those who are not of its team, in the folder beside it.
 pub(crate) const INBOX: &str = "inbox";
-/// What the name of a socket ends with.
+/// Extension of a socket's name.
 pub(crate) const ENDING: &str = "sock";
 /// Only the user enters the folder.
 const PRIVATE_FOLDER: u32 = 0o700;
 /// Only the user connects.
 const PRIVATE_SOCKET: u32 = 0o600;
-/// How long is waited where no connection can be taken.
+/// Pause after a connection could not be accepted.
 const PAUSE: Duration = Duration::from_millis(100);
 /// So many connections are served at a time. One more, and the oldest is hung up on: who has something to say is long done.
 const MOST: usize = 64;
 
-/// Where the sockets of sessions lie.
+/// The folder of the sessions' sockets.
 pub(crate) fn folder(place: &ProgramPaths) -> PathBuf {
     let runtime = env::RUNTIME_DIR.get().map(PathBuf::from).filter(|path| path.is_absolute() && path.is_dir());
     runtime.map_or_else(|| place.home.path().join("sockets"), |runtime| runtime.join("cairn"))
@@ -51,7 +51,7 @@ pub(crate) fn sessions(folder: &Path) -> Vec<(String, PathBuf)> {
     entries.iter().filter_map(socket).collect()
 }
 
-/// Whether somebody listens. Never waits: a session that is stopped takes nobody in, and the queue at its socket fills.
+/// True if somebody listens. Never waits: a stopped session accepts nothing, and the queue at its socket fills.
 fn is_live(path: &Path) -> bool {
     let connected = || {
         let socket = net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
@@ -80,7 +80,7 @@ impl MessageListener {
         Ok(Self { path, _task: AbortOnDropHandle::new(task) })
     }
 
-    /// Where.
+    /// Its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

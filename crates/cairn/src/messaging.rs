@@ -1,6 +1,7 @@
-//! How a session reaches others, and they it: its mail, its team, its socket.
+//! Messages between a session and others: its mailbox, its team, its socket.
 //!
-//! A session that may start teammates is told so by the tool SendMessage; one that may not has it for its own agents alone.
+//! A session that may start teammates learns so from the SendMessage tool; otherwise the tool is for its own agents
+//! alone.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -29,17 +30,17 @@ use crate::program_paths::ProgramPaths;
 /// So much is read of what a teammate's lead has for it.
 const MOST_SECRET: u64 = 1_000;
 
-/// What a session has for writing and being written to.
+/// The parts of a session that send and receive messages.
 pub(crate) struct SessionMail {
     /// The list of tasks.
     pub(crate) board: Board,
-    /// How it reaches others.
+    /// Outgoing messages.
     pub(crate) post: Post,
-    /// How it starts teammates, where it may.
+    /// Starts teammates, if that is allowed.
     pub(crate) teammates: Option<Teammates>,
     /// The team it is a teammate in.
     pub(crate) member_of: Option<Team>,
-    /// What the user is to know.
+    /// Warnings for the user.
     pub(crate) warnings: Vec<String>,
 
     /// Others reach it for as long as this is there.
@@ -118,7 +119,7 @@ impl SessionMail {
         }
     }
 
-    /// What stands after the system prompt.
+    /// Text after the system prompt.
     pub(crate) fn appended(&self, said: Option<&str>) -> Option<String> {
         let briefing = self.member_of.as_ref().map(briefing);
         let parts: Vec<String> = briefing.into_iter().chain(said.map(str::to_owned)).collect();
@@ -140,7 +141,7 @@ impl Drop for SessionMail {
     }
 }
 
-/// What a teammate seals its letters with: its lead has put it into the pipe it reads from.
+/// The secret with which a teammate seals its messages: its lead has written it into the pipe on stdin.
 fn secret() -> anyhow::Result<String> {
     let mut text = String::new();
     std::io::stdin().take(MOST_SECRET).read_to_string(&mut text)?;

@@ -1,4 +1,4 @@
-//! Which model to talk to, and where it is.
+//! Chooses the model and its server.
 //!
 //! In this order: a provider entry in the settings that the model's name begins with (`local/qwen3`), a key for
 //! Anthropic, a key or an address for an OpenAI-compatible server, a local server on one of the usual ports.
@@ -18,7 +18,7 @@ use crate::env;
 const DEFAULT_KIND: &str = "sonnet";
 /// The kind of model for side questions when the key is Anthropic's.
 const SMALL_KIND: &str = "haiku";
-/// Where OpenAI itself is.
+/// Address of OpenAI itself.
 const OPENAI_URL: &str = "https://api.openai.com/v1";
 
 /// No way to reach a model.
@@ -27,7 +27,7 @@ const OPENAI_URL: &str = "https://api.openai.com/v1";
 pub(crate) struct NoModel;
 
 impl NoModel {
-    /// What to do.
+    /// The hint.
     pub(crate) fn hint(&self) -> String {
         format!(
             "export {}=…  or start a local server (ollama serve, llama-server)  or see it work without: cairn demo",
@@ -46,7 +46,7 @@ pub(crate) struct ChosenModel {
     pub(crate) name: String,
     /// Its window, where the server or the settings say.
     pub(crate) window: Option<u64>,
-    /// What the user should know.
+    /// A note for the user.
     pub(crate) note: Option<String>,
     /// The model for side questions, where the environment names one or the server has a known one.
     small: Option<String>,
@@ -65,8 +65,8 @@ impl ChosenModel {
     }
 }
 
-/// Who names a model. The server is the user's choice alone: a resumed session and the project's settings pick only among
-/// the models of the server that is talked to anyway.
+/// Sources of the model's name. Only the user chooses the server: a resumed session and the project's settings choose
+/// only among its models.
 struct ModelWishes {
     /// The organisation's or the user's.
     own: Option<String>,

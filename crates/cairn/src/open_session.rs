@@ -1,4 +1,4 @@
-//! Which session a run is in: a new one, or one that goes on.
+//! Opens the session of a run: a new one, or one that is resumed.
 
 use std::path::Path;
 

@@ -52,7 +52,7 @@ pub(crate) fn stderr() -> io::Stderr {
     io::stderr()
 }
 
-/// Whether colours are written where this goes.
+/// Colours on or off for a stream.
 pub(crate) fn colours(stream: &impl IsTerminal) -> Colours {
     let dumb = env::TERM.get().is_none_or(|term| term == "dumb");
     if stream.is_terminal() && !dumb && env::NO_COLOR.get().is_none() { Colours::On } else { Colours::Off }
@@ -137,7 +137,7 @@ fn write_part(stdout: &io::Stdout, part: &str) {
     let _ = stdout.flush();
 }
 
-/// Whether an error says no more than that the reader has gone.
+/// True if an error only says that the reader is gone.
 pub(crate) fn reader_has_gone(error: &anyhow::Error) -> bool {
     let gone = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     error.downcast_ref::<io::Error>().is_some_and(gone)

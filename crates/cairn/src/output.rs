@@ -1,7 +1,7 @@
-//! What a headless run prints: text, one JSON object, or one a line.
+//! Output of a headless run: text, one JSON object, or one a line.
 //!
-//! The JSON shapes are those of Claude Code's `--output-format`, so that scripts written for it work here; `lines` has
-//! those of events.
+//! The JSON has the shapes of Claude Code's `--output-format`, so that scripts written for it work here; those of
+//! events are in `lines`.
 
 mod lines;
 
@@ -34,9 +34,9 @@ use crate::styled_text::{bold, dim, green, one_line, red};
 #[derive(Debug)]
 pub(crate) struct Output {
     format: OutputFormat,
-    /// Whether pieces of replies are printed as they come.
+    /// True if pieces of replies are printed as they arrive.
     partial: bool,
-    /// Whether a person is told what happens.
+    /// True if a person is told what happens.
     watched: bool,
     directory: PathBuf,
     state: Mutex<State>,
@@ -45,35 +45,35 @@ pub(crate) struct Output {
 #[derive(Debug, Default)]
 struct State {
     session: String,
-    /// What is said of the session before each turn, and whether it is still to be said of this one.
+    /// The line about the session before each turn, until it is printed.
     init: Option<Value>,
     to_begin: bool,
     denials: Vec<Value>,
     /// When the request went out that is under way.
     asked: Option<Instant>,
-    /// How long the model was waited for in this turn.
+    /// Time spent waiting for the model in this turn.
     waited: Duration,
-    /// What all turns have cost, once there was one.
+    /// Cost of all turns, once there was one.
     cost: Option<Value>,
 }
 
-/// What is known of a turn beside it.
+/// Facts about a turn.
 #[derive(Debug)]
 pub(crate) struct TurnFacts<'a> {
-    /// What tokens cost.
+    /// Prices of tokens.
     pub(crate) prices: &'a Prices,
-    /// How long it took.
+    /// Its duration.
     pub(crate) took: Duration,
-    /// What ended the program, if something did.
+    /// The cause of the shutdown, if there is one.
     pub(crate) closed: Option<ShutdownCause>,
-    /// What was used since the program began, whatever it was for, by the model.
+    /// Usage since the program began, for whatever purpose, by model.
     pub(crate) used: BTreeMap<String, Usage>,
-    /// What teammates have used since then.
+    /// Usage of teammates since then.
     pub(crate) teammates: Vec<Teammate>,
 }
 
 impl TurnFacts<'_> {
-    /// What all of it cost, teammates' work too, where every price is known, and what each model used.
+    /// Total cost with teammates, if every price is known, and usage by model.
     fn spent(&self) -> (Option<f64>, Value) {
         let mut used = self.used.clone();
         for (model, usage) in self.teammates.iter().flat_map(|mate| &mate.models) {
@@ -228,7 +228,7 @@ impl State {
     }
 }
 
-/// What happens, one line each, for a person who watches.
+/// Prints an event as a line, for a person who watches.
 fn progress(event: &Event) {
     match event {
         Event::ToolEnded { tool, output, .. } => {
@@ -285,7 +285,7 @@ fn print_text(turn: &Turn, trouble: Option<String>) -> bool {
     printed
 }
 
-/// How a turn's end is called, which code it gives, and what a person is told if it went wrong.
+/// Name of a turn's end, exit code, and message if it went wrong.
 fn verdict(end: &TurnEnd, closed: Option<ShutdownCause>) -> (&'static str, Code, Option<String>) {
     let (subtype, code) = match end {
         TurnEnd::Ended(RunEnd::Answered) => ("success", Code::Success),

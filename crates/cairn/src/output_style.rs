@@ -1,7 +1,7 @@
-//! How answers are to read: in which language, and in which style.
+//! Language and style of answers.
 //!
-//! A style is a text for the system prompt. Some are ours; the user's own lie in `output-styles` below the config home.
-//! A project names one, where it is trusted, and brings none: its texts are instructions, and are loaded as such.
+//! A style is a text for the system prompt. Some are built in; the user's own are in `output-styles` below the config
+//! home. A trusted project can name one but brings none: its texts are instructions, and are loaded as such.
 
 use memory::frontmatter;
 use settings::Settings;

@@ -1,4 +1,4 @@
-//! What the commands that price sessions have in common: the layers of a session's model, and a word on how far they are.
+//! Shared by the commands that price sessions: the layers for a session's model, and progress.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -24,7 +24,7 @@ const EVERY: Duration = Duration::from_secs(3);
 
 /// Settings by which sessions are priced.
 pub(crate) struct Pricing {
-    /// What tokens cost.
+    /// Prices of tokens.
     pub(crate) prices: Prices,
     layers: Layers,
     /// The window in tokens, where one is given.
@@ -77,7 +77,7 @@ pub(crate) fn with_progress<T>(work: impl FnOnce(&(dyn Fn(PricingProgress) + Syn
     })
 }
 
-/// How far the work is, shared by those who do it and the one who tells of it.
+/// Progress, shared by the workers and the one who reports it.
 #[derive(Default)]
 struct PricingPace {
     state: Mutex<PaceState>,

@@ -1,6 +1,7 @@
-//! Where the program runs: the config home, the working directory, the user's home, and the files found from there.
+//! The directories of the program: config home, working directory, the user's home, and the files found from there.
 //!
-//! It says where settings lie and what was trusted before. What of the settings counts is for `judgement` to say.
+//! It knows the paths of settings and the user's trust. Which settings are effective is for `trusted_settings` to
+//! decide.
 
 use std::path::{Path, PathBuf};
 
@@ -9,17 +10,16 @@ use session::{Home, World};
 use settings::trust::{self, Trust};
 use settings::{BasePaths, Flag, SettingSources, Settings};
 
-use crate::args::RunArgs;
 use crate::env;
 
-/// Where this program runs.
+/// The directories of the program.
 #[derive(Debug, Clone)]
 pub(crate) struct ProgramPaths {
     /// The config home.
     pub(crate) home: Home,
     /// The working directory.
     pub(crate) directory: PathBuf,
-    /// What `~` stands for.
+    /// The user's home, `~`.
     pub(crate) user_home: Option<PathBuf>,
     /// The sources whose settings, instruction files and agents count.
     pub(crate) sources: SettingSources,
@@ -40,17 +40,17 @@ impl ProgramPaths {
         Ok(Self { home: Home::at(home), directory, user_home, sources: SettingSources::default() })
     }
 
-    /// The same, with the sources that a session's flags name.
-    pub(crate) fn for_session(args: &RunArgs) -> anyhow::Result<Self> {
-        Ok(Self { sources: args.setting_sources.unwrap_or_default(), ..Self::from_env()? })
+    /// The same, with only these sources; all of them if a session's flags name none.
+    pub(crate) fn reading(self, sources: Option<SettingSources>) -> Self {
+        Self { sources: sources.unwrap_or_default(), ..self }
     }
 
     pub(crate) fn ground(&self) -> BasePaths<'_> {
         BasePaths { directory: &self.directory, home: self.user_home.as_deref() }
     }
 
-    /// Where an organisation's files lie: a directory that the environment names, and the system's own. The first is the
-    /// weaker, so that it can add to what is managed and take nothing away.
+    /// Directories of an organisation's files: one that the environment names, and the system's own. The first is
+    /// weaker, so that it can add to managed settings but not take away.
     pub(crate) fn managed(&self) -> Vec<PathBuf> {
         let named = env::MANAGED_DIR.get().map(|directory| self.directory.join(directory));
         named.into_iter().chain([settings::managed_directory(std::env::consts::OS).to_owned()]).collect()
@@ -72,7 +72,7 @@ impl ProgramPaths {
         Ok(files)
     }
 
-    /// What the user lets the files below the project do.
+    /// The user's trust in the project's files.
     pub(crate) fn trust(&self) -> Trust {
         let claude_json = match (env::CONFIG_DIR.get(), &self.user_home) {
             (None, Some(home)) => home.join(".claude.json"),
@@ -86,7 +86,7 @@ impl ProgramPaths {
         })
     }
 
-    /// What is spent, and what may still be.
+    /// The ledger: spending, and what may still be spent.
     pub(crate) fn ledger(&self, settings: &Settings, session: &str) -> Ledger {
         let spender = Spender { project: self.directory.clone(), session: session.to_owned() };
         Ledger::at(self.home.path(), spender, settings.prices.clone(), settings.budget, World::real())

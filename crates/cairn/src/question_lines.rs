@@ -4,9 +4,9 @@
 
 use settings::permission::{CallQuestion, IncludeQuestion, PermissionAnswer, Question, SenderQuestion};
 
-/// What the model is told when the user gives no reason.
+/// Text for the model when the user gives no reason.
 pub(crate) const NO: &str = "The user said no.";
-/// What it is told before the user's reason.
+/// Text for the model before the user's reason.
 pub(crate) const NO_BECAUSE: &str = "The user said no, and why: ";
 
 /// The rows that say what is asked.
@@ -56,7 +56,7 @@ pub(crate) fn prompt(question: &Question, more: &str) -> String {
     }
 }
 
-/// What a line answers.
+/// The answer in a line.
 pub(crate) fn answer(line: &str) -> PermissionAnswer {
     match line.trim() {
         "y" | "yes" => PermissionAnswer::Allow,

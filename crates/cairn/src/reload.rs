@@ -25,7 +25,7 @@ pub(crate) fn watch(args: &RunArgs, place: &ProgramPaths) -> anyhow::Result<Sett
     Ok(SettingsWatch::new(place.settings_files(args.settings.as_deref())?, vec![record]))
 }
 
-/// What is asked before each request.
+/// The check that runs before each request.
 pub(crate) fn reload(watch: SettingsWatch, follower: SettingsReloader) -> Reload {
     let (watch, follower) = (Mutex::new(watch), Arc::new(tokio::sync::Mutex::new(follower)));
     Arc::new(move || {
@@ -39,17 +39,17 @@ pub(crate) fn reload(watch: SettingsWatch, follower: SettingsReloader) -> Reload
     })
 }
 
-/// What a session was started with, and what it was last told.
+/// Settings that a session was started with, and the last that it was told.
 pub(crate) struct SettingsReloader {
     args: RunArgs,
     place: ProgramPaths,
     /// The model of the session that was resumed.
     known_model: Option<String>,
-    /// What was let in for this run.
+    /// Claims trusted for this run.
     let_in: Vec<Claim>,
     /// The copy of the project that the session works in, if it does.
     copy: Option<CopiedFolder>,
-    /// What the user was told of the settings.
+    /// Warnings that the user has seen.
     told: Vec<String>,
     chosen: ChosenModel,
     choice: ModelChoice,

@@ -80,10 +80,10 @@ use question::OpenQuestion;
 use screen::Screen;
 use terminal_owner::TerminalOwner;
 
-/// How often the screen is drawn anew while something is under way.
+/// Interval at which the screen is redrawn while something is under way.
 const TICK: Duration = Duration::from_millis(120);
 
-/// Whether this terminal can show the interactive session.
+/// True if this terminal can show the interactive session.
 pub(crate) fn terminal_is_capable() -> bool {
     let dumb = crate::env::TERM.get().is_none_or(|term| term == "dumb");
     std::io::stdin().is_terminal() && out::stdout().is_terminal() && !dumb
@@ -91,7 +91,7 @@ pub(crate) fn terminal_is_capable() -> bool {
 
 /// Runs the interactive session until the user leaves.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
-    let place = ProgramPaths::for_session(args)?;
+    let place = ProgramPaths::from_env()?.reading(args.setting_sources);
     if trust_prompt::ask(args, &place)? == TrustAnswer::Quit {
         return Ok(Code::Success);
     }
@@ -230,10 +230,10 @@ struct Repl {
     hurried: bool,
     /// When a key was last pressed for a message, in this turn.
     typed_at: Option<Instant>,
-    /// Who is to get the terminal for a while.
+    /// The next owner of the terminal, for a while.
     outside: Option<TerminalOwner>,
     ticks: usize,
-    /// Whether what is on the screen moves, or shows something that ends by itself.
+    /// True if the screen shows something that moves or ends by itself.
     is_drawn_moving: bool,
     /// The user's own line.
     line: CustomStatusLine,
@@ -376,12 +376,12 @@ impl Repl {
         }
     }
 
-    /// Whether a turn could begin.
+    /// True if a turn could begin.
     fn is_idle(&self) -> bool {
         self.working.is_none() && self.picker.is_none() && self.talk.session.agent.is_some()
     }
 
-    /// Whether something is under way that is shown as it goes on.
+    /// True if something is under way that is shown as it goes on.
     fn is_moving(&self) -> bool {
         self.working.is_some() || self.running_jobs() > 0 || self.talk.session.background.front.is_some()
     }

@@ -1,6 +1,6 @@
-//! Whose a session is: a person's, a teammate's, or an agent's that another session sent out.
+//! The kind of a session: a person's, a teammate's, or a subagent's.
 //!
-//! The beginning of its file says it: our own teammates write it down first, Claude Code's on every line. It is a mark for
+//! The beginning of its file says it: our own teammates write it first, Claude Code's on every line. It is a mark for
 //! those who look at a list, and proves nothing.
 
 use std::path::Path;
@@ -13,16 +13,16 @@ use transcript::line::{Body, Line};
 
 use crate::styled_text::one_line;
 
-/// What the first line of a teammate's session is called.
+/// Name of the first line in a teammate's session.
 const TEAMMATE: &str = "teammate";
 /// So many lines are looked at.
 const LINES: usize = 50;
-/// How the message of a lead begins.
+/// Beginning of a message from a lead.
 const MESSAGE: &str = "<agent-message";
-/// How much of what was said first is shown.
+/// The most characters of the first message that are shown.
 const TITLE: usize = 70;
 
-/// Whose a session is.
+/// The kind of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SessionKind {
     /// Somebody talks, or talked, to it.
@@ -38,7 +38,7 @@ pub(crate) enum SessionKind {
     Agent,
 }
 
-/// What a line says of that.
+/// The fields of a line that tell the kind.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SessionMark {
@@ -48,12 +48,12 @@ struct SessionMark {
 }
 
 impl SessionKind {
-    /// What a session has to write down first, where it is a teammate's.
+    /// The first line of a teammate's session.
     pub(crate) fn note(team: &str, name: &str) -> Value {
         json!({"kind": TEAMMATE, "team": team, "name": name})
     }
 
-    /// How it is marked; a person's is not.
+    /// Its mark in lists; none for a person's.
     pub(crate) fn mark(&self) -> Option<String> {
         match self {
             Self::Person => None,
@@ -72,7 +72,7 @@ impl SessionKind {
     }
 }
 
-/// Whose a session is, and what was said to it first.
+/// The kind of a session, and its first message.
 pub(crate) fn look(path: &Path) -> (SessionKind, String) {
     let mut whose = SessionKind::Person;
     let Ok(mut lines) = files::Lines::open(path) else { return (whose, String::new()) };
@@ -108,7 +108,7 @@ fn teammate(line: &[u8]) -> Option<SessionKind> {
     Some(SessionKind::Teammate { name, team })
 }
 
-/// What a line says of what was said first. To a teammate it is the lead that says it, in a frame.
+/// The first message in a line. A teammate gets it from the lead, in a frame.
 fn said(line: &Line, whose: &SessionKind) -> Option<String> {
     let Body::User { blocks, .. } = &line.body else { return None };
     let framed = || blocks.iter().find_map(transcript::Block::as_text).filter(|text| text.starts_with(MESSAGE));

@@ -36,7 +36,7 @@ use crate::reload::{self, SettingsReloader};
 use crate::teammate_worktree::TeammateWorktree;
 use crate::{dream_setup, env, system_facts, trust_prompt, trusted_settings};
 
-/// How long a run that begins with a message waits for its memories to be read. A thousand take a tenth of it.
+/// Time that a run with a message waits for its memories to be read. A thousand take a tenth of it.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The tool that sends agents out, as it is called and as it was.
@@ -48,15 +48,15 @@ pub(crate) struct PreparedSession {
     pub(crate) agent: Agent,
     /// The dreams beside it, for sessions that people sit at.
     pub(crate) dreaming: Option<SessionDreams>,
-    /// What tokens cost.
+    /// Prices of tokens.
     pub(crate) prices: Prices,
-    /// What the user should know before it starts.
+    /// Warnings for the user before it starts.
     pub(crate) warnings: Vec<String>,
     /// The model's window.
     pub(crate) window: Window,
-    /// Whether the mode that asks nothing may be entered.
+    /// Availability of the mode `bypassPermissions`.
     pub(crate) bypass: BypassPermission,
-    /// How it reaches others, and they it.
+    /// Messages to and from others.
     pub(crate) mailing: SessionMail,
     /// The worktree it works in, where it has one of its own.
     pub(crate) worktree: Option<TeammateWorktree>,

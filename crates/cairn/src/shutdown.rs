@@ -1,8 +1,8 @@
-//! What ends the program before its work is done: a signal, or a stdout that nobody reads any more.
+//! Causes that end the program before its work is done: a signal, or a stdout that nobody reads any more.
 //!
-//! None of it ends the program by itself. Whoever does the work hears of it, ends what is under way, and gives the code
-//! back: so the log stays whole, commands do not outlive the session, and the terminal is as it was. A signal that was
-//! ignored when the program began, as `nohup` does, stays ignored.
+//! None of them ends the program directly. Whoever does the work is told, ends what is under way, and returns the code:
+//! so the log stays whole, commands do not outlive the session, and the terminal is restored. A signal that was ignored
+//! when the program began, as `nohup` does, stays ignored.
 
 use std::io::IsTerminal;
 
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::exit::Code;
 use crate::out;
 
-/// Where Linux tells which signals a process ignores.
+/// The file in which Linux lists the signals that a process ignores.
 const STATUS: &str = "/proc/self/status";
 /// The most that is read of it.
 const STATUS_BYTES: u64 = 64 * 1024;
@@ -43,7 +43,7 @@ impl ShutdownCause {
         }
     }
 
-    /// What a person is told.
+    /// Description for people.
     pub(crate) fn words(self) -> &'static str {
         self.code().about()
     }
@@ -118,7 +118,7 @@ fn unless_ignored(kind: SignalKind) -> std::io::Result<Option<Signal>> {
     if status.is_ok_and(|status| ignores(&status, kind.as_raw_value())) { Ok(None) } else { signal(kind).map(Some) }
 }
 
-/// Whether a process ignores a signal, by its description in `/proc`: a mask in which the lowest bit is signal 1.
+/// True if a process ignores a signal, by its description in `/proc`: a mask in which the lowest bit is signal 1.
 fn ignores(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();

@@ -11,7 +11,7 @@ pub(crate) struct Span {
     look: TextStyle,
 }
 
-/// How text looks.
+/// The style of a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TextStyle {
     /// Bold.
@@ -35,7 +35,7 @@ pub(crate) enum Colour {
     Cyan = 36,
 }
 
-/// Whether colours, bold and the like are written.
+/// Colours, bold and the like, on or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Colours {
     On,
@@ -75,7 +75,7 @@ impl Span {
         &self.text
     }
 
-    /// How it looks.
+    /// Its style.
     pub(crate) fn look(&self) -> TextStyle {
         self.look
     }

@@ -1,6 +1,6 @@
-//! Where the program runs, as the model is told: the system and its version, the user's shell, and git's status.
+//! Facts about the system for the model: its name and version, the user's shell, and git's status.
 //!
-//! Git runs programs that a repository's configuration names: it is confined, or not asked.
+//! Git runs programs that a repository's configuration names: it is confined, or not run.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(crate) async fn look(place: &ProgramPaths, environment: &Environment) -> Sur
     }
 }
 
-/// What git says of the working tree; none where there is no repository, or git would run something else.
+/// Git's status of the working tree; none if there is no repository, or git would run something else.
 async fn changes(place: &ProgramPaths, environment: &Environment) -> Option<Changes> {
     let is_repository = !session::home::git_branch(&place.directory).is_empty();
     if !is_repository {

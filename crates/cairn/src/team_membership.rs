@@ -1,6 +1,6 @@
-//! Which directories share their team memory, with which server, and by which token.
+//! The directories that share their team memory, each with its server and token.
 //!
-//! It lies with the user, never in a project: who clones a repository joins nothing by that.
+//! The list is kept with the user, never in a project: cloning a repository joins nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -51,8 +51,8 @@ impl Membership {
         Ok(Mirror::open(folder, &state, self.client()?, deletions(place))?)
     }
 
-    /// Where is written down what a folder and the server agreed on. Two checkouts have a folder each: what is missing in
-    /// one was not deleted in the other. A server that moved is the same team.
+    /// The file of the state that a folder and the server agreed on. Each checkout has one: what is missing in one was
+    /// not deleted in the other. A server that moved is the same team.
     pub(crate) fn state(&self, place: &ProgramPaths, folder: &Path) -> PathBuf {
         let name = format!("{}\n{}", self.repository, folder.display());
         let name = blake3::hash(name.as_bytes()).to_hex();
@@ -60,7 +60,7 @@ impl Membership {
     }
 }
 
-/// Whether a file that is deleted here is deleted for all. No file below the project has a say in it.
+/// The effect of deleting a file here: for everyone or not. No project file has a say in it.
 fn deletions(place: &ProgramPaths) -> Deletions {
     match trusted_settings::settings(place, None).ok().and_then(|settings| settings.team_deletions) {
         Some(false) => Deletions::ComeBack,

@@ -28,7 +28,7 @@ pub(crate) struct TeamMemory {
     pub(crate) server: String,
     /// As which repository.
     pub(crate) repository: String,
-    /// Where the files lie.
+    /// The folder of the files.
     pub(crate) folder: PathBuf,
     watching: WatchedFolder,
 }
@@ -55,7 +55,7 @@ impl TeamMemory {
         Some(Self { server, repository, folder, watching })
     }
 
-    /// How it stands.
+    /// Its status.
     pub(crate) fn standing(&self) -> WatchStatus {
         self.watching.standing()
     }
@@ -98,7 +98,7 @@ fn event(news: WatchNews) -> Event {
     }
 }
 
-/// What was done, a sentence each.
+/// A report of what was done, a sentence each.
 fn told(done: &SyncReport) -> Vec<String> {
     let mut told = Vec::new();
     for (what, keys) in [
@@ -120,7 +120,7 @@ fn told(done: &SyncReport) -> Vec<String> {
     told
 }
 
-/// What became of an entry that both sides had changed, in a sentence.
+/// The outcome for an entry that both sides had changed, in a sentence.
 pub(crate) fn conflict(done: &SyncReport, key: &EntryKey) -> String {
     let whose = if done.taken.contains(key) { "theirs" } else { "yours" };
     format!(
@@ -129,7 +129,7 @@ pub(crate) fn conflict(done: &SyncReport, key: &EntryKey) -> String {
     )
 }
 
-/// Whose text was replaced without having been seen, in a sentence.
+/// The author of a text that was replaced without having been seen, in a sentence.
 pub(crate) fn overwritten_text(text: &OverwrittenText) -> String {
     let OverwrittenText { key, version, by } = text;
     format!("{by} replaced your {key} without having seen it; `cairn team restore {key} {version}` brings yours back")
@@ -144,7 +144,7 @@ fn at_most(mut told: Vec<String>) -> Vec<String> {
     told
 }
 
-/// What somebody else changed.
+/// A change by somebody else.
 pub(crate) fn change(change: &RemoteChange) -> TeamChange {
     let by = change.author.as_ref().map(|author| format!(", by {author}")).unwrap_or_default();
     let what = match (&change.before, &change.after) {

@@ -42,7 +42,7 @@ impl TeammateWorktree {
         Ok(Some(Self { worktree, place: place.clone(), session: file, environment: environment.clone() }))
     }
 
-    /// What there would be to tell if its work ended now.
+    /// The report that would be due if its work ended now.
     pub(crate) async fn left(&self) -> WorktreeRemains {
         let guard = env::program();
         self.worktree.left(sender(&self.place, &self.session, &self.environment, guard.as_deref())).await

@@ -17,12 +17,12 @@ use session::World;
 
 use crate::{env, out};
 
-/// How long a collector may take.
+/// Timeout of a collector.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// So many records wait at most; further ones are dropped.
 const MOST: usize = 10_000;
 
-/// Where records go, if anywhere. Clones share what waits.
+/// The destination of records, if there is one. Clones share the queue.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Telemetry(Option<Arc<Collector>>);
 
@@ -32,7 +32,7 @@ struct Collector {
     waiting: Mutex<Vec<Value>>,
     /// One request at a time: the end of the program waits for the one that is under way.
     sending: tokio::sync::Mutex<()>,
-    /// Whether something was wrong, and was said.
+    /// True if a problem was reported.
     told: AtomicBool,
 }
 

@@ -14,12 +14,12 @@ use crate::trusted_settings::{self, RunTrust, TrustedSettings};
 
 /// The most that is shown and asked about at once.
 const MOST_SHOWN: usize = 100;
-/// What is longer cannot be judged by a person, so it is not asked about.
+/// The longest claim that is asked about: a person cannot judge a longer one.
 const LONGEST: usize = 2_000;
-/// How much is named in a warning.
+/// The most claims that a warning names.
 const MOST_NAMED: usize = 5;
 
-/// What the user says.
+/// The user's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TrustAnswer {
     /// Start the session.
@@ -43,7 +43,7 @@ pub(crate) fn ask(args: &RunArgs, place: &ProgramPaths) -> anyhow::Result<TrustA
     }
 }
 
-/// What came of asking.
+/// The outcome of asking.
 enum TrustOutcome {
     /// There was nothing to ask about.
     Nothing,
@@ -102,7 +102,7 @@ fn ask_once(args: &RunArgs, place: &ProgramPaths) -> anyhow::Result<TrustOutcome
     }
 }
 
-/// What the user should know of what was left out or let in.
+/// A message for the user about claims that were left out or trusted.
 pub(crate) fn told(judged: &TrustedSettings) -> Option<String> {
     if judged.let_in.is_empty() {
         return left_out(judged);
@@ -110,7 +110,7 @@ pub(crate) fn told(judged: &TrustedSettings) -> Option<String> {
     Some(format!("--trust lets this directory's files have: {}", named(&judged.let_in)))
 }
 
-/// What the user should know of what was left out.
+/// A message for the user about claims that were left out.
 pub(crate) fn left_out(judged: &TrustedSettings) -> Option<String> {
     // Includes are told one by one, with the file that asks for them.
     let left_out: Vec<Claim> = judged.left_out.iter().filter(|claim| claim.kind != Kind::Include).cloned().collect();

@@ -7,7 +7,7 @@ use settings::{LoadedSettings, Settings};
 use crate::program_paths::ProgramPaths;
 use crate::{agents, env, instructions};
 
-/// Whether the project's files are trusted for one run.
+/// Trust in the project's files for one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RunTrust {
     /// As far as the user has said before.
@@ -20,15 +20,15 @@ pub(crate) enum RunTrust {
 
 /// Settings, and what the project's files asked for.
 pub(crate) struct TrustedSettings {
-    /// What counts.
+    /// The effective settings.
     pub(crate) settings: Settings,
-    /// What the user lets the project's files do.
+    /// The user's trust in the project's files.
     pub(crate) trust: Trust,
-    /// What is left out.
+    /// Claims that are not trusted.
     pub(crate) left_out: Vec<Claim>,
     /// Agents of which only that counts which takes away.
     pub(crate) narrowed: Vec<Claim>,
-    /// What is let in for this run alone.
+    /// Claims that are trusted for this run only.
     pub(crate) let_in: Vec<Claim>,
 }
 

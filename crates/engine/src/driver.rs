@@ -17,6 +17,7 @@ mod reply;
 mod run_layers;
 mod shorten;
 mod side_work;
+mod task_reminder;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,6 +40,7 @@ use cache_watch::CacheWatch;
 pub(crate) use listing::{AgentListing, SubagentHost};
 pub(crate) use reply::ReplyResult;
 use side_work::SideWork;
+pub(crate) use task_reminder::TaskReminder;
 
 /// Owner of the memories that an agent keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,6 @@
 
 pub mod ask;
 pub mod mode;
-pub(crate) mod reminder;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

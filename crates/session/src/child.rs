@@ -9,11 +9,11 @@ use serde_json::Value;
 
 /// The folder of subagents, in a session's own.
 const FOLDER: &str = "subagents";
-/// What the name of each file begins with.
+/// Prefix of each file's name.
 const PREFIX: &str = "agent-";
-/// How a transcript ends.
+/// Extension of a transcript.
 const TRANSCRIPT: &str = ".jsonl";
-/// How the small file beside one ends.
+/// Extension of the metadata file beside it.
 const META: &str = "meta.json";
 /// The largest of the small files that is read.
 const MOST_META: u64 = 100_000;
@@ -23,7 +23,7 @@ pub fn folder_of(session: &Path) -> PathBuf {
     session.with_extension("")
 }
 
-/// Where the files of a session's subagents lie.
+/// The folder of a session's subagents.
 pub fn children_of(session: &Path) -> PathBuf {
     folder_of(session).join(FOLDER)
 }
@@ -39,7 +39,7 @@ pub fn id_of(name: &OsStr) -> Option<&str> {
     name.strip_suffix(TRANSCRIPT).or_else(|| name.strip_suffix(META)?.strip_suffix('.'))
 }
 
-/// Whether a file has the name of a subagent's.
+/// True if a file has the name of a subagent's.
 pub fn is_child(file: &Path) -> bool {
     file.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(PREFIX))
 }
@@ -55,15 +55,15 @@ pub fn meta_of(transcript: &Path) -> PathBuf {
 pub struct ChildMeta {
     /// Its type.
     pub agent_type: String,
-    /// What it does, in a few words.
+    /// Its task, in a few words.
     pub description: String,
     /// The call that sent it out.
     pub tool_use_id: Option<String>,
-    /// What its parent calls it.
+    /// Its name for its parent.
     pub name: Option<String>,
     /// The subagent that sent it out, where it was not the session itself.
     pub parent_agent_id: Option<String>,
-    /// Where it was branched off, if it is a fork.
+    /// The point at which it was branched off, if it is a fork.
     pub branched_from: Option<BranchPoint>,
     /// Its worktree, if it has one.
     pub worktree_path: Option<PathBuf>,
@@ -79,7 +79,7 @@ pub struct BranchPoint {
 }
 
 impl ChildMeta {
-    /// What stands beside a transcript; nothing where there is no such file, or it says nothing that can be understood.
+    /// The metadata beside a transcript; empty if there is no valid file.
     pub fn read(transcript: &Path) -> Self {
         let file = files::read(meta_of(transcript), MOST_META).ok();
         let value: Value = file.and_then(|file| serde_json::from_slice(&file.bytes).ok()).unwrap_or_default();

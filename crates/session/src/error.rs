@@ -1,4 +1,4 @@
-//! What can go wrong before or beside a turn. What goes wrong inside one is how the turn ended.
+//! Errors before or beside a turn. What goes wrong inside one is how the turn ended.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ pub enum Error {
     NoSession {
         /// As it was asked for.
         id: String,
-        /// Where it was looked for.
+        /// The folder that was searched.
         folder: PathBuf,
     },
     /// A name that fits several sessions.
@@ -41,7 +41,7 @@ pub enum Error {
     NotASession {
         /// The file.
         path: PathBuf,
-        /// How many lines it has.
+        /// The number of its lines.
         lines: usize,
     },
     /// There is no such commit, or it does not count.
@@ -64,7 +64,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the user can do about it.
+    /// A hint for the user.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Files(files::Error::Held { .. }) => {

@@ -1,4 +1,4 @@
-//! What fills the window: how many tokens of what.
+//! The contents of the window, in tokens.
 
 use serde::Serialize;
 use transcript::Role;
@@ -6,7 +6,7 @@ use transcript::block::Kind;
 use transcript::size::Size;
 use transcript::view::{Cover, ItemState, View};
 
-/// What fills the window.
+/// The contents of the window.
 #[derive(Debug, Clone, Serialize)]
 pub struct Filling {
     /// All of it, as it is counted.
@@ -18,9 +18,9 @@ pub struct Filling {
 /// One kind of what fills it.
 #[derive(Debug, Clone, Serialize)]
 pub struct Share {
-    /// What it is.
+    /// Its name.
     pub name: &'static str,
-    /// How many there are.
+    /// The number of such parts.
     pub count: usize,
     /// Its tokens.
     pub tokens: u64,

@@ -18,13 +18,13 @@ use history_query::{HistoryQuery, search};
 use message::{HistoryMessage, heading, read};
 use transcript::tool_names;
 
-/// How many messages a search shows.
+/// The most messages that a search shows.
 const SHOWN: usize = 20;
-/// How many earlier sessions are searched, the newest first.
+/// The most earlier sessions that are searched, the newest first.
 const SESSIONS: usize = 40;
 /// Longer files of earlier sessions are passed over.
 const SESSION_BYTES: u64 = 50_000_000;
-/// How much of a message is shown at a time, in characters.
+/// The most characters of a message that are shown at a time.
 const PAGE: usize = 20_000;
 
 /// Looks up what was said earlier in this session, also what is no longer in view, and in earlier sessions of this project.
@@ -151,7 +151,7 @@ fn by_id(messages: &[HistoryMessage], id: &str, offset: usize) -> Output {
     Output::done(page + &note + &others, format!("{} messages", to - from + 1))
 }
 
-/// Where the message of an id stands, or each call of it with its result: a server may have used the id again.
+/// The places of the message with an id, or of each call with its result: a server may have used the id again.
 fn places(messages: &[HistoryMessage], id: &str) -> Vec<(usize, usize)> {
     let names = |message: &HistoryMessage| message.calls.iter().any(|call| call == id);
     let mut places: Vec<(usize, usize)> = Vec::new();

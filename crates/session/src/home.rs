@@ -1,7 +1,7 @@
-//! Where things lie below the config home, `~/.claude` unless told otherwise.
+//! Paths below the config home, `~/.claude` by default.
 //!
-//! A session of a project lies in `projects/<slug>/<id>.jsonl`. The slug is the working directory's real path, as
-//! Claude Code makes it, so that both programs list each other's sessions.
+//! A session of a project is in `projects/<slug>/<id>.jsonl`. The slug is the working directory's real path, as Claude
+//! Code makes it, so that both programs list each other's sessions.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use memory::place::slug;
 
 use crate::error::Error;
 
-/// Where the sessions of projects lie, below the config home.
+/// The folder of all projects' sessions, below the config home.
 pub const PROJECTS: &str = "projects";
 
 /// The config home.
@@ -38,17 +38,17 @@ impl Home {
         Self { path: path.into() }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the sessions of a project lie.
+    /// The folder of a project's sessions.
     pub fn project(&self, directory: &Path) -> PathBuf {
         self.path.join(PROJECTS).join(slug(directory))
     }
 
-    /// What agents changed in a memory directory, and how it was before.
+    /// The changes that agents made in a memory directory, and the state before.
     pub fn changes(&self, memory: &Path) -> Changes {
         Changes::at(changes::folder(&self.path.join("memory-changes"), memory))
     }
@@ -126,7 +126,7 @@ pub fn git_branch(directory: &Path) -> String {
     }
 }
 
-/// Whether this can be the name of a branch, and nothing else.
+/// True if this can be the name of a branch, and nothing else.
 pub fn is_branch(name: &str) -> bool {
     const LONGEST: usize = 200;
     let odd = |c: char| c.is_control() || c.is_whitespace() || "~^:?*[\\<>".contains(c);

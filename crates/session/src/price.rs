@@ -88,8 +88,8 @@ impl Recording {
         meter.end()
     }
 
-    /// What the record says was paid beside the conversation: for subagents in the same file, on branches that were left,
-    /// by forks that are no layer's.
+    /// The recorded cost beside the conversation: subagents in the same file, abandoned branches, forks that are no
+    /// layer's.
     pub fn bill_beside(&self) -> SessionBill {
         let is_beside = |request: &PaidRequest| match &request.reply {
             Some(reply) => self.place_of(reply).is_none(),
@@ -98,7 +98,7 @@ impl Recording {
         self.recorded_bill(is_beside)
     }
 
-    /// What the record says was paid, as far as a request counts.
+    /// The recorded cost of the requests that count.
     fn recorded_bill(&self, counts: impl Fn(&PaidRequest) -> bool) -> SessionBill {
         let mut bill = SessionBill::default();
         for request in self.paid.iter().filter(|request| counts(request)) {

@@ -23,21 +23,21 @@ pub struct Record {
 /// A line that was passed over.
 #[derive(Debug, Clone)]
 pub struct SkippedLine {
-    /// Which line, from 1.
+    /// The line number, from 1.
     pub number: usize,
     /// Why.
     pub why: String,
 }
 
-/// How many skipped lines are described; of the rest only the number counts.
+/// The most skipped lines that are described; the rest are only counted.
 pub(crate) const DESCRIBED: usize = 20;
-/// How much of a file shows whose it is.
+/// Bytes at the beginning of a file that show who wrote it.
 pub(crate) const FIRST_BYTES: u64 = 64 << 10;
-/// How much of the rest a thread takes at a time.
+/// Bytes of the rest that a thread takes at a time.
 const PART_BYTES: u64 = 2 << 20;
-/// How many threads there are for each processor: while one waits for the disk, another parses.
+/// Threads for each processor: while one waits for the disk, another parses.
 const THREADS_EACH: usize = 2;
-/// How many there are at most.
+/// The most threads.
 const MOST_THREADS: usize = 4;
 
 /// Reads and projects a file.
@@ -107,12 +107,12 @@ fn parse_parts(file: &files::Lines, from: u64) -> Result<Vec<ParsedPart>, Error>
     Ok(parts.into_iter().map(|(_, parsed)| parsed).collect())
 }
 
-/// What was read of a part of a file.
+/// The parsed lines of a part of a file.
 #[derive(Default)]
 struct ParsedPart {
     lines: Vec<Line>,
     skipped: Vec<SkippedLine>,
-    /// How many lines there were, read or not.
+    /// The number of lines, read or not.
     number: usize,
 }
 

@@ -30,18 +30,18 @@ pub const SUMMARY_TOKENS: u64 = 1_500;
 /// One request that would have been sent.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReplayedRound {
-    /// Which, from 1.
+    /// Its number, from 1.
     pub round: usize,
     /// The view's tokens.
     pub tokens: u64,
-    /// What the layers did before it.
+    /// The layers' actions before it.
     pub commits: Vec<LayerDeed>,
 }
 
-/// What a layer did.
+/// An action of a layer.
 #[derive(Debug, Clone, Serialize)]
 pub struct LayerDeed {
-    /// Which layer.
+    /// The layer.
     pub layer: &'static str,
     /// Tokens that left the view.
     pub freed: u64,
@@ -58,7 +58,7 @@ pub struct LayerDeed {
 pub struct ReplayedSession {
     /// Every request.
     pub rounds: Vec<ReplayedRound>,
-    /// What should never happen, and did.
+    /// Broken invariants.
     pub broken: Vec<String>,
     /// The first round in which the layers did something else than the record says; none if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,14 +75,14 @@ pub fn replay(lines: Vec<Line>, layers: &Layers, summary_tokens: u64) -> Replaye
     check(&Log::live_lines(lines), layers, summary_tokens, Windows::Given)
 }
 
-/// Which layers are played, and how.
+/// The layers to replay, with their configuration.
 #[derive(Clone, Copy)]
 pub struct ReplayPlan<'a> {
     /// The layers, in the order in which they act.
     pub list: &'a [&'a dyn Layer],
-    /// How they work.
+    /// The layers.
     pub layers: &'a Layers,
-    /// How long the provider keeps what it caches.
+    /// Lifetime of the provider's cache.
     pub ttl: Ttl,
     /// The size of summaries that are made up.
     pub summary_tokens: u64,

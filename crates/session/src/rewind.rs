@@ -25,21 +25,21 @@ use crate::session::Session;
 /// Larger files are not kept; the log says so.
 const KEPT_LIMIT: u64 = 10_000_000;
 
-/// What is said of a file that a line read from a file names, and that is not put back because of it.
+/// The reason why a file that only a recorded line names is not put back.
 const REFUSED: &str = "it was changed before the session was resumed, and lies outside the project or decides what may \
                        run there: put it back by hand";
 
-/// What a file was before it was changed, as the log has it.
+/// The state of a file before it was changed, from the log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename = "kept", rename_all = "camelCase")]
 pub struct KeptFile {
     /// The file.
     pub path: PathBuf,
-    /// What it was.
+    /// Its former state.
     pub was: FormerFile,
 }
 
-/// What a file was.
+/// The former state of a file.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub enum FormerFile {
@@ -68,13 +68,13 @@ struct RewindUndo {
     began_at: Id,
 }
 
-/// How much goes back.
+/// The extent of a rewind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RewindExtent {
-    /// What was said.
+    /// The conversation.
     Conversation,
-    /// What was changed on disk.
+    /// The files on disk.
     Files,
     /// Both.
     Both,
@@ -85,13 +85,13 @@ pub enum RewindExtent {
 pub struct Point {
     /// The line.
     pub line: Id,
-    /// What the user said there.
+    /// The user's message there.
     pub text: String,
-    /// How many files were changed since.
+    /// The number of files changed since.
     pub files: usize,
 }
 
-/// What going back did.
+/// The result of a rewind.
 #[derive(Debug, Clone, Default)]
 pub struct RewindResult {
     /// Files written or removed.
@@ -120,7 +120,8 @@ impl Session {
         self.note(&serde_json::to_value(kept).unwrap_or_default())
     }
 
-    /// Where one can go back to, newest first: everything the user said, behind a summary too, that was not taken back.
+    /// The points to which one can rewind, newest first: all messages of the user, behind a summary too, that were not
+    /// rewound.
     pub fn points(&self) -> Vec<Point> {
         let said: HashSet<&Id> = self.log().view().said().map(|entry| entry.line()).collect();
         let lines = self.log().lines();
@@ -210,7 +211,7 @@ impl Session {
         Ok(self.newest_line())
     }
 
-    /// Where the newest going back began that was not undone, and how much it took back.
+    /// The beginning of the newest rewind that was not undone, and its extent.
     fn newest_rewind(&self) -> Option<(usize, Id, RewindExtent)> {
         let mut undone: Vec<Id> = Vec::new();
         for (place, line) in self.log().lines().iter().enumerate().rev() {
@@ -277,7 +278,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a file that a line read from a file names may be written: it lies in the project, and decides nothing.
+    /// True if a file that a recorded line names may be written: it is in the project, and is no guarded path.
     fn may_put_back(&self, path: &Path) -> bool {
         let directories = [files::real(self.directory()).unwrap_or_else(|_| self.directory().to_owned())];
         let real = files::real(path).unwrap_or_default();
@@ -305,7 +306,7 @@ impl Session {
     }
 }
 
-/// Where the session in a file keeps what files contained.
+/// The folder in which the session of a file keeps former contents of files.
 fn history_of(session: &Path) -> PathBuf {
     crate::child::folder_of(session).join("file-history")
 }

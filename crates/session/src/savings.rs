@@ -1,9 +1,9 @@
-//! What each layer saved, against the same session without it.
+//! The savings of each layer, compared with the same session without it.
 //!
-//! What a layer takes out of the view is not read again in the rounds that follow, up to the next compaction, which
-//! would have taken it out anyway; and what it kept out before it was sent is not even written. Against that stand what
-//! it cost: forks, and what had to be written again because sent bytes changed. Tokens are those of the log's commits;
-//! money is at the prices of the model that answered.
+//! What a layer takes out of the view is not read again in the following rounds, up to the next compaction, which would
+//! have taken it out anyway; what it keeps out before it is sent is not even written. On the other side are its costs:
+//! forks, and what had to be written again because sent bytes changed. Tokens are those of the log's commits; prices
+//! are those of the model that answered.
 
 use serde::Serialize;
 use transcript::commit::{Act, Commit};
@@ -15,26 +15,26 @@ use transcript::{Id, Log, Usage};
 
 use context::{Fact, State, list};
 
-/// What a layer did for a session, or for many.
+/// The savings of a layer in one session, or in many.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Saving {
-    /// Which layer.
+    /// The layer.
     pub layer: &'static str,
-    /// How often it acted.
+    /// The number of its actions.
     pub times: usize,
     /// Tokens it took or kept out of the view.
     pub freed_tokens: u64,
     /// Tokens that were not sent because of it, over all rounds.
     pub unsent_tokens: u64,
-    /// What that would have cost, in dollars.
+    /// The price of these tokens, in dollars.
     pub saved_usd: f64,
-    /// What it cost itself: forks, and writing again what had to be.
+    /// Its own cost: forks, and bytes that had to be written again.
     pub cost_usd: f64,
     /// Results that were needed after it had cleared them.
     #[serde(skip_serializing_if = "is_none")]
     pub regrets: usize,
-    /// What that cost.
+    /// The cost of the regrets.
     #[serde(skip_serializing_if = "is_nothing")]
     pub regrets_usd: f64,
 }
@@ -49,7 +49,7 @@ fn is_nothing(usd: &f64) -> bool {
     *usd == 0.0
 }
 
-/// What the user does by hand is a row of its own.
+/// The row for what the user does by hand.
 const BY_HAND: &str = "snip";
 
 /// Nothing yet, in the layers' order.
@@ -68,7 +68,7 @@ fn of_layer<'a>(savings: &'a mut [Saving], layer: &str) -> &'a mut Saving {
     &mut savings[at]
 }
 
-/// What took tokens out of the view, and when.
+/// Tokens that were taken out of the view, and when.
 struct TokensTaken {
     layer: &'static str,
     freed: u64,
@@ -77,7 +77,7 @@ struct TokensTaken {
     was_sent: bool,
 }
 
-/// What each layer saved in a session.
+/// The savings of each layer in a session.
 pub fn of(log: &Log, prices: &Prices) -> Vec<Saving> {
     let mut savings = none();
     let price = log.lines().iter().rev().find_map(|line| match &line.body {
@@ -163,7 +163,7 @@ pub fn sum(sessions: impl IntoIterator<Item = Vec<Saving>>) -> Vec<Saving> {
     all
 }
 
-/// What was left after a compaction was not taken out by it.
+/// Subtracts the tokens that were left after a compaction: it did not take them out.
 fn leave(taken: &mut [TokensTaken], at: usize, tokens: u64) {
     if let Some(one) = taken.get_mut(at) {
         one.freed = one.freed.saturating_sub(tokens);
@@ -174,7 +174,7 @@ fn counts(log: &Log, line: &Line) -> bool {
     line.id.as_ref().is_none_or(|id: &Id| log.view().counts(id))
 }
 
-/// Which layer a commit is of, what it freed, and whether that had been sent.
+/// The layer of a commit, the tokens it freed, and whether they had been sent.
 fn taken_by(commit: &Commit) -> Option<(&'static str, u64, bool)> {
     let freed = match &commit.act {
         Act::Compact { pre_tokens, .. } => commit.reason.freed.unwrap_or(*pre_tokens),
@@ -184,7 +184,7 @@ fn taken_by(commit: &Commit) -> Option<(&'static str, u64, bool)> {
     Some((commit.act.name(), freed, commit.act.changes_sent()))
 }
 
-/// What a line says a layer cost.
+/// Adds the cost of a layer that a line records.
 fn cost(line: &Line, prices: &Prices, price: Option<Price>, savings: &mut [Saving]) {
     match Fact::of(line) {
         Some(Fact::Side { agent, model, usage }) => {
@@ -202,7 +202,7 @@ fn cost(line: &Line, prices: &Prices, price: Option<Price>, savings: &mut [Savin
     }
 }
 
-/// What all requests of a session cost that are not in its log.
+/// Usage of all requests of a session that are not in its log.
 pub fn of_forks(lines: &[Line]) -> Vec<(String, String, Usage)> {
     let facts = lines.iter().filter_map(Fact::of);
     let forks = facts.filter_map(|fact| match fact {

@@ -37,15 +37,15 @@ pub struct Session {
     directory: PathBuf,
     file: files::Log,
     log: Log,
-    /// What the layers remember of it.
+    /// The layers' state.
     state: State,
     context: Context,
     world: World,
     /// The name of the summary that has to come next.
     summary: Option<Id>,
-    /// How many lines, from the beginning, came from a file elsewhere.
+    /// The number of lines, from the beginning, that came from a file elsewhere.
     elsewhere: usize,
-    /// How many lines were there when it was opened; those after them were written by this process.
+    /// The number of lines when it was opened; this process wrote those after them.
     loaded: usize,
 }
 
@@ -59,7 +59,7 @@ struct ContinuationMark {
     from: ContinuedFrom,
 }
 
-/// Where a session that is continued lay.
+/// The former place of a continued session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum ContinuedFrom {
@@ -70,7 +70,7 @@ enum ContinuedFrom {
     Elsewhere,
 }
 
-/// What a call is answered when a session is resumed that was stopped in the middle of it.
+/// The result of a call that was interrupted before the session was resumed.
 pub const STOPPED: &str = "[No result: the session ended before the call did. It may have run in part.]";
 
 impl Session {
@@ -196,14 +196,14 @@ impl Session {
         line >= self.loaded
     }
 
-    /// What stood before the messages, unless others wrote it.
+    /// The prologue, unless others wrote it.
     pub fn known_prologue(&self) -> Option<&Prologue> {
         let own = self.log.lines().iter().skip(self.elsewhere);
         let any = own.into_iter().any(|line| matches!(line.body, Body::Prologue(_)));
         self.log.view().prologue().filter(|_| any).map(|known| &**known)
     }
 
-    /// How long nothing was written into it.
+    /// Time since something was written into it.
     pub fn idle(&self) -> SignedDuration {
         let last = self.log.lines().iter().rev().find_map(|line| line.time);
         last.map_or(SignedDuration::ZERO, |last| self.world.now().duration_since(last))
@@ -214,7 +214,7 @@ impl Session {
         self.log.use_estimator(estimator);
     }
 
-    /// What the layers remember of it.
+    /// The layers' state.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -283,7 +283,7 @@ impl Session {
         self.context.branch = git_branch(directory);
     }
 
-    /// Whether it was there before.
+    /// True if it existed before.
     pub fn goes_on(&self) -> bool {
         self.loaded > 0
     }
@@ -298,7 +298,7 @@ impl Session {
         self.path().ancestors().find(|place| place.ends_with(PROJECTS))?.parent()
     }
 
-    /// Where its work is done.
+    /// Its working directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -308,7 +308,7 @@ impl Session {
         self.file.path()
     }
 
-    /// What was said, and what the model sees of it.
+    /// The log.
     pub fn log(&self) -> &Log {
         &self.log
     }
@@ -318,7 +318,7 @@ impl Session {
         &self.world
     }
 
-    /// What it was told to remember for other parts of the program, as far as it is of one kind.
+    /// Facts of one kind that other parts of the program noted.
     pub fn noted<T: serde::de::DeserializeOwned>(&self) -> impl Iterator<Item = T> {
         self.log.lines().iter().skip(self.elsewhere).filter_map(|line| match &line.body {
             Body::Meta(meta) => serde_json::from_str(meta.get()).ok(),
@@ -363,12 +363,12 @@ impl Session {
     }
 }
 
-/// Whether a commit can change bytes that were sent. What goes to disk, and what is brought back, was not sent yet.
+/// True if a commit can change bytes that were sent. Spilled and restored texts were not sent yet.
 fn may_change_what_was_sent(act: &Act) -> bool {
     !matches!(act, Act::Spill { .. } | Act::Restore { .. } | Act::CacheEdit { .. } | Act::ServerEdit { .. })
 }
 
-/// How many lines, from the beginning, came from a file elsewhere: all before the last place that says so.
+/// The number of lines, from the beginning, that came from a file elsewhere: all before the last place that says so.
 fn elsewhere(log: &Log) -> usize {
     let says_so = |line: &Line| match &line.body {
         Body::Meta(meta) => serde_json::from_str::<ContinuationMark>(meta.get())
@@ -378,7 +378,7 @@ fn elsewhere(log: &Log) -> usize {
     log.lines().iter().rposition(says_so).map_or(0, |at| at + 1)
 }
 
-/// Whether a resumed session goes on in its own file or in a copy.
+/// Continue a session in its own file, or in a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fork {
     /// In its own, if this program wrote it.

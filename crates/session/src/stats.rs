@@ -46,45 +46,45 @@ pub struct Stats {
     pub rewrite_factor_per_window: f64,
     /// In dollars, forks included; none when a model has no known price.
     pub cost_usd: Option<f64>,
-    /// What the cache saved of it, in dollars; less than nothing where more was written than read.
+    /// Saving by the cache, in dollars; negative if more was written than read.
     pub cache_saved_usd: f64,
-    /// What was asked beside the conversation: for notes and summaries, to learn, by agents and hooks.
+    /// Requests beside the conversation: for notes, summaries and learning, by agents and hooks.
     pub beside: Vec<SideWorkUse>,
-    /// What each teammate used, where it was looked for. It is not in the sums above: its session has them.
+    /// Usage of each teammate, if it was looked for. It is not in the sums above: its session has it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub teammates: Vec<Teammate>,
-    /// Where the cache did not hold.
+    /// Cache breaks.
     pub breaks: Vec<RecordedBreak>,
 }
 
-/// What one kind of work beside the conversation used.
+/// Usage of one kind of background work.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SideWorkUse {
-    /// Who asked: a layer, `extract`, `hook`, the kind of an agent.
+    /// The kind: a layer, `extract`, `hook`, the type of an agent.
     pub who: String,
-    /// How often.
+    /// The number of requests.
     pub times: usize,
-    /// What it cost, in dollars.
+    /// Its cost, in dollars.
     pub cost_usd: f64,
 }
 
-/// Where the cache did not hold.
+/// A cache break.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedBreak {
-    /// What should have been read from it.
+    /// Tokens that should have been read from the cache.
     pub expected_tokens: u64,
-    /// What was.
+    /// Tokens that were read.
     pub read_tokens: u64,
     /// The layer or event it belongs to.
     pub cause: String,
-    /// Whether it was meant.
+    /// True if it was intended.
     pub declared: bool,
     /// The commit it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<Id>,
-    /// Whose request it was, where it was a question beside the conversation.
+    /// The origin of a request beside the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
 }
@@ -105,7 +105,7 @@ impl RecordedBreak {
 pub struct Cause {
     /// The layer or event, and whether it was meant.
     pub text: String,
-    /// How often.
+    /// The number of times.
     pub times: usize,
     /// Tokens that were not read from the cache because of it.
     pub lost_tokens: u64,
@@ -198,7 +198,7 @@ fn replies(lines: &[Line]) -> Vec<(&Id, &str, Usage)> {
     replies
 }
 
-/// What was asked beside the conversation.
+/// Requests beside the conversation.
 fn beside(lines: &[Line], prices: &Prices) -> Vec<SideWorkUse> {
     together(savings::of_forks(lines).into_iter().map(|(who, model, usage)| {
         let cost_usd = prices.of(&model).map_or(0.0, |price| price.cost(&usage));
@@ -206,7 +206,7 @@ fn beside(lines: &[Line], prices: &Prices) -> Vec<SideWorkUse> {
     }))
 }
 
-/// What all of it cost; none when a model has no known price.
+/// The total cost; none if a model has no known price.
 fn cost(replies: &[(&Id, &str, Usage)], beside: &[SideWorkUse], prices: &Prices) -> Option<f64> {
     let cost: Option<f64> = replies.iter().map(|(_, model, usage)| Some(prices.of(model)?.cost(usage))).sum();
     // The sum of nothing is a negative zero.
@@ -225,13 +225,13 @@ pub fn together(all: impl IntoIterator<Item = SideWorkUse>) -> Vec<SideWorkUse> 
     sums
 }
 
-/// What a request cost less than it would have without a cache.
+/// The amount by which a request was cheaper than without a cache.
 fn saved(price: &Price, usage: &Usage) -> f64 {
     let uncached = Usage { input_tokens: usage.context(), output_tokens: usage.output_tokens, ..Usage::default() };
     price.cost(&uncached) - price.cost(usage)
 }
 
-/// How that is said.
+/// That amount in words.
 pub fn saved_text(usd: f64) -> String {
     let than = if usd < 0.0 { "more" } else { "less" };
     format!("${:.4} {than} than without it", usd.abs())

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::child::{ChildMeta, children_of, id_of, transcript_of};
 
-/// How deep agents may send out agents.
+/// The deepest level of subagents.
 pub const DEPTH: u32 = 3;
 
 /// An agent that a session has sent out, by what its files say.
@@ -15,11 +15,11 @@ pub struct PastSubagent {
     pub id: String,
     /// Its type.
     pub kind: String,
-    /// What it was to do, in a few words.
+    /// Its task, in a few words.
     pub description: String,
     /// The agent that sent it out, where it was not the session itself.
     pub parent: Option<String>,
-    /// What it said.
+    /// Its transcript.
     pub file: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! What a session takes from the world around it: the time, and fresh names.
+//! A session's access to the time and to fresh ids.
 
 use std::fmt;
 use std::sync::Arc;

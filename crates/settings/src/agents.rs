@@ -1,8 +1,8 @@
-//! Definitions of agents that a session can send out: what each is for, what it may use, and the words it begins with.
+//! Definitions of subagents: their purpose, tools and prompt.
 //!
-//! A definition is a Markdown file with a few keys on top, or an object in settings or on the command line. Of several
-//! with one name the strongest source wins. A definition of a project is text of a stranger until its directory is trusted:
-//! it can take away, not add, and replaces nobody.
+//! A definition is a Markdown file with frontmatter, or an object in settings or on the command line. If several have
+//! one name, the strongest source wins. A project's definition is untrusted until its directory is trusted: until then
+//! it can restrict but not add, and replaces nothing.
 
 pub mod built_in;
 mod definition;

@@ -1,17 +1,17 @@
-//! Values for what goes on beside the conversation: its budget, the rhythm of dreams, whose messages are heard.
+//! Settings of background work: its budget, the rhythm of dreams, and messages from other sessions.
 
-/// What work in the background may spend on a day, and an agent that is sent out on its task.
+/// The most that background work may spend a day, and a subagent on its task.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Budget {
     /// Dollars, all projects together.
     pub usd: f64,
-    /// Tokens, all projects together; none bounds only what models without a price use.
+    /// Tokens, all projects together; with none, only models without a price are limited.
     pub tokens: Option<u64>,
     /// Dollars for one project.
     pub project_usd: Option<f64>,
     /// Tokens for one project.
     pub project_tokens: Option<u64>,
-    /// Tokens for one agent that is sent out, with those it sends out itself.
+    /// Tokens for one subagent, together with the agents it starts.
     pub agent_tokens: Option<u64>,
 }
 
@@ -21,14 +21,14 @@ impl Default for Budget {
     }
 }
 
-/// When a dream is due.
+/// The conditions under which a dream is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rhythm {
-    /// Whether dreams come by themselves.
+    /// True if dreams start automatically.
     pub on: bool,
     /// Hours since the last one.
     pub hours: u64,
-    /// Other sessions that were touched since.
+    /// Other sessions used since.
     pub sessions: u64,
 }
 
@@ -38,14 +38,14 @@ impl Default for Rhythm {
     }
 }
 
-/// Whose messages from elsewhere are heard.
+/// Admission of messages from other sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 pub enum Admission {
-    /// Those of senders the user agrees to.
+    /// Only from senders that the user agrees to.
     #[default]
     #[serde(rename = "ask")]
     Asked,
-    /// All, as the user's settings say.
+    /// All.
     #[serde(rename = "allow")]
     All,
 }

@@ -1,4 +1,4 @@
-//! Changing one value of a JSON text, and nothing else in it: not a blank, not the order, not the line ends.
+//! Changes one value of a JSON text and nothing else: no whitespace, no order, no line endings.
 
 use std::ops::Range;
 
@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::json_positions::{Json, JsonContent, Node, ObjectMember, last};
 
-/// The indentation of a text that has none to look at.
+/// Indentation for a text that has none.
 const USUAL_INDENT: &str = "  ";
 
-/// Why a text was not changed.
+/// The reason why a text was not changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditFailure {
-    /// Something on the way is no object.
+    /// A value on the path is no object.
     #[error("{0} is not an object, so nothing can be put into it")]
     NoObject(String),
 }
@@ -35,7 +35,7 @@ impl Json {
         Ok(self.spliced(node.span.clone(), &form.written(value, &form.indent_at(node.span.start))))
     }
 
-    /// The text without what stands under these names; none if nothing does.
+    /// The text without the value under these names; none if there is none.
     pub fn without(&self, names: &[&str]) -> Option<String> {
         let (name, way) = names.split_last()?;
         let mut node = self.root();
@@ -101,7 +101,7 @@ impl Json {
     }
 }
 
-/// How a text is laid out.
+/// The layout of a text.
 struct Form<'a> {
     text: &'a str,
     newline: &'static str,
@@ -109,14 +109,14 @@ struct Form<'a> {
 }
 
 impl Form<'_> {
-    /// The indentation of the line a place is in.
+    /// The indentation of the line that contains an offset.
     fn indent_at(&self, at: usize) -> String {
         let start = self.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
         let line = &self.text[start..at];
         line[..line.len() - line.trim_start_matches([' ', '\t']).len()].to_owned()
     }
 
-    /// A value, its inner lines indented from `indent` on.
+    /// A value, with its inner lines indented from `indent` on.
     fn written(&self, value: &Value, indent: &str) -> String {
         let deeper = format!("{indent}{}", self.unit);
         let newline = self.newline;

@@ -1,4 +1,4 @@
-//! Reading the values that count, by key.
+//! Reads the effective values by key.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::keys::{SettingKey, ValuePart};
 use crate::load::SetValue;
 use crate::source::ValueOrigin;
 
-/// Where the paths in settings start from.
+/// Directories from which paths in settings start.
 #[derive(Debug, Clone)]
 pub struct BasePaths<'a> {
     /// The working directory.
@@ -17,7 +17,7 @@ pub struct BasePaths<'a> {
     pub home: Option<&'a Path>,
 }
 
-/// The values that count.
+/// The effective values.
 pub(crate) struct EffectiveValues<'a> {
     pub(crate) sets: Vec<&'a SetValue>,
 }
@@ -55,15 +55,15 @@ pub(crate) fn expand(path: &str, ground: &BasePaths<'_>) -> PathBuf {
     }
 }
 
-/// The directory a settings file speaks of: that of `.claude/settings.json` is the one above.
+/// The directory that a settings file belongs to: for `.claude/settings.json`, the one above `.claude`.
 pub(crate) fn settings_root(path: &Path) -> PathBuf {
     let parent = path.parent().unwrap_or(path);
     let root = if parent.ends_with(".claude") { parent.parent().unwrap_or(parent) } else { parent };
     root.to_owned()
 }
 
-/// A path as the sandbox's keys write it: `//` starts at the root, `~/` at home, `/` where the settings file speaks of,
-/// anything else in the working directory.
+/// A path as the sandbox's keys write it: `//` starts at the root, `~/` at the home directory, `/` at the settings
+/// file's directory, anything else in the working directory.
 pub(crate) fn path(text: &str, origin: &ValueOrigin, ground: &BasePaths<'_>) -> PathBuf {
     if let Some(absolute) = text.strip_prefix("//") {
         return PathBuf::from("/").join(absolute);

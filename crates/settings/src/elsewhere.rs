@@ -1,20 +1,20 @@
-//! Values that Claude Code knows and this program does not: what is used in their place, and why.
+//! Substitutes for values that Claude Code knows and Cairn does not.
 //!
-//! The one in their place never lets more happen unasked.
+//! A substitute never lets more happen unasked.
 
 use serde_json::Value;
 
 use super::keys::{self, SettingKey};
 
-/// What takes the place of a value.
+/// A substitute for a value.
 pub(super) struct SubstituteValue {
-    /// The value that counts.
+    /// The value that is used.
     pub(super) value: &'static str,
-    /// What the other would do, in words that follow its name.
+    /// The effect that the original value would have, in words that follow its name.
     pub(super) why: &'static str,
 }
 
-/// Modes of permission that there are not here.
+/// Permission modes that do not exist here.
 const MODES: [(&str, SubstituteValue); 3] = [
     ("auto", SubstituteValue { value: "default", why: "has a model decide what may run; here you are asked" }),
     ("dontAsk", SubstituteValue { value: "default", why: "denies what would be asked; here you are asked" }),
@@ -27,7 +27,7 @@ const MODES: [(&str, SubstituteValue); 3] = [
     ),
 ];
 
-/// What takes the place of a value that is not known here; none for all others.
+/// The substitute for a value that is unknown here; none for all others.
 pub(super) fn stand_in(key: &SettingKey, value: &Value) -> Option<&'static SubstituteValue> {
     let value = value.as_str().filter(|_| *key == keys::MODE)?;
     MODES.iter().find(|(name, _)| *name == value).map(|(_, stand_in)| stand_in)

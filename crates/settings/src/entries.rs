@@ -1,8 +1,8 @@
-//! What the entries of settings are made of: prices, servers, hooks and the like.
+//! The fields of entries in settings: prices, servers, hooks and the like.
 
 use crate::kind::{EntryForm, Field, Kind};
 
-/// An entry: what it must have, and its fields with what they hold and mean.
+/// Defines an entry: its required fields, then every field with its type and description.
 macro_rules! entry {
     ($entry:ident needs $required:expr; $($name:literal: $kind:expr, $about:literal;)*) => {
         pub(super) const $entry: EntryForm =
@@ -19,43 +19,43 @@ entry! { PRICE needs ["input", "output", "cacheWrite5m", "cacheWrite1h", "cacheR
 }
 
 entry! { PROVIDER needs ["baseUrl"];
-    "type": Kind::OneOf(&["openai", "anthropic"]), "The protocol: chat completions (`openai`, also when nothing is said) or the Messages API.";
+    "type": Kind::OneOf(&["openai", "anthropic"]), "The protocol: chat completions (`openai`, the default) or the Messages API.";
     "baseUrl": Kind::Text, "The server's address.";
     "keyEnv": Kind::Text, "The environment variable that holds its key.";
-    "model": Kind::Text, "The model, when only the entry is named.";
+    "model": Kind::Text, "The model, if only the entry is named.";
     "window": Kind::Count, "Its window, in tokens.";
-    "price": Kind::Entry(PRICE), "What it costs: dollars for a million tokens.";
+    "price": Kind::Entry(PRICE), "Its price, in dollars for a million tokens.";
 }
 
 entry! { HIDDEN_FILE needs ["path"];
     "path": Kind::Text, "The file.";
-    "mode": Kind::OneOf(&["deny"]), "That it may not be read.";
+    "mode": Kind::OneOf(&["deny"]), "It may not be read.";
 }
 
 entry! { HIDDEN_VARIABLE needs ["name"];
     "name": Kind::Text, "The variable.";
-    "mode": Kind::OneOf(&["deny"]), "That it is taken out.";
+    "mode": Kind::OneOf(&["deny"]), "It is removed.";
 }
 
 entry! { HOOK needs ["type"];
-    "type": Kind::OneOf(&["command", "http", "prompt", "agent", "mcp_tool"]), "What runs: a command, a POST to a URL, a question to the small model, an agent that looks first. There are no MCP servers yet.";
-    "command": Kind::Text, "The command, a line of shell; with `args` a program.";
-    "args": Kind::Texts, "The program's arguments: no shell is between.";
-    "url": Kind::Text, "Where the input is posted to. No other host is contacted.";
-    "headers": Kind::Variables, "Headers of the request; `$NAME` is a variable of `allowedEnvVars`.";
-    "allowedEnvVars": Kind::Texts, "Variables that headers may hold.";
-    "prompt": Kind::Text, "The question to the model or the agent; `$ARGUMENTS` is the hook's input.";
-    "model": Kind::Text, "The model that is asked; the small one where nothing is said.";
-    "timeout": Kind::Amount, "How long it may take, in seconds.";
-    "if": Kind::Text, "A permission rule: it runs for calls that the rule is about.";
-    "once": Kind::Switch, "Whether it runs once in a session.";
-    "async": Kind::Switch, "Whether nobody waits for it. What it says comes with a later request.";
-    "statusMessage": Kind::Text, "What is shown while it runs.";
+    "type": Kind::OneOf(&["command", "http", "prompt", "agent", "mcp_tool"]), "The kind of hook: a command, a POST to a URL, a question to the small model, or an agent that checks first. `mcp_tool` is not supported yet.";
+    "command": Kind::Text, "The command: a shell command line, or with `args` a program.";
+    "args": Kind::Texts, "The program's arguments; no shell is involved.";
+    "url": Kind::Text, "The URL that the input is posted to. No other host is contacted.";
+    "headers": Kind::Variables, "Headers of the request; `$NAME` stands for a variable of `allowedEnvVars`.";
+    "allowedEnvVars": Kind::Texts, "Variables that headers may contain.";
+    "prompt": Kind::Text, "The question to the model or the agent; `$ARGUMENTS` stands for the hook's input.";
+    "model": Kind::Text, "The model that is asked. Default: the small model.";
+    "timeout": Kind::Amount, "The most time it may take, in seconds.";
+    "if": Kind::Text, "A permission rule: the hook runs only for calls that it covers.";
+    "once": Kind::Switch, "Run only once in a session.";
+    "async": Kind::Switch, "Do not wait for it; its output comes with a later request.";
+    "statusMessage": Kind::Text, "Text shown while it runs.";
 }
 
 entry! { STATUS_LINE needs ["type", "command"];
-    "type": Kind::OneOf(&["command"]), "That it is a command.";
-    "command": Kind::Text, "The command, a line of shell. It gets what it may show as JSON on standard input.";
-    "padding": Kind::Amount, "Blanks before it.";
-    "refreshInterval": Kind::Count, "Run it again after so many seconds.";
+    "type": Kind::OneOf(&["command"]), "Always a command.";
+    "command": Kind::Text, "The shell command line. It gets the data it can show as JSON on standard input.";
+    "padding": Kind::Amount, "Spaces before the line.";
+    "refreshInterval": Kind::Count, "Seconds after which the command runs again.";
 }

@@ -1,4 +1,4 @@
-//! What the settings say of learning.
+//! Settings of learning.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use tools::permission::{BadRule, Rules};
 use super::{keys, rules};
 use crate::effective_values::{BasePaths, EffectiveValues};
 
-/// What the settings say of learning; none where they say nothing.
+/// Settings of learning; none where nothing is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extract {
     /// `extract`.
@@ -38,14 +38,14 @@ impl Extract {
         }
     }
 
-    /// What nothing is learnt from, as rules for Read that deny.
+    /// Files that nothing is learnt from, as deny rules for Read.
     pub fn excluded(&self, ground: &BasePaths<'_>) -> Result<Rules, BadRule> {
         let excluded: Vec<String> = self.excludes.iter().map(|pattern| format!("Read({pattern})")).collect();
         Ok(Rules { deny: rules(&excluded, ground)?, ..Rules::default() })
     }
 
-    /// How a session learns; none where it does not. A pattern that cannot be understood is an error: what was meant to be
-    /// left out must not be learnt from.
+    /// The configuration of learning; none if it is off. An invalid pattern is an error: files that were meant to be
+    /// excluded must not be learnt from.
     pub fn learning(&self, home: &Home, ground: &BasePaths<'_>) -> Result<Option<Learning>, BadRule> {
         let usual = Learning::new(home.clone());
         let learning = Learning {
@@ -62,41 +62,42 @@ impl Extract {
     }
 }
 
-/// Learning may have this share of what a session costs, what is learnt before it ends aside. With 15 % `./bench month` pays half as
-/// much again and learns no sooner; with 5 % a tenth of what is said waits for the next session.
+/// Default share of a session's cost that learning may have, not counting what is learnt when the session ends. With 15
+/// % `./bench month` pays half as much again and learns no sooner; with 5 % a tenth of what is said waits for the next
+/// session.
 pub const SHARE: f64 = 0.08;
 
-/// How a session learns.
+/// Configuration of a session's learning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Learning {
     /// The config home.
     pub home: Home,
-    /// Runs after every so many turns.
+    /// Number of turns between runs.
     pub every: u32,
-    /// The share of the session's cost it may have; none is no limit.
+    /// The most it may cost, as a share of the session's cost; none is no limit.
     pub share: Option<f64>,
-    /// Files and directories that nothing is learnt from: rules for Read that deny.
+    /// Files and directories that nothing is learnt from, as deny rules for Read.
     pub excluded: Rules,
-    /// Whether turns without any sign of something to remember are passed over before a model is paid.
+    /// Filter for turns without a sign of something to remember.
     pub gate: ExtractGate,
-    /// The directory that is shared, if memories may go there.
+    /// The team's memory directory, if memories may go there.
     pub team: Option<PathBuf>,
-    /// Whether the index is kept.
+    /// Upkeep of the index.
     pub indexing: IndexUpkeep,
 }
 
-/// Whether turns without any sign of something to remember are passed over.
+/// Filter for turns without a sign of something to remember.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ExtractGate {
     /// Every turn is looked at.
     #[default]
     Open,
-    /// Those that say nothing to remember are passed over.
+    /// Such turns are skipped before a model is paid.
     Signals,
 }
 
 impl Learning {
-    /// After every turn, within the usual share.
+    /// Learning after every turn, within the default share.
     pub fn new(home: Home) -> Self {
         Self {
             home,

@@ -1,4 +1,4 @@
-//! What is to be said of a settings file: what is broken, mistyped, unknown, or has no say where it stands.
+//! Findings in settings files: values that are broken, mistyped, unknown, or not allowed in their file.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,10 +11,10 @@ use super::json_positions::{Json, PathStep};
 use super::keys::KEYS;
 use super::source::{ValueOrigin, shown};
 
-/// Something to be said of a settings file.
+/// A finding in a settings file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsFinding {
-    /// How bad it is.
+    /// Its severity.
     pub weight: Weight,
     /// The file; none for settings given as text.
     pub file: Option<PathBuf>,
@@ -22,25 +22,25 @@ pub struct SettingsFinding {
     pub line: usize,
     /// The column, from one.
     pub column: usize,
-    /// The key it is about, if one.
+    /// The key it is about, if any.
     pub key: Option<String>,
-    /// What is to be said.
+    /// The message.
     pub text: String,
 }
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
     /// Nothing is wrong: a key that another program reads.
     Note,
-    /// It has no effect where it stands.
+    /// The value has no effect where it is.
     Warning,
-    /// It cannot be understood, and is left out.
+    /// The value is invalid and is ignored.
     Error,
 }
 
 impl SettingsFinding {
-    /// About a value, where it stands.
+    /// A finding about a value, at its place.
     pub(super) fn at(origin: &ValueOrigin, weight: Weight, key: impl Into<String>, text: String) -> Self {
         let ValueOrigin { file, line, column, .. } = origin.clone();
         Self { weight, file, line, column, key: Some(key.into()), text }
@@ -53,13 +53,13 @@ impl fmt::Display for SettingsFinding {
     }
 }
 
-/// The names of Claude Code's keys: no typing errors, whether or not they are read.
+/// Names of Claude Code's keys: not typing errors, even if they are not read here.
 static OTHERS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| include_str!("names.txt").lines().collect());
 
-/// The most letters that may differ for a name to be meant.
+/// The most letters by which a mistyped name may differ.
 const MOST_DIFFERENT: usize = 3;
 
-/// What is to be said of the names in a file: those nobody knows, and those that another program reads.
+/// Findings about the names in a file: unknown ones, and those that another program reads.
 pub(super) fn names(json: &Json, file: Option<&Path>) -> Vec<SettingsFinding> {
     let mut findings = Vec::new();
     inside(json, file, json.value(), &mut Vec::new(), &mut findings);
@@ -102,12 +102,12 @@ fn inside(
     }
 }
 
-/// The names that are read, older ones too.
+/// The names that are read, older ones included.
 fn known() -> impl Iterator<Item = &'static str> {
     KEYS.iter().flat_map(|key| std::iter::once(key.name).chain(key.older))
 }
 
-/// The known name that a mistyped one is likely to mean. It is looked for in the same object.
+/// The known name in the same object that a mistyped one probably means.
 pub fn nearest(name: &str) -> Option<&'static str> {
     let (object, last) = name.rsplit_once('.').unwrap_or(("", name));
     let beside = |known: &&'static str| {
@@ -124,9 +124,9 @@ pub fn nearest(name: &str) -> Option<&'static str> {
     (letters <= MOST_DIFFERENT.min(last.chars().count() / 3)).then_some(nearest)
 }
 
-/// How many letters have to be put in, taken out, changed or swapped with the next.
+/// The number of letters to insert, delete, change or swap with the next.
 fn differences(one: &str, other: &str) -> usize {
-    /// Nobody mistypes a name as long as this.
+    /// No mistyped name is as long as this.
     const LONGEST: usize = 100;
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     if one.len() > LONGEST {

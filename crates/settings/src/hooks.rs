@@ -1,6 +1,7 @@
-//! Hooks as the settings define them: programs, servers, questions and agents of the user's that run at certain moments.
+//! Hooks as the settings define them: commands, URLs, questions and agents of the user's that run at certain events.
 //!
-//! [`Hook`] is one, with whose word it is; [`HookEvent`] when it runs, [`Matcher`] for what. Nothing here runs one.
+//! [`Hook`] is one with its origin, [`HookEvent`] the event at which it runs, [`Matcher`] its filter. Nothing here runs
+//! one.
 
 mod definition;
 mod hook_event;

@@ -1,13 +1,13 @@
-//! Where everything stands in a JSON text, for messages with a line and for changes that leave the rest as it is.
+//! Positions of everything in a JSON text, for messages with a line and for edits that leave the rest unchanged.
 //!
-//! The text is checked by a real parser first; what is here only finds the places in a text that is known to be JSON.
-//! Of a key that stands twice the last counts, as it does for the parser.
+//! A real parser checks the text first; this module only finds positions in valid JSON. Of a key that appears twice the
+//! last counts, as in the parser.
 
 use std::ops::Range;
 
 use serde_json::Value;
 
-/// A JSON text, its value, and where each part of it stands.
+/// A JSON text, its value, and the position of each part.
 #[derive(Debug, Clone)]
 pub struct Json {
     text: String,
@@ -15,21 +15,21 @@ pub struct Json {
     root: Node,
 }
 
-/// A text that is no JSON.
+/// A text that is not JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidJson {
-    /// Why not.
+    /// The reason.
     pub why: String,
-    /// In which line, from one.
+    /// The line, from one.
     pub line: usize,
-    /// In which column of it, from one.
+    /// The column, from one.
     pub column: usize,
 }
 
 /// One step into a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathStep {
-    /// To what an object holds under a name.
+    /// To an object's member.
     Name(String),
     /// To an element of a list.
     Element(usize),
@@ -49,7 +49,7 @@ pub(super) enum JsonContent {
     Plain,
 }
 
-/// A name in an object, and what stands there.
+/// A member of an object.
 #[derive(Debug, Clone)]
 pub(super) struct ObjectMember {
     pub(super) name: String,
@@ -83,7 +83,7 @@ impl Json {
         &self.text
     }
 
-    /// What it says.
+    /// The parsed value.
     pub fn value(&self) -> &Value {
         &self.value
     }
@@ -92,8 +92,8 @@ impl Json {
         &self.root
     }
 
-    /// Line and column, from one, of what these steps lead to: of its name, where it has one. Where they lead nowhere,
-    /// of the last thing that is there.
+    /// Line and column, from one, of the name that these steps lead to, or of the value if it has no name. If they lead
+    /// nowhere, of the last step that exists.
     pub fn place(&self, steps: &[PathStep]) -> (usize, usize) {
         let (mut node, mut at) = (&self.root, self.root.span.start);
         for step in steps {
@@ -119,7 +119,7 @@ pub(super) fn last<'a>(members: &'a [ObjectMember], name: &str) -> Option<&'a Ob
     members.iter().rev().find(|member| member.name == name)
 }
 
-/// Walks a text that is JSON. It never fails; in any other text it would only find wrong places.
+/// Walks a text that is valid JSON. It never fails; in any other text it would find wrong positions.
 struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -167,7 +167,7 @@ impl Scanner<'_> {
         JsonContent::List(list)
     }
 
-    /// Past the opening bracket or a comma to what comes next; past the closing bracket if nothing does.
+    /// Moves past the opening bracket or a comma to the next element, or past the closing bracket if there is none.
     fn more(&mut self, closing: u8) -> bool {
         self.blanks();
         let byte = self.bytes.get(self.at).copied();

@@ -1,8 +1,8 @@
-//! What the values of settings are made of: how they are checked, taken apart, and told of in words and in the schema.
+//! Types of setting values: how they are checked, split into parts and described, in words and in the schema.
 
 use serde_json::{Value, json};
 
-/// What a value is.
+/// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     /// A string.
@@ -17,57 +17,57 @@ pub enum Kind {
     OneOf(&'static [&'static str]),
     /// A list of strings.
     Texts,
-    /// An object that has a string under each name.
+    /// An object of strings by name.
     Variables,
-    /// An object that has a number under each name.
+    /// An object of numbers by name.
     Counts,
     /// An object with these keys.
     Entry(EntryForm),
     /// A list of such objects.
     List(EntryForm),
-    /// An object that has such an entry under each name.
+    /// An object of such entries by name.
     Entries(EntryForm),
-    /// A list of `{matcher, hooks}`, with such entries as its hooks.
+    /// A list of `{matcher, hooks}`, with such entries as hooks.
     Hooks(EntryForm),
-    /// An object that has a definition of an agent under each name; what is in it is checked with all other definitions.
+    /// An object of agent definitions by name, which are checked with all other definitions.
     Agents,
 }
 
-/// What an entry is made of.
+/// The fields of an entry.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EntryForm {
     /// Its keys.
     pub keys: &'static [Field],
-    /// Those that must be there.
+    /// Names of the required ones.
     pub required: &'static [&'static str],
 }
 
-/// A key of an entry.
+/// A field of an entry.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Field {
     /// Its name.
     pub name: &'static str,
-    /// What its value is.
+    /// Type of its value.
     pub kind: Kind,
-    /// What it says.
+    /// Its description.
     pub about: &'static str,
 }
 
-/// A part of a value that is judged by itself: an element of a list, an entry of an object, else the whole.
+/// A part of a value that is judged by itself: an element of a list, an entry of an object, or the whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValuePart {
     /// All of it.
     Whole,
     /// An element of a list.
     Element(usize),
-    /// What stands under a name.
+    /// The value under a name.
     Entry(String),
-    /// A hook: of which entry, and which of its hooks.
+    /// A hook: the index of its group, and its index there.
     Hook(usize, usize),
 }
 
 impl ValuePart {
-    /// This part of a value. A hook comes with the matcher that stands beside it.
+    /// This part of a value. A hook comes with its group's matcher.
     pub(crate) fn of(&self, value: &Value) -> Option<Value> {
         match self {
             Self::Whole => Some(value.clone()),
@@ -82,12 +82,12 @@ impl ValuePart {
 }
 
 impl Kind {
-    /// Whether values of several files are joined, instead of the strongest taking the place of the others.
+    /// True if values of several files are joined, instead of the strongest overriding the others.
     pub(super) fn is_joined(&self) -> bool {
         matches!(self, Self::Texts | Self::List(_) | Self::Hooks(_))
     }
 
-    /// A value in its parts, each with whether it is what it should be; none of a value that is something else altogether.
+    /// The parts of a value, each with whether it is valid; none if the value as a whole has the wrong type.
     pub(crate) fn parts(&self, value: &Value) -> Option<Vec<(ValuePart, bool)>> {
         let of_entries = |fits: &dyn Fn(&Value) -> bool| {
             let entries = value.as_object()?;
@@ -126,7 +126,7 @@ impl Kind {
         }
     }
 
-    /// Whether a value is what it should be, all of it.
+    /// True if all of a value is valid.
     pub fn fits(&self, value: &Value) -> bool {
         match self {
             Self::Text => value.is_string(),
@@ -148,7 +148,7 @@ impl Kind {
         }
     }
 
-    /// What it is, in words.
+    /// The type in words.
     pub fn words(&self) -> String {
         match self {
             Self::Text => "a string".into(),
@@ -170,7 +170,7 @@ impl Kind {
         }
     }
 
-    /// What a part of it is, in words.
+    /// The type of a part, in words.
     pub(crate) fn part_words(&self) -> String {
         match self {
             Self::Entry(entry) | Self::List(entry) | Self::Entries(entry) => {

@@ -1,4 +1,4 @@
-//! What the settings say of the layers.
+//! Settings of the layers.
 
 use context::Layers;
 use serde::de::DeserializeOwned;
@@ -7,10 +7,10 @@ use transcript::window::AutoCompact;
 use crate::effective_values::EffectiveValues;
 use crate::keys::{self, SettingKey};
 
-/// The layers as the settings say, in a window and at a price that nobody has named yet.
+/// The configured layers, with window and price still to be set.
 pub(crate) fn layers(sets: &EffectiveValues<'_>) -> Layers {
     let mut layers = Layers::default();
-    /// Takes what a key says, if it says anything.
+    /// Takes the value of a key, if it is set.
     fn take<T: DeserializeOwned>(sets: &EffectiveValues<'_>, key: &SettingKey, to: &mut T) {
         if let Some(said) = sets.one(key) {
             *to = said;

@@ -1,12 +1,13 @@
-//! Settings, merged from several files: a stronger one wins, lists are joined, and every value knows where it stands.
+//! Settings, merged from several files: later files override earlier ones, lists are joined, and every value keeps its
+//! origin.
 //!
-//! The files are those Claude Code reads, so some of their keys are not for us. [`keys`] is the table of ours, [`LoadedSettings`]
-//! what the files say, and [`Settings`] what counts of it. A value that is broken, mistyped or has no say where it stands
-//! is a [`SettingsFinding`] and is left out; nothing in a file stops a session.
+//! The files are those that Claude Code reads, so some keys are not ours. [`keys`] is the table of ours,
+//! [`LoadedSettings`] holds the content of the files, and [`Settings`] the effective values. A value that is broken,
+//! mistyped or not allowed in its file becomes a [`SettingsFinding`] and is ignored; nothing in a file stops a session.
 //!
-//! Beside them stands what settings decide: what a directory's files are trusted with ([`trust`]), rules, modes and who is
-//! asked ([`permission`]), what commands are confined to ([`sandbox`]), and the definitions of [`hooks`] and [`agents`].
-//! Nothing here runs a hook, starts an agent or asks anybody.
+//! The crate also holds what settings decide: [`trust`] in a directory's files, [`permission`] rules and modes, the
+//! [`sandbox`], and the definitions of [`hooks`] and [`agents`]. Nothing here runs a hook, starts an agent or asks
+//! anybody.
 
 pub mod agents;
 mod background;

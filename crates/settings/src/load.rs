@@ -1,6 +1,6 @@
-//! From files to values: each well-formed value with where it stands and whether it counts.
+//! Loads files into values, each with its origin and status.
 //!
-//! Nothing here stops a session. What is broken, mistyped or has no say where it stands is a finding, and is left out.
+//! Nothing here stops a session. What is broken, mistyped or not allowed in its file becomes a finding and is ignored.
 
 use std::path::{Path, PathBuf};
 
@@ -17,12 +17,12 @@ use crate::kind::ValuePart;
 /// The largest settings file that is read.
 const SETTINGS_LIMIT: u64 = 1_000_000;
 
-/// What the files say, before it is decided what of it counts.
+/// The content of the files, before it is decided which values are effective.
 #[derive(Debug, Clone, Default)]
 pub struct LoadedSettings {
-    /// Every value that is what it should be, the weakest file first.
+    /// Every valid value, the weakest file first.
     pub sets: Vec<SetValue>,
-    /// What is to be said of the files.
+    /// Findings in the files.
     pub findings: Vec<SettingsFinding>,
     /// The files that were read, the weakest first.
     pub files: Vec<File>,
@@ -32,44 +32,44 @@ pub struct LoadedSettings {
 /// A file that was read.
 #[derive(Debug, Clone)]
 pub struct File {
-    /// Whose it is.
+    /// Its source.
     pub source: SettingsSource,
-    /// Where it lies; none for settings given as text.
+    /// Its path; none for settings given as text.
     pub path: Option<PathBuf>,
-    /// What it says.
+    /// Its content.
     pub json: Json,
 }
 
-/// One value that a file sets: a whole one, an element of a list, or an entry of an object.
+/// One value that a file sets: a whole value, an element of a list, or an entry of an object.
 #[derive(Debug, Clone)]
 pub struct SetValue {
     /// The key.
     pub key: &'static SettingKey,
-    /// Which part of its value.
+    /// The part of the key's value.
     pub part: ValuePart,
     /// The value.
     pub value: Value,
-    /// Where it stands.
+    /// Its place.
     pub origin: ValueOrigin,
-    /// Whether it counts.
+    /// Its status.
     pub standing: ValueStatus,
 }
 
-/// Whether a value counts.
+/// The effect of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueStatus {
-    /// It does.
+    /// It is effective.
     Counts,
-    /// A stronger file says otherwise.
+    /// A stronger file overrides it.
     Overridden,
-    /// It would, if the user trusted the directory with it.
+    /// It would be effective if the user trusted the directory with it.
     Untrusted,
-    /// It never does from there, for this reason.
+    /// It is never effective from there, for this reason.
     Never(&'static str),
 }
 
 impl SetValue {
-    /// Its name: the key, and for an entry its name.
+    /// The key's name, followed by the entry's.
     pub fn name(&self) -> String {
         match &self.part {
             ValuePart::Entry(name) => format!("{}.{name}", self.key.name),
@@ -110,12 +110,12 @@ impl LoadedSettings {
         loaded
     }
 
-    /// Whether a managed file could not be understood, so that nobody knows what it forbids.
+    /// True if a managed file is invalid, so that what it forbids is unknown.
     pub fn has_broken_managed(&self) -> bool {
         self.broken_managed
     }
 
-    /// The values with whether they count: `trusted` says whether the user trusts one that stands below the project.
+    /// The values with their status. `trusted` says whether the user trusts a value of a project's file.
     pub fn judged(&self, trusted: &dyn Fn(&SetValue) -> bool) -> Vec<SetValue> {
         let mut sets = self.sets.clone();
         for set in &mut sets {
@@ -173,7 +173,7 @@ impl LoadedSettings {
         self.files.push(file);
     }
 
-    /// Reports what should hold keys of ours and is no object: they would be missed without a word.
+    /// Reports a non-object where nested keys of ours belong: they would be missed silently.
     fn objects(&mut self, file: &File) {
         let mut checked: Vec<&str> = Vec::new();
         for key in KEYS {
@@ -231,7 +231,7 @@ impl LoadedSettings {
         self.findings.push(SettingsFinding { weight, file, line, column, key, text });
     }
 
-    /// What never counts from below the project, trusted or not.
+    /// Marks values that project files may never set, trusted or not.
     fn forbid(&mut self) {
         let entry = |set: &SetValue| match &set.part {
             ValuePart::Entry(name) if *set.key == keys::PROVIDERS => Some(name.clone()),
@@ -248,7 +248,7 @@ impl LoadedSettings {
     }
 }
 
-/// Why a value never counts from below the project; none if it can. `providers` are the names of the user's own.
+/// The reason why a project's file may never set a value; none if it may. `providers` are the names of the user's own.
 fn never(set: &SetValue, providers: &[String]) -> Option<&'static str> {
     let key = set.key;
     if key.reach == keys::MaySet::Own {

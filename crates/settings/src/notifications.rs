@@ -1,5 +1,4 @@
-//! How a session makes itself known beside the conversation: a line of the user's own, how the user is told of being
-//! waited for, and where what happens is written down.
+//! Settings for output beside the conversation: the custom status line, notifications and the event log.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,19 +9,19 @@ use super::{SetValue, SettingsSource, keys};
 use crate::effective_values::{BasePaths, EffectiveValues};
 use crate::hooks::settings::HooksOf;
 
-/// After how long without a word the user is told of being waited for, as in Claude Code.
+/// Default time without input after which the user is notified, as in Claude Code.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How a session makes itself known.
+/// Settings for output beside the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notifications {
-    /// The user's own line.
+    /// The custom status line.
     pub status_line: Option<StatusLine>,
-    /// How the user is told of being waited for.
+    /// The way to notify the user.
     pub channel: Channel,
-    /// After how long without a word that is.
+    /// The time without input after which that happens.
     pub patience: Duration,
-    /// Where what happens is written down.
+    /// The event log.
     pub event_log: Option<PathBuf>,
 }
 
@@ -32,42 +31,42 @@ impl Default for Notifications {
     }
 }
 
-/// A line that a command writes.
+/// A status line that a command prints.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusLine {
-    /// A line of shell.
+    /// The shell command line.
     pub command: String,
-    /// Blanks before it.
+    /// Spaces before the line.
     #[serde(default, deserialize_with = "whole")]
     pub padding: usize,
-    /// Run again after so many seconds.
+    /// Seconds after which the command runs again.
     pub refresh_interval: Option<u64>,
 }
 
-/// A number without what is behind its point.
+/// A number without its fraction.
 fn whole<'de, D: serde::Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
     f64::deserialize(from).map(|number| number as usize)
 }
 
-/// How a person is told of being waited for, by Claude Code's names.
+/// The way to notify the user, by Claude Code's names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Channel {
-    /// As the terminal shows it, where it is one that is known to.
+    /// The terminal's own notification, if it is known to have one.
     #[default]
     Auto,
-    /// By the bell.
+    /// The bell.
     TerminalBell,
-    /// As iTerm2 shows it.
+    /// iTerm2's notification.
     Iterm2,
-    /// The same, and by the bell.
+    /// iTerm2's notification and the bell.
     Iterm2WithBell,
-    /// As Kitty shows it.
+    /// Kitty's notification.
     Kitty,
-    /// As Ghostty shows it.
+    /// Ghostty's notification.
     Ghostty,
-    /// Not at all.
+    /// None.
     NotificationsDisabled,
 }
 
@@ -89,7 +88,7 @@ impl Notifications {
     }
 }
 
-/// A path as one writes it: from the home directory, from the file it stands in, or from the root.
+/// A path that starts at `~/`, at the settings file's directory, or at the root.
 fn path(set: &SetValue, ground: &BasePaths<'_>) -> Option<PathBuf> {
     let text = set.value.as_str().filter(|text| !text.is_empty())?;
     let folder = set.origin.file.as_deref().and_then(Path::parent).unwrap_or(ground.directory);

@@ -1,4 +1,4 @@
-//! Asking for permission: the rules decide what they can, the rest is asked.
+//! Asks for permission: rules decide what they can, a person or program the rest.
 
 mod update;
 
@@ -23,22 +23,21 @@ pub use update::{PermissionUpdate, RuleBehavior, RuleText};
 /// The mode and the rules in force.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
-    /// How much may happen without asking.
+    /// The current mode.
     pub mode: SharedMode,
-    /// What settings and flags say.
+    /// Rules of settings and flags.
     pub rules: Rules,
-    /// Whether the mode `bypassPermissions` counts at all.
+    /// Availability of the mode `bypassPermissions`.
     pub bypass: BypassPermission,
-    /// What is left of the tools, for an agent that was sent out.
+    /// Restriction of the tools, for a subagent.
     pub narrowed: ToolRestriction,
 }
 
-/// The mode a session is in. Clones share it: it can be changed while a turn runs, and holds from the next call on that
-/// is judged.
+/// The mode of a session. Clones share it: it can change during a turn and applies from the next decision on.
 #[derive(Clone, Default)]
 pub struct SharedMode {
     own: Arc<Mutex<(Mode, ChosenBy)>>,
-    /// Never more than this, if there is one.
+    /// Upper limit, if there is one.
     above: Option<Arc<dyn Fn() -> Mode + Send + Sync>>,
 }
 
@@ -48,10 +47,10 @@ impl fmt::Debug for SharedMode {
     }
 }
 
-/// Who has chosen something: what was chosen by hand, a changed file does not change.
+/// The origin of a choice: what was chosen by hand is not changed by a changed file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ChosenBy {
-    /// The settings, or nobody.
+    /// The settings, or the default.
     #[default]
     Settings,
     /// The user: a flag, a key, a command.
@@ -65,30 +64,30 @@ impl SharedMode {
         self.above.as_ref().map_or(own, |above| stricter(own, above()))
     }
 
-    /// One of its own for somebody who never may more than this one.
+    /// A separate mode that never allows more than this one.
     #[must_use]
     pub fn below(&self, mode: Mode) -> Self {
         let above = self.clone();
         Self::held_to(move || above.get(), mode)
     }
 
-    /// One for somebody who never may more than somebody in another process.
+    /// A mode that never allows more than that of another process.
     pub fn held_to(above: impl Fn() -> Mode + Send + Sync + 'static, mode: Mode) -> Self {
         Self { own: Arc::new(Mutex::new((mode, ChosenBy::Hand))), above: Some(Arc::new(above)) }
     }
 
-    /// Changes it by hand, for everyone who shares it.
+    /// Sets it by hand, for everyone who shares it.
     pub fn set(&self, mode: Mode) {
         *self.own.lock() = (mode, ChosenBy::Hand);
     }
 
-    /// Changes it to a stricter one, if this is stricter.
+    /// Makes it stricter, if `mode` is stricter.
     pub fn narrow(&self, mode: Mode) {
         let mut now = self.own.lock();
         *now = (stricter(now.0, mode), ChosenBy::Hand);
     }
 
-    /// Changes it to what the settings say, unless it was chosen by hand.
+    /// Sets it from the settings, unless it was chosen by hand.
     pub fn follow(&self, mode: Mode) {
         let mut now = self.own.lock();
         if now.1 == ChosenBy::Settings {
@@ -103,7 +102,7 @@ impl From<Mode> for SharedMode {
     }
 }
 
-/// The mode in which less happens unasked.
+/// The stricter of two modes.
 pub(crate) fn stricter(one: Mode, other: Mode) -> Mode {
     let rank = |mode: Mode| match mode {
         Mode::Plan => 0,
@@ -114,19 +113,19 @@ pub(crate) fn stricter(one: Mode, other: Mode) -> Mode {
     if rank(one) <= rank(other) { one } else { other }
 }
 
-/// Something that somebody has to agree to.
+/// A question to whoever gives permission.
 #[derive(Debug, Clone)]
 pub enum Question {
     /// A call that is neither allowed nor denied.
     Call(Box<CallQuestion>),
-    /// Another session writes to this one for the first time. The answer is kept.
+    /// The first message from another session. The answer is kept.
     Sender(SenderQuestion),
-    /// An instruction file includes a file from outside the project. The answer is kept.
+    /// An include from outside the project by an instruction file. The answer is kept.
     Include(IncludeQuestion),
 }
 
 impl Question {
-    /// Why it is asked.
+    /// The reason for asking.
     pub fn why(&self) -> &str {
         match self {
             Self::Call(call) => &call.why,
@@ -137,7 +136,7 @@ impl Question {
         }
     }
 
-    /// Who or what asks: a tool, a sender, or the place that names the file.
+    /// The tool, the sender, or the place that includes the file.
     pub fn asker(&self) -> &str {
         match self {
             Self::Call(call) => &call.tool,
@@ -147,14 +146,14 @@ impl Question {
     }
 }
 
-/// A first message of another session.
+/// The first message from another session.
 #[derive(Debug, Clone)]
 pub struct SenderQuestion {
     /// Its address.
     pub from: String,
-    /// What it says.
+    /// Its text.
     pub message: String,
-    /// The teammate it writes to, where that is not this session.
+    /// The teammate it is for, if that is not this session.
     pub teammate: Option<String>,
 }
 
@@ -163,9 +162,9 @@ pub struct SenderQuestion {
 pub struct IncludeQuestion {
     /// The instruction file that names it.
     pub place: String,
-    /// The file, after links were followed.
+    /// The file, with symlinks resolved.
     pub file: PathBuf,
-    /// The teammate that would follow it, where that is not this session.
+    /// The teammate that would include it, if that is not this session.
     pub teammate: Option<String>,
 }
 
@@ -176,24 +175,24 @@ pub struct CallQuestion {
     pub id: String,
     /// The tool.
     pub tool: String,
-    /// What it was called with.
+    /// Its input.
     pub input: Value,
-    /// What it is about.
+    /// The path, command or other subject of the call.
     pub subject: Subject,
-    /// Where it would run.
+    /// The directory in which it would run.
     pub directory: PathBuf,
-    /// Why it is asked.
+    /// The reason for asking.
     pub why: String,
-    /// The agent that asks, by its id, where one does that was sent out.
+    /// The id of the subagent that asks, if one does.
     pub agent: Option<String>,
-    /// The mode in which it would not be: the one that accepts edits, where that would do.
+    /// The mode in which it would not be asked, if that is `acceptEdits`.
     pub spared_by: Option<Mode>,
-    /// The rules under which it would not be asked again, as they are written; empty where there is no "always".
+    /// Rules under which it would not be asked again, as written; empty if there is no "always".
     pub always: Vec<(String, Rule)>,
 }
 
 impl CallQuestion {
-    /// What could be answered for always, as Claude Code writes it.
+    /// Suggested permanent answers, in Claude Code's format.
     pub fn suggestions(&self) -> Vec<PermissionUpdate> {
         let mode = self.spared_by.map(|mode| PermissionUpdate::SetMode { mode, destination: update::SESSION });
         let rules: Vec<RuleText> = self.always.iter().map(|(text, _)| RuleText::of(text)).collect();
@@ -203,7 +202,7 @@ impl CallQuestion {
     }
 }
 
-/// What the one who was asked says.
+/// The answer to a question.
 #[derive(Debug, Clone)]
 pub enum PermissionAnswer {
     /// It may run.
@@ -212,46 +211,46 @@ pub enum PermissionAnswer {
     Always(Vec<Rule>),
     /// It may run with this input, if no rule denies that; `None` is the input as it was.
     With {
-        /// In place of what it was called with.
+        /// The new input.
         input: Option<Value>,
-        /// Changes of rules and modes, as Claude Code writes them.
+        /// Changes of rules and modes, in Claude Code's format.
         permissions: Vec<Value>,
     },
-    /// It may not, and the model is told why.
+    /// It may not, and the model is told the reason.
     Deny {
-        /// In words for the model.
+        /// The reason, for the model.
         why: String,
     },
     /// Nobody has answered, so it may not.
     Unanswered {
-        /// In words for the model.
+        /// The reason, for the model.
         why: String,
     },
 }
 
-/// One who can be asked.
+/// A person or program that can be asked.
 pub trait Approver: Send + Sync {
     /// Decides.
     fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer>;
 
-    /// Who it is.
+    /// The kind of respondent.
     fn who(&self) -> Respondent {
         Respondent::Person
     }
 }
 
-/// Who is asked.
+/// The kind of respondent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Respondent {
     /// Nobody is there.
     Nobody,
     /// A program, which may ask a person.
     Program,
-    /// A person, who may be a while.
+    /// A person, who may take a while.
     Person,
 }
 
-/// Nobody is there: whatever needs asking is denied.
+/// Denies whatever needs asking, because nobody is there.
 #[derive(Debug, Clone, Copy)]
 pub struct NoApprover;
 
@@ -270,33 +269,33 @@ impl Approver for NoApprover {
     }
 }
 
-/// What the rules and the mode say of a call.
+/// The decision of rules and mode on a call.
 #[derive(Debug, Clone)]
 pub enum RuleDecision {
     /// It may run, with these rights.
     Allow(Rights),
     /// It may not.
     Deny {
-        /// In words for the model.
+        /// The reason, for the model.
         why: String,
     },
-    /// Somebody is to be asked this.
+    /// Somebody has to be asked.
     Ask(Box<CallQuestion>),
 }
 
-/// What a call is let beyond the rules.
+/// What a hook grants a call beyond the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallGrant {
     /// Nothing.
     None,
-    /// As if a rule allowed it: what is denied stays denied, and what a rule asks about is asked about.
+    /// As if a rule allowed it: deny and ask rules still apply.
     AsByRule,
-    /// Nothing, and somebody is to be asked even if the rules allow it.
+    /// Nothing, and somebody has to be asked even if the rules allow it.
     Asked,
 }
 
 impl Policy {
-    /// Decides on a call, asking if the rules do not.
+    /// Decides on a call, and asks if the rules do not decide.
     pub async fn judge(
         &self,
         tool: &dyn Tool,
@@ -314,7 +313,7 @@ impl Policy {
         }
     }
 
-    /// What the rules and the mode say of a call.
+    /// The decision of rules and mode on a call.
     pub fn weigh(&self, tool: &dyn Tool, input: &Value, scope: &Scope, leave: CallGrant) -> RuleDecision {
         let subject = tool.subject(input, scope);
         let access: Access = tool.access(input);
@@ -358,7 +357,7 @@ impl Policy {
         RuleDecision::Ask(Box::new(CallQuestion { id, tool, input, subject, directory, why, agent, spared_by, always }))
     }
 
-    /// The rules with one that allows every call of a tool. It is as strong as any other: what is denied stays denied.
+    /// The rules plus one that allows every call of a tool. Deny rules still override it.
     fn allowing(&self, tool: &str, directory: &Path) -> Option<Rules> {
         let places = Places { directory: directory.into(), settings: directory.into(), home: None, file: None };
         let mut rules = self.rules.clone();
@@ -366,10 +365,10 @@ impl Policy {
         Some(rules)
     }
 }
-/// Says whether a file, as it is named and where it leads, may be shown.
+/// Tells whether a file, given as named and with symlinks resolved, may be shown.
 type Readable = dyn Fn(&Path, &Path) -> bool + Send + Sync;
 
-/// Keeps files from being shown that no rule lets anybody read.
+/// A check that hides files which a rule denies reading.
 pub fn readable(rules: &Rules) -> Arc<Readable> {
     let rules = rules.clone();
     Arc::new(move |named, real| may_read(&rules, named, real))

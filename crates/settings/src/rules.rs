@@ -1,4 +1,4 @@
-//! Permission rules, as settings and flags give them.
+//! Permission rules from settings and flags.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::keys::{self, SettingKey};
 use super::{SettingsFinding, ValueOrigin, Weight};
 use crate::effective_values::{BasePaths, EffectiveValues, settings_root};
 
-/// Where the paths in what a file says start from.
+/// Directories from which the paths in a file's rules start.
 pub(super) fn places(origin: &ValueOrigin, ground: &BasePaths<'_>) -> Places {
     Places {
         directory: ground.directory.to_owned(),
@@ -18,7 +18,7 @@ pub(super) fn places(origin: &ValueOrigin, ground: &BasePaths<'_>) -> Places {
     }
 }
 
-/// The permission rules, and what is to be said of those that cannot be understood.
+/// The permission rules; invalid ones become findings.
 pub(super) fn rules_of(
     counting: &EffectiveValues<'_>,
     ground: &BasePaths<'_>,
@@ -39,7 +39,7 @@ pub(super) fn rules_of(
     Rules { allow: of(&keys::ALLOW), ask: of(&keys::ASK), deny: of(&keys::DENY) }
 }
 
-/// Rules as they are given in flags, `Bash(git *),Read` or one by one.
+/// Rules given in flags, `Bash(git *),Read` or one by one.
 pub fn rules(texts: &[String], ground: &BasePaths<'_>) -> Result<Vec<Rule>, BadRule> {
     let places = Places {
         directory: ground.directory.to_owned(),
@@ -51,7 +51,7 @@ pub fn rules(texts: &[String], ground: &BasePaths<'_>) -> Result<Vec<Rule>, BadR
     split.map(|text| Rule::parse(text, &places)).collect()
 }
 
-/// Splits at commas and blanks outside of parentheses.
+/// Splits at commas and spaces outside parentheses.
 pub(super) fn split(text: &str) -> Vec<&str> {
     let (mut depth, mut start, mut parts) = (0_i32, 0, Vec::new());
     for (at, c) in text.char_indices() {

@@ -1,7 +1,7 @@
-//! The sandbox of a session: what the settings say of it, as far as this system can hold it.
+//! The sandbox of a session: its settings, as far as this system can enforce them.
 //!
-//! What the settings want and the sandbox cannot do (single hosts, single sockets) opens more than was said, so commands
-//! in it are then asked about like any others. It never opens more without a question.
+//! If the settings name single hosts or sockets, the sandbox has to open more than that, so commands in it are then
+//! asked about like any others. It never opens more without asking.
 
 pub(crate) mod wishes;
 
@@ -20,7 +20,7 @@ pub use wishes::SandboxSettings;
 /// Every host.
 const ANY: &str = "*";
 
-/// Makes the sandbox for the commands of a session. `config` is where sessions and keys of ours lie.
+/// Builds the sandbox for a session's commands. `config` is the directory of our sessions and keys.
 pub async fn sandbox(said: &SandboxSettings, scope: &Scope, config: &Path) -> Result<Sandbox, BadRule> {
     let standing = SandboxStatus::find_out(scope.guard()).await;
     let mut confinement = Confinement::working_in(scope.directories(), scope.home());
@@ -54,14 +54,14 @@ pub async fn sandbox(said: &SandboxSettings, scope: &Scope, config: &Path) -> Re
     Ok(if said.must == Some(true) { sandbox.required() } else { sandbox })
 }
 
-/// The commands that run outside of it, as rules: a name stands for whatever it is called with.
+/// Rules for the commands that run outside the sandbox: a name stands for the command with any arguments.
 fn outside(said: &SandboxSettings, scope: &Scope) -> Result<Vec<tools::permission::Rule>, BadRule> {
     let covers = |text: &String| if text.ends_with('*') { format!("Bash({text})") } else { format!("Bash({text}:*)") };
     let texts: Vec<String> = said.excluded.iter().map(covers).collect();
     rules(&texts, &BasePaths { directory: scope.project(), home: scope.home() })
 }
 
-/// How far a call is confined, if it is a command.
+/// The confinement of a call, if it is a command.
 pub fn confined(scope: &Scope, subject: &Subject, input: &Value) -> ConfinementLevel {
     match (scope.sandbox(), subject) {
         (Some(sandbox), Subject::Command(command)) => sandbox.confined(command, leaves(input)),
@@ -69,7 +69,7 @@ pub fn confined(scope: &Scope, subject: &Subject, input: &Value) -> ConfinementL
     }
 }
 
-/// Whether a command asks to run outside of the sandbox.
+/// Tells whether a command asks to run outside the sandbox.
 pub(crate) fn leaves(input: &Value) -> SandboxExit {
     if input["dangerouslyDisableSandbox"] == Value::Bool(true) { SandboxExit::Yes } else { SandboxExit::No }
 }

@@ -1,14 +1,14 @@
-//! Where settings come from, and whose word is stronger.
+//! Sources of settings, and their precedence.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Whose settings a file holds, the weakest first.
+/// The source of a settings file, the weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SettingsSource {
     /// The user's, everywhere.
     User,
-    /// The project's: committed, so a stranger's.
+    /// The project's: committed, so possibly by a stranger.
     Project,
     /// The checkout's own: below the project, but not tracked by git.
     Local,
@@ -19,7 +19,7 @@ pub enum SettingsSource {
 }
 
 impl SettingsSource {
-    /// Whether its file lies below the project, where others may have put it.
+    /// True if its file is below the project, where others may have put it.
     pub fn is_below_project(self) -> bool {
         matches!(self, Self::Project | Self::Local)
     }
@@ -71,10 +71,10 @@ impl std::str::FromStr for SettingSources {
     }
 }
 
-/// Where a value stands.
+/// The place of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueOrigin {
-    /// Whose file it is.
+    /// Its source.
     pub source: SettingsSource,
     /// The file; none for settings given as text.
     pub file: Option<PathBuf>,
@@ -133,7 +133,7 @@ impl Files {
         }
     }
 
-    /// Every file that is read where it exists.
+    /// Every file that is read if it exists.
     pub(super) fn all(&self) -> Vec<PathBuf> {
         let flag = match &self.flag {
             Some(Flag::File(path)) => Some(path.clone()),
@@ -158,7 +158,7 @@ impl Files {
     }
 }
 
-/// Where an organisation puts its files, by the name of the system as Rust spells it: settings, and a CLAUDE.md.
+/// The directory for an organisation's settings and CLAUDE.md, by the system's name in Rust.
 pub fn managed_directory(system: &str) -> &'static Path {
     Path::new(match system {
         "macos" => "/Library/Application Support/ClaudeCode",

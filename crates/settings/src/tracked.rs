@@ -1,19 +1,18 @@
-//! Whether git tracks a file, read from its index without starting git: git runs what a repository's configuration
-//! says, and asking it would be too late.
+//! Checks whether git tracks a file, by reading its index without starting git: git runs what a repository's
+//! configuration says, so asking it would be too late.
 //!
-//! What cannot be read or understood counts as tracked. A file that is tracked is the project's, and that is the word
-//! with less weight.
+//! What cannot be read counts as tracked. A tracked file counts as the project's, which has less weight.
 
 use std::path::{Path, PathBuf};
 
 use tools::git_index;
 
-/// The most that is read of the file that stands for `.git` in a worktree.
+/// The largest `.git` file of a worktree that is read.
 const POINTER_LIMIT: u64 = 16 * 1024;
-/// The length of the hashes of a plain repository.
+/// The length of hashes in a SHA-1 repository.
 const HASH: usize = 20;
 
-/// Whether git tracks this file, or something it lies in. Outside of a repository nothing is tracked.
+/// True if git tracks this file or a parent of it. Outside a repository nothing is tracked.
 pub(super) fn is_tracked(file: &Path) -> bool {
     let Some(parent) = file.parent() else { return false };
     for above in parent.ancestors() {
@@ -40,7 +39,7 @@ fn pointed(worktree: &Path, pointer: &[u8]) -> Option<PathBuf> {
     Some(worktree.join(text.strip_prefix("gitdir:")?.trim()))
 }
 
-/// Whether an index has the file, or a directory, link or submodule on the way to it. None if it cannot be understood.
+/// True if an index contains the file, or a directory, symlink or submodule on its path. None if the index is invalid.
 fn names(index: &[u8], file: &Path) -> Option<bool> {
     let wanted = folded(file.to_str()?.as_bytes());
     let mut found = false;
@@ -53,7 +52,7 @@ fn names(index: &[u8], file: &Path) -> Option<bool> {
     Some(found)
 }
 
-/// A name as file systems may fold it: without case, and without letters that some of them do not see.
+/// A name as file systems may fold it: lower case, and without letters that some of them ignore.
 fn folded(name: &[u8]) -> Vec<u8> {
     name.iter().filter(|byte| byte.is_ascii()).map(u8::to_ascii_lowercase).collect()
 }

@@ -1,13 +1,13 @@
-//! Trust in a directory: what its files ask for beyond caution, and what of it the user has let them.
+//! Trust in a directory: the claims of its files, and the user's answers.
 //!
-//! Each thing a file asks for is a [`Claim`] with a fingerprint of what it says. The user's yes is a set of fingerprints,
-//! kept with the user and not with the directory, per canonical git root, so that all worktrees share it. What a later
-//! pull brings has another fingerprint, and is asked about alone. The home directory, whatever holds it, and `/` are never
-//! trusted. A yes in Claude Code is taken over once, by fingerprint, for what is there at the first look ([`takeover`]). A
-//! no is kept in the same way, so that nobody is asked twice.
+//! Each thing a file asks for is a [`Claim`] with a fingerprint of its content. The user's yes is a set of
+//! fingerprints, kept in the config home and not in the directory, by canonical git root, so that all worktrees share
+//! it. What a later pull brings has another fingerprint, and is asked about alone. The home directory, its parents and
+//! `/` are never trusted. A yes in Claude Code is taken over once, by fingerprint, for what exists at the first look
+//! ([`takeover`]). A no is kept in the same way, so that nobody is asked twice.
 //!
-//! Nothing here asks anybody: who shows claims to a person says [`Trust::remember`] or [`Trust::decline`] with what was
-//! shown.
+//! Nothing here asks anybody: whoever shows claims to a person calls [`Trust::remember`] or [`Trust::decline`] with
+//! what was shown.
 
 mod claim;
 mod record;
@@ -25,12 +25,12 @@ use record::TrustDecision;
 pub use claim::{Claim, Kind, claims};
 pub use record::{TrustRecord, file, list, revoke};
 
-/// Where trust is looked up, and for what directory.
+/// The paths needed to look up trust in a directory.
 #[derive(Debug, Clone, Copy)]
 pub struct TrustPlace<'a> {
-    /// The config home: the record lies there.
+    /// The config home, with the record.
     pub config_home: &'a Path,
-    /// Where Claude Code keeps its record.
+    /// Claude Code's record.
     pub claude_json: Option<&'a Path>,
     /// The working directory.
     pub directory: &'a Path,
@@ -38,27 +38,27 @@ pub struct TrustPlace<'a> {
     pub home: Option<&'a Path>,
 }
 
-/// What the user lets the files of one directory.
+/// The user's trust in the files of one directory.
 #[derive(Debug, Clone)]
 pub struct Trust {
     config_home: PathBuf,
     site: TrustSite,
-    /// The fingerprints the user has said yes to.
+    /// Fingerprints of trusted claims.
     known: BTreeSet<String>,
-    /// Those the user has said no to.
+    /// Fingerprints of declined claims.
     declined: BTreeSet<String>,
-    /// Whether Claude Code was told to trust it, and that was not taken over yet.
+    /// True if Claude Code was told to trust it and that was not taken over yet.
     awaits_takeover: bool,
-    /// What is to be said of the record.
+    /// A warning about the record.
     pub warning: Option<String>,
 }
 
 /// A directory, and the repository it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustSite {
-    /// What trust is kept under: the canonical git root. None where nothing is ever trusted.
+    /// The key of the record: the canonical git root. None if nothing there is ever trusted.
     pub root: Option<PathBuf>,
-    /// The checkout's top directory; the directory itself outside of a repository.
+    /// The checkout's top directory; outside a repository, the directory itself.
     top: PathBuf,
     /// The directory.
     directory: PathBuf,
@@ -81,14 +81,14 @@ impl TrustSite {
         Self { root, top, directory, home }
     }
 
-    /// A path as it is told: from the directory, where it lies in it.
+    /// A path for messages: relative if it is inside the directory.
     pub fn short(&self, path: &Path) -> String {
         path.strip_prefix(&self.directory).unwrap_or(path).display().to_string()
     }
 }
 
 impl Trust {
-    /// What the user has said so far.
+    /// The user's answers so far.
     pub fn read(place: TrustPlace<'_>) -> Self {
         let site = TrustSite::of(place.directory, place.home);
         let mut trust = Self {
@@ -125,8 +125,8 @@ impl Trust {
         &self.site
     }
 
-    /// Takes over a yes in Claude Code for what the files ask for now, and keeps that: what comes later is asked about.
-    /// What was declined here stays so, and what cannot be kept is not taken over.
+    /// Takes over a yes in Claude Code for the current claims and keeps it: later ones are asked about. Declined claims
+    /// stay declined, and what cannot be kept is not taken over.
     pub fn take_over(&mut self, claims: &[Claim]) {
         let Some(root) = self.site.root.clone().filter(|_| self.awaits_takeover) else { return };
         self.awaits_takeover = false;
@@ -138,27 +138,27 @@ impl Trust {
         }
     }
 
-    /// Whether the user lets the files do this.
+    /// True if the user trusts this claim.
     pub fn covers(&self, claim: &Claim) -> bool {
         self.site.root.is_some() && self.known.contains(&claim.fingerprint)
     }
 
-    /// Whether the user lets a file below the project set this.
+    /// True if the user trusts this value of a project's file.
     pub fn covers_set(&self, set: &SetValue) -> bool {
         self.covers(&Claim::of_set(set, &self.site))
     }
 
-    /// Those that the user has not been asked about, or has not let in.
+    /// The claims that are not trusted.
     pub fn missing(&self, claims: &[Claim]) -> Vec<Claim> {
         claims.iter().filter(|claim| !self.covers(claim)).cloned().collect()
     }
 
-    /// Whether the user has said no to this, or can never say yes.
+    /// True if the user has declined this, or can never trust it.
     pub fn is_settled(&self, claim: &Claim) -> bool {
         self.site.root.is_none() || self.declined.contains(&claim.fingerprint)
     }
 
-    /// Lets these in for as long as this value lives. Says whether it could.
+    /// Trusts these for the lifetime of this value; returns false if nothing here can be trusted.
     pub fn admit(&mut self, claims: &[Claim]) -> bool {
         self.known.extend(claims.iter().map(|claim| claim.fingerprint.clone()));
         self.site.root.is_some()
@@ -180,7 +180,7 @@ impl Trust {
     }
 }
 
-/// Why an answer was not kept.
+/// The reason why an answer was not kept.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustNotKept {
     /// Nothing is ever trusted there.
@@ -189,7 +189,7 @@ pub enum TrustNotKept {
     /// The record cannot be read, so it is not written either.
     #[error("{0}")]
     Broken(String),
-    /// The disk said no.
+    /// A file operation failed.
     #[error(transparent)]
     Files(#[from] files::Error),
 }

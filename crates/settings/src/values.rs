@@ -1,4 +1,4 @@
-//! The values that count, of all that the files say.
+//! The effective values of the settings.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -27,86 +27,86 @@ use crate::rules::rules_of;
 use crate::sandbox::SandboxSettings;
 use crate::source::SettingsSource;
 
-/// What the settings say.
+/// The effective settings.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// The model.
     pub model: Option<NamedModel>,
     /// The permission mode a session starts in.
     pub mode: Option<Mode>,
-    /// Whether `bypassPermissions` may be entered at all.
+    /// Availability of the mode `bypassPermissions`.
     pub bypass: BypassPermission,
     /// Permission rules.
     pub rules: Rules,
     /// More directories to work in.
     pub directories: Vec<PathBuf>,
-    /// `effortLevel`: how hard the model tries.
+    /// `effortLevel`: effort asked of the model.
     pub effort: Option<Effort>,
     /// `language`: the language of answers.
     pub language: Option<String>,
-    /// `outputStyle`: how they read.
+    /// `outputStyle`: style of answers.
     pub output_style: Option<String>,
-    /// The most a reply may be.
+    /// The most tokens of a reply.
     pub max_output_tokens: Option<u64>,
-    /// How long the provider keeps the cached prefix.
+    /// Lifetime of the provider's cached prefix.
     pub cache_ttl: Option<Ttl>,
-    /// Prices that the table does not have.
+    /// Prices that the built-in table does not have.
     pub prices: Prices,
-    /// Other models, by the name that stands before a slash in a model's name.
+    /// Other servers, by the name before the slash in a model's name.
     pub providers: BTreeMap<String, Provider>,
     /// Variables for the commands that tools run.
     pub environment: BTreeMap<String, String>,
-    /// Those of them that no file below the project had a say in: they count where the program itself reads a variable.
+    /// Those of them that no project file set: they also apply where the program itself reads a variable.
     pub own_environment: BTreeMap<String, String>,
     /// `autoMemoryEnabled`.
     pub auto_memory: Option<bool>,
-    /// `autoMemoryDirectory`, and whose word it is.
+    /// `autoMemoryDirectory`, and its source.
     pub memory_directory: Option<(String, SettingsSource)>,
     /// `claudeMdExcludes`: instruction files that are not loaded.
     pub claude_md_excludes: Vec<String>,
-    /// `skipIndex`: whether memory has no index.
+    /// `skipIndex`: memory without an index.
     pub skip_index: Option<bool>,
-    /// `searchPastContext`: whether the model is told how to search past sessions.
+    /// `searchPastContext`: tell the model how to search past sessions.
     pub search_past: Option<bool>,
-    /// `recall`: whether memories are brought up by themselves.
+    /// `recall`: attach memories automatically.
     pub recall: Option<bool>,
-    /// `teamDeletions`: whether a file that is deleted from team memory is deleted for all.
+    /// `teamDeletions`: delete files of team memory for everyone.
     pub team_deletions: Option<bool>,
     /// `smallModel`: the model for side questions.
     pub small_model: Option<String>,
-    /// `selectorModel`: the model that is asked which memories matter.
+    /// `selectorModel`: the model that chooses which memories matter.
     pub selector_model: Option<String>,
-    /// What work in the background may spend.
+    /// The budget of background work.
     pub budget: Budget,
-    /// When memories are brought into order by themselves.
+    /// The conditions of automatic dreams.
     pub rhythm: Rhythm,
-    /// The model that does so.
+    /// The model that dreams.
     pub dream_model: Option<String>,
-    /// What is learnt, and when.
+    /// Settings of learning.
     pub extract: Extract,
-    /// `dailyLog`: whether sessions keep a daily log instead of memories.
+    /// `dailyLog`: keep a daily log instead of memories.
     pub daily_log: Option<bool>,
-    /// `commandCredentials`: whether commands get variables that look like credentials.
+    /// `commandCredentials`: pass variables that look like credentials to commands.
     pub command_credentials: Option<bool>,
-    /// `teammates`: whether the model may start processes that work beside the session.
+    /// `teammates`: let the model start teammates.
     pub teammates: Option<bool>,
-    /// `labelSeconds`: how often those who work beside the session say what they do.
+    /// `labelSeconds`: seconds after which labels are renewed.
     pub label_seconds: Option<u64>,
-    /// `messages`: whose messages from elsewhere are heard.
+    /// `messages`: admission of messages from other sessions.
     pub messages: Option<Admission>,
-    /// How the layers work, in a window and at a price that are still to be named.
+    /// The layers, with window and price still to be set.
     pub layers: Layers,
-    /// What they say of the sandbox.
+    /// Settings of the sandbox.
     pub sandbox: SandboxSettings,
     /// The hooks that run, in their order.
     pub hooks: HookSettings,
-    /// `agents`: those that can be sent out, as they are written.
+    /// `agents`: their definitions, as written.
     pub agents: Vec<SetValue>,
-    /// How a session makes itself known.
+    /// Output beside the conversation.
     pub signals: Notifications,
-    /// Every value of the files, and whether it counts.
+    /// Every value of the files, with its status.
     pub sets: Vec<SetValue>,
-    /// What is to be said of the files.
+    /// Findings in the files.
     pub findings: Vec<SettingsFinding>,
 }
 
@@ -115,42 +115,42 @@ pub struct Settings {
 pub struct NamedModel {
     /// Its name.
     pub name: String,
-    /// Whose word it is.
+    /// Its source.
     pub source: SettingsSource,
-    /// What the user's own settings name, where a file below the project says otherwise. It decides about the server.
+    /// The model of the user's own settings, if a project's file overrides it. It decides about the server.
     pub own: Option<String>,
 }
 
-/// Whether `bypassPermissions` may be entered.
+/// Availability of the mode `bypassPermissions`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BypassPermission {
-    /// By a flag, or by settings that are not the project's.
+    /// It can be entered by a flag, or by settings that are not the project's.
     #[default]
     Allowed,
-    /// Not at all.
+    /// It cannot be entered.
     Disabled,
 }
 
-/// A server to talk to, as the settings have it.
+/// A server, as the settings define it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Provider {
-    /// Which protocol it speaks.
+    /// Its protocol.
     #[serde(rename = "type", default)]
     pub kind: ProviderKind,
     /// Its address.
     pub base_url: String,
     /// The environment variable that holds its key.
     pub key_env: Option<String>,
-    /// The model, when only the entry is named.
+    /// The model, if only the entry is named.
     pub model: Option<String>,
     /// Its window, in tokens.
     pub window: Option<u64>,
-    /// What it costs.
+    /// Its price.
     pub price: Option<Price>,
 }
 
-/// Which protocol a server speaks.
+/// The protocol of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProviderKind {
@@ -162,7 +162,7 @@ pub enum ProviderKind {
 }
 
 impl Settings {
-    /// What counts of what the files say. `trusted` says whether the user trusts a value that stands below the project.
+    /// The effective settings. `trusted` says whether the user trusts a value of a project's file.
     pub fn of(loaded: &LoadedSettings, ground: &BasePaths<'_>, trusted: &dyn Fn(&SetValue) -> bool) -> Self {
         let sets = loaded.judged(trusted);
         let mut findings = loaded.findings.clone();
@@ -221,7 +221,7 @@ impl Settings {
         Self { sets, ..settings }
     }
 
-    /// The mode a session starts in, if nobody names another: not the one that asks nothing where that is disabled.
+    /// The mode a session starts in by default: not `bypassPermissions` if that is disabled.
     pub fn mode(&self) -> Mode {
         match self.mode.unwrap_or_default() {
             Mode::BypassPermissions if self.bypass == BypassPermission::Disabled => Mode::Default,
@@ -229,19 +229,19 @@ impl Settings {
         }
     }
 
-    /// What the user should know before a session starts.
+    /// Findings that the user should see before a session starts.
     pub fn warnings(&self) -> Vec<String> {
         let told = self.findings.iter().filter(|finding| finding.weight > Weight::Note);
         told.map(ToString::to_string).collect()
     }
 
-    /// The values of a key that count, with where they stand.
+    /// The effective values of a key, with their origins.
     pub fn counting(&self, key: &SettingKey) -> impl Iterator<Item = &SetValue> {
         let name = key.name;
         self.sets.iter().filter(move |set| set.key.name == name && set.standing == ValueStatus::Counts)
     }
 
-    /// Whether an organisation has fixed a key, so that no flag changes it.
+    /// True if an organisation has set a key, so that no flag changes it.
     pub fn is_managed(&self, key: &SettingKey) -> bool {
         self.counting(key).any(|set| set.origin.source == SettingsSource::Managed)
     }

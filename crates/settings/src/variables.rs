@@ -1,17 +1,17 @@
-//! Which environment variables a file below the project may set, once it is trusted.
+//! The environment variables that a trusted project may set.
 //!
-//! Programs load code, find other programs, choose servers and look for keys by variables, and nobody knows all of their
-//! names. So what is allowed is narrow. A name of one word belongs to the system, the shell or an old tool (`MAKEFILES`,
-//! `GLOBIGNORE`, `HOSTALIASES`): only those listed here pass. A project's own name has a prefix (`SHOP_GREETING`); that is no
-//! tool's which is known to be steered by its variables, and no word of it is about programs, places, servers or keys. A
-//! value is plain words, and not a path, an option, an address or code.
+//! Variables make programs load code, find other programs, choose servers and look for keys, and nobody knows all of
+//! their names. So little is allowed. A name of one word belongs to the system, the shell or an old tool (`MAKEFILES`,
+//! `GLOBIGNORE`, `HOSTALIASES`): only those listed here pass. A project's own name has a prefix (`SHOP_GREETING`) that
+//! is not the prefix of a known tool, and no word in it is about programs, places, servers or keys. A value is plain
+//! words, not a path, an option, an address or code.
 
 /// The longest name.
 const NAME_LENGTH: usize = 64;
 /// The longest value.
 const VALUE_LENGTH: usize = 1_000;
 
-/// Names that are fine although a rule below says no: of one word, or of a tool that is steered by others of its variables.
+/// Names that are allowed although a rule below refuses them.
 const FINE: [&str; 13] = [
     "CARGO_TERM_COLOR",
     "CI",
@@ -28,10 +28,10 @@ const FINE: [&str; 13] = [
     "VERBOSE",
 ];
 
-/// Words in a name that speak of programs, places, servers or keys.
+/// Words in a name that are about programs, places, servers or keys.
 const WORDS: &str = include_str!("variables/words.txt");
 
-/// How the names of variables begin that steer well-known tools.
+/// Prefixes of variables that control well-known tools.
 const TOOLS: &str = include_str!("variables/tools.txt");
 
 /// Beginnings that no word may have, as in `PYTHONSTARTUP`, `GOFLAGS`, `LESSOPEN` and `PERL5OPT`.
@@ -46,7 +46,7 @@ const ENDINGS: &[&str] = &[
     "ROOT", "RSH", "SECRET", "TOKEN", "URL",
 ];
 
-/// Why a file below the project may not set a variable; none if it may.
+/// The reason why a project's file may not set a variable; none if it may.
 pub fn refusal(name: &str, value: &str) -> Option<&'static str> {
     let mut letters = name.bytes();
     let plain = letters.next().is_some_and(|first| first.is_ascii_uppercase())

@@ -1,4 +1,4 @@
-//! Whether settings files have changed since they were last looked at. Cheap: nothing is opened.
+//! Notices changed settings files. Cheap: nothing is opened.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use files::Glance;
 
 use super::source::{Files, Flag};
 
-/// The files, as they were when they were last looked at.
+/// The files, as of the last look.
 #[derive(Debug)]
 pub struct SettingsWatch {
     files: Files,
@@ -15,14 +15,14 @@ pub struct SettingsWatch {
 }
 
 impl SettingsWatch {
-    /// Looks at the files, and at others that matter beside them. To be made before they are read.
+    /// Takes a first look at the files, and at others that matter. Call it before they are read.
     pub fn new(files: Files, more: Vec<PathBuf>) -> Self {
         let mut watch = Self { files, more, seen: Vec::new() };
         watch.seen = watch.look();
         watch
     }
 
-    /// Whose settings a file holds, in the words that hooks are told; none of a file beside them.
+    /// The name that hooks get for the source of a file; none for a file that is no settings file.
     pub fn told_as(&self, path: &Path) -> Option<&'static str> {
         let Files { user, project, local, flag, .. } = &self.files;
         let is_flag = matches!(flag, Some(Flag::File(file)) if file == path);
@@ -36,7 +36,7 @@ impl SettingsWatch {
         }
     }
 
-    /// Those that have changed, come or gone since the last look.
+    /// The files that were changed, created or removed since the last look.
     pub fn changed(&mut self) -> Vec<PathBuf> {
         let now = self.look();
         let was = |path: &PathBuf| self.seen.iter().find(|(seen, _)| seen == path).and_then(|(_, glance)| *glance);

@@ -15,7 +15,7 @@ use crate::program_paths::ProgramPaths;
 use crate::styled_text::{bold, cyan, dim};
 use crate::trusted_settings::{self, RunTrust};
 
-/// See, make and check the agents that a session can send out.
+/// List, create and check the agents that a session can start.
 ///
 /// An agent is a Markdown file with a name and a description on top and its system prompt below, in `agents` of the config
 /// home or in `.claude/agents` of a project. Of several with one name the nearest to the work wins.
@@ -28,8 +28,8 @@ pub(crate) struct AgentsArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  cairn agents list             who can be sent out from here
-  cairn agents show Explore     one of them, whole
+  cairn agents list             the agents that can be started here
+  cairn agents show Explore     one of them, in full
   cairn agents new reviewer     a file to begin with, in this project
   cairn agents check            what is wrong with definitions; exit code 1 if anything is
   cairn agents start scout 'where are retries decided?'   an agent in a process of its own
@@ -43,12 +43,12 @@ enum AgentsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Print an agent: what it may use, and its prompt.
+    /// Print an agent: its tools and its prompt.
     Show {
         /// Its name.
         name: String,
     },
-    /// Make a file for a new agent, to be edited.
+    /// Create a file for a new agent, to be edited.
     New {
         /// Its name.
         name: String,
@@ -60,7 +60,7 @@ enum AgentsCommand {
     Check,
     /// Start a teammate: an agent in a process of its own, which works for you until it is done.
     ///
-    /// What it writes to you is printed, its last words too. It ends with this command, however that ends.
+    /// Its messages to you are printed, and so is its last reply. It ends when this command ends.
     Start(start::StartArgs),
 }
 
@@ -114,7 +114,7 @@ fn named<'a>(registry: &'a Registry, name: &str) -> anyhow::Result<&'a Definitio
     registry.find(name).ok_or_else(|| anyhow::anyhow!("there is no agent named {name}; there are {}", names()))
 }
 
-/// What else a definition says, by its keys.
+/// The other keys of a definition, in words.
 fn rest(agent: &Definition) -> Vec<(&'static str, String)> {
     let worktree = (agent.isolation == Isolation::Worktree).then(|| "worktree".to_owned());
     let background = (agent.runs == Runs::Background).then(|| "true".to_owned());

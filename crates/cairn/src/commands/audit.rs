@@ -19,7 +19,7 @@ const MOST_DAYS: u32 = 36_500;
 /// So many projects are shown; the JSON has all of them.
 const MOST_PROJECTS: usize = 20;
 
-/// What your sessions cost, and what they would have cost with Cairn.
+/// Show what your sessions cost, and what they would have cost with Cairn.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 All sessions below the config home are priced, those of Claude Code too: as recorded, from the usage in them at list prices,
@@ -30,7 +30,7 @@ Examples:
   cairn audit --days 7
   cairn audit --json | jq .worst")]
 pub(crate) struct AuditArgs {
-    /// Requests of the last so many days.
+    /// Count the requests of the last N days.
     #[arg(long, value_name = "N", default_value_t = 30)]
     days: u32,
     /// The window, in tokens, instead of each model's.

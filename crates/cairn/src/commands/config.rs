@@ -23,8 +23,8 @@ pub(crate) struct ConfigArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  cairn config show                            the values that count
-  cairn config show --origin                   every value, its file and line, and why one does not count
+  cairn config show                            the effective values
+  cairn config show --origin                   every value, its file and line, and why it has no effect
   cairn config check                           typing errors, and keys that are Claude Code's alone
   cairn config set model opus --user
   cairn config set permissions.allow '[\"Bash(cargo test:*)\"]' --local
@@ -35,14 +35,14 @@ Examples:
 enum ConfigCommand {
     /// Print the settings in force.
     Show {
-        /// Also where each value stands, and those that do not count.
+        /// Also print where each value is set, and values without effect.
         #[arg(long)]
         origin: bool,
         /// One JSON array.
         #[arg(long)]
         json: bool,
     },
-    /// Look through the files for what is broken, mistyped or has no effect. Exit code 1 if something is broken.
+    /// Check the files for values that are broken, mistyped or have no effect. Exit code 1 if something is broken.
     Check {
         /// One JSON array.
         #[arg(long)]
@@ -57,7 +57,7 @@ enum ConfigCommand {
         #[command(flatten)]
         file: WhichFile,
     },
-    /// Take a key out of a file.
+    /// Remove a key from a file.
     Unset {
         /// The key.
         key: String,
@@ -66,7 +66,7 @@ enum ConfigCommand {
     },
 }
 
-/// Which file is changed.
+/// The file to change.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct WhichFile {

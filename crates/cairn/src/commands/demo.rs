@@ -47,7 +47,7 @@ const MAX_ROUNDS: u32 = 20;
 const SMALL_WINDOW: u64 = 48_000;
 const DAYS: u32 = 24;
 const LOG_LINES: u32 = 160;
-/// How slowly the simulated model speaks, so that it can be watched.
+/// Delay between the simulated model's words, so that it can be watched.
 const PACE_MS: u64 = 25;
 
 /// Play a coding session against a simulated model: no key, no network.
@@ -60,10 +60,10 @@ const PACE_MS: u64 = 25;
 /// Everything but the model is real.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
-    /// Keep the project and the session, and say where they are.
+    /// Keep the project and the session, and print their paths.
     #[arg(long)]
     keep: bool,
-    /// Do not slow the model down to be watched.
+    /// Do not slow the model down for watching.
     #[arg(long)]
     fast: bool,
 }
@@ -227,12 +227,12 @@ impl DemoStage {
     }
 }
 
-/// What happens, line by line, with the time since the start.
+/// Prints events line by line, with the time since the start.
 #[derive(Clone)]
 struct Timeline {
     started: Instant,
     speaking: Arc<Mutex<bool>>,
-    /// Whether calls are left out.
+    /// True if calls are left out.
     brief: bool,
 }
 
@@ -309,7 +309,7 @@ impl Timeline {
     }
 }
 
-/// What comes next.
+/// Prints the heading of the next part.
 fn chapter(title: &str) {
     show!();
     show!([dim(title)]);

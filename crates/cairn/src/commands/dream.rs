@@ -20,7 +20,7 @@ use crate::shutdown::{ShutdownCause, ShutdownSignals};
 use crate::styled_text::{bold, dim, first_line};
 use crate::{dream_setup, event_text, memory_setup, model, trusted_settings};
 
-/// Bring memories into order: merge what overlaps, make dates absolute, drop what no longer holds.
+/// Dream: merge memories that overlap, make dates absolute, remove what is no longer true.
 ///
 /// A model goes over the memories of this project, over what they name that is gone, and over what was said in sessions
 /// since the last time, ours and Claude Code's. It can change nothing but memories, and all it changes can be taken back.
@@ -30,13 +30,13 @@ use crate::{dream_setup, event_text, memory_setup, model, trusted_settings};
 Examples:
   cairn dream                          now, in this project
   cairn dream --dry-run                what it would change
-  cairn dream apply                    change it so, if nothing else has changed since
+  cairn dream apply                    apply that, if nothing else has changed since
   cairn dream --if-due --all-projects  for a timer: only where a day and five sessions have passed
-  cairn dream log                      what dreams there were
+  cairn dream log                      past dreams
   cairn dream diff                     what the last one changed
   cairn dream undo                     take it back")]
 pub(crate) struct DreamArgs {
-    /// Another project than the one in the working directory.
+    /// Use another project than the one in the working directory.
     #[arg(long, value_name = "DIR", global = true)]
     project: Option<PathBuf>,
     /// Print JSON.
@@ -49,7 +49,7 @@ pub(crate) struct DreamArgs {
     /// Every project that has memories, one after another.
     #[arg(long, conflicts_with = "project")]
     all_projects: bool,
-    /// Only where it is time: hours and sessions as the settings say.
+    /// Only if a dream is due: hours and sessions as in the settings.
     #[arg(long)]
     if_due: bool,
     #[command(subcommand)]
@@ -58,21 +58,21 @@ pub(crate) struct DreamArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum DreamCommand {
-    /// The dreams there were, newest first.
+    /// List past dreams, newest first.
     Log,
-    /// What a dream changed: the last one that changed something, or the one that is named.
+    /// Show what a dream changed: the last one that changed something, or the one named.
     Diff {
         /// Its name, or the beginning of it.
         id: Option<String>,
     },
-    /// Take back what a dream changed. What was edited since stays, and is shown.
+    /// Undo what a dream changed. What was edited since is kept, and shown.
     Undo {
         /// Its name, or the beginning of it.
         id: Option<String>,
     },
-    /// When the last one was, whether the next is due, and whether one runs.
+    /// Show when the last dream was, whether the next is due, and whether one is running.
     Status,
-    /// Carry out what the last `--dry-run` showed, if the memories it is about have not changed since.
+    /// Apply what the last `--dry-run` showed, if those memories have not changed since.
     Apply,
 }
 
@@ -231,7 +231,7 @@ fn code(over: &DreamFinish) -> Code {
     if over.how == DreamOutcome::Completed { Code::Success } else { Code::Failure }
 }
 
-/// What came of a dream, for people.
+/// Prints the outcome of a dream, for people.
 fn say(over: &DreamFinish) {
     let files = over.saved.len() + over.removed.len();
     match over.how {

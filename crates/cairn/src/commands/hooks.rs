@@ -13,7 +13,7 @@ use crate::program_paths::ProgramPaths;
 use crate::styled_text::{bold, dim};
 use crate::{env, event_text, trusted_settings};
 
-/// See the hooks that run here, and try them.
+/// List the hooks that run here, and try them.
 ///
 /// Hooks stand in settings files, under `hooks`, as Claude Code has them. Those of a project's files run once you trust
 /// them.
@@ -42,10 +42,10 @@ enum HooksCommand {
     Test {
         /// The event, such as PreToolUse.
         event: String,
-        /// What matchers look at: a tool, a source, a reason.
+        /// The text that matchers look at: a tool, a source, a reason.
         #[arg(long, value_name = "NAME")]
         about: Option<String>,
-        /// Fields of the input, as a JSON object, in place of those made up.
+        /// Fields of the input, as a JSON object, instead of made-up ones.
         #[arg(long, value_name = "JSON")]
         input: Option<String>,
     },
@@ -137,7 +137,7 @@ async fn test(place: &ProgramPaths, settings: &Settings, happening: &HookInput) 
     Ok(Code::Success)
 }
 
-/// What a hook said, in words.
+/// The output of a hook, in words.
 fn words(said: &HookOutput) -> String {
     let mut words = Vec::new();
     words.extend(said.failed.as_ref().map(|why| format!("failed: {why}")));

@@ -12,7 +12,7 @@ use crate::out::{data, talk};
 use crate::program_paths::ProgramPaths;
 use crate::styled_text::{bold, cyan, dim, one_line};
 
-/// See the messages between agents: those that wait, and the last that were heard.
+/// List messages between agents: those that wait, and the last that were delivered.
 ///
 /// The mailboxes of all teams, and those of this project's sessions. Looking changes nothing.
 #[derive(Debug, Args)]

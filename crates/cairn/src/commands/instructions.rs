@@ -14,7 +14,7 @@ use crate::program_paths::ProgramPaths;
 use crate::styled_text::{cyan, dim};
 use crate::trusted_settings::{self, RunTrust};
 
-/// Instruction files: what is loaded, from where, why, how many tokens.
+/// List instruction files: which are loaded, from where, why, and their tokens.
 #[derive(Debug, clap::Args)]
 pub(crate) struct InstructionsArgs {
     #[command(subcommand)]
@@ -23,7 +23,7 @@ pub(crate) struct InstructionsArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum InstructionsCommand {
-    /// What a session here would load.
+    /// Show what a session here would load.
     Show {
         /// Also what touching this file would load.
         #[arg(long, value_name = "FILE")]

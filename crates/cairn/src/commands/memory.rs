@@ -14,7 +14,7 @@ use crate::out::{data, talk};
 use crate::program_paths::ProgramPaths;
 use shelves::CommandShelves;
 
-/// Memory files: of this project, and of yours across projects.
+/// Manage memories: of this project, and yours across projects.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,16 +22,16 @@ Examples:
   cairn memory add 'Deploys need two approvals' --type project --body 'Since March: two people sign off.'
   cairn memory search deploy
   cairn memory show deploys                         a name is enough
-  cairn memory forget 'the old staging host'        and no agent brings it back
+  cairn memory forget 'the old staging host'        and no agent saves it again
   cairn memory move tabs --user                     for every project
   cairn memory doctor --fix
   cairn memory import --from ../old/memory          what would be imported
   cairn memory import --from ../old/memory --apply  import it")]
 pub(crate) struct MemoryArgs {
-    /// Another memory directory than this project's.
+    /// Use another memory directory than this project's.
     #[arg(long, value_name = "DIR", global = true)]
     dir: Option<PathBuf>,
-    /// Your memories across projects, instead of this project's.
+    /// Use your memories across projects, instead of this project's.
     #[arg(long, global = true, conflicts_with = "dir")]
     user: bool,
     #[command(subcommand)]
@@ -40,44 +40,44 @@ pub(crate) struct MemoryArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum MemoryCommand {
-    /// All memories, newest first.
+    /// List all memories, newest first.
     List {
         /// One JSON array.
         #[arg(long)]
         json: bool,
     },
-    /// One memory, whole, and where it comes from.
+    /// Show a memory in full, with its origin.
     Show {
         /// Its name or its file, or a part of one.
         name: String,
-        /// Print what was said in the session it comes from.
+        /// Also print the messages that it comes from.
         #[arg(long)]
         open: bool,
     },
-    /// Save a new memory, and its line in the index.
+    /// Save a new memory, with its line in the index.
     Add {
-        /// What it is called.
+        /// Its name.
         name: String,
-        /// One line on what it is about; the first sentence of the text, where it is not given.
+        /// A description in one line; the first sentence of the text if it is not given.
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
-        /// A few short questions that it answers, in other words than its own: it is found by them.
+        /// A few short questions that it answers, in other words than its own, so that it is found by them.
         #[arg(long, value_name = "QUESTIONS")]
         asked: Option<String>,
         /// user, feedback, project or reference.
         #[arg(long = "type", value_name = "TYPE", default_value = "project")]
         kind: String,
-        /// What it applies to: files, languages, tools, activities.
+        /// Files, languages, tools or activities that it applies to.
         #[arg(long, value_name = "WORDS", num_args = 1..)]
         applies_to: Vec<String>,
-        /// The text; from stdin where it is not given.
+        /// The text; read from stdin if it is not given.
         #[arg(long, value_name = "TEXT")]
         body: Option<String>,
         /// The file, instead of one made from the name.
         #[arg(long, value_name = "FILE")]
         file: Option<String>,
     },
-    /// Change a memory; what is not given stays byte for byte.
+    /// Change a memory; what is not given stays as it is, byte for byte.
     Edit {
         /// Its name or its file, or a part of one.
         file: String,
@@ -93,22 +93,22 @@ enum MemoryCommand {
         /// Another type.
         #[arg(long = "type", value_name = "TYPE")]
         kind: Option<String>,
-        /// Another text; `-` takes it from stdin.
+        /// Another text; `-` reads it from stdin.
         #[arg(long, value_name = "TEXT")]
         body: Option<String>,
     },
-    /// Remove a memory and its line. No agent brings it back.
+    /// Remove a memory and its line. No agent will save it again.
     Rm {
         /// Its name or its file, or a part of one.
         name: String,
     },
-    /// Remove the memory that a name or words mean. No agent brings it back.
+    /// Remove the memory that a name or words refer to. No agent will save it again.
     Forget {
         /// A name, or words of it.
         #[arg(required = true)]
         words: Vec<String>,
     },
-    /// Rename a memory's file, and its line.
+    /// Rename a memory's file, in the index too.
     Mv {
         /// Its name or its file, or a part of one.
         from: String,
@@ -123,7 +123,7 @@ enum MemoryCommand {
         #[arg(long, conflicts_with = "user", required_unless_present = "user")]
         project: bool,
     },
-    /// Memories that contain words, best first.
+    /// Find memories that contain words, best first.
     Search {
         /// The words.
         words: Vec<String>,
@@ -131,34 +131,34 @@ enum MemoryCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Find what is out of order: orphans, dead links, duplicates, overlong lines, bad frontmatter.
+    /// Find problems: orphans, dead links, duplicates, overlong lines, bad frontmatter.
     Doctor {
-        /// Mend what can be mended.
+        /// Fix what can be fixed.
         #[arg(long)]
         fix: bool,
         /// List what memories name that is gone or has changed since they were saved.
         #[arg(long, conflicts_with = "fix")]
         drift: bool,
     },
-    /// What agents changed in the background and you by commands, newest first.
+    /// List the changes that agents made in the background and you made by commands, newest first.
     Log {
-        /// With what changed.
+        /// With diffs.
         #[arg(long)]
         diff: bool,
         /// One JSON array.
         #[arg(long)]
         json: bool,
     },
-    /// Take back what a run changed. What was edited since stays, and is shown.
+    /// Undo what a run changed. What was edited since is kept, and shown.
     Undo {
         /// The run, as the log names it, or the beginning of it.
         run: String,
-        /// One memory of it, by its file; all where none is named.
+        /// One memory of it, by its file; all if none is named.
         file: Option<String>,
     },
-    /// Where the memory directory is.
+    /// Print the path of the memory directory.
     Path,
-    /// Bring in other memories: shows what would change; --apply does it.
+    /// Import other memories: shows what would change; --apply does it.
     Import {
         /// A memory directory, a CLAUDE.md or AGENTS.md, or a folder of Cursor rules.
         #[arg(long, value_name = "PATH", required = true, num_args = 1..)]

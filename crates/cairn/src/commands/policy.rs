@@ -10,7 +10,7 @@ use shell::{CommandEffect, judge};
 use crate::exit::Code;
 use crate::out::data;
 
-/// See how shell commands are judged.
+/// Show how shell commands are classified.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PolicyArgs {
     #[command(subcommand)]
@@ -19,14 +19,14 @@ pub(crate) struct PolicyArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum PolicyCommand {
-    /// Say what commands do by their text (read_only, confined, writes, unknown), and why.
+    /// Classify commands by their text (read_only, confined, writes, unknown), and say why.
     #[command(after_help = "\
-  read_only  it surely only looks
-  confined   it is made of programs that look: it runs unasked only where the kernel can hold it to that
+  read_only  it only reads, for certain
+  confined   its programs only read: it runs unasked only if the kernel can enforce that
   writes     it changes something
-  unknown    none of this is known
+  unknown    none of these is certain
 
-The text alone is judged. Whether a command then runs unasked also depends on where its paths lead, on rules and on
+Only the text is classified. Whether a command then runs unasked also depends on where its paths lead, on rules and on
 the mode.
 
 Examples:

@@ -18,10 +18,10 @@ use crate::out::{data, talk};
 use crate::program_paths::ProgramPaths;
 use crate::styled_text::{Span, bold, dim, green};
 
-/// How many ranked names are shown.
+/// The number of ranked names that are shown.
 const SHOWN: usize = 10;
 
-/// What would be recalled for a message, and why. No model is asked.
+/// Show what would be recalled for a message, and why. No model is asked.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

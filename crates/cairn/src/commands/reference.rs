@@ -1,11 +1,12 @@
-//! `cairn reference`: the pages of `docs/` that are made from the code. A test compares them with what lies there.
+//! `cairn reference`: generates the pages of `docs/` that are made from the code. A test compares them with those in
+//! the repository.
 
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValue;
 use clap::{Arg, Command, CommandFactory};
-use settings::keys::{EntryForm, Field, KEYS, Kind, SettingKey, schema};
+use settings::keys::{EntryForm, Field, KEYS, Kind, SettingGroup, SettingKey, schema};
 
 use crate::commands::Args;
 use crate::env;
@@ -16,7 +17,7 @@ use crate::repl::slash;
 /// Write the reference: commands, settings, environment.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReferenceArgs {
-    /// Where to.
+    /// Directory to write to.
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
 }
@@ -28,6 +29,7 @@ pub(crate) fn run(args: &ReferenceArgs) -> anyhow::Result<Code> {
     let pages = [
         ("cli.md", cli()),
         ("settings.md", settings()),
+        ("settings-tuning.md", tuning()),
         ("environment.md", environment()),
         ("settings.schema.json", schema),
     ];
@@ -41,7 +43,7 @@ pub(crate) fn run(args: &ReferenceArgs) -> anyhow::Result<Code> {
 
 const MADE: &str = "<!-- Made from the code: UPDATE_DOCS=1 cargo nextest run -p cairn docs -->\n";
 
-/// Commands, flags, exit codes, and what can be typed in a session.
+/// Commands, flags, exit codes, slash commands and keys.
 fn cli() -> String {
     let mut command = Args::command().disable_help_subcommand(true);
     command.build();
@@ -92,7 +94,7 @@ fn section(page: &mut String, command: &Command, depth: usize) {
     inner.iter().for_each(|inner| section(page, inner, depth + 1));
 }
 
-/// Examples, with what stands beside them as a comment.
+/// Examples, with their explanations as comments.
 fn commented(examples: &[&str]) -> String {
     let split = |line: &&str| match line.split_once("   ") {
         Some((command, about)) => format!("{command:<44} # {}", about.trim()),
@@ -130,14 +132,14 @@ fn about_argument(argument: &Arg) -> String {
     about
 }
 
+/// The settings that people need, section by section.
 fn settings() -> String {
     let mut page = format!("# Settings\n\n{MADE}\n{}\n", include_str!("reference/settings.md"));
-    page.push_str("## Keys\n\n| key | value | what it does | whose files |\n|---|---|---|---|\n");
-    for SettingKey { name, older, kind, reach, about } in KEYS {
-        let older = older.map(|older| format!(", before `{older}`")).unwrap_or_default();
-        let (value, about) = (cell(&value(kind)), cell(about));
-        let _ = writeln!(page, "| `{name}`{older} | {value} | {about} | {} |", reach.words());
+    for group in SettingGroup::MAIN {
+        let _ = writeln!(page, "## {}\n", group.title());
+        keys(&mut page, group);
     }
+    page.push_str("## Entries\n");
     for key in KEYS {
         if let Kind::Entries(entry) | Kind::List(entry) = key.kind {
             let _ = write!(page, "\n### An entry of `{}`\n\n", key.name);
@@ -153,16 +155,36 @@ fn settings() -> String {
     page
 }
 
+/// The settings that few people change.
+fn tuning() -> String {
+    let mut page = format!("# Settings for tuning\n\n{MADE}\n{}\n", include_str!("reference/tuning.md"));
+    keys(&mut page, SettingGroup::Tuning);
+    page.truncate(page.trim_end().len());
+    page.push('\n');
+    page
+}
+
+/// The table of a group's keys.
+fn keys(page: &mut String, of: SettingGroup) {
+    page.push_str("| key | value | what it does | whose files |\n|---|---|---|---|\n");
+    for SettingKey { name, older, kind, reach, about, .. } in KEYS.iter().filter(|key| key.group == of) {
+        let older = older.map(|older| format!(", before `{older}`")).unwrap_or_default();
+        let (value, about) = (cell(&value(kind)), cell(about));
+        let _ = writeln!(page, "| `{name}`{older} | {value} | {about} | {} |", reach.words());
+    }
+    page.push('\n');
+}
+
 fn fields(page: &mut String, EntryForm { keys, required }: &EntryForm) {
     page.push_str("| key | value | what it does |\n|---|---|---|\n");
     for Field { name, kind, about } in *keys {
         let _ = writeln!(page, "| `{name}` | {} | {} |", cell(&value(kind)), cell(about));
     }
     let required: Vec<String> = required.iter().map(|name| format!("`{name}`")).collect();
-    let _ = write!(page, "\nMust be there: {}.\n", required.join(", "));
+    let _ = write!(page, "\nRequired: {}.\n", required.join(", "));
 }
 
-/// What a value is, in words.
+/// Type of a value, in words.
 fn value(kind: &Kind) -> String {
     match kind {
         Kind::Entry(_) => "an object".to_owned(),
@@ -176,16 +198,17 @@ fn value(kind: &Kind) -> String {
 }
 
 fn environment() -> String {
-    let mut page = format!("# Environment\n\n{MADE}\nVariables that are read. One that is empty counts as unset.\n\n");
+    let mut page =
+        format!("# Environment\n\n{MADE}\nThe variables that Cairn reads. An empty one counts as unset.\n\n");
     page.push_str("| variable | what it does |\n|---|---|\n");
     env::ALL.iter().for_each(|variable| row(&mut page, variable.name, variable.about));
-    page.push_str("\nA key for a server of the settings is read from the variable its `keyEnv` names.\n");
+    page.push_str("\nThe API key of a server in the settings is read from the variable that its `keyEnv` names.\n");
     page.push_str("\n## Files\n\n| file | what is in it |\n|---|---|\n");
     env::FILES.iter().for_each(|(file, about)| row(&mut page, file, about));
     page
 }
 
-/// A row: what is typed, and what it is.
+/// A table row: a word of code and its description.
 fn row(page: &mut String, typed: &str, about: &str) {
     let _ = writeln!(page, "| `{}` | {} |", cell(typed), cell(about));
 }

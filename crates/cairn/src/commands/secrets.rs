@@ -22,7 +22,7 @@ use crate::styled_text::first_line;
 /// A text is looked at in pieces of this size.
 const PIECE: usize = 8 * 1024 * 1024;
 
-/// How much two pieces have in common: more than the longest secret has, with what is around it.
+/// The overlap of two pieces: more than the longest secret with its surroundings.
 const OVERLAP: usize = 64 * 1024;
 
 /// A file with a zero byte this early is no text.
@@ -37,22 +37,22 @@ pub(crate) struct SecretsArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum SecretsCommand {
-    /// Look for secrets; exit code 1 if there are any. What is printed never holds one.
+    /// Search for secrets; exit code 1 if there are any. The output never contains one.
     #[command(after_help = "\
-A line that ends in a comment with `gitleaks:allow` is passed over.
+A line that ends in a comment with `gitleaks:allow` is skipped.
 
 Examples:
   cairn secrets scan src docs
   git diff | cairn secrets scan --stdin
   printf '#!/bin/sh\\nexec cairn secrets scan --staged\\n' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit")]
     Scan {
-        /// Files and folders; the working directory, where none is given.
+        /// Files and folders; the working directory if none is given.
         #[arg(value_name = "PATH")]
         paths: Vec<PathBuf>,
         /// The text on stdin.
         #[arg(long, conflicts_with_all = ["paths", "staged"])]
         stdin: bool,
-        /// What is about to be committed: the files in git's index that differ from the last commit.
+        /// Files that are about to be committed: those in git's index that differ from the last commit.
         #[arg(long, conflicts_with = "paths")]
         staged: bool,
         /// One JSON array.
@@ -61,7 +61,7 @@ Examples:
     },
 }
 
-/// What was found where.
+/// A match and its place.
 struct SecretHit {
     file: String,
     finding: SecretFinding,
@@ -161,7 +161,7 @@ fn look(mut text: impl Read, path: &str, shown: &str, found: &mut Vec<SecretHit>
     }
 }
 
-/// How a text is written down.
+/// The encoding of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encoding {
     /// Bytes that hold ASCII: UTF-8 and its like.
@@ -252,7 +252,7 @@ fn staged_blobs() -> anyhow::Result<Vec<(String, String)>> {
     Ok(blobs)
 }
 
-/// What git prints.
+/// The output of git.
 fn git(args: &[&str]) -> anyhow::Result<Vec<u8>> {
     let started = git_command().args(args).stdin(Stdio::null()).output();
     let out = started.map_err(|error| Unreadable(format!("git cannot be started: {error}")))?;

@@ -24,7 +24,7 @@ pub(crate) struct SendArgs {
     #[arg(required_unless_present = "list")]
     to: Option<String>,
 
-    /// What to say.
+    /// The message.
     #[arg(required_unless_present = "list")]
     text: Option<String>,
 
@@ -57,7 +57,7 @@ impl Recipient {
         }
     }
 
-    /// Whether somebody means this one.
+    /// True if `to` refers to this one.
     fn is(&self, to: &str) -> bool {
         match self {
             Self::Mate(_, name) => name == to || self.name() == to,

@@ -30,7 +30,7 @@ use crate::styled_text::{cyan, dim};
 use crate::{env, event_text, session_kind, trusted_settings};
 use text::show;
 
-/// Look at sessions, whoever wrote them.
+/// Inspect sessions, Cairn's and Claude Code's.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "FILE is a session file, or the id of a session of this project, or the beginning of one.")]
 pub(crate) struct SessionArgs {
@@ -40,37 +40,37 @@ pub(crate) struct SessionArgs {
 
 #[derive(Debug, Subcommand)]
 enum SessionCommand {
-    /// The sessions of this project, newest first.
+    /// List the sessions of this project, newest first.
     List {
         /// One JSON array.
         #[arg(long)]
         json: bool,
     },
-    /// What was said and done in a session.
+    /// Show a session's conversation.
     Show {
-        /// Which.
+        /// The session.
         file: String,
         /// One JSON array of messages, as the model sees them.
         #[arg(long)]
         json: bool,
-        /// As it was when the model was asked for the Nth time, before anything was hidden or summarised since.
+        /// As of the Nth request, before anything was cleared or summarised since.
         #[arg(long, value_name = "ROUND")]
         at: Option<usize>,
-        /// What an agent said and did that the session sent out, by its id or the beginning of it.
+        /// The conversation of a subagent, by its id or the beginning of it.
         #[arg(long, value_name = "ID")]
         agent: Option<String>,
     },
-    /// The conversation as Markdown, or the file's lines as they are.
+    /// Print the conversation as Markdown, or the file's lines unchanged.
     Export {
-        /// Which.
+        /// The session.
         file: String,
         /// The lines of the file, as JSONL.
         #[arg(long)]
         jsonl: bool,
     },
-    /// Take a decision about context back: the newest, or the one named. Undoing an undo does it again.
+    /// Undo a commit: the newest, or the one named. Undoing an undo redoes it.
     Undo {
-        /// Which session.
+        /// The session.
         file: String,
         /// The commit's uuid.
         commit: Option<String>,
@@ -78,56 +78,56 @@ enum SessionCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Bring back what a compaction, a snip or a collapse covers: the newest one, or the one named.
+    /// Bring back what a compaction, a snip or a collapse covers: the newest, or the one named.
     Expand {
-        /// Which session.
+        /// The session.
         file: String,
         /// The commit's uuid.
         commit: Option<String>,
-        /// Only list what is covered by what, and change nothing.
+        /// Only list what each commit covers, and change nothing.
         #[arg(long)]
         list: bool,
         /// JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Play a session through the layers again, without a model: what each would do, and whether all holds.
+    /// Replay a session through the layers, without a model: show what each would do, and check the invariants.
     Replay(replay::ReplayArgs),
-    /// Copy a session under a new id; both can go on.
+    /// Copy a session under a new id; both can be continued.
     Fork {
-        /// Which.
+        /// The session.
         file: String,
         /// One JSON object.
         #[arg(long)]
         json: bool,
     },
-    /// Remove a session and what was kept for it. There is no way back.
+    /// Remove a session and its folder. This cannot be undone.
     Rm {
-        /// Which.
+        /// The session.
         file: String,
         /// Do not ask.
         #[arg(long)]
         yes: bool,
     },
-    /// The request that would be sent now, as JSON.
+    /// Print the request that would be sent now, as JSON.
     View {
-        /// Which.
+        /// The session.
         file: String,
         /// On one line.
         #[arg(long)]
         json: bool,
     },
-    /// For every reply: the count made just before it, and what the API then reported.
+    /// Compare for every reply the estimated tokens with those that the API reported.
     Tokens {
-        /// Which.
+        /// The session.
         file: String,
         /// One JSON array.
         #[arg(long)]
         json: bool,
     },
-    /// Figures: messages, tokens, cache, cost.
+    /// Show figures: messages, tokens, cache, cost.
     Stats {
-        /// Which.
+        /// The session.
         file: String,
         /// One JSON object.
         #[arg(long)]

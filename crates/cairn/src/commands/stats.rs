@@ -22,7 +22,7 @@ const MOST_DAYS: usize = 400;
 /// Longer files are left out, with a word.
 const MOST_BYTES: u64 = 200_000_000;
 
-/// What the sessions of this project used and cost, and what each layer saved.
+/// Show what the sessions of this project used and cost, and what each layer saved.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,7 +33,7 @@ Examples:
 pub(crate) struct StatsArgs {
     /// One session: a file, an id, or the beginning of one.
     file: Option<String>,
-    /// What was spent on each of the last days, instead.
+    /// Show what was spent on each of the last days instead.
     #[arg(long, value_name = "N", conflicts_with = "file")]
     days: Option<usize>,
     /// One JSON object.
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Code> {
     Ok(Code::Success)
 }
 
-/// What each of the last days cost.
+/// Prints the cost of each of the last days.
 fn days(days: &[(Date, Day)], json: bool) -> anyhow::Result<Code> {
     if json {
         let each = |(date, day): &(Date, Day)| json!({"day": date.to_string(), "spent": day, "usd": day.total().usd});

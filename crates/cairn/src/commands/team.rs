@@ -5,14 +5,14 @@ mod serve;
 
 use crate::exit::Code;
 
-/// Memory that all collaborators of a repository share.
+/// Share memories with all collaborators of a repository.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   cairn team serve                                     a server on this machine
   cairn team join http://127.0.0.1:8737 --invitation CODE --name Ada
   cairn team invite --level write                      a code for a colleague
-  cairn team push                                      send what changed, take in what others did
+  cairn team push                                      send what changed, get what others changed
   cairn team log deploy.md                             who changed it, and what
   cairn team restore deploy.md 12                      bring version 12 back")]
 pub(crate) struct TeamArgs {
@@ -22,7 +22,7 @@ pub(crate) struct TeamArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum TeamCommand {
-    /// What is shared here, with whom, and what would be sent or taken.
+    /// Show what is shared here, with whom, and what would be sent or taken.
     Status {
         /// One JSON object.
         #[arg(long)]
@@ -32,51 +32,51 @@ enum TeamCommand {
     Join(JoinArgs),
     /// Stop sharing; the files stay.
     Leave,
-    /// Take in what others did.
+    /// Get what others changed.
     Pull {
         /// Bring back files that are missing here.
         #[arg(long)]
         missing: bool,
     },
-    /// Take in what others did, and send what was done here.
+    /// Get what others changed, and send what was changed here.
     Push {
-        /// Delete for all what is missing here, however much it is.
+        /// Delete for everyone what is missing here, however much it is.
         #[arg(long)]
         delete: bool,
     },
-    /// What would be sent and taken, as a diff.
+    /// Show what would be sent and taken, as a diff.
     Diff,
-    /// The versions of an entry, or what happened lately.
+    /// List the versions of an entry, or the latest changes.
     Log {
         /// The entry.
         key: Option<String>,
     },
-    /// Bring a version of an entry back.
+    /// Restore a version of an entry.
     Restore {
         /// The entry.
         key: String,
         /// The version, as `team log` shows it.
         version: u64,
     },
-    /// Make an invitation, to be used once within a week.
+    /// Create an invitation, which can be used once within a week.
     Invite {
-        /// What the one who comes may do: read, write or admin.
+        /// The new member's level: read, write or admin.
         #[arg(long, default_value = "write")]
         level: team::protocol::Level,
-        /// To administer the server itself.
+        /// Make the new member an administrator of the server.
         #[arg(long)]
         server_admin: bool,
     },
-    /// Who may do what here.
+    /// List the members and their levels.
     Members,
-    /// Give a member another level, or none.
+    /// Change a member's level, or revoke it.
     Grant {
         /// The member.
         member: String,
         /// read, write, admin or none.
         level: String,
     },
-    /// Take a member off the server, or a repository with its history.
+    /// Remove a member from the server, or a repository with its history.
     Remove {
         /// The member.
         #[arg(required_unless_present = "repository")]
@@ -85,11 +85,11 @@ enum TeamCommand {
         #[arg(long, value_name = "OWNER/NAME", conflicts_with = "member")]
         repository: Option<String>,
     },
-    /// This machine's token, for signing in to the page.
+    /// Print this machine's token, for signing in to the web page.
     Token(TokenArgs),
     /// Serve team memory.
     Serve(serve::ServeArgs),
-    /// Write all that a server keeps into one file.
+    /// Write everything on a server to one file.
     Backup(serve::BackupArgs),
     /// Read such a file into an empty database.
     RestoreBackup(serve::BackupArgs),
@@ -99,16 +99,16 @@ enum TeamCommand {
 struct JoinArgs {
     /// The server's address.
     server: String,
-    /// The invitation. Without one, you sign in with your organisation, where the server has that.
+    /// The invitation. Without one, you sign in with your organisation, if the server supports that.
     #[arg(long, value_name = "CODE")]
     invitation: Option<String>,
-    /// What others see of you.
+    /// The name that others see.
     #[arg(long)]
     name: Option<String>,
-    /// A token you have already; `-` reads it from stdin.
+    /// A token that you already have; `-` reads it from stdin.
     #[arg(long, value_name = "TOKEN", conflicts_with = "invitation")]
     token: Option<String>,
-    /// The repository's name on the server, where it is not that of the git remote.
+    /// The repository's name on the server, if it differs from the git remote's.
     #[arg(long, value_name = "OWNER/NAME")]
     repo: Option<String>,
 }
@@ -116,13 +116,13 @@ struct JoinArgs {
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 struct TokenArgs {
-    /// Make a new one; the old one counts no more.
+    /// Create a new one; the old one becomes invalid.
     #[arg(long)]
     rotate: bool,
-    /// All tokens you have, with their ids.
+    /// List all your tokens, with their ids.
     #[arg(long)]
     list: bool,
-    /// Take one of them back, that of a lost machine for instance.
+    /// Revoke one of them, such as that of a lost machine.
     #[arg(long, value_name = "ID")]
     revoke: Option<String>,
 }

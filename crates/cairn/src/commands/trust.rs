@@ -11,7 +11,7 @@ use crate::out::{data, talk};
 use crate::program_paths::ProgramPaths;
 use crate::styled_text::{bold, dim};
 
-/// See and take back what the files of directories may do.
+/// List and revoke the trust in directories' files.
 ///
 /// A session in a terminal asks before it lets a directory's files allow anything. The answer is kept with you, by
 /// repository, with a fingerprint of each thing that was named: what a later pull brings is asked about alone. A no is kept
@@ -25,20 +25,20 @@ pub(crate) struct TrustArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  cairn trust list                  directories, and what they are trusted with
+  cairn trust list                  directories, and what is trusted in them
   cairn trust revoke                forget it for this directory
   cairn trust revoke ~/src/other    and for another
   cairn -p 'run the tests' --trust  trust this directory for one run";
 
 #[derive(Debug, Subcommand)]
 enum TrustCommand {
-    /// Print what directories are trusted with, and what was declined.
+    /// Print what is trusted in each directory, and what was declined.
     List {
         /// One JSON array.
         #[arg(long)]
         json: bool,
     },
-    /// Forget what you said of a directory, so that it is asked about again.
+    /// Forget your answers about a directory, so that you are asked again.
     Revoke {
         /// The directory; this one if none is named.
         #[arg(value_hint = ValueHint::DirPath)]

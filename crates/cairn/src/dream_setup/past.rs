@@ -14,7 +14,7 @@ use settings::Rhythm;
 use crate::event_text::diff_text;
 use crate::styled_text::first_line;
 
-/// What is said where nobody has dreamt.
+/// Message if there was no dream.
 pub(crate) const NONE: &str = "Nobody has dreamt here yet.";
 
 /// When the last one was, and whether the next is due.
@@ -50,7 +50,7 @@ pub(crate) fn log(site: &DreamSite) -> Vec<String> {
     dreams.iter().flat_map(|dreamt| std::iter::once(line(dreamt)).chain(details(dreamt))).collect()
 }
 
-/// What a dream did to which memory, and why, a line each.
+/// Changes of a dream to each memory, with the reasons, a line each.
 fn details(dreamt: &PastDream) -> Vec<String> {
     let Some(over) = &dreamt.over else { return Vec::new() };
     let removal = |path: &String| match over.removals.iter().find(|removal| removal.path == *path) {
@@ -118,7 +118,7 @@ fn meant(site: &DreamSite, id: Option<&str>) -> anyhow::Result<(PastDream, Chang
     }
 }
 
-/// What a dream changed.
+/// The changes of a dream.
 pub(crate) fn diff(site: &DreamSite, id: Option<&str>) -> anyhow::Result<Vec<String>> {
     let net = meant(site, id)?.1.net();
     Ok(net.iter().map(|one| diff_text(&one.path, one.before.as_deref(), one.after.as_deref())).collect())
@@ -158,7 +158,7 @@ pub(crate) fn undo(site: &DreamSite, id: Option<&str>) -> anyhow::Result<UndoneD
 }
 
 impl UndoneDream {
-    /// Whether memories that were changed since stay.
+    /// True if memories that were changed since are kept.
     pub(crate) fn kept_some(&self) -> bool {
         !self.kept.is_empty()
     }
@@ -193,7 +193,7 @@ pub(crate) fn apply(site: &DreamSite, indexing: IndexUpkeep) -> anyhow::Result<D
     Ok(plan.apply(site, indexing)?)
 }
 
-/// What was carried out, a line each.
+/// Applied changes, a line each.
 pub(crate) fn applied(over: &DreamFinish) -> Vec<String> {
     let changed = over.saved.iter().map(|path| format!("changed {path}"));
     changed.chain(over.removed.iter().map(|path| format!("removed {path}"))).collect()

@@ -14,7 +14,7 @@ use transcript::tool_names;
 /// The version of Claude Code whose lines these are: programs look whether it is new enough for them.
 const SPEAKS: &str = "2.1.325";
 
-/// What is printed of an event, if anything; without the names that every line carries.
+/// The line about an event, if there is one; without the fields that every line has.
 pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value> {
     let delta = |delta: Value| {
         json!({
@@ -82,7 +82,7 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
     })
 }
 
-/// What is printed of what happens to a teammate: as of an agent, with its session and what that has used.
+/// The line about news of a teammate: as of an agent, with its session and usage.
 fn of_teammate(name: &str, session: &str, news: &MateNews, used: &SessionUse) -> Value {
     let mut line = json!({"type": "system", "task_id": name, "task_type": "teammate", "teammate_session_id": session});
     let usage = json!({"total_tokens": used.tokens, "replies": used.replies, "cost_usd": used.cost_usd});
@@ -103,7 +103,7 @@ fn of_teammate(name: &str, session: &str, news: &MateNews, used: &SessionUse) ->
     line
 }
 
-/// What is printed of what happens to an agent that was sent out, as Claude Code prints it.
+/// The line about news of a subagent, in Claude Code's format.
 fn of_agent(subagent: &Subagent, news: &SubagentNews, directory: &Path) -> Option<Value> {
     let progress = subagent.progress();
     let took = progress.took.as_millis();

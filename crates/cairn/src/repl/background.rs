@@ -20,10 +20,10 @@ use crate::messaging::SessionMail;
 use crate::program_paths::ProgramPaths;
 use crate::styled_text::{TextStyle, first_line};
 
-/// How many of the last lines of a job are shown.
+/// The last lines of a job that are shown.
 const SHOWN: usize = 40;
 
-/// What was brought to the front: what it does or prints is shown as it goes on.
+/// The job in the foreground: what it does or prints is shown as it goes on.
 pub(super) enum ForegroundJob {
     /// An agent, by its id.
     Agent(String),
@@ -31,19 +31,19 @@ pub(super) enum ForegroundJob {
     Command {
         /// Its id.
         id: String,
-        /// How many bytes of what it printed were shown.
+        /// Bytes of its output that were shown.
         shown: u64,
     },
 }
 
-/// What goes on beside the conversation: commands, agents, teammates, a dream, and the list of tasks.
+/// Background work: commands, agents, teammates, a dream, and the task list.
 pub(super) struct Background {
     pub(super) jobs: Arc<tools::Jobs>,
     /// The agents that can be sent out, and those that are.
     pub(super) agents: Option<Arc<Subagents>>,
     /// Why none can be, where none can.
     pub(super) alone: Option<NoSubagents>,
-    /// What is looked at as it goes on.
+    /// The job in the foreground.
     pub(super) front: Option<ForegroundJob>,
     pub(super) mail: Mail,
     pub(super) mailing: SessionMail,
@@ -185,7 +185,7 @@ impl Background {
         self.follow(view);
     }
 
-    /// Whether what an agent does is shown as it goes on.
+    /// True if what an agent does is shown as it goes on.
     pub(super) fn is_in_front(&self, subagent: &Subagent) -> bool {
         matches!(&self.front, Some(ForegroundJob::Agent(id)) if *id == subagent.id)
     }
@@ -228,7 +228,7 @@ impl Background {
     }
 }
 
-/// What an agent does, or what came of it. A question it waits with is asked now.
+/// Shows what an agent does, or its result. A question that it waits with is asked now.
 fn look_at(subagent: &Subagent, view: &mut ConversationView, place: &ProgramPaths) -> Option<PendingQuestion> {
     let progress = subagent.progress();
     let (calls, requests, tokens) = (progress.calls, progress.requests, progress.tokens);
@@ -247,12 +247,12 @@ fn look_at(subagent: &Subagent, view: &mut ConversationView, place: &ProgramPath
     subagent.take_question().map(|(question, reply)| (Question::Call(Box::new(question)), reply))
 }
 
-/// What an agent does, in a line.
+/// A call of an agent, in a line.
 pub(super) fn done_by(subagent: &Subagent, tool: &str, input: &serde_json::Value, place: &ProgramPaths) -> String {
     format!("{}: {tool} {}", subagent.kind, about(input, place))
 }
 
-/// How it is with an agent, in a word or two.
+/// The state of an agent, in a word or two.
 fn phase(subagent: &Subagent) -> &'static str {
     match subagent.phase() {
         SubagentPhase::Ended(ended) => match ended.how.status() {

@@ -17,7 +17,7 @@ const OTHER: &str = "something else, in your words";
 #[derive(Debug)]
 pub(super) struct ChoicePrompt {
     questions: Vec<Inquiry>,
-    /// What was said to those before this one.
+    /// Answers to the questions before this one.
     said: Vec<String>,
     /// The answer under the cursor; one more than there are is in the user's words.
     at: usize,
@@ -27,7 +27,7 @@ pub(super) struct ChoicePrompt {
     other: Option<Editor>,
 }
 
-/// What a key did.
+/// The effect of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ChoiceStep {
     /// Nothing is decided.
@@ -50,7 +50,7 @@ impl ChoicePrompt {
         &self.questions
     }
 
-    /// Whether the user's own words are being written.
+    /// True if the user is writing an answer of their own.
     pub(super) fn is_writing(&self) -> bool {
         self.other.is_some()
     }
@@ -170,7 +170,7 @@ impl ChoicePrompt {
         (rows, cursor)
     }
 
-    /// How it is answered.
+    /// The keys that answer it, in words.
     pub(super) fn keys(&self) -> String {
         let tick = if self.current().takes_several() { "Space ticks, Enter answers" } else { "Enter answers" };
         let back = if self.said.is_empty() { "" } else { ", ← goes back" };
@@ -193,7 +193,7 @@ pub(super) fn said(asked: &Inquiry, line: &str) -> Option<String> {
     }
 }
 
-/// What follows from answers.
+/// The permission answer that follows from the user's answers.
 pub(super) fn answer(question: &CallQuestion, answers: &BTreeMap<String, String>) -> PermissionAnswer {
     PermissionAnswer::With { input: Some(ask::answered(&question.input, answers)), permissions: Vec::new() }
 }

@@ -1,5 +1,5 @@
-//! What the commands that begin with a slash do; those that go to another place in time are in `back`. A change of the
-//! mode holds from the next call on that is judged, also while a turn runs.
+//! The slash commands; those that go back in a conversation are in `resume_and_rewind`. A change of the mode applies
+//! from the next call on, even during a turn.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::event_text;
 use crate::session_markdown::markdown;
 use crate::styled_text::{Colour, Span, TextStyle};
 
-/// What `/help` says of a session of plain lines.
+/// The help for a session of plain lines.
 const LINES_HELP: &str = "Type what you want to say. !command runs a command that the model sees with your next words.\n\
                           The end of the input leaves; Ctrl-C stops a turn, and leaves where there is none.";
 
@@ -157,7 +157,7 @@ impl Conversation {
         self.view.table(&entries, TextStyle::DIM);
     }
 
-    /// What is opened later begins in it too.
+    /// Sets the mode, also for sessions that are opened later.
     fn set_mode(&mut self, mode: Mode) {
         self.session.status.mode.set(mode);
         self.args.permission_mode = Some(mode);

@@ -1,4 +1,4 @@
-//! What a word can become: slash commands and their arguments, `@` files, and `@agent-` agents.
+//! Completes words: slash commands and their arguments, `@` files, and `@agent-` agents.
 
 use std::path::Path;
 
@@ -6,21 +6,21 @@ use settings::agents::Registry;
 
 use super::slash;
 
-/// How many candidates are offered.
+/// The most candidates.
 const OFFERED: usize = 16;
-/// How an agent is named in a message.
+/// Prefix of an agent's name in a message.
 const AGENT: &str = "agent-";
-/// How much is said of an agent, in letters.
+/// The most characters of an agent's description.
 const ABOUT: usize = 50;
-/// How many directory entries are looked at.
+/// The most directory entries that are looked at.
 const LOOKED_AT: usize = 5_000;
 
 /// A way to complete the word before the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Completion {
-    /// What replaces the word.
+    /// The text that replaces the word.
     pub(crate) text: String,
-    /// What it is.
+    /// Its description.
     pub(crate) about: String,
 }
 

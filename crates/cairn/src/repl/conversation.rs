@@ -1,7 +1,7 @@
-//! What stands behind the prompt, whatever the terminal can do: the agent, its session, and what commands do with them.
+//! The state behind the prompt, whatever the terminal can do: the agent, its session, and what commands do with them.
 //!
-//! It prints to a page and opens lists; how these reach a person is for the screen or the plain lines to say. It knows
-//! no keys and waits for nobody.
+//! It prints to a page and opens lists; the screen or the plain session shows them to a person. It knows no keys and
+//! waits for nobody.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::setup::{self, PreparedSession};
 use crate::styled_text::{Colour, TextStyle};
 use crate::team_memory::TeamMemory;
 
-/// Where the agent's events and questions go.
+/// Channels for the agent's events and questions.
 #[derive(Clone)]
 pub(super) struct AgentChannels {
     pub(super) events: mpsc::UnboundedSender<Event>,
@@ -41,7 +41,7 @@ impl AgentChannels {
         Ok(ready)
     }
 
-    /// Who hears of events through these.
+    /// The listener that sends events into these channels.
     fn listener(&self) -> Listener {
         let events = self.events.clone();
         Arc::new(move |event| drop(events.send(event)))
@@ -67,9 +67,9 @@ pub(super) struct Conversation {
     pub(super) session: SessionState,
     pub(super) requests: PendingRequests,
     pub(super) view: ConversationView,
-    /// Whether the model thought before it answered when the program began.
+    /// True if the model was thinking before answers when the program began.
     pub(super) thinks: bool,
-    /// Whether Shift-Tab leads to the mode that asks nothing: for those who started in it, or with leave to.
+    /// True if Shift-Tab leads to `bypassPermissions`: for those who started in it, or with permission to.
     pub(super) bypass_offered: bool,
     /// The memory that is shared with others, kept in step until the program ends.
     pub(super) sharing: Option<TeamMemory>,

@@ -1,4 +1,4 @@
-//! What a person sees of the session: a page, a hint, and what can be shown whole.
+//! The visible session: a page, a hint, and items that can be expanded.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -9,31 +9,31 @@ use super::page::{Page, PagePart};
 use crate::program_paths::ProgramPaths;
 use crate::styled_text::{Colour, Span, TextStyle, first_line};
 
-/// How many lines of what the user said are shown again.
+/// The most lines of a user's message that are echoed.
 const SAID_LINES: usize = 12;
-/// How many lines of a call, a memory or a command's output are shown.
+/// The most lines of a call, a memory or a command's output that are shown.
 const SHOWN_LINES: usize = 200;
 
-/// How a person sees the session.
+/// The kind of display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Display {
     /// On a screen of so many columns that is drawn anew.
     Screen {
-        /// How wide it is.
+        /// Its width.
         columns: usize,
     },
     /// In lines that stay as they were typed and printed, as long as they are.
     Lines,
 }
 
-/// What is shown, and what can be.
+/// The visible session.
 pub(super) struct ConversationView {
     pub(super) face: Display,
-    /// What is to be shown.
+    /// Rows to be shown.
     pub(super) page: Page,
     /// Something to tell for a moment.
     pub(super) hint: Option<String>,
-    /// What was shown in one line and can be shown whole.
+    /// Items that were shown in one line and can be expanded.
     pub(super) shown: VecDeque<ExpandableItem>,
 }
 
@@ -61,7 +61,7 @@ impl ConversationView {
         self.page.rows(markdown.finish());
     }
 
-    /// What the user said; of a long text only the beginning, since its author knows it.
+    /// Echoes the user's message; only the beginning of a long one, since its author knows it.
     pub(super) fn show_said(&mut self, text: &str) {
         self.page.begin(PagePart::Said);
         let lines: Vec<&str> = text.lines().collect();
@@ -91,7 +91,7 @@ impl ConversationView {
         self.say_rest(lines.len(), SHOWN_LINES);
     }
 
-    /// How many lines were not shown.
+    /// Says how many lines were not shown.
     pub(super) fn say_rest(&mut self, lines: usize, shown: usize) {
         if lines > shown {
             self.page.line(&[Span::new(&format!("  … {} more lines", lines - shown), TextStyle::DIM)], 2);
@@ -99,7 +99,7 @@ impl ConversationView {
     }
 }
 
-/// What a call is about, in a few words.
+/// The subject of a call, in a few words.
 pub(super) fn about(input: &serde_json::Value, place: &ProgramPaths) -> String {
     let keys = ["command", "file_path", "pattern", "path", "description"];
     let Some((key, text)) = keys.iter().find_map(|key| Some((*key, input[*key].as_str()?))) else {

@@ -16,11 +16,11 @@ use tools::program::{Program, ProgramEnd};
 
 use crate::styled_text::{Colour, Span, TextStyle};
 
-/// What comes in quick succession is shown together.
+/// Delay that combines changes in quick succession.
 const A_MOMENT: Duration = Duration::from_millis(300);
-/// How long it may take.
+/// Timeout of the command.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How many lines of it are shown.
+/// The most lines of its output that are shown.
 const SHOWN: usize = 3;
 
 /// The user's own line.
@@ -30,11 +30,11 @@ pub(super) struct CustomStatusLine {
     rows: Vec<Vec<Span>>,
     running: Option<AbortOnDropHandle<Result<String, String>>>,
     due: Option<Instant>,
-    /// What was said of failures.
+    /// Failures that were reported.
     told: HashSet<String>,
 }
 
-/// What happened to it.
+/// An event of the command.
 pub(super) enum StatusLineStep {
     /// It is time to run it.
     Due,
@@ -42,7 +42,7 @@ pub(super) enum StatusLineStep {
     Ran(Result<String, String>),
 }
 
-/// Where it runs.
+/// The environment that the command runs in.
 pub(super) struct StatusLineContext {
     pub(super) directory: PathBuf,
     pub(super) environment: Environment,

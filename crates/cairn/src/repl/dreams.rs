@@ -61,7 +61,7 @@ impl SessionState {
         Ok(())
     }
 
-    /// How far the dream under way is, and what it said, the newest last.
+    /// Progress of the running dream and its messages, the newest last.
     fn live(&self) -> Vec<String> {
         let Some(dream) = &self.background.dreaming else { return Vec::new() };
         let now = format!("{:<12} {}", dream.phase.word(), dream.line());

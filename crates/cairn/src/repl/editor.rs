@@ -16,7 +16,7 @@ pub(crate) struct Editor {
     killed: String,
 }
 
-/// What a key did.
+/// The effect of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EditorStep {
     /// The text or the cursor changed.

@@ -1,4 +1,4 @@
-//! What was shown in one line, shown whole.
+//! Shows in full what was shown in one line.
 
 use engine::Event;
 use engine::event::RecalledMemory;
@@ -9,9 +9,9 @@ use crate::event_text::count;
 use crate::program_paths::ProgramPaths;
 use crate::styled_text::{Span, TextStyle};
 
-/// How many things can be expanded.
+/// The most items that can be expanded.
 const REMEMBERED: usize = 20;
-/// What stands around a memory for the model's eyes.
+/// Tags around a memory that are for the model only.
 const TAGS: [&str; 4] = ["<system-reminder>", "</system-reminder>", "<memory>", "</memory>"];
 
 /// Something that was shown in one line and can be shown whole.
@@ -21,7 +21,7 @@ pub(super) enum ExpandableItem {
         id: String,
         tool: String,
         input: serde_json::Value,
-        /// What it gave, once it has.
+        /// Its result, once there is one.
         text: Option<String>,
     },
     /// Memories that were recalled.
@@ -57,7 +57,7 @@ impl ConversationView {
         }
     }
 
-    /// What a call was called with.
+    /// The input of a call.
     pub(super) fn input_of(&self, call: &str) -> Option<&serde_json::Value> {
         self.shown.iter().find_map(|shown| match shown {
             ExpandableItem::Call { id, input, .. } if id == call => Some(input),
@@ -110,7 +110,7 @@ pub(super) fn recalled(memories: &[RecalledMemory]) -> String {
     format!("{} recalled: {}", count(memories.len(), "memory", "memories"), paths.join(", "))
 }
 
-/// Whether a call is a command of the user's own.
+/// True if a call is a command of the user's own.
 pub(super) fn is_own(call: &str) -> bool {
     call.starts_with("shell-")
 }

@@ -143,7 +143,7 @@ impl Repl {
         self.menu_at = 0;
     }
 
-    /// Whether Enter should take the chosen candidate rather than send: a command that is not spelled out yet.
+    /// True if Enter should take the chosen candidate rather than send: a command that is not spelled out yet.
     fn menu_differs(&self) -> bool {
         let chosen = self.menu.1.get(self.menu_at);
         self.editor.text().starts_with('/') && chosen.is_some_and(|chosen| !self.editor.text().ends_with(&chosen.text))
@@ -217,7 +217,7 @@ impl Repl {
         }
     }
 
-    /// What was typed: a command, a shell escape, or words for the model.
+    /// Handles what was typed: a command, a shell escape, or a message for the model.
     pub(super) async fn submit(&mut self, text: &str) -> anyhow::Result<()> {
         let trimmed = text.trim();
         if trimmed.is_empty() {

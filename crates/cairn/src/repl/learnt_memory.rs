@@ -1,4 +1,4 @@
-//! What was learnt in this session, to look at, to change or to take back; and stretches nothing is learnt from.
+//! Memories learnt in this session, to show, edit or undo; and private stretches.
 
 use std::path::Path;
 
@@ -25,12 +25,12 @@ pub(super) struct LearntMemory {
     pub(super) path: String,
 }
 
-/// What was learnt in a session by what its log says, the newest first.
+/// Memories that a session learnt, from its log, the newest first.
 pub(super) fn of(session: &session::Session) -> Vec<LearntMemory> {
     learning::extract::saved(session).into_iter().map(|(run, path)| LearntMemory { run, path }).collect()
 }
 
-/// What agents saved since the last session was opened here, the newest first.
+/// Memories that agents saved since the last session was opened here, the newest first.
 pub(super) fn since_last(home: &Home, memory: &Path, session: &str) -> Vec<LearntMemory> {
     let user = memory::place::user_directory(home.path());
     let mut found = Vec::new();
@@ -47,7 +47,7 @@ pub(super) fn since_last(home: &Home, memory: &Path, session: &str) -> Vec<Learn
     found
 }
 
-/// What can be done with one.
+/// The actions on one.
 const WHAT: [(&str, &str); 3] = [
     ("look", "show it whole"),
     ("change", "say what is to be different"),

@@ -1,5 +1,5 @@
-//! What leaving a session waits for: a dream under way, and what is left to learn where that was asked for (`--extract`).
-//! Otherwise what is left stays in its queue, and the next session learns it.
+//! Work that leaving a session waits for: a running dream, and learning if `--extract` asks for it. Otherwise what is
+//! left to learn stays in its queue, and the next session learns it.
 
 use std::fmt;
 
@@ -12,14 +12,14 @@ use crate::args::RunArgs;
 /// Something that is waited for.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Awaited {
-    /// What is left to learn, and a dream.
+    /// Learning, and a dream.
     Learning,
     /// A dream.
     Dream,
 }
 
 impl Awaited {
-    /// What is waited for before an agent is left, if anything is.
+    /// The work to wait for before an agent is left, if any.
     pub(super) fn of(agent: &Agent, args: &RunArgs) -> Option<Self> {
         if args.extract && agent.has_to_learn() {
             return Some(Self::Learning);

@@ -62,7 +62,7 @@ impl Markdown {
         rows
     }
 
-    /// What has come and is not finished.
+    /// The text that has arrived and is not finished.
     pub(crate) fn pending(&self) -> &str {
         self.table.last().map_or(&self.pending, |row| if self.pending.is_empty() { row } else { &self.pending })
     }

@@ -14,7 +14,7 @@ use super::resume_and_rewind::ListPurpose;
 use super::terminal_owner;
 use crate::styled_text::{Span, TextStyle, first_line};
 
-/// How much of a description stands in the list.
+/// The most characters of a description in the list.
 const DESCRIPTION: usize = 100;
 /// The largest instruction file that is shown.
 const SHOWN_LIMIT: u64 = 1_000_000;
@@ -28,7 +28,7 @@ pub(super) enum MemoryFile {
     Instructions(PathBuf),
 }
 
-/// What can be done with one, in the order in which it is offered.
+/// The actions on one, in the order in which they are offered.
 const DEEDS: [(&str, &str); 2] =
     [("look at it", ""), ("edit it", "in your editor; what you change holds from your next words on")];
 

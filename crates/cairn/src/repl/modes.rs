@@ -9,7 +9,7 @@ pub(super) fn after(now: Mode, bypass_offered: bool) -> Mode {
     from_now.nth(1).unwrap_or_default()
 }
 
-/// What a mode means, in a few words.
+/// Description of a mode, in a few words.
 pub(super) fn about(mode: Mode) -> &'static str {
     match mode {
         Mode::Default => "what could change something is asked about",

@@ -7,7 +7,7 @@ use settings::Channel;
 use crate::styled_text::clean;
 use crate::{env, out};
 
-/// What is written to the terminal to tell something.
+/// The escape sequence of a notification.
 pub(super) fn escape(channel: Channel, text: &str) -> String {
     let text = clean(text);
     let iterm = format!("\x1b]9;{text}\x07");
@@ -21,7 +21,7 @@ pub(super) fn escape(channel: Channel, text: &str) -> String {
     }
 }
 
-/// Which terminal it is, of those that can show it.
+/// The terminal, if it is one that can show notifications.
 fn known() -> Channel {
     match env::TERM_PROGRAM.get().as_deref() {
         Some("iTerm.app") => Channel::Iterm2,

@@ -1,7 +1,7 @@
-//! What is printed above the prompt, for good: rows that wait for the next draw, and the space between their parts.
+//! Rows printed above the prompt for good, waiting for the next draw, and the space between their parts.
 //!
-//! Whoever prints says what kind of thing comes; a blank row stands wherever that changes. So nobody else has to think
-//! about spacing, and rows are wrapped in one place.
+//! Whoever prints names the kind of row; a blank row separates different kinds. So nobody else has to think about
+//! spacing, and rows are wrapped in one place.
 
 use super::width::{fit, spans_width, wrap};
 use crate::styled_text::{Colour, Span, TextStyle};
@@ -11,13 +11,13 @@ use crate::styled_text::{Colour, Span, TextStyle};
 pub(crate) enum PagePart {
     /// Nothing yet.
     Nothing,
-    /// What the user typed.
+    /// The user's message.
     Said,
-    /// What the model says.
+    /// The model's reply.
     Reply,
-    /// What the agent does, a line each.
+    /// The agent's calls, a line each.
     Calls,
-    /// What this program has to say.
+    /// Messages of this program.
     Note,
 }
 
@@ -40,12 +40,12 @@ impl Page {
         self.columns = columns;
     }
 
-    /// How wide the screen is.
+    /// Width of the screen.
     pub(crate) fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Whether nothing was ever printed.
+    /// True if nothing was ever printed.
     pub(crate) fn is_blank(&self) -> bool {
         self.part == PagePart::Nothing
     }

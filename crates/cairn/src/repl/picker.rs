@@ -6,7 +6,7 @@ use super::editor::Editor;
 use super::width::{fit, width, wrap};
 use crate::styled_text::{Colour, Span, TextStyle};
 
-/// How many choices are shown at once.
+/// The most choices shown at once.
 const SHOWN: usize = 8;
 
 /// A list to choose from.
@@ -21,13 +21,13 @@ pub(crate) struct Picker {
 /// One of the choices.
 #[derive(Debug, Clone)]
 pub(crate) struct PickerEntry {
-    /// What it is called.
+    /// Its name.
     pub(crate) label: String,
-    /// What is said beside it.
+    /// Its description.
     pub(crate) about: String,
 }
 
-/// What a key did.
+/// The effect of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PickerStep {
     /// Nothing is decided.

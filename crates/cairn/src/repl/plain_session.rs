@@ -36,7 +36,7 @@ use crate::{event_text, question_lines, trust_prompt};
 
 /// Runs the session until the input ends or the user leaves.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
-    let place = ProgramPaths::for_session(args)?;
+    let place = ProgramPaths::from_env()?.reading(args.setting_sources);
     if trust_prompt::ask(args, &place)? == trust_prompt::TrustAnswer::Quit {
         return Ok(Code::Success);
     }
@@ -91,18 +91,18 @@ fn lines() -> mpsc::UnboundedReceiver<String> {
     lines
 }
 
-/// What there is to do next.
+/// The next input.
 enum PlainInput {
-    /// What the user says.
+    /// A line of the user.
     Line(String),
     /// To hear what others have written.
     Mail,
 }
 
-/// What the agent is to do.
+/// A task for the agent.
 enum AgentTask<'a> {
     Say(&'a str),
-    /// What others have written.
+    /// Messages from other agents.
     Mail,
     Shell(&'a str),
     Compact(Option<String>, Covered),
@@ -114,7 +114,7 @@ struct PlainSession {
     /// Ctrl-C. It is listened to all the time: what is asked for each time anew misses what comes in between.
     interrupt: Signal,
     closing: ShutdownSignals,
-    /// What ended the program, if something did.
+    /// The cause of the shutdown, if there is one.
     closed: Option<ShutdownCause>,
     events: mpsc::UnboundedReceiver<Event>,
     questions: mpsc::UnboundedReceiver<(Question, oneshot::Sender<PermissionAnswer>)>,
@@ -195,7 +195,7 @@ impl PlainSession {
         self.hear_all();
     }
 
-    /// What was typed: a command, a shell escape, or words for the model.
+    /// Handles what was typed: a command, a shell escape, or a message for the model.
     async fn submit(&mut self, text: &str) -> anyhow::Result<()> {
         if text.is_empty() {
             return Ok(());
@@ -228,7 +228,7 @@ impl PlainSession {
         Ok(())
     }
 
-    /// What the user should know about the end of a turn.
+    /// Tells the user what is worth knowing about the end of a turn.
     fn tell(&self, turn: Option<Turn>) {
         if let Some(trouble) = turn.as_ref().and_then(|turn| event_text::trouble_and_hint(&turn.end)) {
             match turn.map(|turn| turn.end) {

@@ -9,15 +9,15 @@ use super::status_line::BackgroundWork;
 use super::width::wrap;
 use crate::styled_text::{Colour, Span, TextStyle, first_line};
 
-/// What turns while something is under way.
+/// Frames of the spinner.
 const SPINNER: [&str; 6] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠇"];
-/// How much of what waits in the queue is shown of each message.
+/// The most characters of a queued message that are shown.
 const QUEUED: usize = 200;
-/// What a candidate is about is left out where there is less room for it.
+/// The least room in which a candidate's description is shown.
 const LEAST_ABOUT: usize = 20;
 
 impl Repl {
-    /// What is drawn below everything that was printed.
+    /// The area below everything that was printed.
     pub(super) fn area(&self) -> Area {
         let columns = self.screen.columns();
         // What can be long takes at most half of the window.
@@ -79,7 +79,7 @@ impl Repl {
         Area { rows, cursor }
     }
 
-    /// How many commands and agents run in the background, teammates among them.
+    /// The number of commands and agents in the background, teammates included.
     pub(super) fn running_jobs(&self) -> usize {
         let commands =
             self.talk.session.background.jobs.list().iter().filter(|job| job.state == tools::JobState::Running).count();

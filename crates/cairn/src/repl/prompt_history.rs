@@ -1,12 +1,12 @@
-//! What was typed before, in this and earlier sessions, in the file Claude Code keeps for it.
+//! Earlier input, of this and other sessions, in the file that Claude Code keeps for it.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-/// How many entries are offered.
+/// The most entries.
 const OFFERED: usize = 500;
-/// How much of the end of the file is read.
+/// The most bytes read from the end of the file.
 const TAIL: u64 = 1_000_000;
 
 /// Entries of this project, oldest first, and where one is in them.
@@ -17,7 +17,7 @@ pub(crate) struct PromptHistory {
     entries: Vec<String>,
     at: Option<usize>,
     draft: String,
-    /// What is searched for, and what was found last.
+    /// The search text, and the last match.
     searched: Option<(String, String)>,
 }
 

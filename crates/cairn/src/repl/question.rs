@@ -17,7 +17,7 @@ use super::width::wrap;
 use crate::question_lines::{self, NO, NO_BECAUSE};
 use crate::styled_text::{Colour, Span, TextStyle};
 
-/// How many lines of a diff or a text are shown.
+/// The most lines of a diff or a text that are shown.
 const SHOWN: usize = 300;
 /// The largest file a diff is made of.
 const DIFF_LIMIT: u64 = 1_000_000;
@@ -28,7 +28,7 @@ pub(crate) struct OpenQuestion {
     reply: Option<oneshot::Sender<PermissionAnswer>>,
     chosen: usize,
     reason: Option<Editor>,
-    /// What the model asks, where that is the question.
+    /// The model's own question, if that is what is asked.
     inquiring: Option<ChoicePrompt>,
     focus: KeyFocus,
 }
@@ -57,7 +57,7 @@ enum KeyFocus {
     Message,
 }
 
-/// What a key did.
+/// The effect of a key.
 #[derive(Debug)]
 pub(crate) enum QuestionStep {
     /// Nothing is decided.
@@ -86,12 +86,12 @@ impl OpenQuestion {
         Self { question, reply: Some(reply), chosen: 0, reason: None, inquiring, focus: KeyFocus::Answers }
     }
 
-    /// Whether somebody still waits for the answer: an agent in the background does, whatever turn has ended.
+    /// True if somebody still waits for the answer: an agent in the background does, whatever turn has ended.
     pub(crate) fn is_wanted(&self) -> bool {
         self.reply.as_ref().is_some_and(|reply| !reply.is_closed())
     }
 
-    /// What will happen, printed once and whole: the call, the change, the place.
+    /// Prints once and in full what will happen: the call, the change, the place.
     pub(crate) fn show(&self, page: &mut Page, short: impl Fn(&Path) -> String) {
         if self.inquiring.is_some() {
             return; // its questions stand with their answers, and stay with what was said
@@ -192,7 +192,7 @@ impl OpenQuestion {
         self.focus = KeyFocus::Message;
     }
 
-    /// Whether keys are for the message.
+    /// True if keys go to the message.
     pub(crate) fn is_left(&self) -> bool {
         self.focus == KeyFocus::Message && self.reason.is_none()
     }
@@ -346,7 +346,7 @@ pub(crate) fn reason_shown(why: &str) -> String {
     }
 }
 
-/// What will happen to a file: the diff of an edit, the text of a new file.
+/// The change of a file: the diff of an edit, the text of a new file.
 fn detail(change: &FileChange, file: &Path) -> Vec<Vec<Span>> {
     let before = current(file);
     match change.applied(&before) {
@@ -359,7 +359,7 @@ fn current(path: &Path) -> String {
     files::read(path, DIFF_LIMIT).map(|file| String::from_utf8_lossy(&file.bytes).into_owned()).unwrap_or_default()
 }
 
-/// What changed, with two lines around it.
+/// A diff with two lines of context.
 pub(super) fn diff(before: &str, after: &str) -> Vec<Vec<Span>> {
     let diff = TextDiff::from_lines(before, after);
     let mut rows = Vec::new();

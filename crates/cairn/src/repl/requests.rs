@@ -1,4 +1,4 @@
-//! What a command leaves for the terminal to do: a question to ask, a list to open, words to say.
+//! Requests of a command to the terminal: a question to ask, a list to open, a message to send.
 
 use std::path::PathBuf;
 
@@ -19,19 +19,19 @@ pub(super) struct ChoiceList {
     pub(super) what: ListPurpose,
 }
 
-/// What is to be done next.
+/// Requests that are still to be carried out.
 #[derive(Default)]
 pub(super) struct PendingRequests {
     /// A question of an agent in the background that is to be asked now.
     pub(super) taken: Option<PendingQuestion>,
     /// A list that is open.
     pub(super) choices: Option<ChoiceList>,
-    /// What the prompt is to hold.
+    /// New text of the prompt.
     pub(super) prompt: Option<String>,
     pub(super) leaving: bool,
     /// A compaction that was asked for: what is wished of it, and what it covers.
     pub(super) compacting: Option<(Option<String>, Covered)>,
-    /// What a command says to the model in the user's place.
+    /// A message that a command sends to the model in the user's place.
     pub(super) saying: Option<String>,
     /// A file that is to be opened in the user's editor.
     pub(super) editing: Option<PathBuf>,

@@ -15,17 +15,17 @@ use super::picker::PickerEntry;
 use crate::event_text::{self, count};
 use crate::styled_text::{Colour, Span, TextStyle, first_line};
 
-/// How many messages are shown again when a session is resumed.
+/// The most messages shown again when a session is resumed.
 const REPLAYED: usize = 6;
 
-/// What can go back: how it is called, what that is, and what it means.
+/// Things that can be rewound: name, extent and description.
 const SCOPES: [(&str, RewindExtent, &str); 3] = [
     ("both", RewindExtent::Both, "both as they were"),
     ("conversation", RewindExtent::Conversation, "files stay as they are"),
     ("files", RewindExtent::Files, "the conversation stays"),
 ];
 
-/// What a list that is open is for.
+/// The purpose of an open list.
 pub(super) enum ListPurpose {
     Resume(Vec<String>),
     Rewind(Vec<Id>),

@@ -12,7 +12,7 @@ use crate::program_paths::ProgramPaths;
 use crate::styled_text::TextStyle;
 use crate::{setup, trusted_settings};
 
-/// What becomes of commands that run unasked because they only look.
+/// Describes the confinement of commands that run unasked because they only read.
 async fn unasked(scope: &tools::Scope) -> String {
     scope.find_wall().await;
     match scope.no_wall() {

@@ -9,12 +9,12 @@ use std::io::{self, Write};
 use super::width::{fit, spans_width};
 use crate::styled_text::{Colours, Span, paint};
 
-/// What is drawn at the bottom.
+/// The area drawn at the bottom.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Area {
     /// Rows, each cut to the width.
     pub(crate) rows: Vec<Vec<Span>>,
-    /// Where the cursor stands: row and column in the area.
+    /// Row and column of the cursor in the area.
     pub(crate) cursor: (usize, usize),
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Screen<W> {
     colours: Colours,
     /// The area as it was asked for.
     drawn: Area,
-    /// How wide the rows are that are there, from the area's first to the one with the cursor.
+    /// Widths of the rows on the screen, from the area's first to the cursor's.
     above: Vec<usize>,
     /// The column the cursor stands in.
     column: usize,

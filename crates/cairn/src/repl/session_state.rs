@@ -20,18 +20,18 @@ pub(super) struct SessionState {
     pub(super) agent: Option<Agent>,
     pub(super) inbox: Inbox,
     pub(super) status: StatusLine,
-    /// What the user's own line is given to show, and how the session makes itself known.
+    /// Figures for the custom status line and for notifications.
     pub(super) figures: SessionFigures,
     pub(super) signals: Notifications,
-    /// Where the agent works.
+    /// The agent's working directories.
     pub(super) scope: Scope,
-    /// Whether the settings let anybody into the mode that asks nothing.
+    /// Availability of the mode `bypassPermissions`.
     pub(super) bypass: BypassPermission,
-    /// Where memories lie, if memory is on.
+    /// The memory directory, if memory is on.
     pub(super) memory: Option<PathBuf>,
-    /// What was learnt in this session, the newest first.
+    /// Memories learnt in this session, the newest first.
     pub(super) learnt: Vec<LearntMemory>,
-    /// What goes on beside the conversation.
+    /// Background work.
     pub(super) background: Background,
 }
 

@@ -5,9 +5,9 @@
 pub(crate) struct SlashCommand {
     /// Without the slash.
     pub(crate) name: &'static str,
-    /// What it takes.
+    /// Its arguments.
     pub(crate) argument: &'static str,
-    /// What it does.
+    /// Its description.
     pub(crate) about: &'static str,
 }
 
@@ -21,34 +21,34 @@ macro_rules! commands {
 commands! {
     "help" "" "the commands and keys";
     "clear" "" "begin a new session";
-    "resume" "[ID]" "go on with another session of this project";
+    "resume" "[ID]" "continue another session of this project";
     "rewind" "[N] [WHAT]" "go back to before a message: conversation, files or both";
     "undo" "" "undo the last rewind, compaction or snip";
-    "compact" "[WISH]" "let a summary stand for what was said; `from` or `up-to`: for a part";
-    "snip" "" "drop what precedes a message from the window";
+    "compact" "[WISH]" "replace the conversation with a summary; `from` or `up-to`: a part of it";
+    "snip" "" "drop everything before a message from the window";
     "context" "" "what fills the window";
-    "keep" "[drop N]" "what you forbade or required and is kept in view; lift one";
+    "keep" "[drop N]" "show the standing instructions that are kept in view, or drop one";
     "memory" "[NAME]" "show or edit memories and instruction files";
-    "team" "[now|delete]" "how the shared memory stands and what others changed";
-    "dream" "[WHAT]" "bring memories into order; `status`, `log`, `diff`, `undo`, `apply`, `stop`";
-    "learnt" "" "what was learnt in this session: look, change, take back (Ctrl-S)";
-    "private" "[on|off]" "learn nothing from what is said from here on, or again";
+    "team" "[now|delete]" "the state of team memory, and what others changed";
+    "dream" "[WHAT]" "dream now; or `status`, `log`, `diff`, `undo`, `apply`, `stop`";
+    "learnt" "" "what was learnt in this session: show, edit, undo (Ctrl-S)";
+    "private" "[on|off]" "learn nothing from what follows, or learn again";
     "model" "[NAME]" "show or change the model";
-    "mode" "[MODE]" "show or change what may happen unasked (Shift-Tab)";
+    "mode" "[MODE]" "show or change the permission mode (Shift-Tab)";
     "permissions" "[MODE]" "show the rules, or change the mode";
-    "hooks" "" "the hooks that run, and where they stand";
-    "tasks" "[WHAT] [ID]" "what runs in the background (`stop`, `front`), and the list of tasks";
-    "agents" "[NAME]" "the agents that can be sent out";
-    "statusline" "[WISH]" "let an agent set up a status line of your own, from your shell's prompt or as you wish";
-    "sandbox" "[on|off]" "what holds of the sandbox for commands, or change it";
+    "hooks" "" "the hooks that run, and where they are defined";
+    "tasks" "[WHAT] [ID]" "background work (`stop`, `front`), and the task list";
+    "agents" "[NAME]" "the agents that can be started";
+    "statusline" "[WISH]" "let an agent set up a custom status line, from your shell's prompt or as you describe";
+    "sandbox" "[on|off]" "show the state of the sandbox, or turn it on or off";
     "cost" "" "what this session used and cost";
     "status" "" "session, model, window, directory";
     "export" "[FILE]" "write the conversation to a Markdown file";
-    "expand" "" "show the last tool call or recalled memories whole (Ctrl-O)";
+    "expand" "" "show the last tool call or recalled memories in full (Ctrl-O)";
     "exit" "" "leave (Ctrl-D)";
 }
 
-/// Other names that people's fingers know.
+/// Other names that people are used to.
 const ALIASES: [(&str, &str); 4] = [("bashes", "tasks"), ("jobs", "tasks"), ("todos", "tasks"), ("quit", "exit")];
 
 /// The command of this name.
@@ -57,7 +57,7 @@ pub(crate) fn find(name: &str) -> Option<&'static SlashCommand> {
     COMMANDS.iter().find(|command| command.name == name)
 }
 
-/// What an argument can be, where there is a fixed list.
+/// The values of an argument, if there is a fixed list.
 pub(crate) fn arguments(command: &str) -> &'static [&'static str] {
     match command {
         "mode" | "permissions" => &["default", "acceptEdits", "plan", "bypassPermissions"],
@@ -71,7 +71,7 @@ pub(crate) fn arguments(command: &str) -> &'static [&'static str] {
     }
 }
 
-/// What `/help` shows, besides the commands.
+/// Keys that `/help` shows.
 pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Enter", "send; while the agent works: queue for its next round"),
     ("Alt-Enter, Ctrl-J, \\ Enter", "a new line"),
@@ -79,12 +79,12 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Ctrl-R", "search the history for what is typed"),
     ("Tab", "complete a command, a file or an agent after @, an argument"),
     ("Shift-Tab", "the next mode: default, acceptEdits, plan; also while the agent works"),
-    ("Esc, Ctrl-C", "stop the turn, teammates too; Ctrl-C twice leaves"),
-    ("Ctrl-O", "show the last tool call or recalled memories whole"),
-    ("Ctrl-S", "what was learnt: look at it, change it, take it back"),
+    ("Esc, Ctrl-C", "interrupt the turn, and teammates; Ctrl-C twice exits"),
+    ("Ctrl-O", "show the last tool call or recalled memories in full"),
+    ("Ctrl-S", "what was learnt: show, edit, undo"),
     ("Ctrl-G", "write the prompt in your editor ($VISUAL, $EDITOR)"),
-    ("Ctrl-Z", "stop the program until the shell's fg"),
+    ("Ctrl-Z", "suspend; `fg` in the shell continues"),
     ("! command", "run a command yourself; the model sees its output"),
-    ("@path", "name a file; pictures are sent along"),
+    ("@path", "refer to a file; images are attached"),
     ("@agent-NAME", "ask for an agent; /agents names them"),
 ];

@@ -15,28 +15,28 @@ use crate::event_text::count;
 use crate::setup::PreparedSession;
 use crate::styled_text::{Colour, Span, TextStyle};
 
-/// What the status line knows.
+/// The content of the status line.
 #[derive(Debug)]
 pub(crate) struct StatusLine {
     /// The session's id.
     pub(crate) session: String,
     /// The model's name.
     pub(crate) model: String,
-    /// What tokens cost.
+    /// Prices of tokens.
     pub(crate) prices: Prices,
     /// The model's window.
     pub(crate) window: Window,
-    /// How much may happen without asking.
+    /// The permission mode.
     pub(crate) mode: SharedMode,
-    /// Whether nothing is learnt from what is said.
+    /// True if nothing is learnt from what is said.
     pub(crate) private: bool,
     used: u64,
-    /// What the session had cost before this process went on with it.
+    /// Cost of the session before this process resumed it.
     before: Option<f64>,
-    /// What teammates have cost, by their sessions.
+    /// Costs of teammates, by their sessions.
     mates: BTreeMap<String, Option<f64>>,
     ledger: Arc<Ledger>,
-    /// What was spent today, and whether work in the background may go on.
+    /// Spending of today, and whether background work may go on.
     today: Day,
     paused: bool,
 }
@@ -86,7 +86,7 @@ impl StatusLine {
         }
     }
 
-    /// What the session has cost, with all that went on beside it and its teammates, where that is known.
+    /// Cost of the session, with background work and teammates, if it is known.
     pub(crate) fn cost(&self) -> Option<f64> {
         self.mates.values().copied().chain([self.before, self.ledger.here()]).sum()
     }
@@ -195,7 +195,7 @@ fn fitted(mut parts: Vec<(u8, Span)>, columns: usize) -> Vec<(u8, Span)> {
     parts
 }
 
-/// What goes on beside the conversation.
+/// Background work.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BackgroundWork {
     /// Commands and agents that run in the background.
@@ -210,15 +210,15 @@ pub(crate) struct BackgroundWork {
     pub(crate) waiting: usize,
     /// A teammate among these.
     pub(crate) asks: Option<String>,
-    /// How far the dream is that is under way.
+    /// Progress of the running dream.
     pub(crate) dream: Option<String>,
-    /// What the newest of them is doing.
+    /// Label of the newest of them.
     pub(crate) label: Option<String>,
-    /// What the newest of the teammates at work is doing.
+    /// Label of the newest teammate at work.
     pub(crate) mates_label: Option<String>,
 }
 
-/// Whether the day's budget for work in the background is spent.
+/// True if the day's budget for background work is spent.
 fn is_paused(ledger: &Ledger) -> bool {
     ledger.allows(ledger::NOTES).is_err()
 }

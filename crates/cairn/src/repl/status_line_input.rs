@@ -1,6 +1,6 @@
-//! What the user's own line is given to show, key by key as Claude Code gives it.
+//! The input of the custom status line, with Claude Code's keys.
 //!
-//! Left out is what there is not: `effort`, `prompt_cache`, `rate_limits`, `vim`.
+//! Left out is what does not exist here: `effort`, `prompt_cache`, `rate_limits`, `vim`.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use super::session_state::SessionState;
 /// Above so many tokens some models cost more.
 const LONG: u64 = 200_000;
 
-/// What has been counted since the session was opened.
+/// Figures since the session was opened.
 pub(super) struct SessionFigures {
     opened: Instant,
     /// When the request went out that is under way, and how long the model was waited for in all.
     asked: Option<Instant>,
     waited: Duration,
-    /// What the newest reply took; nothing after a compaction.
+    /// Usage of the newest reply; none after a compaction.
     usage: Option<Usage>,
     /// Lines that calls under way would add and remove, and those that calls did.
     changing: HashMap<String, (usize, usize)>,
@@ -102,7 +102,7 @@ impl SessionFigures {
     }
 }
 
-/// How many lines an edit adds and removes.
+/// Lines that an edit adds and removes.
 fn changes(input: &Value) -> Option<(usize, usize)> {
     let change = FileChange::of(input)?;
     let (before, after) = change.texts();

@@ -1,4 +1,4 @@
-//! What the model has to do, as it wrote it down: above the prompt while it is not done, and by a command.
+//! The model's task list: above the prompt while it is not done, and by a command.
 
 use mail::task_file::{Task, TaskStatus};
 use session::stats::SessionUse;
@@ -14,9 +14,9 @@ use crate::event_text;
 use crate::program_paths::ProgramPaths;
 use crate::styled_text::{Colour, Span, TextStyle, first_line};
 
-/// How many tasks stand above the prompt.
+/// The most tasks above the prompt.
 const SHOWN: usize = 5;
-/// How much is shown of each.
+/// The most characters of each.
 const LONGEST: usize = 100;
 
 impl Background {
@@ -46,12 +46,12 @@ impl Background {
         self.mailing.teammates.as_ref().map(|mates| mates.asking()).unwrap_or_default()
     }
 
-    /// What a teammate that works is doing, in a few words.
+    /// Label of a teammate at work.
     pub(super) fn teammate_label(&self, name: &str) -> Option<String> {
         self.mailing.teammates.as_ref().and_then(|mates| mates.label(name))
     }
 
-    /// What a teammate does and did, by its own session. Says whether there is one of that name.
+    /// Shows what a teammate does and did, from its own session. Returns false if there is none of that name.
     pub(super) fn look_at_teammate(
         &self,
         name: &str,

@@ -69,7 +69,7 @@ impl ConversationView {
         self.team_changes(&changed);
     }
 
-    /// What others changed, as diffs.
+    /// Shows what others changed, as diffs.
     pub(super) fn team_changes(&mut self, changed: &[TeamChange]) {
         for one in changed {
             self.page.begin(PagePart::Note);

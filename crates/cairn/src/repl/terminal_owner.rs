@@ -21,11 +21,11 @@ use crate::shutdown::{ShutdownCause, ShutdownSignals};
 const PROMPT_LIMIT: u64 = 1_000_000;
 /// The largest file of which it is seen whether an editor has changed it.
 const FILE_LIMIT: u64 = 10_000_000;
-/// How long a stop may take to reach us. Where nobody could ever continue us, as without a shell, the system refuses to
+/// Time that a stop may take to reach us. If nobody could ever continue us, as without a shell, the system refuses to
 /// stop us at all, and we go on after it.
 const STOPS_WITHIN: Duration = Duration::from_millis(100);
 
-/// Who gets the terminal.
+/// The owner of the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TerminalOwner {
     /// The shell we were started from.

@@ -24,7 +24,7 @@ use super::{Repl, RunningTurn, notice, permission_rules};
 use crate::event_text;
 use crate::styled_text::{Colour, Span, TextStyle, first_line};
 
-/// How much of the end of a thought is kept for the screen.
+/// The most characters of the end of a thought that are kept for the screen.
 const THOUGHT: usize = 400;
 /// For how long after a key the user counts as typing.
 const A_MOMENT: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ pub(super) async fn ended(working: &mut Option<RunningTurn>) -> Option<(Agent, T
     }
 }
 
-/// Whether a message says the same.
+/// True if a message tells the same.
 pub(super) fn is_said(news: &MateNews) -> bool {
     matches!(news, MateNews::Rests(IdleReason::Available | IdleReason::Failed))
 }
@@ -118,7 +118,7 @@ impl Repl {
         Ok(())
     }
 
-    /// What waits goes back into the prompt, before what is being typed there.
+    /// Puts queued messages back into the prompt, before what is being typed there.
     fn take_all_back(&mut self) {
         let mut texts = Vec::new();
         while let Some(said) = self.talk.session.inbox.next() {
@@ -349,8 +349,8 @@ impl Repl {
         self.asking.push_front(asking);
     }
 
-    /// Whether the user is in the middle of a message, or was a moment ago: a message of which the end has just been sent
-    /// is often followed by another.
+    /// True if the user is typing a message, or was a moment ago: a message that has just been sent is often followed
+    /// by another.
     fn is_typing(&self) -> bool {
         !self.editor.text().is_empty() || self.typed_at.is_some_and(|at| at.elapsed() < A_MOMENT)
     }

@@ -13,11 +13,11 @@ use super::session_state::SessionState;
 use crate::event_text::{self, count};
 use crate::styled_text::{Colour, Span, TextStyle, first_line};
 
-/// How long the bar of a full window is.
+/// Length of the bar of a full window.
 const BAR: u64 = 40;
 
 impl SessionState {
-    /// What fills the window, as bars.
+    /// Shows what fills the window, as bars.
     pub(super) fn show_context(&self, view: &mut ConversationView) {
         let Some(agent) = &self.agent else { return };
         let (filling, layers) = (agent.filling(), agent.layers());

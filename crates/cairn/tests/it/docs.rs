@@ -19,7 +19,12 @@ fn text(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// What a command that needs nothing prints.
+/// The pages that list commands, variables and settings.
+fn reference() -> String {
+    ["cli", "environment", "settings", "settings-tuning"].map(|page| text(&format!("docs/{page}.md"))).concat()
+}
+
+/// Output of a command that needs no files.
 fn cairn(args: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let ran = run(bare(folder.path(), &folder.path().join("config")).args(args));
@@ -31,7 +36,7 @@ fn cairn(args: &[&str]) -> String {
 fn the_reference_is_what_the_code_says() {
     let made = tempfile::tempdir().unwrap();
     let listed = cairn(&["reference", "--dir", made.path().to_str().unwrap()]);
-    assert_eq!(listed.lines().count(), 4, "{listed}");
+    assert_eq!(listed.lines().count(), 5, "{listed}");
     for file in listed.lines() {
         let name = Path::new(file).file_name().unwrap().to_str().unwrap();
         let (page, kept) = (std::fs::read_to_string(file).unwrap(), root().join("docs").join(name));
@@ -91,7 +96,7 @@ fn words_of_code(text: &str) -> Vec<String> {
 
 #[test]
 fn flags_commands_and_variables_in_the_guide_exist() {
-    let known = words_of_code(&[text("docs/cli.md"), text("docs/environment.md"), text("docs/settings.md")].concat());
+    let known = words_of_code(&reference());
     let (cli, mut checked) = (text("docs/cli.md"), 0);
     for page in ["docs/guide.md", "README.md"] {
         let words = words_of_code(&text(page));
@@ -117,7 +122,7 @@ fn flags_commands_and_variables_in_the_guide_exist() {
 /// CONF-2: each older name of a switch leads to a setting, a variable, a flag or a command that there is.
 #[test]
 fn older_names_lead_to_settings_that_exist() {
-    let reference = [text("docs/cli.md"), text("docs/environment.md"), text("docs/settings.md")].concat();
+    let reference = reference();
     let page = text("docs/older-names.md");
     let rows = page.lines().filter(|line| line.starts_with("| `"));
     let mut names = 0;
@@ -133,8 +138,15 @@ fn older_names_lead_to_settings_that_exist() {
 
 #[test]
 fn links_lead_somewhere() {
-    let pages =
-        ["README.md", "ARCHITECTURE.md", "docs/guide.md", "docs/settings.md", "docs/cli.md", "docs/older-names.md"];
+    let pages = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "docs/guide.md",
+        "docs/settings.md",
+        "docs/settings-tuning.md",
+        "docs/cli.md",
+        "docs/older-names.md",
+    ];
     let mut links = 0;
     for page in pages {
         let text = text(page);

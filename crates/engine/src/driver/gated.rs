@@ -87,7 +87,7 @@ impl Driver {
         if let Some(plan) = crate::plan::restored(self.live.scope.temporary()).filter(|_| has_plans) {
             self.live.inject(Purpose::Plan, &plan)?;
         }
-        crate::plan::reminder::restore(&mut self.live)?;
+        super::task_reminder::restore(&mut self.live)?;
         self.gate_start(&SessionStart::Compact { model: self.live.talk.name.clone() }, None, cancel).await?;
         self.gate.compacted(&self.live.site(), occasion, summary, cancel).await;
         self.write_used()

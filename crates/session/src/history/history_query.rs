@@ -1,14 +1,14 @@
-//! What is looked for in a session's messages, and where it is found.
+//! A search in a session's messages, and its matches.
 
 use jiff::Timestamp;
 
 use super::HistoryInput;
 use super::message::{HistoryMessage, heading};
 
-/// How much of a message a search shows around the first word found, in characters.
+/// The characters of a message that are shown around the first match.
 const AROUND: usize = 160;
 
-/// What is searched for.
+/// A search.
 pub(super) struct HistoryQuery {
     pub(super) words: Vec<String>,
     pub(super) path: Option<String>,
@@ -35,7 +35,7 @@ impl HistoryQuery {
         Ok(wanted)
     }
 
-    /// Where a message speaks of it: the place of the first word.
+    /// The position of the first matching word in a message, if it matches.
     fn place_in(&self, message: &HistoryMessage) -> Option<usize> {
         let early = self.since.is_some_and(|since| message.time.is_none_or(|time| time < since));
         let late = self.until.is_some_and(|until| message.time.is_none_or(|time| time > until));
@@ -48,7 +48,7 @@ impl HistoryQuery {
         Some(places?.into_iter().next().or_else(path).unwrap_or(0))
     }
 
-    /// Whether all words occur as words of their own.
+    /// True if all words occur as whole words.
     fn is_whole_in(&self, message: &HistoryMessage) -> bool {
         let text = message.text.to_lowercase();
         let edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());

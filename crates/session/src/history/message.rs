@@ -89,7 +89,7 @@ pub(super) fn message(line: &Line) -> Option<HistoryMessage> {
     (!text.is_empty()).then_some(HistoryMessage { id, calls, time: line.time, who, text })
 }
 
-/// What a commit says in the place of what it took out of view.
+/// The text that a commit puts in the place of what it took out of view.
 fn written_down(line: &Line, act: &Act) -> Option<HistoryMessage> {
     let text = match act {
         Act::Clear { digest: Some(text), .. } | Act::Collapse { summary: text, .. } => text.clone(),

@@ -34,10 +34,10 @@ pub struct SessionAudit {
     file: SessionFile,
     project: String,
     ttl: Ttl,
-    /// Whether the recording program took nothing out of it.
+    /// True if the recording program took nothing out of it.
     is_whole: bool,
     recorded: SessionBill,
-    /// What was paid beside the conversation.
+    /// Cost beside the conversation.
     beside: SessionBill,
     everything: SessionBill,
     cascade: CascadeBills,
@@ -218,7 +218,7 @@ struct SessionTotals {
     everything: f64,
     /// The conversation with our layers, as it is computed.
     with_layers: f64,
-    /// What was paid beside the conversation.
+    /// Cost beside the conversation.
     beside: f64,
 }
 
@@ -234,12 +234,12 @@ impl SessionTotals {
         }
     }
 
-    /// What is recorded of the conversation alone.
+    /// Recorded cost of the conversation alone.
     fn recorded_conversation(&self) -> f64 {
         self.recorded.cost.five_minutes - self.beside
     }
 
-    /// How much more is recorded than computed.
+    /// Ratio of the recorded to the computed cost.
     fn scale(&self) -> Option<f64> {
         let scale = self.recorded_conversation() / self.everything;
         (scale.is_finite() && scale > 0.0).then_some(scale)

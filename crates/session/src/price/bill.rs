@@ -38,7 +38,7 @@ impl Cost {
         }
     }
 
-    /// What part of another it is; 1 where the other is nothing.
+    /// Its share of another; 1 if the other is nothing.
     pub fn share_of(&self, whole: &Self) -> Self {
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 1.0 };
         Self {
@@ -55,7 +55,7 @@ impl std::ops::AddAssign for Cost {
     }
 }
 
-/// What a layer did before a request.
+/// An action of a layer before a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerAction {
     /// The layer.
@@ -81,11 +81,11 @@ pub struct RequestBill {
     pub edits: usize,
     /// Edits whose text was in no view.
     pub missed_edits: usize,
-    /// What layers did before it.
+    /// Actions of layers before it.
     pub actions: Vec<LayerAction>,
-    /// Whether it was larger than the window.
+    /// True if it was larger than the window.
     pub overflows: bool,
-    /// Whether its model has no known price.
+    /// True if its model has no known price.
     pub is_unpriced: bool,
 }
 
@@ -152,29 +152,29 @@ pub struct BillTotal {
     pub overflows: usize,
     /// Requests whose model has no known price: they count for nothing.
     pub unpriced: usize,
-    /// What each layer did.
+    /// Totals by layer.
     pub layers: Vec<LayerTotal>,
 }
 
-/// What one layer did in all.
+/// The total of one layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LayerTotal {
     /// The layer.
     pub layer: &'static str,
-    /// How often it acted.
+    /// The number of its actions.
     pub times: usize,
     /// Tokens it took out of the view.
     pub freed_tokens: u64,
 }
 
 impl BillTotal {
-    /// How often a layer acted.
+    /// The number of a layer's actions.
     pub fn times(&self, layer: &str) -> usize {
         self.layers.iter().find(|known| known.layer == layer).map_or(0, |known| known.times)
     }
 
-    /// How often the conversation was compacted.
+    /// The number of compactions.
     pub fn compactions(&self) -> usize {
         self.times("compact")
     }

@@ -69,7 +69,7 @@ impl CacheClock {
         (entry.tokens, entry.used) = (tokens, now);
     }
 
-    /// How long the provider keeps what it caches.
+    /// Lifetime of the provider's cache.
     pub fn ttl(&self) -> Ttl {
         self.ttl
     }

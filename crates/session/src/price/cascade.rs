@@ -13,17 +13,17 @@ use super::recording::Recording;
 /// Longer sessions are not billed again without each layer: what nothing holds back grows with every request.
 const MOST_REQUESTS: usize = 2_000;
 
-/// What one layer does, over many sessions.
+/// The effect of one layer, over many sessions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LayerAudit {
     /// The layer.
     pub layer: &'static str,
-    /// How often it acts.
+    /// The number of its actions.
     pub times: usize,
     /// Tokens it takes out of the view.
     pub freed_tokens: u64,
-    /// How much more the same sessions cost without it, in dollars.
+    /// The additional cost of the same sessions without it, in dollars.
     pub saved_usd: f64,
     /// Clearings that are made without it, less those made with it.
     pub spared_clearings: i64,
@@ -38,7 +38,7 @@ pub struct LayerAudit {
 pub(super) struct CascadeBills {
     pub(super) ours: SessionBill,
     without: Vec<(&'static str, SessionBill)>,
-    /// Whether it was billed without them.
+    /// True if it was billed without them.
     pub(super) is_judged: bool,
 }
 
@@ -58,7 +58,7 @@ impl CascadeBills {
     }
 }
 
-/// What all layers do, in the order in which they act; of sessions that are too long only how often.
+/// The effects of all layers, in the order in which they act; for sessions that are too long, only their number.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cascade {
     layers: Vec<LayerAudit>,

@@ -18,7 +18,7 @@ use crate::home::SessionFile;
 use crate::record;
 use crate::subagent_files::past;
 
-/// How the name of a session's file ends.
+/// Extension of a session's file.
 const ENDING: &str = ".jsonl";
 /// Longer files are left out.
 const MOST_BYTES: u64 = 200_000_000;
@@ -39,7 +39,7 @@ pub struct FileLeftOut {
 pub struct SessionFiles {
     /// The files, by path.
     pub files: Vec<SessionFile>,
-    /// What cannot be looked at.
+    /// Files that cannot be read.
     pub left_out: Vec<FileLeftOut>,
 }
 
@@ -93,7 +93,7 @@ fn id_of(path: &Path) -> String {
     path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// How far a pricing is.
+/// Progress of a pricing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PricingProgress {
     /// Files that are done, and all of them.

@@ -14,9 +14,9 @@ use transcript::line::{Body, Line};
 
 /// Names of tools that replace text of a file.
 const EDITING_TOOLS: [&str; 4] = ["Edit", "edit", "MultiEdit", "NotebookEdit"];
-/// What they call the text that is replaced.
+/// Names of the argument with the text that is replaced.
 const OLD_TEXT: [&str; 4] = ["old_string", "oldText", "old_str", "old_source"];
-/// What they call the file.
+/// Names of the argument with the file.
 const PATH: [&str; 3] = ["file_path", "path", "notebook_path"];
 
 /// A line of a file, as far as lines are compared.
@@ -94,11 +94,11 @@ impl EditedText {
     }
 }
 
-/// What is in view of the text that edits replace.
+/// The visible part of the text that edits replace.
 #[derive(Debug)]
 pub(super) struct TextInView<'a> {
     text: &'a EditedText,
-    /// How often a line is in view.
+    /// Number of times that a line is in view.
     counts: HashMap<LineHash, u32>,
     /// The block that showed a line last, in view or not.
     shown_by: HashMap<LineHash, Block>,
@@ -131,8 +131,8 @@ impl<'a> TextInView<'a> {
         }
     }
 
-    /// What has to be read again for an edit, if its text was in view before and is not now: the file as it stands, or the
-    /// text that showed it, where that is all that is known.
+    /// The text that has to be read again for an edit, if it was in view before and is not now: the whole file, or the
+    /// text that showed it if the file is not known.
     pub(super) fn missing(&self, edit: &FileEdit, file: impl FnOnce() -> Option<String>) -> Option<String> {
         let is_missing = |line: &&LineHash| self.counts.get(line).is_some_and(|count| *count == 0);
         let missing = edit.lines.iter().find(is_missing)?;
@@ -173,7 +173,7 @@ pub fn file_lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(|line| line[number_of(line)..].trim()).filter(|line| !line.is_empty())
 }
 
-/// How many bytes of a line are the number that a tool put before it.
+/// Length in bytes of the line number that a tool put before a line.
 pub(super) fn number_of(line: &str) -> usize {
     let number = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
     match number.strip_prefix('→').or_else(|| number.strip_prefix('\t')) {

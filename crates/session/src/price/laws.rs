@@ -1,4 +1,4 @@
-//! What holds of every bill.
+//! Laws of every bill.
 
 use context::Layers;
 use jiff::Timestamp;
@@ -51,7 +51,7 @@ fn session(rounds: &[Round]) -> (Sample, Vec<(Timestamp, u64)>) {
     (sample, requests)
 }
 
-/// What keeping everything costs, from the sizes of the requests alone.
+/// The cost of keeping everything, from the sizes of the requests alone.
 fn tiny_model(requests: &[(Timestamp, u64)], ttl: Ttl) -> f64 {
     let price = model_price();
     let write = if ttl == Ttl::OneHour { price.cache_write_1h } else { price.cache_write_5m };

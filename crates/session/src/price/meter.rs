@@ -28,7 +28,7 @@ pub(super) struct Meter<'a> {
     /// The lifetime that the layers are told of.
     ttl: Ttl,
     clocks: [CacheClock; 2],
-    /// What each item of the view adds to it.
+    /// The weight of each item of the view.
     items: Vec<ItemWeight>,
     /// The stretch that each item was said in; none of what was not in the record.
     stretches: Vec<Option<usize>>,
@@ -37,20 +37,20 @@ pub(super) struct Meter<'a> {
     text: TextInView<'a>,
     /// Items from here on may weigh something else by now.
     unweighed: usize,
-    /// What was sent changed from this item on.
+    /// The first item from which on the request changed.
     changed: Option<usize>,
     /// The item of the newest reply.
     newest_reply: usize,
     /// Requests of the record that are over.
     answered: usize,
-    /// Whether the model is reading files again before the recorded reply.
+    /// True if the model is reading files again before the recorded reply.
     is_reading_again: bool,
     /// The bill of the request to come.
     next: RequestBill,
     bill: SessionBill,
 }
 
-/// What an item of the view adds to it.
+/// The weight of an item of the view.
 #[derive(Debug, Default)]
 struct ItemWeight {
     tokens: u64,
@@ -150,7 +150,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// What is charged for.
+/// The kind of a charge.
 #[derive(Clone, Copy)]
 enum Charge {
     Request,

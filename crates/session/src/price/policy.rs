@@ -62,7 +62,7 @@ impl PricePolicy {
         })
     }
 
-    /// How the layers work under it. Those that have none of ours have no window either.
+    /// The layers under it. Policies without any of ours have no window either.
     pub(super) fn layers(&self) -> Layers {
         match self {
             Self::Ours(layers) | Self::OursWithout(layers, _) => (**layers).clone(),
@@ -90,7 +90,7 @@ impl PricePolicy {
         }
     }
 
-    /// Whether what it does depends on how long the provider keeps what it caches.
+    /// True if it depends on the lifetime of the provider's cache.
     pub(super) fn minds_lifetime(&self) -> bool {
         matches!(self, Self::Ours(_) | Self::OursWithout(..))
     }

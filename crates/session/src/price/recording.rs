@@ -27,18 +27,18 @@ const PROLOGUE_BYTES: f64 = 3.3;
 /// A recorded session, ready to be priced.
 #[derive(Debug)]
 pub struct Recording {
-    /// What was said, in order.
+    /// The conversation, in order.
     pub(super) lines: Vec<Line>,
     /// The requests of the conversation, in order.
     pub(super) requests: Vec<RecordedRequest>,
-    /// What all requests used that the record tells of, each reply once; and forks.
+    /// Usage of all recorded requests, each reply once; and forks.
     pub(super) paid: Vec<PaidRequest>,
     pub(super) weights: Weights,
     pub(super) text: EditedText,
     pub(super) files: ShownFiles,
-    /// Whether the recording program took nothing out of it.
+    /// True if the recording program took nothing out of it.
     is_whole: bool,
-    /// What stood in the cache before the session began, from others that begin alike.
+    /// Tokens that other sessions with the same beginning had left in the cache.
     pub(super) cached_before: u64,
     place_of_reply: HashMap<Id, usize>,
 }
@@ -62,19 +62,19 @@ pub(super) struct PaidRequest {
     pub(super) time: Option<Timestamp>,
     pub(super) usage: Usage,
     pub(super) price: Option<Price>,
-    /// Who asked, where it was asked beside the conversation: a layer, the kind of a subagent, a hook.
+    /// The origin of a request beside the conversation: a layer, a kind of subagent, a hook.
     pub(super) fork_of: Option<String>,
     /// Compactions that the recording program made before it.
     pub(super) compactions: usize,
 }
 
 impl PaidRequest {
-    /// Whether a layer asked for it.
+    /// True if a layer asked for it.
     pub(super) fn is_for_layers(&self) -> bool {
         self.fork_of.as_ref().is_some_and(|who| list::names().contains(&who.as_str()))
     }
 
-    /// Whether a subagent of one of these kinds made it, or asked for it.
+    /// True if a subagent of one of these kinds made it, or asked for it.
     fn is_of_subagent(&self, kinds: &[String]) -> bool {
         let who = self.fork_of.as_deref().unwrap_or_default();
         kinds.iter().any(|kind| !kind.is_empty() && who.split(": ").next() == Some(kind))
@@ -136,12 +136,12 @@ impl Recording {
         self.requests.last().map_or("", |request| &request.model)
     }
 
-    /// How many requests the conversation has.
+    /// The number of requests in the conversation.
     pub fn len(&self) -> usize {
         self.requests.len()
     }
 
-    /// Whether nothing was ever asked.
+    /// True if there was no request.
     pub fn is_empty(&self) -> bool {
         self.paid.is_empty() && self.requests.is_empty()
     }
@@ -153,7 +153,7 @@ impl Recording {
         if hour * 2 > written(|usage| usage.cache_creation_input_tokens) { Ttl::OneHour } else { Ttl::FiveMinutes }
     }
 
-    /// Whether the program that recorded it took nothing out of the view.
+    /// True if the recording program took nothing out of the view.
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }
@@ -187,7 +187,7 @@ fn joined(mut lines: Vec<Line>) -> Vec<Line> {
     lines
 }
 
-/// Whether a line is part of what was said; to go back is the user's doing, and no policy's.
+/// True if a line is part of the conversation; a rewind is the user's doing, and no policy's.
 fn is_said(line: &Line) -> bool {
     match &line.body {
         Body::User { source, .. } => *source != TextSource::Summary,
@@ -197,7 +197,7 @@ fn is_said(line: &Line) -> bool {
     }
 }
 
-/// What every request used, each reply once: several lines may be of one, and the last of them has the whole output.
+/// Usage of every request, each reply once: several lines may belong to one, and the last of them has the whole output.
 fn paid(lines: &[Line], prices: &Prices) -> Vec<PaidRequest> {
     let mut place: HashMap<&Id, usize> = HashMap::new();
     let mut paid: Vec<PaidRequest> = Vec::new();
@@ -270,7 +270,7 @@ fn sent(blocks: &[Block]) -> Size {
     blocks.iter().filter(|block| block.is_sendable()).map(Block::size).sum()
 }
 
-/// What stands for a prologue that the record does not have: as much text.
+/// A substitute of the same size for a prologue that the record does not have.
 fn stand_in(model: String, tokens: u64) -> Line {
     let system = vec![Block::text("x".repeat((tokens as f64 * PROLOGUE_BYTES) as usize))];
     let prologue = Prologue { model, max_tokens: 1, system, ..Prologue::default() };

@@ -5,7 +5,7 @@ use transcript::line::Line;
 
 /// The model that answers.
 pub(super) const MODEL: &str = "claude-sonnet-4-5";
-/// What stands before the messages, in tokens.
+/// Tokens before the messages.
 pub(super) const PROLOGUE: u64 = 20_000;
 
 /// A session that is being recorded. Every token of text has 3.3 bytes, so that the record says what the estimate says.
@@ -14,7 +14,7 @@ pub(super) struct Sample {
     lines: Vec<Value>,
     /// Seconds since it began.
     pub(super) seconds: i64,
-    /// What the next request has, in tokens.
+    /// Tokens of the next request.
     pub(super) context: u64,
     replies: usize,
     calls: usize,

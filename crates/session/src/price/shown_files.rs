@@ -10,7 +10,7 @@ use transcript::block::Kind;
 use transcript::line::{Body, Line};
 use transcript::{Block, Id, tool_names};
 
-/// What calls name the file.
+/// Names of the argument with the file.
 const PATH: [&str; 3] = ["file_path", "path", "notebook_path"];
 
 /// The files that a record shows.

@@ -32,7 +32,7 @@ pub struct PriceRow {
     pub of_everything: Cost,
     /// Part of the edits whose text was in no view.
     pub missed_share: f64,
-    /// How often the conversation was compacted.
+    /// The number of compactions.
     pub compactions: usize,
     /// Sessions of 20 requests or more that cost above 1.03 of keeping everything, at the worse of both lifetimes.
     pub sessions_above_103: usize,

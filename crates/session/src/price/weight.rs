@@ -17,11 +17,11 @@ const LEAST_TOKENS: u64 = 50;
 /// The weight of a conversation's stretches: stretch `n` is what was said between request `n - 1` and request `n`.
 #[derive(Debug, Clone)]
 pub(super) struct Weights {
-    /// What each stretch weighs, as a multiple of its estimate.
+    /// The weight of each stretch, as a multiple of its estimate.
     factors: Vec<f64>,
     /// The mean of those that are known.
     mean: f64,
-    /// What stands before the messages.
+    /// Tokens before the messages.
     prologue: u64,
     tally: Tally,
 }
@@ -60,12 +60,12 @@ impl Weights {
         Self { factors, mean, prologue, tally }
     }
 
-    /// What stands before the messages, in tokens.
+    /// Tokens before the messages.
     pub(super) fn prologue(&self) -> u64 {
         self.prologue
     }
 
-    /// Whether the last request had about what all stretches weigh: then nothing that was said had been taken out of it.
+    /// True if the last request was about as large as all stretches together: then nothing had been taken out of it.
     pub(super) fn fit(&self, stretches: &[Stretch]) -> bool {
         let Some(last) = stretches.iter().rposition(|stretch| stretch.request_tokens.is_some()) else { return true };
         let said: u64 =

@@ -1,5 +1,5 @@
-//! What must hold of every request that is replayed: calls are answered, roles take turns, and nothing that was sent
-//! changed without a commit that says so.
+//! Invariants of every replayed request: calls are answered, roles alternate, and nothing that was sent changes without
+//! a commit that says so.
 
 use transcript::block::Kind;
 use transcript::view::{View, ViewChange};
@@ -8,11 +8,11 @@ use transcript::{Block, Message, Role};
 
 use super::follower::{ReplayFollower, RequestAnswer, SentRequest};
 
-/// What was sent, and what was found wrong with it.
+/// The requests sent so far, and what was wrong with them.
 #[derive(Default)]
 pub(super) struct CheckedReplay {
     pub(super) broken: Vec<String>,
-    /// What the request before this one had, and from which item on it may differ by now.
+    /// The previous request, and the first item from which on it may differ by now.
     sent: Vec<Block>,
     changed: Option<usize>,
 }
@@ -52,7 +52,7 @@ fn blocks_before(view: &View, item: usize) -> usize {
     view.blocks().take_while(|(at, _, _)| *at < item).count()
 }
 
-/// What the API would refuse in these messages.
+/// The reason why the API would refuse these messages, if there is one.
 fn unpaired(messages: &[Message]) -> Option<String> {
     if messages.first().is_some_and(|first| first.role != Role::User) {
         return Some("the first message is not the user's".to_owned());

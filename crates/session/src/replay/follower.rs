@@ -40,13 +40,13 @@ pub trait ReplayFollower {
 /// A request, as it is sent.
 #[derive(Clone, Copy)]
 pub struct SentRequest<'a> {
-    /// Which, from 1.
+    /// Its number, from 1.
     pub round: usize,
-    /// What the model sees.
+    /// The view.
     pub view: &'a View,
     /// Its tokens, as the layers count them.
     pub tokens: u64,
-    /// How the layers work.
+    /// The layers.
     pub layers: &'a Layers,
     /// When the newest line before it was written.
     pub time: Timestamp,
@@ -54,7 +54,7 @@ pub struct SentRequest<'a> {
     pub reply: &'a Id,
 }
 
-/// What comes of a request.
+/// The answer to a request.
 #[derive(Debug)]
 pub enum RequestAnswer {
     /// The reply of the record, with its usage as far as that counts here.
@@ -65,7 +65,7 @@ pub enum RequestAnswer {
     ReadAgain {
         /// The files.
         files: Vec<FileReadAgain>,
-        /// What this request used.
+        /// Usage of this request.
         usage: Usage,
     },
 }
@@ -75,6 +75,6 @@ pub enum RequestAnswer {
 pub struct FileReadAgain {
     /// Its path.
     pub path: String,
-    /// What is shown of it.
+    /// The visible text.
     pub text: String,
 }

@@ -17,18 +17,18 @@ use super::follower::{FileReadAgain, ReplayFollower, RequestAnswer, SentRequest}
 use super::recorded::{self, RecordedRound};
 use super::{LayerDeed, ReplayPlan, ReplayedRound};
 
-/// What is made up of a result that is cleared, in words.
+/// Made-up text about a cleared result.
 const WRITTEN_DOWN: &str = "something was found in it, and is told here in a line of some length\n";
 
-/// What the record says to a need.
+/// The recorded answer to a need.
 enum RecordedAnswer {
     Answer(NeedAnswer),
-    /// What came of it, whole.
+    /// The whole change.
     Change(Box<LayerChange>),
     Nothing,
 }
 
-/// Which window a session is played in.
+/// The window in which a session is replayed.
 pub(super) enum Windows {
     /// That of the layers.
     Given,
@@ -46,18 +46,17 @@ pub(super) struct Player<'a> {
     state: State,
     /// When the newest line was written.
     time: Timestamp,
-    /// What the layers did since the newest request; none if they were not asked yet.
+    /// The layers' actions since the newest request; none if they were not asked yet.
     walked: Option<Vec<LayerDeed>>,
     occasion: Occasion,
-    /// Whether the compaction that was last written was the user's: what it brought back is, too.
+    /// True if the last compaction was the user's: what it brought back is, too.
     is_by_hand: bool,
     newest_reply: Option<Id>,
     /// The usage of the newest reply, where somebody else than the record says it.
     reported: Option<Usage>,
     rounds: Vec<ReplayedRound>,
     differs_from: Option<usize>,
-    /// Whether the record has what stood before the messages. Of another program's session that is not known, and its
-    /// usage counts it.
+    /// True if the record has the prologue. Another program's session does not have it, but its usage includes it.
     has_prologue: bool,
     names: u64,
 }
@@ -263,7 +262,7 @@ impl<'a> Player<'a> {
         look(self.log.view(), &situation)
     }
 
-    /// What the record says to a need, or else filler. A file is as it was then: what came back is taken whole.
+    /// The recorded answer to a need, or else filler. A file is as it was then: what came back is taken whole.
     fn answer(&mut self, role: LayerRole, need: &Need, recorded: &RecordedRound) -> RecordedAnswer {
         RecordedAnswer::Answer(match need {
             Need::Keep(spilled) => {
@@ -311,7 +310,7 @@ impl<'a> Player<'a> {
         LayerDeed { layer, freed: before.saturating_sub(self.count()), why, results }
     }
 
-    /// Whether a compaction did enough, where the record does not say.
+    /// Decides whether a compaction did enough, if the record does not say.
     fn judge_compaction(&mut self) {
         let (tokens, threshold) = (self.count(), self.layers.threshold());
         let fact = match tokens > threshold {

@@ -1,4 +1,4 @@
-//! What the record says the layers did before a request, and what they were answered.
+//! The recorded decisions of the layers before a request, and the answers they got.
 
 use context::layer::LayerChange;
 use context::spill;
@@ -9,7 +9,7 @@ use transcript::{Block, Id};
 
 use crate::session::DROPPED;
 
-/// Whether layers made a commit; else the user or the provider did. What a compaction brings back is its maker's.
+/// True if layers made a commit; else the user or the provider did. What a compaction brings back is its maker's.
 pub(super) fn is_by_layers(commit: &Commit, after_one_by_hand: bool) -> bool {
     match &commit.act {
         Act::Spill { .. } | Act::Clear { trigger: Trigger::Auto, .. } | Act::Compact { trigger: Trigger::Auto, .. } => {
@@ -22,14 +22,14 @@ pub(super) fn is_by_layers(commit: &Commit, after_one_by_hand: bool) -> bool {
     }
 }
 
-/// What the layers did before one request.
+/// The decisions of the layers before one request.
 #[derive(Default)]
 pub(super) struct RecordedRound {
-    /// What they decided, in order, each with the summary that follows it.
+    /// Their acts in order, each with the summary that follows it.
     pub(super) acts: Vec<(Act, Option<String>)>,
-    /// What was written down before a clearing, if there was one.
+    /// The digest before a clearing, if there was one.
     pub(super) digest: Option<Option<String>>,
-    /// What came back.
+    /// The restored files.
     pub(super) restore: Option<LayerChange>,
     names: Vec<(Act, Id)>,
 }
@@ -83,7 +83,7 @@ impl RecordedRound {
         self.texts().find(|text| summary_text::made_of(text) == Some(HistorySource::Notes))
     }
 
-    /// Where a result was kept.
+    /// The file to which a result was spilled.
     pub(super) fn place_of(&self, id: &str) -> Option<Result<String, String>> {
         self.acts.iter().find_map(|(act, _)| match act {
             Act::Spill { replacements } => {

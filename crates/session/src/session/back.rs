@@ -42,7 +42,7 @@ impl Session {
         Ok(())
     }
 
-    /// What a compaction brought back: without it, it would stand there twice.
+    /// Texts that a compaction restored: after undoing it they would be there twice.
     fn restored_after(&self, compaction: &Id) -> Vec<Id> {
         let lines = self.log.lines();
         let Some(at) = lines.iter().position(|line| line.id.as_ref() == Some(compaction)) else { return Vec::new() };

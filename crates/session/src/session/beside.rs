@@ -1,4 +1,4 @@
-//! What lines carry beside what is said: a resumed session knows what the one before knew.
+//! Metadata of lines: a resumed session knows what the one before knew.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -11,14 +11,14 @@ use transcript::{Id, Purpose};
 
 use super::Session;
 
-/// What a line of ours carries beside what is said, so that a resumed session knows what this one knew.
+/// Metadata of a line of ours, so that a resumed session knows what this one knew.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LineMeta {
     /// A file that was read or written, as it was then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<SeenFile>,
-    /// Where commands run from now on.
+    /// The working directory of commands from now on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
     /// Instruction files that were attached.
@@ -36,10 +36,10 @@ pub struct LineMeta {
     /// The agent that goes on from here beside the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork: Option<String>,
-    /// What the text is for, where this program put it in.
+    /// The purpose of a text that this program put in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub injected: Option<Purpose>,
-    /// What a tool gave, for other programs. It stands under a key of theirs.
+    /// A tool's result for other programs, under a key of theirs.
     #[serde(skip)]
     pub result: Option<Value>,
 }
@@ -52,7 +52,7 @@ impl LineMeta {
     }
 }
 
-/// What a line carries beside what is said.
+/// Metadata of a line.
 pub(super) fn beside_of(line: &Line) -> Option<LineMeta> {
     serde_json::from_str(line.extra.as_ref()?.get()).ok()
 }
@@ -62,7 +62,7 @@ pub(super) fn beside_of(line: &Line) -> Option<LineMeta> {
 pub struct SurfacedMemory {
     /// Its path, relative to the memory directory.
     pub path: String,
-    /// How many bytes count against the session.
+    /// Bytes that count against the session.
     pub bytes: u64,
 }
 
@@ -78,12 +78,12 @@ pub struct SeenFile {
 }
 
 impl Session {
-    /// What the lines of this program carry beside what is said, in order; what was taken back is left out.
+    /// Metadata of this program's lines, in order; rewound lines are left out.
     pub fn beside(&self) -> impl Iterator<Item = LineMeta> {
         self.beside_where(|view, line| view.item_of(line).is_some())
     }
 
-    /// What the lines that are in view carry beside what is said.
+    /// Metadata of the lines in view.
     pub fn beside_in_view(&self) -> impl Iterator<Item = LineMeta> {
         self.beside_where(|view, line| view.shows(line))
     }

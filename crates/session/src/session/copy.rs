@@ -127,7 +127,7 @@ impl MovedResults {
     }
 }
 
-/// Whether a file has lines of an agent that writes in a form of its own.
+/// True if a file has lines of an agent with a format of its own.
 fn is_of_another_agent(path: &Path) -> Result<bool, Error> {
     let mut lines = files::Lines::open(path)?.part(0..record::FIRST_BYTES)?;
     let mut translator = Translator::default();

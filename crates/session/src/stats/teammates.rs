@@ -1,4 +1,4 @@
-//! What teammates used, by their own sessions: the log says it, whatever they wrote to their lead.
+//! Usage of teammates, from the logs of their own sessions, whatever they wrote to their lead.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use transcript::{Log, Usage};
 use super::{beside, cost, replies};
 use crate::{record, savings};
 
-/// What one teammate used.
+/// Usage of one teammate.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Teammate {
@@ -20,7 +20,7 @@ pub struct Teammate {
     pub name: String,
     /// Its session.
     pub session: String,
-    /// What that has used.
+    /// Its usage.
     #[serde(flatten)]
     pub used: SessionUse,
     /// The same by the model, with what was asked beside its conversation.
@@ -28,13 +28,13 @@ pub struct Teammate {
     pub models: BTreeMap<String, Usage>,
 }
 
-/// What a session has used, in three figures.
+/// Usage of a session, in three figures.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionUse {
-    /// How many replies it got.
+    /// The number of replies.
     pub replies: usize,
-    /// What they read and wrote, in tokens.
+    /// Tokens read and written.
     pub tokens: u64,
     /// In dollars; none when a model has no known price.
     pub cost_usd: Option<f64>,
@@ -66,12 +66,12 @@ impl Teammate {
     }
 }
 
-/// What a session and its teammates cost together; none where a price is not known.
+/// The cost of a session and its teammates together; none if a price is not known.
 pub fn cost_with(own: Option<f64>, teammates: &[Teammate]) -> Option<f64> {
     teammates.iter().map(|mate| mate.used.cost_usd).chain([own]).sum()
 }
 
-/// What the teammates of a session used: their sessions lie beside its file. One whose session is gone is left out.
+/// Usage of a session's teammates: their sessions are beside its file. One whose session is gone is left out.
 pub fn teammates(file: &Path, log: &Log, prices: &Prices) -> Vec<Teammate> {
     let folder = file.parent().unwrap_or(file);
     let started = log.lines().iter().filter_map(Fact::of).filter_map(|fact| match fact {

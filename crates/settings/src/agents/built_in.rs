@@ -1,8 +1,8 @@
-//! The agents that are part of this program, and what two of them have to know of the machine: where the documentation lies
-//! that one answers from, and where the settings are that the other writes into.
+//! The built-in agents, and the paths that two of them need: the documentation that one answers from, and the settings
+//! that the other writes.
 //!
-//! The documentation is part of the program, so that it is that of this version and needs no network. It is laid out as files
-//! beside the transcript of the agent that reads it, with the tools there are; nobody else is told of it.
+//! The documentation is compiled in, so that it matches this version and needs no network. It is written as files
+//! beside the transcript of the agent that reads it with the usual tools; no other agent is told of it.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use session::Error;
 use super::definition::Definition;
 use super::registry::DefinitionSource;
 
-/// All of them, as they are written.
+/// Texts of all built-in definitions.
 pub(super) const ALL: [&str; 5] = [
     include_str!("general-purpose.md"),
     include_str!("explore.md"),
@@ -21,9 +21,10 @@ pub(super) const ALL: [&str; 5] = [
 ];
 
 /// The pages of the documentation.
-const PAGES: [(&str, &str); 7] = [
+const PAGES: [(&str, &str); 8] = [
     ("guide.md", include_str!("../../../../docs/guide.md")),
     ("settings.md", include_str!("../../../../docs/settings.md")),
+    ("settings-tuning.md", include_str!("../../../../docs/settings-tuning.md")),
     ("hooks.md", include_str!("../../../../docs/hooks.md")),
     ("cli.md", include_str!("../../../../docs/cli.md")),
     ("environment.md", include_str!("../../../../docs/environment.md")),
@@ -31,13 +32,13 @@ const PAGES: [(&str, &str); 7] = [
     ("team.md", include_str!("../../../../docs/team.md")),
 ];
 
-/// What stands for where the documentation lies.
+/// Placeholder for the folder of the documentation.
 const DOCS: &str = "{{ docs }}";
-/// What stands for the user's settings.
+/// Placeholder for the user's settings file.
 const SETTINGS: &str = "{{ settings }}";
 
-/// The prompt of an agent, with the places it names. `folder` is what it may keep files in; `session` is the file of the one
-/// that a person talks to, below the config home.
+/// The prompt of an agent, with its placeholders filled in. `folder` is the agent's folder for files; `session` is the
+/// file of the user's session, below the config home.
 pub fn prompt(definition: &Definition, folder: &Path, session: &Path) -> Result<String, Error> {
     let text = definition.prompt.clone();
     if definition.source != DefinitionSource::BuiltIn || !(text.contains(DOCS) || text.contains(SETTINGS)) {

@@ -1,4 +1,4 @@
-//! One agent, as a file or an object defines it.
+//! The definition of one agent, from a file or an object.
 
 use std::path::PathBuf;
 
@@ -13,9 +13,9 @@ use super::hooks::hooks_of;
 use super::registry::DefinitionSource;
 use crate::trust::{Claim, Kind, TrustSite};
 
-/// The type of an agent that goes on from where the conversation stands.
+/// The agent type that continues from the conversation as it stands.
 pub const FORK: &str = "fork";
-/// The most requests of one run, where the definition says nothing.
+/// The most requests of one run, if the definition does not say.
 pub const MOST_ROUNDS: u32 = 200;
 
 /// The keys of a definition.
@@ -40,62 +40,63 @@ pub const KEYS: [&str; 18] = [
     "hooks",
 ];
 
-/// The longest name.
+/// The longest name, in bytes.
 const MOST_NAME: usize = 64;
 
-/// An agent that can be sent out.
+/// An agent that can be started as a subagent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// When it is of use, as the model is told.
+    /// Its purpose, as the model is told.
     pub description: String,
     /// Its system prompt.
     pub prompt: String,
     /// The tools it is offered.
     pub tools: OfferedTools,
-    /// Tools it is not offered, whatever else is said.
+    /// Tools it is not offered, whatever `tools` says.
     pub without: Vec<String>,
     /// The model; its parent's if none is named.
     pub model: Option<String>,
-    /// How hard it tries, where its model can be asked.
+    /// Effort asked of its model, if the model supports it.
     pub effort: Option<Effort>,
     /// The most requests of one run.
     pub max_turns: Option<u32>,
-    /// What one run may read and write, with those it sends out itself, in tokens; past it no further request is made.
+    /// The most tokens one run may read and write, together with the agents it starts; past it no further request is
+    /// made.
     pub budget: Option<u64>,
-    /// Where it keeps memories of its own, if it does.
+    /// Scope of its own memories, if it has any.
     pub memory: Option<AgentMemoryScope>,
-    /// A colour to tell it by.
+    /// Its colour on the screen.
     pub color: Option<String>,
-    /// Whether its parent waits for it.
+    /// Foreground or background.
     pub runs: Runs,
-    /// Where it works.
+    /// Working directory: its parent's, or a worktree of its own.
     pub isolation: Isolation,
-    /// How much it may do without asking; never more than its parent.
+    /// Permission mode; never more than its parent's.
     pub mode: Option<Mode>,
-    /// Skills it begins with.
+    /// Skills it starts with.
     pub skills: Vec<String>,
-    /// What it is told first.
+    /// The first message it gets.
     pub initial_prompt: Option<String>,
-    /// Servers of its own, as they are written.
+    /// Its own MCP servers, as written.
     pub servers: Option<Value>,
-    /// Hooks of its own, as they are written.
+    /// Its own hooks, as written.
     pub hooks: Option<Value>,
-    /// Where it comes from.
+    /// Source of the definition.
     pub source: DefinitionSource,
     /// Its file.
     pub file: Option<PathBuf>,
-    /// Whether all of it counts.
+    /// Trust in the definition.
     pub standing: DefinitionStatus,
 }
 
-/// How much of a definition counts.
+/// The part of a definition that is in effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionStatus {
     /// All of it.
     Whole,
-    /// What takes away: it stands in a directory that is not trusted with it, and replaces nobody.
+    /// Only its restrictions: its directory is not trusted with it, and it replaces nothing.
     Narrowed,
 }
 
@@ -104,11 +105,11 @@ pub enum DefinitionStatus {
 pub enum OfferedTools {
     /// All that its parent has.
     All,
-    /// Those that are named, as rules name them.
+    /// Only the named tools, as rules name them.
     Only(Vec<String>),
 }
 
-/// Where an agent keeps memories of its own.
+/// Scope of an agent's own memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentMemoryScope {
     /// With the user, for all projects.
@@ -120,7 +121,7 @@ pub enum AgentMemoryScope {
 }
 
 impl AgentMemoryScope {
-    /// As it is written.
+    /// Its name in a definition.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -130,34 +131,34 @@ impl AgentMemoryScope {
     }
 }
 
-/// Whether the parent waits for an agent.
+/// Foreground or background.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Runs {
-    /// It waits.
+    /// The parent waits for it.
     #[default]
     Foreground,
-    /// It goes on meanwhile.
+    /// The parent goes on meanwhile.
     Background,
 }
 
-/// Where an agent works.
+/// The directory an agent works in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
-    /// Where its parent does.
+    /// Its parent's.
     #[default]
     None,
-    /// In a git worktree of its own.
+    /// A git worktree of its own.
     Worktree,
 }
 
 impl Isolation {
-    /// Whether it works where its parent does.
+    /// True if it works in its parent's directory.
     pub fn is_none(&self) -> bool {
         *self == Self::None
     }
 
-    /// What a call asks for; none where it leaves it to the definition.
+    /// Isolation that a call asks for; none if it leaves that to the definition.
     pub fn of_call(asked: Option<&str>) -> Result<Option<Self>, String> {
         match asked {
             None | Some("" | "none") => Ok(None),
@@ -167,11 +168,11 @@ impl Isolation {
     }
 }
 
-/// What is wrong with a definition: the key, where there is one, and why.
+/// A fault in a definition: the key, if there is one, and the reason.
 pub(super) type DefinitionFault = (Option<&'static str>, String);
 
 impl Definition {
-    /// Reads a Markdown file: keys on top, then the prompt.
+    /// Reads a Markdown file: frontmatter, then the prompt.
     pub(super) fn of_file(text: &str, source: DefinitionSource) -> Result<Self, DefinitionFault> {
         let top = frontmatter::read(text);
         if !top.is_present() {
@@ -186,7 +187,7 @@ impl Definition {
         Self::of_object(&name, &fields, source)
     }
 
-    /// Reads an object of settings or of a flag, which is known by its name.
+    /// Reads an object of settings or of a flag under its name.
     pub(super) fn of_object(
         name: &str,
         fields: &Map<String, Value>,
@@ -246,7 +247,7 @@ impl Definition {
         })
     }
 
-    /// The same, of a directory that is not trusted with it: what would add to what may happen is left out.
+    /// The definition without whatever would add permissions, for a directory that is not trusted with it.
     pub(super) fn narrowed(mut self) -> Self {
         (self.hooks, self.servers, self.memory, self.model, self.effort) = (None, None, None, None, None);
         self.mode = self.mode.filter(|mode| *mode == Mode::Plan);
@@ -254,7 +255,7 @@ impl Definition {
         Self { standing: DefinitionStatus::Narrowed, ..self }
     }
 
-    /// What only a trusted one has, each in a few words.
+    /// The parts that need trust, each in a few words.
     pub(super) fn asks_for(&self) -> Vec<String> {
         let commands = hooks_of(self).0;
         let hooks = commands.iter().map(|hook| format!("hook {}: {}", hook.moment.name(), hook.shown()));
@@ -274,7 +275,7 @@ impl Definition {
             .collect()
     }
 
-    /// The claim that a project makes with it, by all it is written as: its name, when it is of use, and what it adds.
+    /// The claim that a project makes with it, over its whole text: name, purpose and what it adds.
     pub(super) fn claim(&self, text: &str, place: &str, site: &TrustSite) -> Claim {
         let adds = self.asks_for();
         let adds = if adds.is_empty() { String::new() } else { format!(" ({})", adds.join(", ")) };
@@ -283,12 +284,12 @@ impl Definition {
         Claim::new(Kind::Agent, what, text, place, site)
     }
 
-    /// Whether a rule keeps it from being sent out.
+    /// True if a rule denies starting it.
     pub fn is_denied(&self, rules: &Rules) -> bool {
         is_denied(&self.name, rules)
     }
 
-    /// As the model is told of it: when it is of use, and what it has.
+    /// Its entry in the list that the model sees: purpose and tools.
     pub fn listing(&self) -> String {
         let tools = match &self.tools {
             OfferedTools::All if self.without.is_empty() => "all".to_owned(),
@@ -300,7 +301,7 @@ impl Definition {
     }
 }
 
-/// Whether a rule keeps an agent of a name from being sent out.
+/// True if a rule denies starting an agent of this name.
 pub(super) fn is_denied(name: &str, rules: &Rules) -> bool {
     matches!(rules.decide(tool_names::AGENT, &Subject::Name(name.to_owned())), RuleVerdict::Deny(_))
 }
@@ -317,12 +318,12 @@ const MODES: &[(&str, Mode)] = &[
     ("auto", Mode::Default),
 ];
 
-/// Whether a text can be the name of a model: numbers and truths are none.
+/// True if the text can be the name of a model: not a number or a boolean.
 pub(super) fn is_model(text: &str) -> bool {
     text.contains(char::is_alphabetic) && !["true", "false"].contains(&text)
 }
 
-/// The keys of a definition, by type.
+/// The keys of a definition, read by type.
 struct Fields<'a>(&'a Map<String, Value>);
 
 impl Fields<'_> {
@@ -337,7 +338,7 @@ impl Fields<'_> {
         }
     }
 
-    /// A sequence, or a text with commas outside of parentheses and braces.
+    /// A sequence, or a string split at commas outside parentheses and braces.
     fn list(&self, key: &'static str) -> Result<Option<Vec<String>>, DefinitionFault> {
         let no_list = || (Some(key), format!("{key} is to be a list of names"));
         match self.0.get(key) {
@@ -369,7 +370,7 @@ impl Fields<'_> {
     }
 }
 
-/// Splits at commas outside of brackets, so that `Bash(git log:*, git diff:*), Read` is two.
+/// Splits at commas outside brackets, so that `Bash(git log:*, git diff:*), Read` is two.
 fn split(text: &str) -> Vec<String> {
     let mut depth = 0_i32;
     let parts = text.split(|one| {

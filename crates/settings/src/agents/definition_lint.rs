@@ -1,5 +1,6 @@
-//! What a definition says that does not mean here what it seems to: tools that are not there, models that are no names, modes
-//! of others. The agent stays, and whoever checks definitions reads of it. It changes nothing and refuses nobody.
+//! Warnings about a definition that does not mean here what it seems to: missing tools, models that are no names, modes
+//! of other programs. The agent still works, and `cairn agents check` shows the warnings. Nothing here changes or
+//! refuses a definition.
 
 use serde_json::{Map, Value};
 use transcript::tool_names;
@@ -8,13 +9,13 @@ use super::definition::{Definition, OfferedTools, is_model};
 use super::tool_restriction::base;
 use crate::Weight;
 
-/// The key, what is to be said of it, and how bad it is.
+/// The key, the message and its weight.
 pub(super) type DefinitionDoubt = (&'static str, String, Weight);
 
-/// Tools that are made anew for each session, beside the standard ones.
+/// Tools made for each session, beside the standard ones.
 const OF_SESSIONS: [&str; 3] = [tool_names::AGENT, tool_names::HISTORY, tool_names::SEND_MESSAGE];
 
-/// The tools for plans, questions and tasks. A session that began without them goes on without.
+/// The tools for plans, questions and tasks. A session that began without them continues without them.
 pub const OF_PLANS: [&str; 7] = [
     tool_names::ASK_USER_QUESTION,
     tool_names::ENTER_PLAN_MODE,
@@ -25,7 +26,7 @@ pub const OF_PLANS: [&str; 7] = [
     tool_names::TASK_UPDATE,
 ];
 
-/// Tools that definitions name which were written for Claude Code, and what does the same here.
+/// Tools of Claude Code that definitions name, with their equivalents here.
 const ELSEWHERE: [(&str, &str); 6] = [
     ("AgentOutputTool", tool_names::TASK_OUTPUT),
     ("BashOutput", tool_names::TASK_OUTPUT),
@@ -35,13 +36,13 @@ const ELSEWHERE: [(&str, &str); 6] = [
     ("MultiEdit", tool_names::EDIT),
 ];
 
-/// Those for which there is nothing here.
+/// Tools without an equivalent here.
 const MISSING: &str = "Config CronCreate CronDelete CronList EnterWorktree ExitWorktree LSP ListMcpResourcesTool Monitor \
     NotebookEdit NotebookRead PowerShell PushNotification ReadMcpResourceTool RemoteTrigger Skill \
     SlashCommand StructuredOutput TeamCreate TeamDelete TodoRead TodoWrite ToolSearch WaitForMcpServers \
     WebFetch WebSearch";
 
-/// All of a definition that can be read, by its keys as they are written.
+/// All warnings about a definition that could be read, by its keys as written.
 pub(super) fn doubts(agent: &Definition, fields: &Map<String, Value>) -> Vec<DefinitionDoubt> {
     let offered: &[String] = match &agent.tools {
         OfferedTools::Only(names) => names,
@@ -77,7 +78,7 @@ fn of_tool(key: &'static str, name: &str) -> Option<DefinitionDoubt> {
     Some((key, what, weight))
 }
 
-/// A model that is no name; the parent's is taken.
+/// A model that is no name; the parent's is used.
 fn model(fields: &Map<String, Value>) -> Option<DefinitionDoubt> {
     let text = match fields.get("model")? {
         Value::Null => return None,
@@ -92,7 +93,7 @@ fn model(fields: &Map<String, Value>) -> Option<DefinitionDoubt> {
     Some(("model", format!("{what}: it has the model of the one who sends it out"), Weight::Warning))
 }
 
-/// Programs say it in numbers as well.
+/// Effort as a number, which some programs write.
 fn effort(fields: &Map<String, Value>) -> Option<DefinitionDoubt> {
     let number = fields.get("effort").filter(|value| value.is_number())?;
     let what = format!("effort {number} does not count: it is to be a word, such as high");

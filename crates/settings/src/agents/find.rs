@@ -1,6 +1,6 @@
-//! Where definitions are found: in folders, in settings, on the command line.
+//! Finds definitions in folders, in settings and on the command line.
 //!
-//! Of one source the later wins: settings, then files, then what the command line or a program says.
+//! Within one source the later wins: settings, then files, then the command line or a controlling program.
 
 use std::path::{Path, PathBuf};
 
@@ -15,42 +15,42 @@ use crate::{SetValue, Weight};
 
 /// The largest definition that is read.
 const MOST_BYTES: u64 = 200_000;
-/// So many files of one folder are looked at.
+/// The most files of one folder that are read.
 const MOST_FILES: usize = 500;
-/// How deep folders are looked into.
+/// The deepest level of folders that is searched.
 const DEPTH: usize = 4;
 
-/// Where definitions are looked for.
+/// The places where definitions are looked for.
 #[derive(Debug, Clone, Default)]
 pub struct DefinitionSources {
-    /// Those of settings that count, the weakest first.
+    /// Effective definitions from settings, the weakest first.
     pub settings: Vec<SetValue>,
-    /// Folders, each with whose it is; a later one of a source wins.
+    /// Folders with their sources; the later one of a source wins.
     pub folders: Vec<(DefinitionSource, PathBuf)>,
-    /// Objects by name, as the flag gives them.
+    /// Objects by name, from the flag.
     pub flag: Option<Map<String, Value>>,
-    /// What the user lets a project's definitions; they only take away where this is none.
+    /// The user's trust in the project's definitions; without it they can only restrict.
     pub trust: Option<Trust>,
 }
 
-/// A definition, or why it is none, and where it stands.
+/// A definition, or the reason why it cannot be read, with its place.
 pub(super) struct DefinitionFile {
     pub(super) read: Result<Definition, DefinitionFault>,
     pub(super) at: DefinitionPlace,
 }
 
-/// Where a definition stands, and as what.
+/// The place and text of a definition.
 pub(super) struct DefinitionPlace {
     /// The file, or the flag.
     pub(super) file: PathBuf,
-    /// The line, of one that shares its file with others.
+    /// The line, if it shares its file with others.
     pub(super) line: Option<usize>,
-    /// As it is written.
+    /// The text as written.
     pub(super) text: String,
 }
 
 impl DefinitionPlace {
-    /// The line a key stands on, from 1; where it begins if it stands on none.
+    /// The line of a key, from 1; the first line if the key is missing.
     pub(super) fn line_of(&self, key: Option<&str>) -> usize {
         let (Some(key), None) = (key, self.line) else { return self.line.unwrap_or(1) };
         let names =
@@ -58,7 +58,7 @@ impl DefinitionPlace {
         self.text.lines().position(names).map_or(1, |line| line + 1)
     }
 
-    /// Its keys, as they are written.
+    /// Its keys, as written.
     pub(super) fn fields(&self) -> Map<String, Value> {
         match self.line {
             None => frontmatter::read(&self.text).fields.clone(),
@@ -66,13 +66,13 @@ impl DefinitionPlace {
         }
     }
 
-    /// As it is told.
+    /// Its place, for messages.
     pub(super) fn place(&self, site: &TrustSite) -> String {
         format!("{}:{}", site.short(&self.file), self.line.unwrap_or(1))
     }
 }
 
-/// What the definitions in a project's folders ask for: each one that can be read.
+/// The claims of the readable definitions in a project's folders.
 pub fn claims(sources: &DefinitionSources, site: &TrustSite) -> Vec<Claim> {
     let (found, _) = all(sources);
     let claim = |DefinitionFile { read, at }: DefinitionFile| {
@@ -82,7 +82,7 @@ pub fn claims(sources: &DefinitionSources, site: &TrustSite) -> Vec<Claim> {
     found.into_iter().filter_map(claim).collect()
 }
 
-/// All that there are but those of this program, and what cannot be read.
+/// All definitions but the built-in ones, and what cannot be read.
 pub(super) fn all(sources: &DefinitionSources) -> (Vec<DefinitionFile>, Vec<DefinitionTrouble>) {
     let mut found: Vec<DefinitionFile> = sources.settings.iter().filter_map(of_settings).collect();
     let mut troubles = Vec::new();
@@ -115,7 +115,7 @@ pub(super) fn all(sources: &DefinitionSources) -> (Vec<DefinitionFile>, Vec<Defi
     (found, troubles)
 }
 
-/// Those that the command line or a program gives, by name.
+/// Definitions from the command line or a controlling program, by name.
 pub(super) fn of_flag(objects: &Map<String, Value>, flag: &str) -> (Vec<DefinitionFile>, Vec<DefinitionTrouble>) {
     let (mut found, mut troubles) = (Vec::new(), Vec::new());
     for (name, value) in objects {
@@ -150,8 +150,7 @@ fn of_settings(set: &SetValue) -> Option<DefinitionFile> {
     Some(DefinitionFile { read: Definition::of_object(name, fields, source), at })
 }
 
-/// The Markdown files below a folder, in order of their names. People link theirs from elsewhere; a project's links are
-/// not followed.
+/// The Markdown files below a folder, sorted by name. Symlinks are followed in the user's folders, not in a project's.
 fn markdown(folder: &Path, source: DefinitionSource, depth: usize, found: &mut Vec<PathBuf>) {
     let mut entries = files::list(folder).unwrap_or_default();
     entries.sort_by(|one, other| one.name.cmp(&other.name));

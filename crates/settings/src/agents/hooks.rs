@@ -1,7 +1,7 @@
-//! Hooks of a definition: they run for as long as its agent works, through the same gate as all others.
+//! Hooks of a definition: they run while its agent works, through the same gate as all others.
 //!
-//! The end of an agent is what a session calls its stop, so `Stop` means it here. Whoever it sends out is under its hooks
-//! as well, since none may more than the one who sent it; only its end is its own.
+//! `Stop` here means the end of the agent. The hooks also apply to subagents it starts, since none has more permissions
+//! than its parent; only `Stop` is the agent's alone.
 
 use std::path::Path;
 
@@ -15,12 +15,12 @@ use crate::keys::SettingKey;
 use crate::kind::ValuePart;
 use crate::{SetValue, ValueOrigin, ValueStatus};
 
-/// The hooks of a definition that can be understood, and what is to be said of the others.
+/// The valid hooks of a definition, and warnings about the others.
 pub(super) fn hooks_of(definition: &Definition) -> (Vec<Hook>, Vec<String>) {
     hooks_in(definition, Path::new("/"))
 }
 
-/// The same, with where it works: paths in their conditions start there.
+/// The same for a working directory, from which paths in conditions start.
 pub fn hooks_in(definition: &Definition, directory: &Path) -> (Vec<Hook>, Vec<String>) {
     let (mut hooks, mut told) = (Vec::new(), Vec::new());
     let Some(value) = &definition.hooks else { return (hooks, told) };

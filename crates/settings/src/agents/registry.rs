@@ -1,4 +1,4 @@
-//! All agents there are, from all sources, and what is wrong with the others.
+//! All agents, from all sources, and what is wrong with definitions.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::effective_values::BasePaths;
 use crate::trust::Trust;
 use crate::{Weight, rules};
 
-/// Where a definition comes from; the later wins.
+/// Source of a definition; the later wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DefinitionSource {
     /// Part of this program.
@@ -27,14 +27,14 @@ pub enum DefinitionSource {
     User,
     /// The project.
     Project,
-    /// The command line, or the program that drives this one.
+    /// The command line, or the controlling program.
     Flag,
     /// The organisation.
     Policy,
 }
 
 impl DefinitionSource {
-    /// In a word.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::BuiltIn => "built-in",
@@ -47,16 +47,16 @@ impl DefinitionSource {
     }
 }
 
-/// Something that is wrong with a definition. One that is wrong is left out, unless it says otherwise.
+/// A problem with a definition. An error leaves the agent out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinitionTrouble {
     /// The file, or the flag.
     pub file: PathBuf,
     /// The line, from 1.
     pub line: usize,
-    /// What.
+    /// The message.
     pub what: String,
-    /// How bad it is.
+    /// Its severity.
     pub weight: Weight,
 }
 
@@ -67,27 +67,27 @@ impl fmt::Display for DefinitionTrouble {
     }
 }
 
-/// An agent in the list of all there are.
+/// An agent in the list of all.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedAgent {
     /// The agent.
     pub agent: Definition,
-    /// By which source it is replaced, if it is.
+    /// The source that replaces it, if one does.
     pub replaced_by: Option<DefinitionSource>,
 }
 
-/// The agents there are.
+/// All agents.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Registry {
     all: Vec<ListedAgent>,
     troubles: Vec<DefinitionTrouble>,
-    /// Which agents definitions name, and where: whether there are such is known when all are read.
+    /// Agents that definitions name, with their places; checked once all are read.
     named: Vec<(String, PathBuf, usize)>,
     missed: Vec<DefinitionTrouble>,
 }
 
 impl Registry {
-    /// Reads all definitions. It never fails: what cannot be read is named in [`Registry::troubles`].
+    /// Reads all definitions. It never fails: what cannot be read is listed in [`Registry::troubles`].
     pub fn load(sources: &DefinitionSources) -> Self {
         let mut registry = Self::default();
         for text in built_in::ALL {
@@ -103,7 +103,7 @@ impl Registry {
         registry
     }
 
-    /// With more agents, which a program that drives this one has defined.
+    /// Adds agents that a controlling program has defined.
     #[must_use]
     pub fn with(mut self, defined: &Map<String, Value>) -> Self {
         let (found, troubles) = find::of_flag(defined, "initialize.agents");
@@ -160,7 +160,7 @@ impl Registry {
         self.troubles.push(DefinitionTrouble { file: at.file.clone(), line: at.line_of(key), what, weight });
     }
 
-    /// Lets the strongest of each name win; of one source, the later.
+    /// Lets the strongest of each name win; within one source, the later.
     fn settle(&mut self) {
         let rank = |one: &ListedAgent| match one.agent.standing {
             // A stranger's replaces nothing: it would do more than what is known by that name.
@@ -178,7 +178,7 @@ impl Registry {
         self.look_for_named();
     }
 
-    /// Says which agents are named that there are not, by all that are known by now.
+    /// Reports agents that are named but do not exist, among all that are known by now.
     fn look_for_named(&mut self) {
         let ground = BasePaths { directory: Path::new("/"), home: None };
         let is_there = |name: &str| {
@@ -202,12 +202,12 @@ impl Registry {
         self.missed = missed;
     }
 
-    /// All definitions that could be read, those too that are replaced by another of their name.
+    /// All definitions that could be read, including those replaced by another of their name.
     pub fn all(&self) -> &[ListedAgent] {
         &self.all
     }
 
-    /// The agents that can be sent out.
+    /// The agents that can be started.
     pub fn agents(&self) -> impl Iterator<Item = &Definition> {
         self.all.iter().filter(|one| one.replaced_by.is_none()).map(|one| &one.agent)
     }
@@ -217,7 +217,7 @@ impl Registry {
         self.agents().find(|agent| agent.name == name)
     }
 
-    /// What is wrong with definitions.
+    /// Problems with definitions.
     pub fn troubles(&self) -> &[DefinitionTrouble] {
         &self.troubles
     }

@@ -1,4 +1,4 @@
-//! What a definition leaves of its parent's tools.
+//! The restriction of an agent to some of its parent's tools and calls.
 
 use std::sync::Arc;
 
@@ -11,36 +11,36 @@ use super::definition::{Definition, OfferedTools};
 use crate::effective_values::BasePaths;
 use crate::rules;
 
-/// Commands that only look, as a definition writes it.
+/// Read-only commands, as a definition writes it.
 const READ_ONLY: &str = "read-only";
 
-/// Calls that a definition lets an agent make, where it names more than tools.
+/// The calls that a definition lets an agent make.
 #[derive(Debug, Clone, Default)]
 pub struct ToolRestriction {
-    /// By tool: the rules of which one has to cover the call.
+    /// Rules by tool, one of which has to cover the call.
     only: Vec<(String, Rules)>,
-    /// Whether commands may only look.
+    /// True if commands may only read.
     looks: bool,
-    /// Tools that are offered for the sake of the cache alone, and why they do not run.
+    /// Tools that are offered only to keep the cached prefix, and the reason why they do not run.
     never: Vec<(&'static str, &'static str)>,
-    /// What is left to the one who sent it out.
+    /// The restriction of its parent.
     above: Option<Box<ToolRestriction>>,
 }
 
 impl ToolRestriction {
-    /// For an agent that is sent out by one that has this left.
+    /// Restriction of an agent that is started under this one.
     #[must_use]
     pub fn below(&self, mut own: Self) -> Self {
         own.above = Some(Box::new(self.clone()));
         own
     }
 
-    /// For a fork: it is offered all that its parent is, and may not use these.
+    /// Restriction of a fork: it is offered all tools of its parent but may not use these.
     pub fn without(tools: impl IntoIterator<Item = &'static str>, why: &'static str) -> Self {
         Self { never: tools.into_iter().map(|tool| (tool, why)).collect(), ..Self::default() }
     }
 
-    /// What is left to the agent of the rights that a call would have; the error is why it is not the agent's to make.
+    /// The rights that the agent has for a call; the error says why it may not make it.
     pub fn left(
         &self,
         situation: &Situation<'_>,
@@ -74,7 +74,7 @@ impl ToolRestriction {
     }
 }
 
-/// The tools of a definition, of those its parent has, and what is left of each.
+/// The tools that a definition leaves of its parent's, and the restriction of each.
 pub fn narrow(
     definition: &Definition,
     tools: &[Arc<dyn Tool>],
@@ -104,7 +104,7 @@ pub fn narrow(
     Ok((offered, narrowed))
 }
 
-/// `Agent(one, two)` means each of them.
+/// Splits `Agent(one, two)` into one rule for each agent.
 fn each(name: &str) -> Vec<String> {
     match agents_named(name) {
         Some(names) => names.map(|name| format!("Agent({name})")).collect(),
@@ -118,7 +118,7 @@ pub(super) fn agents_named(tool: &str) -> Option<impl Iterator<Item = &str>> {
     Some(names.split(',').map(str::trim))
 }
 
-/// Whether a definition offers a tool.
+/// True if a definition offers a tool.
 pub fn offers(definition: &Definition, tool: &str) -> bool {
     let named = match &definition.tools {
         OfferedTools::Only(names) => names.iter().any(|name| base(name) == tool),
@@ -127,7 +127,7 @@ pub fn offers(definition: &Definition, tool: &str) -> bool {
     named && !definition.without.iter().any(|name| base(name) == tool && !name.contains('('))
 }
 
-/// The tool that a name in a definition means.
+/// The tool that a name in a definition refers to.
 pub(super) fn base(name: &str) -> &str {
     match name.split('(').next().unwrap_or_default().trim() {
         tool_names::TASK => tool_names::AGENT,

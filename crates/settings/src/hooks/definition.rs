@@ -1,4 +1,4 @@
-//! A hook as the settings define it, with where it stands and whose word it is.
+//! A hook as the settings define it, with its origin and author.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,121 +10,121 @@ use super::hook_event::HookEvent;
 use super::matcher::Matcher;
 use crate::{SetValue, ValueOrigin};
 
-/// How long a question to a model may take that does not say.
+/// Default timeout of a question to a model.
 const PROMPT_PATIENCE: Duration = Duration::from_secs(30);
-/// How long an agent may take that does not say.
+/// Default timeout of an agent.
 const AGENT_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A hook.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hook {
-    /// When it runs.
+    /// The event at which it runs.
     pub moment: HookEvent,
-    /// What it is for.
+    /// Its filter.
     pub matcher: Matcher,
-    /// As it is written.
+    /// The filter as written.
     pub matcher_text: String,
-    /// What runs.
+    /// What runs: a command, a request, a question or an agent.
     pub kind: Kind,
-    /// Which calls it is for; all where this is none.
+    /// Calls it runs for; all if none is given.
     pub condition: Option<Rule>,
     /// How often it runs.
     pub times: HookRepetition,
-    /// Whether it is waited for.
+    /// Waited for or not.
     pub waiting: HookWait,
-    /// How long it may take, where it says so.
+    /// Its own timeout, if it has one.
     pub timeout: Option<Duration>,
-    /// What is shown while it runs.
+    /// Text shown while it runs.
     pub status: Option<String>,
-    /// Where it stands.
+    /// Its place in the settings.
     pub origin: ValueOrigin,
 }
 
-/// What runs.
+/// The kind of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// A command.
     Command {
-        /// A line of shell; with arguments a program.
+        /// A shell command line; with arguments, a program.
         command: String,
         /// The program's arguments.
         args: Option<Vec<String>>,
     },
     /// A POST to a server.
     Http {
-        /// Where to.
+        /// The URL.
         url: String,
-        /// With these headers.
+        /// Headers of the request.
         headers: BTreeMap<String, String>,
-        /// Variables that headers may hold.
+        /// Variables that headers may contain.
         variables: Vec<String>,
     },
     /// A question to a small model.
     Prompt {
         /// The question.
         prompt: String,
-        /// The model; the small one where this is none.
+        /// The model; the small one if none is given.
         model: Option<String>,
     },
-    /// An agent that looks whether something holds.
+    /// An agent that checks whether something holds.
     Agent {
-        /// What it is asked.
+        /// The question.
         prompt: String,
-        /// The model; the small one where this is none.
+        /// The model; the small one if none is given.
         model: Option<String>,
     },
-    /// One of the program that drives the session.
+    /// A callback of the controlling program.
     Callback {
-        /// What the program calls it.
+        /// The program's id for it.
         id: String,
-        /// What follows where it fails.
+        /// Consequence of a failure.
         on_failure: OnFailure,
     },
-    /// One that there is not yet: it does not run.
+    /// An unsupported or incomplete hook: it does not run.
     NotYet {
-        /// Which.
+        /// Its type.
         name: String,
     },
 }
 
-/// What follows where a hook fails.
+/// Consequence of a failed hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFailure {
-    /// It counts for nothing.
+    /// The failure is ignored.
     Continue,
-    /// It counts as a no.
+    /// The failure counts as a refusal.
     Block,
 }
 
 /// How often a hook runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookRepetition {
-    /// Whenever its moment comes.
+    /// At every event.
     Always,
     /// Once in a session.
     Once,
 }
 
-/// Whether a hook is waited for.
+/// Waiting for a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookWait {
-    /// It is.
+    /// The turn waits for it.
     Yes,
-    /// What it says comes with a later request.
+    /// The turn goes on; its output comes with a later request.
     No,
 }
 
-/// Whose word a hook's text is.
+/// The author of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookAuthor {
-    /// The user's, the organisation's, or that of who started the program.
+    /// The user, the organisation, or whoever started the program.
     User,
-    /// That of the project's files: data, and no request.
+    /// The project's files: its output is data, not a request.
     Project,
 }
 
 impl Hook {
-    /// The hook that a value of the settings defines, and what is to be said of it.
+    /// The hook that a settings value defines, and warnings about it.
     pub(crate) fn of(set: &SetValue, places: &Places) -> Option<(Self, Vec<String>)> {
         let moment = HookEvent::named(set.key.name.strip_prefix("hooks.")?)?;
         let (hook, matcher_text) = (&set.value["hook"], set.value["matcher"].as_str());
@@ -156,12 +156,12 @@ impl Hook {
         Some((hook, told))
     }
 
-    /// Whose word its text is.
+    /// The author of its output.
     pub fn voice(&self) -> HookAuthor {
         if self.origin.source.is_below_project() { HookAuthor::Project } else { HookAuthor::User }
     }
 
-    /// How long it may take.
+    /// Its timeout.
     pub fn limit(&self) -> Duration {
         let (usual, most) = self.moment.patience();
         let usual = match self.kind {
@@ -173,7 +173,7 @@ impl Hook {
         most.map_or(limit, |most| limit.min(most))
     }
 
-    /// Its name for people: what it runs.
+    /// Its name for people: the command, URL or question.
     pub fn shown(&self) -> String {
         match &self.kind {
             Kind::Command { command, args: None } => command.clone(),

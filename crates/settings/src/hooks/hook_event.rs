@@ -1,11 +1,11 @@
-//! The moments at which hooks run, and what is particular to each.
+//! The events at which hooks run, and what is particular to each.
 
 use std::time::Duration;
 
-/// The enum of moments, with all of them in a list and the name of each.
+/// Defines the enum of events, the list of all and their names.
 macro_rules! moments {
     ($($(#[$about:meta])* $moment:ident,)*) => {
-        /// A moment at which hooks run, by Claude Code's names.
+        /// An event at which hooks run, by Claude Code's names.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum HookEvent { $($(#[$about])* $moment,)* }
 
@@ -24,9 +24,9 @@ macro_rules! moments {
 moments! {
     /// Before a call runs.
     PreToolUse,
-    /// After it ran.
+    /// After a call succeeded.
     PostToolUse,
-    /// After it failed.
+    /// After a call failed.
     PostToolUseFailure,
     /// After all calls of a reply.
     PostToolBatch,
@@ -34,7 +34,7 @@ moments! {
     PermissionRequest,
     /// After a call was denied.
     PermissionDenied,
-    /// Before what was said is sent.
+    /// Before a message of the user is sent.
     UserPromptSubmit,
     /// When a session starts.
     SessionStart,
@@ -42,11 +42,11 @@ moments! {
     SessionEnd,
     /// When the model has answered.
     Stop,
-    /// When an agent is sent out.
+    /// When a subagent starts.
     SubagentStart,
-    /// When an agent that was sent out has answered.
+    /// When a subagent has answered.
     SubagentStop,
-    /// When a turn ends by an error.
+    /// When a turn ends with an error.
     StopFailure,
     /// Before a compaction.
     PreCompact,
@@ -56,32 +56,32 @@ moments! {
     InstructionsLoaded,
     /// When a settings file changes.
     ConfigChange,
-    /// When the working directory moves.
+    /// When the working directory changes.
     CwdChanged,
     /// When a file changes.
     FileChanged,
-    /// When a person is waited for.
+    /// When the session waits for the user.
     Notification,
 }
 
-/// What exit code 2 does at a moment.
+/// The effect of exit code 2 at an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Block {
     /// It prevents what was about to happen.
     Prevents,
-    /// It is too late for that: the model is told.
+    /// Too late to prevent anything: the model is told.
     Tells,
-    /// Nothing: the user is told.
+    /// Nothing is prevented: the user is told.
     Nothing,
 }
 
 impl HookEvent {
-    /// The moment of a name.
+    /// The event of a name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|moment| moment.name() == name)
     }
 
-    /// What exit code 2 does.
+    /// The effect of exit code 2.
     pub fn block(self) -> Block {
         match self {
             Self::PreToolUse
@@ -97,12 +97,12 @@ impl HookEvent {
         }
     }
 
-    /// Whether what a hook prints becomes context, without being asked to.
+    /// True if plain output of a hook becomes context.
     pub fn takes_plain_text(self) -> bool {
         matches!(self, Self::UserPromptSubmit | Self::SessionStart)
     }
 
-    /// Whether its input tells the mode.
+    /// True if the hook's input includes the mode.
     pub fn tells_mode(self) -> bool {
         matches!(
             self,
@@ -118,12 +118,12 @@ impl HookEvent {
         )
     }
 
-    /// Whether its commands may leave variables for later ones.
+    /// True if its commands may set variables for later commands.
     pub fn leaves_variables(self) -> bool {
         matches!(self, Self::SessionStart | Self::CwdChanged | Self::FileChanged)
     }
 
-    /// How long a command or a server may take that does not say, and the most where it does.
+    /// Default timeout of a command or request, and the upper limit of one that is set.
     pub(super) fn patience(self) -> (Duration, Option<Duration>) {
         match self {
             Self::UserPromptSubmit => (Duration::from_secs(30), None),

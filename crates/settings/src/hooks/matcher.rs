@@ -1,17 +1,17 @@
-//! What a hook is for: all, some names, or what a pattern finds.
+//! The filter of a hook: everything, some names, or a pattern.
 
 use regex::Regex;
 
-/// What a hook is for.
+/// The filter of a hook.
 #[derive(Debug, Clone)]
 pub enum Matcher {
     /// Everything.
     All,
     /// These names, exactly.
     Names(Vec<String>),
-    /// What the pattern is found in.
+    /// Whatever the pattern matches.
     Pattern(Regex),
-    /// Nothing: a pattern that cannot be understood.
+    /// Nothing: the pattern is invalid.
     Broken,
 }
 
@@ -27,8 +27,9 @@ impl PartialEq for Matcher {
 }
 
 impl Matcher {
-    /// Reads one. `*`, nothing, or none is everything; of letters, digits, `_`, `-`, blanks, `,` and `|` alone it is a list
-    /// of names; anything else is a regular expression, found anywhere. The error says what is wrong with one.
+    /// Parses a matcher. `*`, an empty text or none matches everything; a text of letters, digits, `_`, `-`, spaces,
+    /// `,` and `|` is a list of names; anything else is a regular expression, matched anywhere. The second value says
+    /// why it is invalid.
     pub fn parse(text: Option<&str>) -> (Self, Option<String>) {
         let text = text.unwrap_or_default().trim();
         let plain = |c: char| c.is_ascii_alphanumeric() || "_- ,|".contains(c);
@@ -45,7 +46,7 @@ impl Matcher {
         }
     }
 
-    /// Whether it is for one of these names: those a thing goes by.
+    /// True if it matches one of the names by which a thing is known.
     pub fn is_for(&self, names: &[&str]) -> bool {
         match self {
             Self::All => true,

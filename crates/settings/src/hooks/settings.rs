@@ -1,4 +1,4 @@
-//! The hooks of the settings: whose run, and what is to be said of them.
+//! The hooks of the settings: those that run, and warnings about them.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use crate::keys::{self, SettingKey};
 use crate::rules::places;
 use crate::{SettingsFinding, SettingsSource, Weight};
 
-/// Whose hooks run.
+/// The sources whose hooks run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HooksOf {
-    /// Everybody's, as far as they are trusted.
+    /// All, as far as they are trusted.
     #[default]
     All,
-    /// An organisation's.
+    /// Only an organisation's.
     Managed,
-    /// Nobody's.
+    /// None.
     Nobody,
 }
 
@@ -30,7 +30,7 @@ impl HooksOf {
         }
     }
 
-    /// Whether those of a source run.
+    /// True if the hooks of a source run.
     pub fn lets_run(self, source: SettingsSource) -> bool {
         match self {
             Self::All => true,
@@ -40,20 +40,20 @@ impl HooksOf {
     }
 }
 
-/// The hooks that run, and what they may do.
+/// The hooks that run, and their limits.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HookSettings {
     /// Those that run, in the order of the settings.
     pub list: Vec<Arc<Hook>>,
-    /// Where http hooks may post to; anywhere where this is none.
+    /// URLs that http hooks may post to; any if none is given.
     pub urls: Option<Vec<String>>,
-    /// Variables that their headers may hold, of those they name themselves; all where this is none.
+    /// Variables that headers may contain, among those a hook names; all if none is given.
     pub variables: Option<Vec<String>>,
-    /// Whose run.
+    /// The sources whose hooks run.
     pub whose: HooksOf,
 }
 
-/// The hooks that run, and what is to be said of them.
+/// The hooks that run, and warnings about them.
 pub(crate) fn hooks_of(
     whose: HooksOf,
     counting: &EffectiveValues<'_>,

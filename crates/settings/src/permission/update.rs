@@ -1,43 +1,43 @@
-//! Changes of rules and modes that come along with a yes, as Claude Code writes them.
+//! Changes of rules and modes that come with an approval, in Claude Code's format.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tools::permission::Mode;
 
-/// A change of what may happen unasked.
+/// A change of the permissions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum PermissionUpdate {
-    /// Another mode.
+    /// Sets the mode.
     SetMode {
-        /// Which.
+        /// The mode.
         mode: Mode,
-        /// Where it is to be kept.
+        /// The place where it is kept.
         destination: &'static str,
     },
-    /// More rules.
+    /// Adds rules.
     AddRules {
         /// The rules.
         rules: Vec<RuleText>,
-        /// What they say.
+        /// Their effect.
         behavior: RuleBehavior,
-        /// Where they are to be kept.
+        /// The place where they are kept.
         destination: &'static str,
     },
 }
 
-/// The text of a rule, in its two parts.
+/// A rule, split into tool and pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleText {
     /// The tool.
     pub tool_name: String,
-    /// What of it; all where this is none.
+    /// The pattern; none covers all calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule_content: Option<String>,
 }
 
-/// What a rule says of the calls it covers.
+/// The effect of a rule on the calls it covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuleBehavior {
@@ -49,9 +49,9 @@ pub enum RuleBehavior {
     Deny,
 }
 
-/// Where a change holds that nobody keeps.
+/// A change that lasts for the session only.
 pub(super) const SESSION: &str = "session";
-/// The settings file of the user's own in a project.
+/// The user's own settings file in a project.
 pub(super) const LOCAL_SETTINGS: &str = "localSettings";
 
 impl RuleText {
@@ -74,8 +74,8 @@ impl std::fmt::Display for RuleText {
 }
 
 impl PermissionUpdate {
-    /// What was written; else what it calls itself. Rules that have no tool are left out. No program and no hook sets the
-    /// mode that asks nothing.
+    /// Parses an update; the error is the type it names. Rules without a tool are dropped. No program and no hook can
+    /// set the mode `bypassPermissions`.
     pub fn of(written: &Value) -> Result<Self, String> {
         let part = |key: &str| written[key].clone();
         let update = match written["type"].as_str() {

@@ -1,11 +1,11 @@
-//! What the settings say of the sandbox, in the words of Claude Code's `sandbox` key.
+//! Settings of the sandbox, under Claude Code's `sandbox` key.
 
 use std::path::PathBuf;
 
 use crate::effective_values::{BasePaths, EffectiveValues, path};
 use crate::keys;
 
-/// What the settings say of the sandbox; none where they say nothing. Paths are absolute.
+/// Settings of the sandbox; none where nothing is set. Paths are absolute.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SandboxSettings {
     /// `enabled`.
@@ -16,7 +16,7 @@ pub struct SandboxSettings {
     pub allow_without: Option<bool>,
     /// `failIfUnavailable`.
     pub must: Option<bool>,
-    /// `excludedCommands`: they run outside of it.
+    /// `excludedCommands`: they run outside the sandbox.
     pub excluded: Vec<String>,
     /// `filesystem.allowWrite`.
     pub allow_write: Vec<PathBuf>,
@@ -36,7 +36,7 @@ pub struct SandboxSettings {
     pub all_sockets: Option<bool>,
     /// `network.allowLocalBinding`.
     pub local_binding: Option<bool>,
-    /// `credentials.envVars`: taken out of the environment.
+    /// `credentials.envVars`: removed from the environment.
     pub hidden_variables: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a file below the project asks for beyond caution.
+//! Claims: the things that a project's file asks for and that need trust.
 
 use std::path::Path;
 
@@ -12,20 +12,20 @@ use crate::{File, LoadedSettings, PathStep, SetValue, SettingsSource, ValueOrigi
 /// The largest `.mcp.json` that is read.
 const SERVERS_LIMIT: u64 = 1_000_000;
 
-/// Something that a file asks for.
+/// One thing that a file asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// What kind of thing.
+    /// Its kind.
     pub kind: Kind,
-    /// What it is, in a line.
+    /// A description in one line.
     pub what: String,
-    /// Where it stands: a file and a line.
+    /// Its file and line.
     pub place: String,
-    /// A hash of what it is: another one, another claim.
+    /// A hash of its content: other content makes another claim.
     pub fingerprint: String,
 }
 
-/// What is asked for, in the order in which it is told.
+/// Kinds of claims, in the order in which they are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Commands that run by themselves.
@@ -38,9 +38,9 @@ pub enum Kind {
     Agent,
     /// Calls that run without asking.
     Rule,
-    /// How much may happen without asking.
+    /// A permission mode.
     Mode,
-    /// What the sandbox lets through.
+    /// A change of the sandbox.
     Sandbox,
     /// More directories to work in.
     Directory,
@@ -52,7 +52,7 @@ pub enum Kind {
     Setting,
 }
 
-/// Each kind with its name and what it lets a file do, in the order of the enum.
+/// Each kind with its name and effect, in the order of the enum.
 const KINDS: [(Kind, &str, &str); 11] = [
     (Kind::Hook, "hook", "run commands by themselves"),
     (Kind::Server, "server", "start or connect to servers"),
@@ -78,14 +78,14 @@ impl Kind {
         KINDS[self as usize].1
     }
 
-    /// What it lets a file do.
+    /// The effect of it.
     pub fn words(self) -> &'static str {
         KINDS[self as usize].2
     }
 }
 
 impl Claim {
-    /// A claim of the files in a site. `content` is all that makes it what it is.
+    /// A claim of the files in a site. `content` is what the fingerprint covers.
     pub fn new(kind: Kind, what: impl Into<String>, content: &str, place: impl Into<String>, site: &TrustSite) -> Self {
         let within = site.directory.strip_prefix(&site.top).unwrap_or(Path::new(""));
         let mut hasher = blake3::Hasher::new();
@@ -96,7 +96,7 @@ impl Claim {
         Self { kind, what: what.into(), place: place.into(), fingerprint }
     }
 
-    /// What a value that stands below the project asks for.
+    /// The claim of a value in a project's file.
     pub fn of_set(set: &SetValue, site: &TrustSite) -> Self {
         let text = set.value.as_str().map_or_else(|| set.value.to_string(), str::to_owned);
         let is = |key: &keys::SettingKey| set.key.name == key.name;
@@ -143,7 +143,7 @@ fn is_path(key: &keys::SettingKey) -> bool {
     [keys::SANDBOX_WRITE, keys::SANDBOX_READ, keys::SANDBOX_SOCKETS].iter().any(|path| path.name == key.name)
 }
 
-/// Where a path leads, links followed: what is asked for is the place, not the name of a link to it.
+/// The target of a path with symlinks resolved: the claim is about the place, not the name of a link.
 fn leads_to(path: &str, site: &TrustSite) -> String {
     let path = match (path.strip_prefix("~/"), &site.home) {
         (Some(rest), Some(home)) => home.join(rest),
@@ -161,7 +161,7 @@ fn place(origin: &ValueOrigin, site: &TrustSite) -> String {
     format!("{}:{}", file.strip_prefix(&site.directory).unwrap_or(file).display(), origin.line)
 }
 
-/// All that the files of a site ask for, in the order in which it is told.
+/// All claims of the files of a site, in the order in which they are shown.
 pub fn claims(loaded: &LoadedSettings, site: &TrustSite) -> Vec<Claim> {
     let asks = |set: &&SetValue| {
         let needs_trust = set.origin.source.is_below_project() && set.key.reach != MaySet::Anyone;
@@ -177,7 +177,7 @@ pub fn claims(loaded: &LoadedSettings, site: &TrustSite) -> Vec<Claim> {
     claims
 }
 
-/// What a settings file would have run by itself.
+/// Claims for programs that a settings file would run automatically.
 fn programs(file: &File, site: &TrustSite) -> Vec<Claim> {
     let mut claims = Vec::new();
     let mut claim = |kind: Kind, steps: &[&str], what: String, value: &Value| {

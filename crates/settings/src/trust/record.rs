@@ -1,4 +1,4 @@
-//! The user's answers on the disk, and those Claude Code has kept.
+//! The user's answers on disk, and those that Claude Code has kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,45 +9,45 @@ use serde_json::Value;
 
 use super::{Claim, TrustNotKept};
 
-/// The folder of ours below the config home.
+/// Our folder below the config home.
 const FOLDER: &str = "cairn";
-/// The record.
+/// The file of the record.
 const FILE: &str = "trust.json";
-/// What keeps two programs from writing it at once.
+/// The lock against concurrent writes.
 const LOCK: &str = "trust.lock";
-/// Nobody else need know what the user trusts.
+/// File mode: only the user reads what they trust.
 const PRIVATE: u32 = 0o600;
 /// The largest record that is read.
 const LIMIT: u64 = 16 * 1024 * 1024;
-/// The largest file of Claude Code that is read: it keeps much else there.
+/// The largest file of Claude Code that is read: it has much else in it.
 const CLAUDE_LIMIT: u64 = 64 * 1024 * 1024;
 
-/// What the user trusts.
+/// The record of the user's trust.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// By canonical root: what was let in, by fingerprint, in words.
+    /// By canonical root: trusted claims, fingerprint and description.
     #[serde(default)]
     directories: BTreeMap<PathBuf, BTreeMap<String, String>>,
-    /// In the same form: what was declined, and is not asked about again.
+    /// In the same form: declined claims, which are not asked about again.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     declined: BTreeMap<PathBuf, BTreeMap<String, String>>,
-    /// Roots for which a yes in Claude Code was taken over. It counts once.
+    /// Roots for which a yes in Claude Code was taken over, which happens once.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     taken_over: BTreeSet<PathBuf>,
 }
 
-/// A directory the user was asked about.
+/// A directory that the user was asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustRecord {
     /// Its canonical root.
     pub root: PathBuf,
-    /// What was let in.
+    /// Trusted claims.
     pub claims: Vec<String>,
-    /// What was declined.
+    /// Declined claims.
     pub declined: Vec<String>,
 }
 
-/// What the user said.
+/// The user's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TrustDecision {
     Yes,
@@ -55,7 +55,7 @@ pub(super) enum TrustDecision {
 }
 
 impl Record {
-    /// The fingerprints of what was answered so, for a root.
+    /// Fingerprints of the claims with this answer, for a root.
     pub(super) fn known(&self, root: &Path, said: TrustDecision) -> BTreeSet<String> {
         let answers = match said {
             TrustDecision::Yes => &self.directories,
@@ -64,7 +64,7 @@ impl Record {
         answers.get(root).into_iter().flatten().map(|(fingerprint, _)| fingerprint.clone()).collect()
     }
 
-    /// Whether a yes in Claude Code was taken over for a root.
+    /// True if a yes in Claude Code was taken over for a root.
     pub(super) fn is_taken_over(&self, root: &Path) -> bool {
         self.taken_over.contains(root)
     }
@@ -86,12 +86,12 @@ impl Record {
     }
 }
 
-/// Where the record lies.
+/// The path of the record.
 pub fn file(config_home: &Path) -> PathBuf {
     config_home.join(FOLDER).join(FILE)
 }
 
-/// The record; an empty one where there is none. One that cannot be understood trusts nothing.
+/// The record; an empty one if there is none. An invalid one is an error, and nothing is trusted.
 pub(super) fn read(config_home: &Path) -> Result<Record, String> {
     let path = file(config_home);
     let left = |why: String| format!("{}: {why}; nothing is trusted until it is mended or removed", path.display());
@@ -102,13 +102,13 @@ pub(super) fn read(config_home: &Path) -> Result<Record, String> {
     }
 }
 
-/// Adds to what is let in for a root, or declined. The last answer counts.
+/// Adds trusted or declined claims of a root. The last answer counts.
 pub(super) fn add(config_home: &Path, root: &Path, claims: &[Claim], said: TrustDecision) -> Result<(), TrustNotKept> {
     change(config_home, |record| record.add(root, claims, said))
 }
 
-/// Lets these in for a root, once: where another process has taken a yes over meanwhile, its look was the first. Gives
-/// the fingerprints of all that is let in.
+/// Trusts these claims of a root, once: if another process has taken a yes over meanwhile, that one counts. Returns the
+/// fingerprints of all trusted claims.
 pub(super) fn take_over(config_home: &Path, root: &Path, claims: &[Claim]) -> Result<BTreeSet<String>, TrustNotKept> {
     change(config_home, |record| {
         if record.taken_over.insert(root.to_owned()) {
@@ -128,7 +128,7 @@ fn change<T>(config_home: &Path, change: impl FnOnce(&mut Record) -> T) -> Resul
     Ok(changed)
 }
 
-/// What the user said, by directory.
+/// The user's answers, by directory.
 pub fn list(config_home: &Path) -> Result<Vec<TrustRecord>, TrustNotKept> {
     let Record { mut directories, mut declined, .. } = read(config_home).map_err(TrustNotKept::Broken)?;
     let roots: BTreeSet<PathBuf> = directories.keys().chain(declined.keys()).cloned().collect();
@@ -141,12 +141,12 @@ pub fn list(config_home: &Path) -> Result<Vec<TrustRecord>, TrustNotKept> {
     Ok(roots.into_iter().map(entry).collect())
 }
 
-/// Forgets what was said of a root. Says whether there was something. A yes in Claude Code is not taken over again.
+/// Forgets the answers for a root; returns true if there were any. A yes in Claude Code is not taken over again.
 pub fn revoke(config_home: &Path, root: &Path) -> Result<bool, TrustNotKept> {
     change(config_home, |record| record.directories.remove(root).is_some() | record.declined.remove(root).is_some())
 }
 
-/// Whether Claude Code was told to trust one of these directories.
+/// True if Claude Code was told to trust one of these directories.
 pub(super) fn trusted_by_claude_code(file: &Path, directories: &[&Path]) -> bool {
     #[derive(Deserialize)]
     struct ClaudeProjects {

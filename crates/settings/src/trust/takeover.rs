@@ -1,8 +1,8 @@
-//! What a yes in Claude Code is worth here: what a directory's files asked for at our first look, if it is narrow.
+//! Takes over a yes given in Claude Code, for what a directory's files ask for at our first look, if it is narrow.
 //!
-//! Claude Code keeps a yes to a directory, and not to what its files said. So we take it over once, for the rules,
-//! directories, variables and plain settings that are there then, each by its fingerprint. It is never taken over for what
-//! runs programs by itself, nor for a rule or a directory that is about everything: those are asked about here.
+//! Claude Code records trust in a directory, not in what its files said. So the yes is taken over once, for the rules,
+//! directories, variables and plain settings that exist then, each by its fingerprint. It never covers what runs
+//! programs automatically, nor rules or directories that cover everything: those are asked about here.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -21,12 +21,12 @@ const FILE_TOOLS: [&str; 7] = [
     "MultiEdit",
     "NotebookEdit",
 ];
-/// What a path pattern is no longer literal from.
+/// Characters at which a path pattern stops being literal.
 const WILDCARDS: [char; 5] = ['*', '?', '[', '{', '\\'];
-/// Where macOS keeps what other systems hide in the home.
+/// The folder in which macOS keeps what other systems hide in the home directory.
 const APPLICATION_DATA: &str = "Library";
 
-/// Whether a yes in Claude Code is a yes to this claim.
+/// True if a yes in Claude Code covers this claim.
 pub(super) fn covers(claim: &Claim, site: &TrustSite) -> bool {
     match claim.kind {
         Kind::Rule => rule_is_narrow(&claim.what, site),
@@ -37,7 +37,7 @@ pub(super) fn covers(claim: &Claim, site: &TrustSite) -> bool {
     }
 }
 
-/// Whether an allow rule is about some calls of its tool, and says which.
+/// True if an allow rule covers only some calls of its tool.
 fn rule_is_narrow(rule: &str, site: &TrustSite) -> bool {
     let parts = rule.trim().split_once('(').and_then(|(tool, rest)| Some((tool, rest.strip_suffix(')')?.trim())));
     let Some((tool, pattern)) = parts else { return false };
@@ -64,8 +64,8 @@ fn rule_is_narrow(rule: &str, site: &TrustSite) -> bool {
     place_is_narrow(&root.join(literal), site)
 }
 
-/// Whether a place is in the checkout, or in a folder of the home that is not hidden. The home as a whole, its hidden
-/// folders, and everything outside of it are not: the system's folders, other people's, the root.
+/// True if a place is in the checkout, or in a visible folder of the home directory. The home directory itself, its
+/// hidden folders and everything outside are not: system folders, other users, the root.
 fn place_is_narrow(place: &Path, site: &TrustSite) -> bool {
     let is_plain = |part: Component<'_>| match part {
         Component::Normal(name) => name != APPLICATION_DATA && !name.to_string_lossy().starts_with('.'),

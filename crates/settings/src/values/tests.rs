@@ -85,7 +85,7 @@ fn warnings(name: &str, value: &Value) -> Vec<String> {
     stage.load(true).warnings()
 }
 
-/// What a session gets of the settings, in one text.
+/// The effective settings as one text.
 fn effect(settings: &Settings) -> String {
     let mut settings = settings.clone();
     (settings.sets, settings.findings) = (Vec::new(), Vec::new());

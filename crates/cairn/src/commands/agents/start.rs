@@ -29,19 +29,19 @@ use crate::shutdown::ShutdownSignals;
 use crate::styled_text::{bold, dim};
 use crate::{env, event_text, trusted_settings};
 
-/// How often is looked whether it has ended.
+/// Interval at which its end is looked for.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How to start a teammate.
+/// Flags for starting a teammate.
 #[derive(Debug, Args)]
 pub(super) struct StartArgs {
     /// Its name.
     name: String,
 
-    /// What it is to do.
+    /// The task.
     prompt: String,
 
-    /// What it is: an agent that `cairn agents list` shows.
+    /// Its type: an agent from `cairn agents list`.
     #[arg(long = "type", value_name = "AGENT")]
     kind: Option<String>,
 
@@ -49,15 +49,15 @@ pub(super) struct StartArgs {
     #[arg(long)]
     model: Option<String>,
 
-    /// How much may happen without asking. The rest is asked in this terminal; without one it is denied.
+    /// What may happen without asking. The rest is asked in this terminal; without one it is denied.
     #[arg(long, value_name = "MODE", value_parser = modes(), default_value = "default")]
     permission_mode: Mode,
 
-    /// Let it work in a git worktree of its own, on a branch of its own.
+    /// Let it work in its own git worktree, on its own branch.
     #[arg(long)]
     worktree: bool,
 
-    /// Keep it when it has nothing more to do; `cairn send` gives it more.
+    /// Keep it when its task is done; `cairn send` gives it more.
     #[arg(long)]
     stay: bool,
 

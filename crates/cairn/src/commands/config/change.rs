@@ -83,7 +83,7 @@ impl Target {
         }
     }
 
-    /// What it may hold.
+    /// The type of its value.
     fn kind(&self) -> Kind {
         match (self.key.kind, &self.entry) {
             (Kind::Variables, Some(_)) => Kind::Text,

@@ -32,7 +32,7 @@ const MODEL: &str = "claude-haiku-4-5";
 const MONDAY: &str = "2026-11-02T09:00:00Z";
 const DAY: u64 = 86_400;
 
-/// What was saved, on which day after that Monday.
+/// Memories, each with the day after that Monday on which it was saved.
 const MEMORIES: [(&str, &str, &str, u64); 4] = [
     ("deploys.md", "who signs off deploys", "Deploys need two approvals.", 0),
     ("deploy-channel.md", "how deploys are announced", "Two people sign off a deploy and say so in #ops.", 3),

@@ -50,7 +50,7 @@ enum ImportInput {
 }
 
 impl ImportInput {
-    /// What a path holds: Cursor rules by their ending, other folders as memories, other files as documents.
+    /// Reads the sources at a path: Cursor rules by their ending, other folders as memories, other files as documents.
     fn at(path: &Path) -> anyhow::Result<Vec<Self>> {
         let is_rule = |path: &Path| path.extension().is_some_and(|extension| extension == "mdc");
         if !path.is_dir() {

@@ -1,4 +1,4 @@
-//! What is out of order, and what has drifted.
+//! Problems and drift in memories.
 
 use memory::{Memory, doctor, drift, scan};
 
@@ -44,7 +44,7 @@ pub(super) fn examine(shelves: &CommandShelves, fix: bool) -> anyhow::Result<Cod
     Ok(Code::Failure)
 }
 
-/// What memories name that is not as it was.
+/// Prints what memories name that is gone or has changed.
 pub(super) fn drifted(shelves: &CommandShelves) -> anyhow::Result<Code> {
     let store = shelves.store(shelves.main())?;
     let mut drifted = 0;

@@ -1,4 +1,4 @@
-//! What was changed in memory, by agents and by commands, and taking it back.
+//! Changes to memory, by agents and by commands, and undoing them.
 
 use memory::changes::{ChangeRun, Changes, KeptChange, USER, UndoResult};
 use memory::store::Store;

@@ -1,4 +1,5 @@
-//! Where a memory command looks and writes: the project's memories, the user's across projects, or a directory that is named.
+//! The directories that a memory command reads and writes: the project's, the user's across projects, or one that is
+//! named.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,17 +47,17 @@ impl CommandShelves {
         &self.directories[0]
     }
 
-    /// Whether both the project's and the user's memories are meant.
+    /// True if both the project's and the user's memories are meant.
     pub(super) fn has_two(&self) -> bool {
         self.directories.len() > 1
     }
 
-    /// Whether a directory is that of the user's memories across projects.
+    /// True if a directory is that of the user's memories across projects.
     pub(super) fn is_the_users(&self, directory: &Path) -> bool {
         directory == self.user()
     }
 
-    /// Where the user's memories across projects lie.
+    /// The directory of the user's memories across projects.
     pub(super) fn user(&self) -> PathBuf {
         memory::place::user_directory(self.place.home.path())
     }
@@ -74,7 +75,7 @@ impl CommandShelves {
         self.world.now()
     }
 
-    /// What was changed in the directory that is written to.
+    /// The recorded changes of the directory that is written to.
     pub(super) fn changes(&self) -> Changes {
         self.place.home.changes(self.main())
     }

@@ -13,10 +13,10 @@ use super::shelves::{CommandShelves, NamedMemory, local};
 use crate::out::{data, talk};
 use crate::styled_text::{Span, cyan, dim, first_line};
 
-/// How many are found at most.
+/// The most matches.
 const FOUND: usize = 20;
 
-/// How much of a line is shown.
+/// The most characters of a line that are shown.
 const LINE: usize = 120;
 
 /// The most that is shown of a memory.
@@ -54,7 +54,7 @@ pub(super) fn list(shelves: &CommandShelves, as_json: bool) -> anyhow::Result<()
     Ok(())
 }
 
-/// Who wrote it, and whether it holds everywhere.
+/// Its author, and its shelf if there are two.
 fn from(memory: &Memory, shelves: &CommandShelves, directory: &Path) -> String {
     let by = memory.origin.agent.as_deref().map(|agent| format!("by {agent}"));
     let everywhere = shelves.is_the_users(directory).then(|| "in every project".to_owned());
@@ -127,7 +127,7 @@ pub(super) fn show(shelves: &CommandShelves, name: &str, open: bool) -> anyhow::
     Ok(())
 }
 
-/// Where a memory comes from, as far as its head says.
+/// The origin of a memory, as far as its frontmatter says.
 fn origin(memory: &Memory) -> Vec<String> {
     let mut lines = Vec::new();
     let sentence = memory.body.lines().find_map(|line| line.trim().strip_prefix("> "));
@@ -141,7 +141,7 @@ fn origin(memory: &Memory) -> Vec<String> {
     lines
 }
 
-/// What was said where a memory comes from.
+/// Prints the messages that a memory comes from.
 fn open_origin(shelves: &CommandShelves, memory: &Memory) -> anyhow::Result<()> {
     let Some(session) = &memory.origin.session else {
         anyhow::bail!("{} does not say which session it comes from", memory.path);

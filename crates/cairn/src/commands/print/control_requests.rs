@@ -1,5 +1,5 @@
-//! What the lines of a program that drives a session are for: words for the queue, answers, and requests, each of which is
-//! answered. What cannot be done is said so, and never passed over.
+//! Handles the input lines of a controlling program: messages for the queue, answers, and requests, each of which is
+//! answered. An unsupported request gets an error, never silence.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use super::sdk_host::{AnswerEffect, SdkHost};
 use crate::out;
 use crate::output::Output;
 
-/// Who hears the lines of the input.
+/// Handles the lines of the input.
 pub(super) struct InputListener<'a> {
     pub(super) mode: &'a SharedMode,
-    /// Whether the mode that asks nothing can be chosen.
+    /// True if the mode `bypassPermissions` can be chosen.
     pub(super) may_skip: bool,
     pub(super) output: &'a Output,
     pub(super) driving: &'a SdkHost,
     pub(super) agents: Option<&'a Arc<Subagents>>,
     pub(super) teammates: Option<&'a Teammates>,
     pub(super) jobs: Arc<Jobs>,
-    /// Whether the settings let hooks of the program run.
+    /// True if the settings let hooks of the program run.
     pub(super) lets_hooks: bool,
 }
 
@@ -118,7 +118,7 @@ impl InputListener<'_> {
         Ok(self.known())
     }
 
-    /// What a program is told of a session that begins.
+    /// Facts about the session for a program that begins one.
     fn known(&self) -> Value {
         let registry = self.agents.map(|children| children.registry());
         let agent = |agent: &Definition| {

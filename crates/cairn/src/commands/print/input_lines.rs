@@ -1,7 +1,7 @@
-//! What comes on stdin: text for a prompt, or messages, one JSON object a line.
+//! Reads stdin: text for a prompt, or messages, one JSON object a line.
 //!
-//! Both are read by a thread of their own, which nobody waits for: a pipe that stays open holds up neither the end of
-//! the program nor, where there is a prompt already, its beginning.
+//! A thread reads it, and nobody waits for that thread: a pipe that stays open delays neither the end of the program
+//! nor, if there is a prompt already, its beginning.
 
 use std::io::{BufRead, IsTerminal, Read};
 use std::time::Duration;
@@ -19,34 +19,34 @@ use crate::out;
 const PIPE_LIMIT: usize = 10_000_000;
 /// The longest line of the input.
 const LINE_LIMIT: u64 = 64_000_000;
-/// How long a prompt waits for the first byte of a pipe. Programs that are started by others often inherit one that
-/// nobody ever writes to.
+/// Time that a prompt waits for the first byte of a pipe. Programs started by others often inherit one that nobody ever
+/// writes to.
 const FIRST_BYTE: Duration = Duration::from_secs(3);
 
-/// What a line of the input says.
+/// A line of the input.
 #[derive(Debug, PartialEq)]
 pub(super) enum InputLine {
     /// The user's words.
     Said(Vec<Block>),
     /// Something is asked of the program itself.
     Asked {
-        /// What the answer is to name.
+        /// The id that the answer has to name.
         id: String,
-        /// What is asked.
+        /// The request.
         request: Request,
     },
     /// Something that was asked of the program at the other end is answered.
     Answered {
         /// The question.
         id: String,
-        /// What is said.
+        /// The response.
         response: Response,
     },
     /// Anything else, which means nothing here.
     Other,
 }
 
-/// What a program can ask for at the start, and would be misled about if it were passed over in silence.
+/// Options that a program can ask for at the start and that are not supported: ignoring them silently would mislead it.
 const NOT_YET: [&str; 7] = [
     "sdkMcpServers",
     "systemPrompt",
@@ -57,12 +57,12 @@ const NOT_YET: [&str; 7] = [
     "plugins",
 ];
 
-/// What can be asked of the program.
+/// A request of the controlling program.
 #[derive(Debug, PartialEq)]
 pub(super) enum Request {
     /// The session begins.
     Initialize {
-        /// What it asks for that cannot be had, by name.
+        /// Names of options that are not supported.
         lacking: Vec<&'static str>,
         /// Agents it defines, by name.
         agents: Map<String, Value>,
@@ -82,7 +82,7 @@ pub(super) enum Request {
         /// The call that sent it out.
         call: Option<String>,
     },
-    /// Which servers there are.
+    /// Lists the servers.
     Servers,
     /// Something this program cannot do, by its name.
     Unknown(String),
@@ -207,7 +207,7 @@ impl From<ControlRequest> for Request {
     }
 }
 
-/// Whether a value asks for nothing. The TypeScript SDK sends a list with an empty text where nobody gave a prompt.
+/// True if a value asks for nothing. The TypeScript SDK sends a list with an empty text if nobody gave a prompt.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

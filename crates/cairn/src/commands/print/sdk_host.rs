@@ -17,9 +17,9 @@ use tools::Subject;
 
 use crate::output::Output;
 
-/// What the model is told when the program is gone.
+/// Text for the model when the program is gone.
 const GONE: &str = "The program that was to answer is gone.";
-/// What it is told when the program gives no reason.
+/// Text for the model when the program gives no reason.
 const NO: &str = "The user said no.";
 
 /// One who can be asked through lines.
@@ -30,12 +30,12 @@ pub(super) struct SdkHost {
     open: Mutex<Option<PendingResponses>>,
 }
 
-/// What the program says, or that it could not.
+/// The program's response, or its error.
 pub(super) type Response = Result<Value, String>;
 
 type PendingResponses = HashMap<String, oneshot::Sender<Response>>;
 
-/// What is to follow from a line that answers.
+/// The effect of a line that answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerEffect {
     /// Nothing more.
@@ -147,7 +147,7 @@ fn request(question: &Question) -> Value {
     request
 }
 
-/// What an answer means. One that cannot be understood is none.
+/// The meaning of an answer. An invalid one counts as no answer.
 fn understood(said: &Value) -> PermissionAnswer {
     let list = |key: &str| said[key].as_array().cloned().unwrap_or_default();
     match said["behavior"].as_str() {

@@ -22,7 +22,7 @@ use crate::output::{Output, TurnFacts};
 use crate::program_paths::ProgramPaths;
 use crate::{event_text, out};
 
-/// How much of its last words the lead is told with the news that it is idle.
+/// The most characters of its last message that the lead gets when it becomes idle.
 const LAST_WORDS: usize = 4_000;
 
 /// Works until it is asked to end.

@@ -7,7 +7,7 @@ use session::subagent_files::{PastSubagent, past};
 use crate::out::data;
 use crate::styled_text::{bold, cyan, dim, one_line};
 
-/// How much is shown of what one was to do.
+/// The most characters of a task that are shown.
 const LONGEST: usize = 80;
 
 /// Lists them, if there are any.

@@ -17,11 +17,11 @@ use crate::program_paths::ProgramPaths;
 use crate::styled_text::{dim, red};
 use crate::trusted_settings;
 
-/// How sessions are played again.
+/// Flags for replaying sessions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}", policies()))]
 pub(crate) struct ReplayArgs {
-    /// Which; with --price any number, and folders of them.
+    /// The session; with --price any number of sessions and folders.
     #[arg(required = true, value_name = "FILE")]
     pub(super) files: Vec<String>,
     /// The window, in tokens, instead of the model's.
@@ -30,16 +30,17 @@ pub(crate) struct ReplayArgs {
     /// Settings for the layers, as a file or as JSON.
     #[arg(long, value_name = "FILE_OR_JSON")]
     pub(super) settings: Option<String>,
-    /// The size of summaries that are made up.
+    /// The size of simulated summaries.
     #[arg(long, value_name = "TOKENS", default_value_t = session::replay::SUMMARY_TOKENS, conflicts_with = "price")]
     summary_tokens: u64,
-    /// What the sessions would have cost under each policy, and which edits would have been without their text.
+    /// Show what the sessions would have cost under each policy, and which edits would have been made without their
+    /// text in view.
     #[arg(long)]
     price: bool,
     /// Only this policy; may be given several times.
     #[arg(long, value_name = "NAME", requires = "price", value_parser = policy_names())]
     pub(super) policy: Vec<String>,
-    /// Draw cost against missed edits into a file.
+    /// Write a plot of cost against missed edits to a file.
     #[arg(long, value_name = "FILE", requires = "price")]
     pub(super) svg: Option<PathBuf>,
     /// One JSON object.

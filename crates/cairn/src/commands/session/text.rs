@@ -1,4 +1,4 @@
-//! What was said in a session, for people, on the screen.
+//! Prints a session's conversation for people.
 
 use transcript::block::Kind;
 use transcript::{Log, Role};
@@ -6,7 +6,7 @@ use transcript::{Log, Role};
 use crate::out::data;
 use crate::styled_text::{bold, cyan, dim, green, one_line, red};
 
-/// What was said and done, or the messages as the model sees them.
+/// Prints the conversation, or the messages as the model sees them.
 pub(super) fn show(log: &Log, as_json: bool) -> anyhow::Result<()> {
     let messages = log.view().messages();
     if as_json {

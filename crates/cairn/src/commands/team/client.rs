@@ -23,9 +23,9 @@ use crate::{memory_setup, team_memory};
 
 /// An answer of the server's administration has to be there within this time.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often the issuer is asked whether somebody has signed in, where it does not say.
+/// Seconds between two questions to the issuer whether somebody has signed in, if it does not say.
 const ASK: u64 = 5;
-/// How many refused names are printed.
+/// The most refused names that are printed.
 const REFUSED_SHOWN: usize = 20;
 
 pub(super) async fn status(json: bool) -> anyhow::Result<Code> {
@@ -199,7 +199,7 @@ pub(super) async fn push(delete: bool) -> anyhow::Result<Code> {
     Ok(code)
 }
 
-/// Whether the user wants so many files deleted for all.
+/// Asks the user whether so many files should be deleted for everyone.
 fn agrees(held: usize) -> anyhow::Result<bool> {
     talk!("Delete {held} files for all? [y/N]");
     let mut answer = String::new();

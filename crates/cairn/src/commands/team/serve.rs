@@ -22,15 +22,15 @@ Examples:
   cairn team serve --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem --address https://team.example.org
   cairn team serve --database postgres://cairn@db/cairn --listen 0.0.0.0:8737")]
 pub(super) struct ServeArgs {
-    /// Where to listen.
+    /// The address to listen on.
     #[arg(long, default_value = "127.0.0.1:8737", value_name = "ADDRESS")]
     listen: SocketAddr,
     #[command(flatten)]
     database: DatabaseArgs,
-    /// How members reach it, where that is not where it listens.
+    /// The address by which members reach it, if it is not the one it listens on.
     #[arg(long, value_name = "URL")]
     address: Option<String>,
-    /// A certificate, with those that vouch for it (PEM).
+    /// The certificate and its chain (PEM).
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// Its key (PEM).
@@ -39,7 +39,7 @@ pub(super) struct ServeArgs {
     /// The most entries of a repository.
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     max_entries: u64,
-    /// How many versions of an entry are kept.
+    /// The most versions of an entry that are kept.
     #[arg(long, default_value_t = 100, value_name = "N")]
     versions: u64,
     /// Requests a minute that one member may make.
@@ -48,7 +48,7 @@ pub(super) struct ServeArgs {
     /// The address of an OpenID Connect issuer whose accounts may sign in.
     #[arg(long, value_name = "URL", requires = "oidc_client")]
     oidc_issuer: Option<String>,
-    /// What the issuer knows this server as. Its secret is in CAIRN_TEAM_OIDC_SECRET.
+    /// This server's client id at the issuer. Its secret is in CAIRN_TEAM_OIDC_SECRET.
     #[arg(long, value_name = "ID")]
     oidc_client: Option<String>,
     /// Verified addresses of this domain become members, without rights at first.
@@ -58,7 +58,7 @@ pub(super) struct ServeArgs {
 
 #[derive(Debug, clap::Args)]
 struct DatabaseArgs {
-    /// `postgres://…`, or the path of a file; CAIRN_TEAM_DATABASE where it is not given.
+    /// `postgres://…`, or the path of a file; default: CAIRN_TEAM_DATABASE.
     #[arg(long, value_name = "ADDRESS")]
     database: Option<String>,
 }
@@ -78,7 +78,7 @@ mod absent {
     use crate::error::NotBuilt;
     use crate::exit::Code;
 
-    /// What this build lacks.
+    /// The feature that this build lacks.
     const SERVER: NotBuilt = NotBuilt { what: "the team server", feature: "server" };
 
     pub(crate) async fn serve(_: &ServeArgs) -> anyhow::Result<Code> {
