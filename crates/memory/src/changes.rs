@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::entry::Memory;
 use crate::error::Error;
 use crate::index;
+use crate::spoken::QuotedSentence;
 use crate::store::{Store, TEAM, checked};
 use crate::tombstones::Tombstones;
 
@@ -33,6 +34,9 @@ pub const USER: &str = "user";
 
 /// File that names the newest run the user was told of.
 const TOLD: &str = "told";
+
+/// The largest index that is read.
+const INDEX: u64 = 10_000_000;
 
 /// The folder with the runs of one memory directory.
 #[derive(Debug, Clone)]
@@ -183,6 +187,28 @@ impl Changes {
                 }
             }
         }
+        self.bury_unknown(store, &seen, at)
+    }
+
+    /// The same for memories of which no run is kept any more: nothing is known of them but the line, so that the name alone
+    /// is buried.
+    fn bury_unknown(&self, store: &Store, known: &HashSet<String>, at: Timestamp) -> Result<(), Error> {
+        // While no run has been dropped, a line without a file and without a run is nothing that was learnt here.
+        if self.ids().len() < KEPT {
+            return Ok(());
+        }
+        let index = match store.root().read(index::FILE, INDEX) {
+            Ok(index) => String::from_utf8_lossy(&index.bytes).into_owned(),
+            Err(files::Error::NotFound { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        for path in index::links(&index).into_iter().map(|link| link.target) {
+            let is_memory = checked(&path).is_ok() && !path.starts_with(TEAM) && !known.contains(&*path);
+            let is_gone = is_memory && matches!(store.root().head(&path, 0), Err(files::Error::NotFound { .. }));
+            if is_gone && self.tombstones().against(&path, "").is_none() {
+                self.tombstones().plant(&path, "", Some(at.to_string()))?;
+            }
+        }
         Ok(())
     }
 
@@ -228,18 +254,29 @@ impl Writer {
     /// Records a change that is about to be made. An agent that would bring back what the user removed is refused; what
     /// the user writes lifts the tombstone.
     pub fn keep(&mut self, change: &KeptChange) -> Result<(), Error> {
+        self.keep_said(change, None)
+    }
+
+    /// The same for a memory that quotes a sentence the user typed: what was typed after a removal is no return of it.
+    pub fn keep_said(&mut self, change: &KeptChange, spoken: Option<&QuotedSentence>) -> Result<(), Error> {
         if let Some(after) = &change.after {
-            self.allow(&change.path, change.before.as_deref(), after)?;
+            self.allow(&change.path, change.before.as_deref(), after, spoken)?;
         }
         self.append(&ChangeLine::Change(change.clone()))
     }
 
-    fn allow(&self, path: &str, before: Option<&str>, after: &str) -> Result<(), Error> {
+    fn allow(
+        &self,
+        path: &str,
+        before: Option<&str>,
+        after: &str,
+        spoken: Option<&QuotedSentence>,
+    ) -> Result<(), Error> {
         if self.agent == USER {
             return self.tombstones.lift(path, after);
         }
         let known = before.is_some_and(|before| self.tombstones.against(path, before).is_some());
-        match self.tombstones.against(path, after).filter(|_| !known) {
+        match self.tombstones.refusing(path, after, spoken).filter(|_| !known) {
             Some(stone) => Err(Error::Forgotten { path: path.to_owned(), removed: stone.path }),
             None => Ok(()),
         }
