@@ -182,7 +182,10 @@ impl Changes {
                 let is_gone = matches!(store.root().head(&path, 0), Err(files::Error::NotFound { .. }))
                     && store.line(&path)?.is_some();
                 let body = || Memory::parse(&path, text.as_bytes(), None, text.len() as u64).body;
-                if is_gone && self.tombstones().against(&path, &text).is_none() && store.nothing_like(&body()).is_ok() {
+                if is_gone
+                    && !self.tombstones().stands_since(&path, &text, run.head.began())
+                    && store.nothing_like(&body()).is_ok()
+                {
                     self.tombstones().plant(&path, &text, Some(at.to_string()))?;
                 }
             }

@@ -82,6 +82,14 @@ impl Tombstones {
         all.into_iter().find(|stone| stone.is_for(path, &told))
     }
 
+    /// Whether one was planted against a memory with this path and text since it was written: an older one stands for an
+    /// earlier removal.
+    pub fn stands_since(&self, path: &str, text: &str, written: Option<Timestamp>) -> bool {
+        let told = MemoryMark::by(path, text);
+        let is_since = |stone: &Tombstone| stone.removed().zip(written).is_none_or(|(removed, at)| removed >= at);
+        self.all().iter().any(|stone| stone.is_for(path, &told) && is_since(stone))
+    }
+
     /// The one that refuses a memory which quotes this sentence of the user. What was typed after the removal is new, unless
     /// the text is mostly the removed one and stands not in that sentence.
     pub fn refusing(&self, path: &str, text: &str, spoken: Option<&QuotedSentence>) -> Option<Tombstone> {
@@ -134,6 +142,11 @@ impl Tombstone {
         self.path == path || self.name == told.name || self.is_text(&told.sequences)
     }
 
+    /// When it was removed.
+    fn removed(&self) -> Option<Timestamp> {
+        self.at.as_ref()?.parse().ok()
+    }
+
     /// Whether so much of what was removed is among these sequences that they are the same text.
     fn is_text(&self, sequences: &BTreeSet<u64>) -> bool {
         let shared = self.sequences.intersection(sequences).count();
@@ -143,8 +156,7 @@ impl Tombstone {
     /// Whether a memory rests on a sentence that the user typed after the removal, and is not the removed text under it.
     fn is_said_since(&self, told: &MemoryMark, spoken: Option<&QuotedSentence>) -> bool {
         let Some(spoken) = spoken else { return false };
-        let removed = self.at.as_ref().and_then(|at| at.parse::<Timestamp>().ok());
-        let is_later = removed.zip(spoken.time()).is_some_and(|(removed, typed)| typed > removed);
+        let is_later = self.removed().zip(spoken.time()).is_some_and(|(removed, typed)| typed > removed);
         let elsewhere = told.sequences.difference(&sequences(&spoken.sentence)).copied().collect();
         is_later && !self.is_text(&elsewhere)
     }

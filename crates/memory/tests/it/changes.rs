@@ -291,3 +291,30 @@ fn what_the_user_types_after_a_removal_may_be_learnt() {
     assert!(is_refused(&old, Some(&spoken("Thanks, go on as before.", after))), "the old text under other words");
     assert!(!is_refused(&old, Some(&spoken(body, after))), "the user says it again");
 }
+
+/// TOMB-1: what was learnt again after a removal and is removed once more is buried with the later date.
+#[test]
+fn a_second_removal_by_hand_is_buried_too() {
+    let place = Place::new();
+    let body = "What comes and goes is said nowhere else in here.";
+    let earlier = "2020-01-01T00:00:00Z";
+    place.changes.tombstones().plant("twice.md", &text("twice", "Something else."), Some(earlier.into())).unwrap();
+    let spoken = memory::spoken::QuotedSentence {
+        sentence: body.into(),
+        at: Some("2025-01-01T00:00:00Z".into()),
+        session: None,
+        message: None,
+    };
+    let mut run = place.begin("r-1");
+    let mut keep = |change: &memory::changes::KeptChange| run.keep_said(change, Some(&spoken));
+    let origin = MemoryOrigin::default();
+    place.store.revise("twice.md", &text("twice", body), None, &origin, None, &mut keep).unwrap();
+    run.end().unwrap();
+    std::fs::remove_file(place.store.root().path().join("twice.md")).unwrap();
+    for _ in 0..2 {
+        place.changes.bury_removed(&place.store, "2027-03-02T00:00:00Z".parse().unwrap()).unwrap();
+        assert_eq!(place.changes.tombstones().all().len(), 2);
+    }
+    let again = place.changes.tombstones().refusing("twice.md", &text("twice", body), Some(&spoken));
+    assert!(again.is_some(), "said between the two removals");
+}
