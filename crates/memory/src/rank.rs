@@ -1,11 +1,12 @@
-//! Which memories matter to a question, without a model.
+//! Ranks memories by their relevance to a question, without a model.
 //!
-//! Two routes. **Likeness**: how much of what the question asks for a memory has, word by word, each worth what it is rare,
-//! with words of like meaning ([`question`], [`score`], [`table`], [`near`]). **Standing instructions**: what the turn does against
-//! what a memory applies to ([`standing`]). Whether the best is an answer or only the least bad is told by [`sure`]: if it
-//! is not, nothing is surfaced. "Nothing relevant" is an answer, and mostly the right one.
+//! Two routes. **Likeness**: the share of the question's words that a memory has, each weighted by its rarity, with
+//! words of similar meaning ([`question`], [`score`], [`table`], [`near`]). **Standing instructions**: the turn's
+//! activity against the scope of a memory ([`standing`]). [`sure`] decides if the best hit is an answer or only the
+//! least bad: if it is not an answer, nothing is surfaced. "Nothing relevant" is an answer, and mostly the right one.
 //!
-//! The numbers are few, and fitted by `cargo run -p memory --example fit_recall -- --fit` on one half of the repository's questions ([`Weights`]).
+//! The numbers are few, and fitted by `cargo run -p memory --example fit_recall -- --fit` on one half of the
+//! repository's questions ([`Weights`]).
 
 mod cjk_words;
 mod corpus;
@@ -41,58 +42,59 @@ pub use cutoff::ConfidenceFigures;
 pub use standing_instructions::WorkAtHand;
 pub(crate) use standing_instructions::directs;
 
-/// How many are surfaced at most.
+/// Limit on surfaced memories.
 pub const MOST: usize = 5;
 
-/// From this confidence on, a memory is an answer: the logistic's own middle.
+/// Confidence from which on a memory is an answer: the midpoint of the logistic.
 pub const SURE: f32 = 0.5;
 
-/// Of a sure answer's followers, those that have at least so much of what it has of the question come with it. Chosen on the
-/// fitting half: at 0.7 less than 55 of 100 that are surfaced among a thousand memories are wanted, at 0.8 small directories surface
-/// one of a hundred answers less.
+/// A memory is surfaced along with a sure answer if it has at least this share of what the answer has of the question.
+/// Chosen on the fitting half: at 0.7 fewer than 55 of 100 memories surfaced among a thousand are wanted; at 0.8 small
+/// directories lose one answer in a hundred.
 pub(crate) const FOLLOWS: f32 = 0.75;
 
-/// A sure answer that has so much of what is asked is surfaced though a model could be asked. Chosen on the fitting half: where
-/// the matter is known and the answer is not, a seventh is surfaced then, of all that is sure three quarters.
+/// A sure answer with this share of the question is surfaced even if a model could be asked. Chosen on the fitting
+/// half: where the topic is known and the answer is not, a seventh is surfaced this way, against three quarters if
+/// every sure answer were.
 const NEARLY_ALL: f32 = 0.9;
 
-/// A memory that has all of a question is sure if no other has more than so much of what it has.
+/// A memory that has all of a question is sure if no other has more than this share of what it has.
 const FAR_BEHIND: f32 = 0.6;
 
-/// From so much evidence on a memory is worth a model's look, if not so much more is missing of it. "Go on" and "what next?" have
-/// less; of the questions that something answers, one of a hundred is lost by each.
+/// Evidence from which on a memory is worth showing to a model, unless more than this is missing. "Go on" and "what
+/// next?" have less; each of the two limits loses one answerable question in a hundred.
 const LEAST_EVIDENCE: f32 = 0.2;
 const MOST_MISSING: f32 = 0.1;
 
-/// How many older memories are named with the newest of their form.
+/// Limit on older memories named with the newest of their form.
 const OLDER: usize = 3;
 
-/// How many of the likeliest are looked at closely.
+/// Number of top memories that are examined closely.
 const SHORTLIST: usize = 24;
 
 /// The numbers: five for the order, three for the cut-off.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights {
-    /// How soon a word said again counts for nothing more (BM25's k1).
+    /// Saturation of repeated words (BM25's k1).
     pub saturation: f32,
-    /// How far a long text counts for less (BM25's b).
+    /// Penalty for long texts (BM25's b).
     pub length: f32,
-    /// From which likeness on one word stands for another.
+    /// Similarity from which on one word stands for another.
     pub alike: f32,
-    /// What a word that is said instead is worth, and one of the same meaning at most.
+    /// Weight of a word commonly said instead, and upper limit for a word of similar meaning.
     pub soft: f32,
-    /// What it is worth if a question has all of a memory's title, beside what the memory has of the question.
+    /// Bonus if the question has all of a memory's title, added to the memory's share of the question.
     pub title: f32,
-    /// The cut-off: how much evidence is enough, for each unit of the logarithm of how many memories there are.
+    /// Cut-off: evidence needed per unit of the logarithm of the corpus size.
     pub sure_from: f32,
-    /// For how much one thing that is asked can count.
+    /// Cut-off: upper limit on what one asked thing counts.
     pub sure_most: f32,
-    /// What the largest thing that is missing costs.
+    /// Cut-off: cost of the largest missing thing.
     pub sure_missing: f32,
 }
 
 impl Weights {
-    /// As `cargo run -p memory --example fit_recall -- --fit` found them.
+    /// The values found by `cargo run -p memory --example fit_recall -- --fit`.
     pub const FITTED: Self = Self {
         saturation: 0.5,
         length: 0.75,
@@ -105,11 +107,11 @@ impl Weights {
     };
 }
 
-/// All memories of a directory, ready to be asked.
+/// All memories of a directory, indexed for questions.
 pub struct Ranker {
     weights: Weights,
     splitter: Splitter,
-    /// Each file's words, and the state of the file they were read from.
+    /// The words of each file, with the state of the file they were read from.
     known: HashMap<String, Arc<IndexedMemory>>,
     corpus: Corpus,
 }
@@ -121,52 +123,52 @@ struct IndexedMemory {
     words: Words,
 }
 
-/// What is asked.
+/// A question to the ranker.
 #[derive(Debug, Clone, Copy)]
 pub struct RankQuestion<'a> {
-    /// What was said.
+    /// Text of the message.
     pub text: &'a str,
-    /// What the turn is doing beside.
+    /// Current activity of the turn.
     pub doing: &'a WorkAtHand,
-    /// Now.
+    /// Current time.
     pub now: Timestamp,
 }
 
-/// How a memory was found.
+/// Route by which a memory was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
-    /// It speaks of what the question speaks of.
+    /// It is about the same thing as the question.
     Likeness,
-    /// It applies to what the turn does.
+    /// It applies to the turn's activity.
     Standing,
 }
 
-/// A memory and how sure it is that it matters.
+/// A memory with the confidence that it is relevant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
     /// Its path, relative to the memory directory.
     pub path: String,
-    /// How sure, from 0 to 1.
+    /// Confidence, from 0 to 1.
     pub confidence: f32,
-    /// By which route it was found.
+    /// Route by which it was found.
     pub route: Route,
-    /// How much of what the question asks for it has, as a share of all of it.
+    /// Share of the question that it has.
     pub share: f32,
-    /// What the confidence is made of.
+    /// Figures behind the confidence.
     pub figures: ConfidenceFigures,
-    /// The words of the question it has, and how well.
+    /// Words of the question it has, each with the quality of the match.
     pub matched: Vec<(String, f32)>,
-    /// Older memories that say the same with other values, and may hold beside it.
+    /// Older memories that say the same with other values; some may still be valid.
     pub older: Vec<OlderMemory>,
 }
 
 impl Hit {
-    /// Whether it is sure, and has so much of what is asked that no model needs to look.
+    /// Returns true if it is sure and has so much of the question that no model needs to look.
     pub fn has_nearly_all(&self) -> bool {
         self.route == Route::Likeness && self.confidence >= SURE && self.share >= NEARLY_ALL
     }
 
-    /// Whether enough speaks for it to be worth a model's look.
+    /// Returns true if there is enough evidence to show it to a model.
     pub fn has_evidence(&self) -> bool {
         let ConfidenceFigures { evidence, missing, .. } = self.figures;
         evidence > LEAST_EVIDENCE && evidence - Weights::FITTED.sure_missing * missing > -MOST_MISSING
@@ -178,7 +180,7 @@ impl Hit {
 pub struct OlderMemory {
     /// Its path, relative to the memory directory.
     pub path: String,
-    /// What it is about.
+    /// Its description.
     pub description: Option<String>,
 }
 
@@ -203,12 +205,12 @@ impl Ranker {
         Ok(ranker)
     }
 
-    /// A ranker over memories that are in hand.
+    /// Builds a ranker over memories in hand.
     pub fn of(memories: &[Memory]) -> Self {
         Self::with(memories, Weights::FITTED)
     }
 
-    /// The same with other numbers, to fit them.
+    /// Builds a ranker with other weights, to fit them.
     pub fn with(memories: &[Memory], weights: Weights) -> Self {
         let mut ranker = Self::empty(weights);
         for memory in memories {
@@ -220,7 +222,7 @@ impl Ranker {
         ranker
     }
 
-    /// The same memories with other numbers.
+    /// Replaces the weights.
     pub fn set(&mut self, weights: Weights) {
         self.weights = weights;
     }
@@ -230,7 +232,7 @@ impl Ranker {
         Self { weights, splitter, known: HashMap::new(), corpus }
     }
 
-    /// Reads what was added or changed since, forgets what is gone, and says how many files that were.
+    /// Reads added and changed files, drops deleted ones, and returns the number of files concerned.
     pub fn reload(&mut self, root: &Root) -> Result<usize, Error> {
         let paths = scan::paths(root)?;
         let known = &self.known;
@@ -259,7 +261,7 @@ impl Ranker {
         Ok(changed)
     }
 
-    /// A ranker of what is there now, made beside this one; none if nothing has changed.
+    /// Builds an up-to-date ranker beside this one; `None` if nothing has changed.
     pub fn fresh(&self, root: &Root) -> Result<Option<Self>, Error> {
         let mut fresh = Self { known: self.known.clone(), ..Self::empty(self.weights) };
         Ok((fresh.reload(root)? > 0).then_some(fresh))
@@ -271,18 +273,18 @@ impl Ranker {
         self.corpus = Corpus::new(all.into_iter());
     }
 
-    /// How many memories there are.
+    /// Number of memories.
     pub fn len(&self) -> usize {
         self.corpus.docs.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no memories.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The memories that have most to do with a question, the likeliest first. Instructions for what the turn does come
-    /// right after the likeliest, or first if that one is not sure.
+    /// The memories most relevant to a question, best first. Instructions for the turn's activity come right after the
+    /// best one, or first if that one is not sure.
     pub fn rank(&self, question: &RankQuestion<'_>) -> Vec<Hit> {
         let units = question::units(question.text, question.now, &self.corpus, &self.splitter, &self.weights);
         let found = score::search(&self.corpus, &units, &self.weights);
@@ -298,12 +300,12 @@ impl Ranker {
         hits.into_iter().map(|(_, hit)| hit).filter(|hit| !self.is_over(&hit.path, question.now)).collect()
     }
 
-    /// Whether a memory named a last day that is over.
+    /// Returns true if a memory names a last day that has passed.
     fn is_over(&self, path: &str, now: Timestamp) -> bool {
         self.known.get(path).is_some_and(|known| is_over(known.until, now))
     }
 
-    /// So many memories with a part of the question, the likeliest first; among equals the newest.
+    /// The top `count` memories that have a part of the question, best first; ties go to the newest.
     fn order(&self, likely: &[f32], count: usize) -> Vec<usize> {
         let docs = &self.corpus.docs;
         let before = |one: &usize, other: &usize| {
@@ -322,7 +324,7 @@ impl Ranker {
         order
     }
 
-    /// A memory as it was found. One that stands for older ones is as sure as the likeliest of them.
+    /// Builds the hit for a memory. One that stands for older ones is as sure as the best of them.
     fn hit(&self, doc: usize, search: &score::QuestionMatch, units: &[question::Unit]) -> Hit {
         let older = self.older(doc, search);
         let has = |doc: usize| {
@@ -364,8 +366,8 @@ impl Ranker {
         older
     }
 
-    /// Of the first places, a newer memory about the same as an older one comes before it, and is as sure: it may be its
-    /// correction, in other words than the question's. It changes who comes first, never who is among them.
+    /// Among the top places, moves a newer memory about the same subject before an older one, with the same confidence:
+    /// it may be its correction, in other words than the question's. The order changes, never the set.
     fn put_newer_first(&self, hits: &mut [(usize, Hit)]) {
         let docs = &self.corpus.docs;
         let first = hits.len().min(MOST);
@@ -383,7 +385,7 @@ impl Ranker {
         }
     }
 
-    /// The instructions for what the turn does, those that share most words with the question first.
+    /// The instructions for the turn's activity, those that share most words with the question first.
     fn standing(
         &self,
         question: &RankQuestion<'_>,
@@ -409,19 +411,19 @@ impl Ranker {
         standing.collect()
     }
 
-    /// The memories that are to be surfaced for a question: those it is sure of, at most [`MOST`], perhaps none. What
-    /// `admit` refuses (already seen) is passed over.
+    /// The memories to surface for a question: the sure ones, at most [`MOST`], perhaps none. Memories that `admit`
+    /// refuses (already seen) are skipped.
     pub fn choose(&self, question: &RankQuestion<'_>, admit: impl Fn(&str) -> bool) -> Vec<Hit> {
         surfaced(self.rank(question).into_iter().filter(|hit| admit(&hit.path)).collect())
     }
 
-    /// The instructions that apply to what a turn does, whatever is asked.
+    /// The instructions that apply to the turn's activity, whatever is asked.
     pub fn applying(&self, doing: &WorkAtHand, now: Timestamp, admit: impl Fn(&str) -> bool) -> Vec<Hit> {
         let hits = self.rank(&RankQuestion { text: "", doing, now });
         hits.into_iter().filter(|hit| hit.route == Route::Standing && admit(&hit.path)).collect()
     }
 
-    /// The paths of the `count` likeliest memories, for a manifest that cannot hold all.
+    /// The paths of the top `count` memories, for a manifest that cannot hold all.
     pub fn likeliest(&self, question: &RankQuestion<'_>, count: usize) -> Vec<String> {
         let mut paths: Vec<String> = self.rank(question).into_iter().map(|hit| hit.path).collect();
         let units = question::units(question.text, question.now, &self.corpus, &self.splitter, &self.weights);
@@ -441,8 +443,8 @@ impl Ranker {
     }
 }
 
-/// A memory that has all that is asked is sure, if no other has nearly as much: of a series of like memories each has one thing
-/// of its own, and that is less than evidence asks for.
+/// Makes a memory that has all of the question sure if no other has nearly as much: in a series of similar memories
+/// each has one thing of its own, which is less evidence than required.
 fn make_sure_of_what_has_all(hits: &mut [(usize, Hit)], asked: usize) {
     let best = hits.iter().map(|(_, hit)| hit.share).fold(0.0, f32::max);
     let near = hits.iter().filter(|(_, hit)| hit.share > best * FAR_BEHIND).count();
@@ -452,8 +454,8 @@ fn make_sure_of_what_has_all(hits: &mut [(usize, Hit)], asked: usize) {
     }
 }
 
-/// What of ranked memories is surfaced: if the likeliest is sure, it and those that have nearly as much of the question; and
-/// the instructions for what is done.
+/// Filters ranked memories to those surfaced: if the best one is sure, it and those with nearly as much of the
+/// question; and the instructions for the turn's activity.
 pub fn surfaced(hits: Vec<Hit>) -> Vec<Hit> {
     let likely = hits.iter().filter(|hit| hit.route == Route::Likeness && hit.confidence >= SURE);
     let best = likely.map(|hit| hit.share).reduce(f32::max);

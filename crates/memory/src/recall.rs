@@ -1,11 +1,12 @@
-//! What of memory a turn gets to see.
+//! Selection and rendering of the memories a turn gets to see.
 //!
-//! Everything here is a decision or a rendering; the engine does the waiting. A turn goes like this: [`State::gate`] says
-//! whether to look at all; [`crate::verdict`] says what comes up at once and what a small model is asked; [`surface`] renders
-//! what was chosen, and [`State::count`] remembers it once it is really in a request.
+//! Everything here is a decision or a rendering; the engine does the waiting. A turn goes like this: [`State::gate`]
+//! decides if there is a search at all; [`crate::verdict`] decides which memories are surfaced at once and what a small
+//! model is asked; [`surface`] renders the chosen ones, and [`State::count`] records them once they are really in a
+//! request.
 //!
-//! A surfaced memory is quoted in a reminder with its age and its origin. Its text is data: tags in it are made harmless,
-//! and the frame says that orders in it are not the user's.
+//! A surfaced memory is quoted in a reminder with its age and its origin. Its text is data: tags in it are made
+//! harmless, and the frame says that instructions in it are not the user's.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -27,65 +28,65 @@ use crate::rank::words::is_word_by_itself;
 use crate::scan;
 use crate::spoken::Quotations;
 
-/// How many bytes a session surfaces in all.
+/// Limit on the bytes a session surfaces in all.
 pub const SESSION_BYTES: u64 = 60_000;
 
-/// How many lines of one memory are surfaced.
+/// Limit on the lines of one surfaced memory.
 pub const LINES: usize = 200;
 
-/// How many bytes of one memory are surfaced.
+/// Limit on the bytes of one surfaced memory.
 pub const BYTES: usize = 4_096;
 
-/// How many memories one turn gets to see.
+/// Limit on the memories one turn gets to see.
 pub const MOST: usize = crate::rank::MOST;
 
-/// How much of an author's name is shown.
+/// Length limit of an author's name.
 const AUTHOR: usize = 100;
 
-/// How much of the user's sentence is shown.
+/// Length limit of the user's sentence.
 const SENTENCE: usize = 300;
 
-/// How long a selector's answer may be.
+/// Length limit of a selector's answer.
 pub const SELECTOR_TOKENS: u64 = 256;
 
 /// A message shorter than this is not worth a search.
 const FEWEST_WORDS: usize = 2;
 
-/// What a selector is told.
+/// System prompt of the selector.
 const SELECTOR: &str = include_str!("prompts/selector.md");
 
-/// What a session has surfaced so far. It is rebuilt from the log.
+/// Memories surfaced by a session so far. It is rebuilt from the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// The paths.
+    /// Their paths.
     pub surfaced: BTreeSet<String>,
-    /// How many bytes that were.
+    /// Their total size in bytes.
     pub bytes: u64,
 }
 
-/// Why a turn does not search.
+/// Reason why a turn does not search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Skip {
-    /// It is switched off.
+    /// Recall is disabled.
     Disabled,
     /// The message has fewer than two words.
     TooShort,
-    /// The session has seen enough.
+    /// The session has used up its bytes.
     Spent,
 }
 
-/// What the engine is asked to do.
+/// A request to the engine.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Need {
-    /// Ask a small model which memories matter.
+    /// Ask a small model which memories are relevant.
     Select {
-        /// What it is told.
+        /// System prompt.
         system: String,
-        /// What it is asked.
+        /// User prompt.
         prompt: String,
-        /// The form of its answer.
+        /// Schema of the answer.
         schema: Value,
-        /// How long its answer may be.
+        /// Length limit of the answer.
         max_tokens: u64,
     },
 }
@@ -95,14 +96,14 @@ pub enum Need {
 pub struct Attachment {
     /// Its path, relative to the memory directory.
     pub path: String,
-    /// What the model sees, in its reminder.
+    /// Text for the model, in its reminder.
     pub text: String,
-    /// How many bytes count against the session.
+    /// Bytes that count against the session's limit.
     pub bytes: u64,
 }
 
 impl State {
-    /// Whether a message is worth a search.
+    /// Checks that a message is worth a search.
     pub fn gate(&self, message: &str, enabled: bool) -> Result<(), Skip> {
         if !enabled {
             Err(Skip::Disabled)
@@ -115,7 +116,7 @@ impl State {
         }
     }
 
-    /// Remembers what is in a request now.
+    /// Records the memories that are in a request now.
     pub fn count(&mut self, attachments: &[Attachment]) {
         for attachment in attachments {
             if self.surfaced.insert(attachment.path.clone()) {
@@ -124,13 +125,13 @@ impl State {
         }
     }
 
-    /// Whether a memory was surfaced.
+    /// Returns true if a memory was surfaced.
     pub fn has(&self, path: &str) -> bool {
         self.surfaced.contains(path)
     }
 }
 
-/// How many words a message has; each Han or kana character is one.
+/// Number of words of a message; each Han or kana character is one.
 pub fn words(message: &str) -> usize {
     let mut words = 0;
     let mut inside = false;
@@ -165,8 +166,8 @@ pub fn agents(message: &str) -> Vec<String> {
     found
 }
 
-/// The question to a selector model about memories that are shown to it. It knows the day: whether a date is over, and what
-/// "next week" means, decides what helps.
+/// The question to a selector model about the memories shown to it. It includes the day: whether a date has passed, and
+/// what "next week" means, decides what helps.
 pub(crate) fn selection(message: &str, memories: &str, recent_tools: &[String], now: Timestamp) -> Need {
     let today = now.to_zoned(TimeZone::system()).strftime("%A, %Y-%m-%d").to_string();
     let mut prompt = format!("Request:\n{message}\n\nMemories:\n{memories}\n\nToday is {today}.");
@@ -182,9 +183,9 @@ pub(crate) fn selection(message: &str, memories: &str, recent_tools: &[String], 
     Need::Select { system: SELECTOR.trim().to_owned(), prompt, schema, max_tokens: SELECTOR_TOKENS }
 }
 
-/// Reads and renders one memory, as it lies on the disk, and names older ones that say the same with other values.
+/// Reads and renders one memory from disk, and names older ones that say the same with other values.
 ///
-/// What it names and is gone is said, where a working tree is given to look in.
+/// Things it names that no longer exist are pointed out, if a working tree is given.
 pub fn surface_over(
     root: &Root,
     path: &str,
@@ -195,32 +196,32 @@ pub fn surface_over(
     surface(root, path, &RecallContext { older, tree, ..RecallContext::default() }, now)
 }
 
-/// How far a memory is trusted.
+/// Trust in a memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// The user, or a model that worked for them, wrote it.
+    /// Written by the user, or by a model that worked for them.
     #[default]
     Own,
-    /// Others may have written it.
+    /// Possibly written by others.
     Shared,
 }
 
-/// What is said with a memory that is surfaced.
+/// Information surfaced along with a memory.
 #[derive(Clone, Copy, Default)]
 pub struct RecallContext<'a> {
-    /// How far it is trusted.
+    /// Trust in it.
     pub trust: Trust,
     /// Older ones that say the same with other values.
     pub older: &'a [OlderMemory],
-    /// Where what it names is looked for.
+    /// Working tree in which the things it names are looked up.
     pub tree: Option<&'a Path>,
-    /// Who wrote it, where it is shared and that is known.
+    /// Its author, if it is shared and the author is known.
     pub author: Option<&'a str>,
-    /// What memories quote of the user's own words.
+    /// Memories' quotations of the user's own words.
     pub quotations: Option<&'a Quotations>,
 }
 
-/// Reads and renders one memory, with what has to be said with it.
+/// Reads and renders one memory, with the information that goes with it.
 pub fn surface(root: &Root, path: &str, around: &RecallContext<'_>, now: Timestamp) -> Result<Attachment, Error> {
     let RecallContext { trust, older, tree, author, quotations } = *around;
     let file = root.head(path, READ_LIMIT)?;
@@ -271,7 +272,7 @@ pub fn surface(root: &Root, path: &str, around: &RecallContext<'_>, now: Timesta
     Ok(Attachment { path: path.to_owned(), bytes: kept.len() as u64, text })
 }
 
-/// Whose word a memory is: a sentence is the user's only if the user typed it.
+/// States the source of a memory: a sentence is the user's only if the user typed it.
 fn origin(memory: &Memory, quotations: Option<&Quotations>) -> String {
     if let Some(spoken) = quotations.and_then(|quotations| quotations.of(&memory.body)) {
         let at = spoken.time().map(|at| at.to_zoned(TimeZone::system()).strftime(" on %Y-%m-%d").to_string());
@@ -285,7 +286,7 @@ fn origin(memory: &Memory, quotations: Option<&Quotations>) -> String {
     }
 }
 
-/// At most so many lines and so many bytes of a text, at a line end where there is one, and whether that cut it.
+/// Truncates a text to [`LINES`] and [`BYTES`], at a line end if there is one; the flag says that something was cut.
 fn cut(text: &str) -> (&str, bool) {
     let lines: usize = text.split_inclusive('\n').take(LINES).map(str::len).sum();
     let mut kept = text[..lines].trim_end_matches('\n');

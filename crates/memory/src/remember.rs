@@ -1,8 +1,8 @@
-//! The one way to remember, whoever asks: a command, a model's tool, a background agent, a server.
+//! The one way to save a memory, whoever asks: a command, a model's tool, a background agent, a server.
 //!
-//! A memory that holds a secret is refused, and so is one that says what another says already; the reason names the rule or
-//! the file. What is saved says where it comes from: session, message, agent, model and time, under `metadata`, beside what
-//! it names and was there ([`crate::drift`]). File and index are written under one lock.
+//! A memory that holds a secret is refused, and so is a duplicate of another; the reason names the rule or the file. A
+//! saved memory records its origin: session, message, agent, model and time, under `metadata`, besides the existing
+//! things it names ([`crate::drift`]). File and index are written under one lock.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub use crate::origin::MemoryOrigin;
 const LIMIT: u64 = 1024 * 1024;
 
 impl Store {
-    /// Saves a new memory. What it names is looked for below `tree`, the working tree, where one is given.
+    /// Saves a new memory. The things it names are looked up below `tree`, the working tree, if one is given.
     pub fn remember(&self, new: &NewMemory, origin: &MemoryOrigin, tree: Option<&Path>) -> Result<SaveResult, Error> {
         let path = match &new.path {
             Some(path) => checked(path)?.to_owned(),
@@ -54,8 +54,8 @@ impl Store {
         self.indexed(path, |text, target| index::put(text, &memory.name, target, &hook))
     }
 
-    /// Brings what somebody else wrote into order: it gets the mode of a memory, where it comes from, what it names that is
-    /// there, and a line in the index if it has none. What was left empty is forgotten.
+    /// Brings a file that somebody else wrote into order: it gets the mode of a memory, its origin, the existing things
+    /// it names, and a line in the index if it has none. An empty file is removed.
     pub fn settle(&self, path: &str, origin: &MemoryOrigin, tree: Option<&Path>) -> Result<Option<SaveResult>, Error> {
         if checked(path).is_err() {
             return Ok(None); // an index, a log, or no memory at all
@@ -85,7 +85,7 @@ impl Store {
         Ok(Some(saved))
     }
 
-    /// Fails if a memory says the same already. The lock is held.
+    /// Fails if another memory says the same. The lock is held.
     pub(crate) fn nothing_like(&self, body: &str) -> Result<(), Error> {
         let said = by_what_it_says(body);
         if said.is_empty() {
@@ -101,7 +101,7 @@ impl Store {
     }
 }
 
-/// A text by its words.
+/// A text normalised to its words.
 pub(crate) fn by_what_it_says(body: &str) -> String {
     body.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }

@@ -1,9 +1,9 @@
-//! Remembering as an agent does it: a whole text, in the place of one it has read, or as a new memory.
+//! Saving a memory as an agent does it: a whole text, in place of one it has read, or as a new memory.
 //!
-//! It is the same operation as [`Store::remember`]: nothing that holds a secret, nothing that another memory says already,
-//! file and index under one lock, with where it comes from. Besides, the text has to be a memory (a name, a description, one
-//! of the four types; what is only not quoted is quoted), no link is followed, what changed since it was read is not written over, and what was there before is
-//! given to whoever keeps it, before anything changes.
+//! It is the same operation as [`Store::remember`]: no secrets, no duplicates of another memory, file and index under
+//! one lock, with the origin. Besides, the text has to be a memory (a name, a description, one of the four types;
+//! missing quotes are added), no symlink is followed, a file that changed since it was read is not overwritten, and the
+//! previous content is handed to `keep` before anything changes.
 
 use std::path::Path;
 
@@ -21,23 +21,24 @@ use crate::store::{MODE, SaveResult, Store, checked};
 
 pub use crate::kept::Keep;
 
-/// A memory is one topic: agents write none that is larger.
+/// Size limit for memories that agents write: a memory is one topic.
 pub const LARGEST: usize = 32 * 1024;
 
 /// Larger files are not changed here.
 const LIMIT: u64 = 1024 * 1024;
 
-/// What was written.
+/// Result of a revision.
 #[derive(Debug, Clone)]
 pub struct RevisionResult {
-    /// The file, and what the index says to it.
+    /// The file, and the warnings of the index.
     pub saved: SaveResult,
-    /// What the file is now.
+    /// New state of the file.
     pub stamp: Stamp,
 }
 
 impl Store {
-    /// Saves a text as a memory: a new one, or instead of the one that was `seen`. What it names is looked for below `tree`.
+    /// Saves a text as a memory: a new one, or in place of the one that was `seen`. The things it names are looked up
+    /// below `tree`.
     pub fn revise(
         &self,
         path: &str,
@@ -79,7 +80,7 @@ impl Store {
         Ok(RevisionResult { saved, stamp })
     }
 
-    /// Removes a memory that was `seen`, with its line.
+    /// Removes a memory that was `seen`, with its line in the index.
     pub fn discard(&self, path: &str, seen: Option<&Stamp>, keep: &mut Keep<'_>) -> Result<SaveResult, Error> {
         self.plain(path)?;
         let _held = self.lock()?;
@@ -101,7 +102,7 @@ impl Store {
         Ok(())
     }
 
-    /// What is there, if it is what was seen. The lock is held.
+    /// Current content, if it is what was seen. The lock is held.
     fn before(&self, path: &str, seen: Option<&Stamp>) -> Result<Option<String>, Error> {
         let file = match self.root().read(path, LIMIT) {
             Ok(file) => file,
@@ -117,7 +118,7 @@ impl Store {
     }
 }
 
-/// Fails for a text that is no memory as agents are to write them.
+/// Fails for a text that is not a well-formed memory by the rules for agents.
 fn well_formed(path: &str, text: &str) -> Result<(), Error> {
     let malformed = |why: String| Err(Error::Malformed { path: path.to_owned(), why });
     if text.len() > LARGEST {

@@ -1,7 +1,7 @@
-//! What memories there are: one line each, for a model to choose from.
+//! The manifest of memories: one line each, for a model to choose from.
 //!
-//! All `*.md` below the memory directory, `team/` included, `logs/` not, and nothing named `MEMORY.md` anywhere. Of each
-//! file only the beginning is read, once, for its text and its time together. What cannot be read is passed over: a
+//! All `*.md` below the memory directory, `team/` included, `logs/` not, and nothing named `MEMORY.md` anywhere. Of
+//! each file only the beginning is read, once, for its text and its time together. Unreadable entries are skipped: a
 //! directory with such a name, a pipe, a file that is gone by now.
 
 use std::fmt;
@@ -15,31 +15,31 @@ use crate::error::Error;
 use crate::frontmatter;
 use crate::taxonomy::Kind;
 
-/// How many lines of a file the manifest is made from.
+/// Number of lines of a file that the manifest is made from.
 pub const HEAD_LINES: usize = 30;
 
-/// How many bytes those lines may have.
+/// Limit on the bytes of those lines.
 const HEAD_BYTES: u64 = 4 * 1024;
 
-/// A description in the manifest is cut here: a line is a hint, not a text.
+/// Length limit of a description in the manifest: a line is a hint, not a text.
 const DESCRIPTION_LIMIT: usize = 500;
 
-/// From this many files on, they are read by several threads.
+/// Number of files from which on they are read by several threads.
 const WORTH_THREADS: usize = 64;
 
-/// How many threads then.
+/// Number of threads then.
 const THREADS: usize = 4;
 
-/// What the manifest says of one memory.
+/// Entry of the manifest for one memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// Where it is, relative to the memory directory, with `/`. This is what a selector returns.
+    /// Its path, relative to the memory directory, with `/`. This is what a selector returns.
     pub path: String,
-    /// Which of the four types.
+    /// Its type.
     pub kind: Option<Kind>,
-    /// One line on what it is about.
+    /// One-line description.
     pub description: Option<String>,
-    /// When it was last changed: what its frontmatter says or when the file was last written, whichever is later.
+    /// Time of the last change: that of the frontmatter or of the file, whichever is later.
     pub modified: Option<Timestamp>,
 }
 
@@ -82,13 +82,13 @@ pub fn paths(root: &Root) -> Result<Vec<String>, Error> {
     Ok(readable.filter_map(|found| found.path.to_str().map(str::to_owned)).filter(|path| is_memory(path)).collect())
 }
 
-/// Whether a relative path is a memory's: `*.md`, and no index.
+/// Returns true if a relative path is a memory's: `*.md`, and no index.
 pub fn is_memory(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.len() > 3 && name.ends_with(".md") && !name.eq_ignore_ascii_case(crate::index::FILE)
 }
 
-/// Does the same for each path, on several threads if there are many. What gives nothing is left out.
+/// Calls `make` for each path, on several threads if there are many. `None` results are left out.
 pub(crate) fn each<T: Send>(paths: &[String], make: impl Fn(&str) -> Option<T> + Sync) -> Vec<T> {
     if paths.len() < WORTH_THREADS {
         return paths.iter().filter_map(|path| make(path)).collect();
@@ -123,7 +123,7 @@ fn first_lines(text: &str, lines: usize) -> &str {
     }
 }
 
-/// The text on one line, at most `limit` characters of it.
+/// The text on one line, truncated to `limit` characters.
 pub(crate) fn one_line(text: &str, limit: usize) -> String {
     if text.len() <= limit && !text.contains(|c: char| c.is_control()) {
         return text.to_owned();

@@ -1,11 +1,11 @@
-//! Does a text hold a secret?
+//! Detection of secrets in a text.
 //!
 //! The rules are those of gitleaks, shipped as data ([`rules`]): some two hundred kinds of keys, tokens and passwords,
-//! each with words that must be near, how random the secret must be, and what looks like one and is none. A text is read
-//! once for all keywords; a rule is tried only where one of its own stands ([`pin`]), and compiled when that happens for
-//! the first time. Text around a secret that the rules' authors did not think of is let in ([`wide`]).
+//! each with words that must be near, the least entropy of the secret, and exceptions that only look like one. A text
+//! is read once for all keywords; a rule is tried only at its own keywords ([`pin`]), and compiled when that happens
+//! for the first time. Surroundings of a secret that the rules' authors did not think of are allowed for ([`wide`]).
 //!
-//! A [`SecretFinding`] says which rule and which line. It never holds the secret, nor any part of it, and nothing here keeps
+//! A [`SecretFinding`] has the rule and the line. It never holds the secret, nor any part of it, and nothing here keeps
 //! the text. What it refuses to do: open files, or ask anybody whether a key is valid.
 
 mod keyword_search;
@@ -22,41 +22,41 @@ use regex::bytes::{Captures, Regex};
 use crate::error::Error;
 use rules::{AllowCandidate, SecretRule, SecretRules};
 
-/// How far behind its keyword a secret may end; a private key of 16,384 bits has 13,000 characters.
+/// Distance from its keyword within which a secret must end; a private key of 16,384 bits has 13,000 characters.
 const REACH: usize = 16 * 1024;
 
-/// What somebody writes on a line that is to be passed over.
+/// Marker of a line to be skipped.
 const ALLOW: &[u8] = b"gitleaks:allow";
 
-/// The shipped rules, ready.
+/// The scanner with the shipped rules.
 static SHIPPED: LazyLock<Scanner> = LazyLock::new(Scanner::new);
 
-/// A secret was found.
+/// A secret found in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretFinding {
-    /// Which rule found it.
+    /// Id of the rule that found it.
     pub rule: &'static str,
-    /// What the rule is about.
+    /// Description of the rule.
     pub description: &'static str,
-    /// On which line it begins, from 1; 0 where the file's name alone gives it away.
+    /// Line on which it begins, from 1; 0 if the file's name alone gives it away.
     pub line: usize,
 }
 
-/// Whether a remark in the text may excuse a line.
+/// Treatment of remarks in the text that excuse a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remarks {
-    /// `gitleaks:allow` on a line excuses it: people review what they commit.
+    /// `gitleaks:allow` on a line excuses it: people review their commits.
     Heeded,
-    /// Nothing in the text excuses it: the text may be written by a model.
+    /// Nothing in the text excuses it: a model may have written the text.
     Ignored,
 }
 
-/// Finds secrets in a text. The path is where it lies, relative or not, with `/`; empty if it lies nowhere.
+/// Finds secrets in a text. `path` is the text's path, relative or not, with `/`; empty if it has none.
 pub fn scan(text: &[u8], path: &str, remarks: Remarks) -> Vec<SecretFinding> {
     SHIPPED.scan(text, path, remarks)
 }
 
-/// The first secret of a note: one that a rule knows, or a password that it tells in words or in an address. A remark in the text
+/// The first secret in a note: one that a rule finds, or a password given in a sentence or a URL. A remark in the text
 /// excuses nothing.
 pub fn in_note(text: &str) -> Option<SecretFinding> {
     scan(text.as_bytes(), "", Remarks::Ignored).into_iter().next().or_else(|| said::first(text))
@@ -79,7 +79,7 @@ struct Scanner {
     rules: Vec<Kind>,
     allowed: Vec<rules::Allowed>,
     words: Option<AhoCorasick>,
-    /// Which rules a keyword belongs to.
+    /// The rules that each keyword belongs to.
     of_word: Vec<Vec<usize>>,
 }
 
@@ -88,16 +88,16 @@ struct Kind {
     plan: OnceLock<RuleSearch>,
 }
 
-/// How a rule is tried.
+/// Way of searching for a rule.
 enum RuleSearch {
-    /// At its keywords, with more surroundings let in. Where a name alone gives a secret away, the rule as it was
-    /// written has the first word.
+    /// At its keywords, with wider surroundings. For a rule that finds a secret by a name alone, the original
+    /// expression is tried first.
     Pinned { pin: Box<keyword_search::KeywordSearch>, probe: Regex, written: Option<Regex> },
     /// On the whole text.
     Whole,
 }
 
-/// A find, while it is still weighed.
+/// A match that is still being judged.
 struct PossibleSecret<'t> {
     rule: usize,
     at: usize,
@@ -183,27 +183,27 @@ impl Kind {
     }
 }
 
-/// Where a rule stands in the text that is read.
+/// State of a rule during a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// None of its keywords was seen yet.
     New,
-    /// What is before this was looked at.
+    /// Everything before this offset was searched.
     Looked(usize),
-    /// It is not tried any more.
+    /// The rule is not tried any more.
     Over,
 }
 
-/// How a rule was read when it matched.
+/// Expression by which a rule matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reading {
-    /// As it was written, or in wider surroundings by a form that can be believed.
+    /// The original one, or a widened one for a secret of a known form.
     Written,
-    /// By a name, in wider surroundings alone.
+    /// Only the widened one, for a secret found by a name.
     Wide,
 }
 
-/// One text being read.
+/// The scan of one text.
 struct Search<'s, 't> {
     scanner: &'s Scanner,
     text: &'t [u8],
@@ -211,7 +211,7 @@ struct Search<'s, 't> {
     remarks: Remarks,
     states: Vec<State>,
     found: Vec<PossibleSecret<'t>>,
-    /// How many bytes rules were tried on, each as often as it was.
+    /// Number of bytes on which rules were tried, counted once per try.
     tried: usize,
 }
 
@@ -242,7 +242,7 @@ impl<'s, 't> Search<'s, 't> {
         }
     }
 
-    /// Tries a rule at a keyword, and says how it stands then.
+    /// Tries a rule at a keyword, and returns its new state.
     fn try_rule(&mut self, number: usize, at: usize, looked: usize) -> State {
         let kind = &self.scanner.rules[number];
         let RuleSearch::Pinned { pin, probe, written } = kind.plan() else {
@@ -284,7 +284,7 @@ impl<'s, 't> Search<'s, 't> {
         State::Looked(looked)
     }
 
-    /// Weighs the first match between two places, if there is one, and says where it ends.
+    /// Judges the first match between two offsets, if there is one, and returns its end.
     fn search(&mut self, number: usize, from: usize, end: usize) -> Option<usize> {
         let rule = &self.scanner.rules[number].rule;
         self.tried += end - from;
@@ -303,8 +303,8 @@ impl<'s, 't> Search<'s, 't> {
         Some(after)
     }
 
-    /// Keeps a match if it is a secret, and says where it ends: nowhere, if it is none and the rule as it was written
-    /// may still find one in it. The groups count from `base`; the match begins at `from`.
+    /// Keeps a match if it is a secret, and returns its end; `None` if it is no secret and the original expression may
+    /// still find one in it. The groups count from `base`; the match begins at `from`.
     fn weigh(
         &mut self,
         number: usize,
@@ -368,7 +368,7 @@ fn trim(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// The lines that a match stands on.
+/// The lines that a match is on.
 fn line(text: &[u8], start: usize, end: usize) -> &[u8] {
     let from = memchr::memrchr(b'\n', &text[..start]).map_or(0, |at| at + 1);
     let to = memchr::memchr(b'\n', &text[end..]).map_or(text.len(), |at| end + at);
@@ -379,7 +379,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     memchr::memmem::find(text, part).is_some()
 }
 
-/// How random a text is: Shannon's bits a character, against its length in bytes, as the rules' bounds are meant.
+/// Shannon entropy of a text in bits per character, relative to its length in bytes, as the rules' bounds expect.
 fn entropy(text: &[u8]) -> f64 {
     let of = |count: usize| {
         let share = count as f64 / text.len() as f64;

@@ -1,8 +1,8 @@
-//! A shelf: one place where memories lie.
+//! A shelf: one place where memories are stored.
 //!
-//! The user's own for a project, an agent's three, the team's: each is an opened directory, whose it is, how far it is
-//! trusted, and what is known of it. Recall goes over shelves, whoever asks: a session, a command, a server. A shelf that is
-//! being read again answers from what it knew before.
+//! The user's own for a project, an agent's three, the team's: each is an opened directory with its owner, its trust,
+//! and its ranker. Recall goes over shelves, whoever asks: a session, a command, a server. A shelf that is being read
+//! again answers from its previous state.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::spoken::Register;
 use crate::store;
 use crate::taxonomy::Kind;
 
-/// Whose memories lie there.
+/// Owner of the memories on a shelf.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// The user's own, for one project.
@@ -27,28 +27,28 @@ pub enum Scope {
     User,
     /// An agent's.
     Agent(String),
-    /// Those that are shared with others.
+    /// Memories shared with others.
     Team,
 }
 
-/// A place where memories lie.
+/// A place where memories are stored.
 #[derive(Debug)]
 pub struct Shelf {
     scope: Scope,
     root: Root,
     ranker: RwLock<Option<Arc<Ranker>>>,
-    /// Where what memories name is looked for.
+    /// Working tree in which the things that memories name are looked up.
     tree: Option<PathBuf>,
-    /// Where it stands what memories quote of the user's own words.
+    /// Register of memories' quotations of the user's own words.
     register: Option<Register>,
 }
 
-/// A memory that was found, and where.
+/// A memory that was found, and its shelf.
 #[derive(Debug, Clone)]
 pub struct ShelfHit {
     /// The shelf.
     pub shelf: Arc<Shelf>,
-    /// What was found on it.
+    /// The hit on it.
     pub hit: Hit,
 }
 
@@ -58,21 +58,21 @@ impl Shelf {
         Self { scope, root, ranker: RwLock::default(), tree: None, register: None }
     }
 
-    /// Names the working tree in which is looked for what memories name.
+    /// Sets the working tree in which the things that memories name are looked up.
     #[must_use]
     pub fn with_tree(mut self, tree: &Path) -> Self {
         self.tree = Some(tree.to_owned());
         self
     }
 
-    /// Names the register of what memories quote of the user's own words.
+    /// Sets the register of memories' quotations of the user's own words.
     #[must_use]
     pub fn with_register(mut self, register: Register) -> Self {
         self.register = Some(register);
         self
     }
 
-    /// Opens a directory and reads what lies there.
+    /// Opens a directory and reads its memories.
     pub fn read(directory: impl AsRef<Path>, scope: Scope) -> Result<Self, Error> {
         let shelf = Self::new(Root::open(directory)?, scope);
         shelf.refresh()?;
@@ -84,12 +84,12 @@ impl Shelf {
         &self.root
     }
 
-    /// Whose it is.
+    /// Its owner.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
 
-    /// Whose a memory on it is: in the project's directory a folder is shared with others.
+    /// Owner of a memory on it: in the project's directory one folder is shared with others.
     pub fn scope_of(&self, path: &str) -> Scope {
         match &self.scope {
             Scope::Private if path.starts_with(store::TEAM) => Scope::Team,
@@ -97,7 +97,7 @@ impl Shelf {
         }
     }
 
-    /// How far a memory on it is trusted.
+    /// Trust in a memory on it.
     pub fn trust(&self, path: &str) -> Trust {
         match self.scope_of(path) {
             Scope::Team => Trust::Shared,
@@ -105,12 +105,13 @@ impl Shelf {
         }
     }
 
-    /// Where a memory lies on the disk.
+    /// Path of a memory on disk.
     pub fn file(&self, path: &str) -> PathBuf {
         self.root.path().join(path)
     }
 
-    /// What a memory is called among those of several shelves: those of the project by their path below it, others by the whole.
+    /// Unique name of a memory among those of several shelves: the relative path for those of the project, the full
+    /// path for others.
     pub fn key(&self, path: &str) -> String {
         match self.scope {
             Scope::Private | Scope::Team => path.to_owned(),
@@ -118,7 +119,7 @@ impl Shelf {
         }
     }
 
-    /// Reads what was added or changed since. Meanwhile it answers as before.
+    /// Reads added and changed files. Meanwhile it answers as before.
     pub fn refresh(&self) -> Result<(), Error> {
         let fresh = match self.ranker() {
             Some(known) => known.fresh(&self.root)?,
@@ -130,12 +131,12 @@ impl Shelf {
         Ok(())
     }
 
-    /// What is known of it; nothing before the first reading.
+    /// The ranker over its memories; `None` before the first read.
     pub fn ranker(&self) -> Option<Arc<Ranker>> {
         self.ranker.read().clone()
     }
 
-    /// Reads and renders a memory for a request; says who wrote it, where others do too and it is known.
+    /// Reads and renders a memory for a request; names its author if it is shared and the author is known.
     pub fn surface(
         &self,
         path: &str,
@@ -154,13 +155,13 @@ impl Shelf {
     }
 }
 
-/// Whether a memory is about the user wherever they work: of type `user`, and naming no path, repository or host. What names one
-/// stays in its project until it is moved.
+/// Returns true if a memory is about the user wherever they work: of type `user`, and naming no path, repository or
+/// host. A memory that names one stays in its project until it is moved.
 pub fn is_about_the_user(kind: Option<Kind>, text: &str) -> bool {
     kind == Some(Kind::User) && !text.split_whitespace().any(names_a_place)
 }
 
-/// Whether a word is a path, a repository, an address, or a host.
+/// Returns true if a word is a path, a repository, an address, or a host.
 fn names_a_place(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '/' | '~' | '.')).trim_end_matches('.');
     let is_host = || {
@@ -176,8 +177,8 @@ fn names_a_place(word: &str) -> bool {
     word.contains("://") || word.contains('/') || word.starts_with('~') || word == "localhost" || is_host()
 }
 
-/// What of all shelves is to be surfaced for a question, the surest first, at most [`rank::MOST`]. What `admit` refuses is
-/// passed over.
+/// The memories of all shelves to surface for a question, the surest first, at most [`rank::MOST`]. Memories that
+/// `admit` refuses are skipped.
 pub fn choose(
     shelves: &[Arc<Shelf>],
     question: &RankQuestion<'_>,

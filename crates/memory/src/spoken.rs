@@ -1,9 +1,10 @@
 //! The user's own words in a memory: a sentence that it quotes, and that the user typed.
 //!
-//! Anybody can write that the user said something. So a quotation counts only if its words stand, one after the other, in
-//! a message that the user typed, and that is looked up when the memory is saved. What counts is then the whole sentence as
-//! the user typed it, since half of one may say the opposite; what the user only quotes is somebody else's. What was found is
-//! kept in a register outside the memory directory, by the text of the memory: a text that was changed since quotes nobody.
+//! Anybody can write that the user said something. So a quotation counts only if its words occur, one after the other,
+//! in a message that the user typed; that is checked when the memory is saved. The whole sentence counts then, as the
+//! user typed it, since half of one may say the opposite; text that the user only quotes is somebody else's. The result
+//! is kept in a register outside the memory directory, keyed by the text of the memory: a text that was changed since
+//! quotes nobody.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use crate::echo_check::words;
 use crate::error::Error;
 
-/// Quotations with fewer words say too little to be anybody's.
+/// Quotations with fewer words say too little to be attributed to anybody.
 const FEWEST_WORDS: usize = 3;
 
-/// The largest register that is read; older lines beyond it count no more.
+/// Size limit of the register; older lines beyond it no longer count.
 const LIMIT: u64 = 8 * 1024 * 1024;
 
 /// The name of the register, beside the changes of a memory directory.
@@ -28,19 +29,19 @@ const FILE: &str = "spoken";
 pub struct QuotedSentence {
     /// The sentence, as the user typed it.
     pub sentence: String,
-    /// When it was typed, as RFC 3339 writes it.
+    /// Time at which it was typed, as RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// The session.
+    /// Session in which it was typed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// The message.
+    /// Message in which it was typed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
 impl QuotedSentence {
-    /// When it was typed.
+    /// Time at which it was typed.
     pub fn time(&self) -> Option<Timestamp> {
         self.at.as_ref()?.parse().ok()
     }
@@ -60,7 +61,7 @@ struct Sentence {
 }
 
 impl TypedMessages {
-    /// Adds a message, with when and where it was typed.
+    /// Adds a message, with its time and place.
     pub fn add(&mut self, text: &str, at: Option<Timestamp>, session: Option<&str>, message: Option<&str>) {
         let place = QuotedSentence {
             sentence: String::new(),
@@ -71,7 +72,7 @@ impl TypedMessages {
         self.messages.push((sentences(&without_quotations(text)), place));
     }
 
-    /// The sentence that a text quotes, as the user typed it; of several the longest.
+    /// The sentence that a text quotes, as the user typed it; the longest if there are several.
     pub fn quoted_in(&self, text: &str) -> Option<QuotedSentence> {
         let mut quotations = quotations(text);
         quotations.sort_by_key(|quotation| std::cmp::Reverse(quotation.len()));
@@ -86,7 +87,7 @@ impl TypedMessages {
     }
 }
 
-/// The sentences in which words stand, one after the other.
+/// The sentences in which the words occur, one after the other.
 fn around(said: &[String], typed: &[Sentence]) -> Option<String> {
     let all: Vec<(usize, &String)> =
         typed.iter().enumerate().flat_map(|(at, sentence)| sentence.words.iter().map(move |word| (at, word))).collect();
@@ -117,7 +118,7 @@ fn sentences(text: &str) -> Vec<Sentence> {
     found
 }
 
-/// A message without what stands in it as somebody else's: lines that are marked as quoted, and fenced blocks.
+/// A message without other people's text: lines marked as quoted, and fenced blocks.
 fn without_quotations(text: &str) -> String {
     let mut is_fenced = false;
     let mut own = String::new();
@@ -132,8 +133,8 @@ fn without_quotations(text: &str) -> String {
     own
 }
 
-/// What a text quotes: what stands in quotation marks, and lines that are marked as quoted, without the date behind them.
-/// Of a quotation that leaves something out (`…`) each part is one.
+/// Quotations in a text: the text in quotation marks, and lines marked as quoted, without the date after them. If a
+/// quotation leaves something out (`…`), each part is one.
 fn quotations(text: &str) -> Vec<&str> {
     const MARKS: [(char, char); 5] = [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»'), ('「', '」')];
     let mut found = Vec::new();
@@ -188,19 +189,19 @@ struct RegisterLine {
 }
 
 impl Register {
-    /// The one in a folder.
+    /// The register in a folder.
     pub fn in_folder(folder: &Path) -> Self {
         Self { file: folder.join(FILE) }
     }
 
-    /// Keeps what a memory with this body quotes.
+    /// Records the quotation of a memory with this body.
     pub fn keep(&self, body: &str, spoken: &QuotedSentence) -> Result<(), Error> {
         let entry = RegisterLine { text: hash(body), spoken: spoken.clone() };
         let line = serde_json::to_vec(&entry).unwrap_or_default();
         Ok(files::add_line(&self.file, &line)?)
     }
 
-    /// What memories quote.
+    /// Reads the quotations of all memories.
     pub fn read(&self) -> Quotations {
         let file = files::read(&self.file, LIMIT).map(|file| file.bytes).unwrap_or_default();
         let entries =
@@ -209,19 +210,19 @@ impl Register {
     }
 }
 
-/// What memories quote, by their text.
+/// Quotations of memories, by the memory's text.
 #[derive(Debug, Clone, Default)]
 pub struct Quotations {
     by_text: HashMap<String, QuotedSentence>,
 }
 
 impl Quotations {
-    /// What the user said, as a memory with this body quotes it.
+    /// The user's sentence that a memory with this body quotes.
     pub fn of(&self, body: &str) -> Option<&QuotedSentence> {
         self.by_text.get(&hash(body))
     }
 
-    /// Adds them to messages that the user typed: what a memory quotes, another one may quote too.
+    /// Adds them to messages that the user typed: a memory may quote what another quotes.
     pub fn add_to(&self, typed: &mut TypedMessages) {
         for spoken in self.by_text.values() {
             typed.messages.push((sentences(&spoken.sentence), spoken.clone()));

@@ -1,9 +1,9 @@
 //! Saving, changing, removing and renaming memories: file and index together.
 //!
-//! Every change is made under one lock of the operating system in the memory directory, so two processes that add at the
-//! same time lose nothing. The file comes first, then the index. A crash between the two leaves a file without a line or
-//! a line without a file, and [`crate::doctor`] mends both in the direction the change was going. Other programs write
-//! here without our lock: the index is replaced only if it still says what was read, and read again if it does not.
+//! Every change is made under one lock of the operating system in the memory directory, so two processes that add at
+//! the same time lose nothing. The file comes first, then the index. A crash between the two leaves a file without a
+//! line or a line without a file, and [`crate::doctor`] completes the change in either case. Other programs write here
+//! without our lock: the index is replaced only if it is still as it was read, and read again if it is not.
 
 use std::fmt;
 use std::path::{Component, Path};
@@ -23,7 +23,7 @@ use crate::scan;
 use crate::secrets::no_secret;
 use crate::taxonomy::Kind;
 
-/// Memories are nobody else's business.
+/// File mode of memories: they are private.
 pub(crate) const MODE: u32 = 0o600;
 
 /// The lock file. It is no `*.md`, so it is no memory.
@@ -32,10 +32,10 @@ pub(crate) const LOCK: &str = ".index-lock";
 /// An index or a memory larger than this is not edited.
 const EDIT_LIMIT: u64 = 16 * 1024 * 1024;
 
-/// How long somebody else may hold the lock.
+/// Longest wait for a lock held by somebody else.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often the index is read again when someone else changes it meanwhile.
+/// Limit on attempts to change the index while someone else changes it too.
 const ATTEMPTS: usize = 50;
 
 /// The folder shared with collaborators; it has an index of its own.
@@ -49,7 +49,7 @@ pub struct Store {
     keeper: Option<Keeper>,
 }
 
-/// Whoever keeps what is about to be changed by a command.
+/// Callback that keeps a change a command is about to make.
 struct Keeper(Mutex<Box<SendKeep>>);
 
 type SendKeep = dyn FnMut(&kept::KeptChange) -> Result<(), Error> + Send;
@@ -60,7 +60,7 @@ impl fmt::Debug for Keeper {
     }
 }
 
-/// Whether the index is kept in step.
+/// Upkeep of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexUpkeep {
     /// Each change of a file changes its line.
@@ -74,58 +74,58 @@ pub enum IndexUpkeep {
 pub struct NewMemory {
     /// The file, relative to the memory directory; made from the name where it is not given.
     pub path: Option<String>,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// One line on what it is about.
+    /// One-line description.
     pub description: String,
-    /// Questions that it answers, as somebody asks who does not remember its words.
+    /// Questions that it answers, in the words of somebody who does not remember its wording.
     pub asked: Option<String>,
-    /// Which of the four types.
+    /// Its type.
     pub kind: Option<Kind>,
-    /// What it applies to: files, languages, tools, activities.
+    /// Scope: files, languages, tools, activities.
     pub applies_to: Vec<String>,
     /// The text.
     pub body: String,
 }
 
-/// A change of a memory; what is not given stays as it is, byte for byte.
+/// A change of a memory; fields not given stay as they are, byte for byte.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryEdit {
-    /// Another name.
+    /// New name.
     pub name: Option<String>,
-    /// Another description.
+    /// New description.
     pub description: Option<String>,
-    /// Other questions that it answers.
+    /// New questions that it answers.
     pub asked: Option<String>,
-    /// Another type.
+    /// New type.
     pub kind: Option<Kind>,
-    /// Another text.
+    /// New text.
     pub body: Option<String>,
-    /// When it is changed, to be written down with it.
+    /// Time of the change, recorded in the memory.
     pub at: Option<Timestamp>,
 }
 
-/// What was done.
+/// Result of a save.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SaveResult {
     /// The file, relative to the memory directory.
     pub path: String,
-    /// Limits the index passes now.
+    /// Limits that the index now exceeds.
     pub warnings: Vec<Warning>,
 }
 
 impl Store {
-    /// Opens a memory directory, making it where it is missing.
+    /// Opens a memory directory, creating it if it is missing.
     pub fn create(path: impl AsRef<Path>, indexing: IndexUpkeep) -> Result<Self, Error> {
         Ok(Self { root: Root::create(path)?, indexing, keeper: None })
     }
 
-    /// Opens a memory directory that exists.
+    /// Opens an existing memory directory.
     pub fn open(path: impl AsRef<Path>, indexing: IndexUpkeep) -> Result<Self, Error> {
         Ok(Self { root: Root::open(path)?, indexing, keeper: None })
     }
 
-    /// Whether the index is kept in step.
+    /// Upkeep of the index.
     pub fn indexing(&self) -> IndexUpkeep {
         self.indexing
     }
@@ -135,7 +135,8 @@ impl Store {
         &self.root
     }
 
-    /// Gives every change to `keep` before it is made; where that fails, nothing is changed. What agents revise is kept by them.
+    /// Hands every change to `keep` before it is made; if that fails, nothing is changed. Agents keep their revisions
+    /// themselves.
     #[must_use]
     pub fn keeping(mut self, keep: impl FnMut(&kept::KeptChange) -> Result<(), Error> + Send + 'static) -> Self {
         self.keeper = Some(Keeper(Mutex::new(Box::new(keep))));
@@ -206,7 +207,7 @@ impl Store {
         self.indexed(path, index::take)
     }
 
-    /// Gives a memory another file name, its time and text as they were.
+    /// Renames the file of a memory; its time and text stay the same.
     pub fn rename(&self, from: &str, to: &str) -> Result<SaveResult, Error> {
         checked(from)?;
         checked(to)?;
@@ -239,7 +240,7 @@ impl Store {
         })
     }
 
-    /// Takes the lock on the directory. Who holds it longer than anybody writes has stopped, and nobody waits for it.
+    /// Takes the lock on the directory. A holder that takes longer than any write has hung, and is not waited for.
     pub(crate) fn lock(&self) -> Result<Lock, Error> {
         Ok(self.root.lock_within(LOCK, PATIENCE)?)
     }
@@ -255,7 +256,7 @@ impl Store {
         Ok(saved(index::warnings(&text)))
     }
 
-    /// Changes one index, whoever else writes it meanwhile, and returns it. The lock is held.
+    /// Changes one index, even if others write it meanwhile, and returns it. The lock is held.
     pub(crate) fn change_index(&self, at: &str, change: impl Fn(&str) -> String) -> Result<String, Error> {
         let mut last = None;
         for _ in 0..ATTEMPTS {
@@ -298,7 +299,7 @@ impl Store {
     }
 }
 
-/// The index a file belongs to, and what it is called there.
+/// The index a file belongs to, and its path relative to that index.
 pub(crate) fn home(path: &str) -> (&'static str, &str) {
     match path.strip_prefix(TEAM) {
         Some(target) => ("team/MEMORY.md", target),
@@ -306,7 +307,7 @@ pub(crate) fn home(path: &str) -> (&'static str, &str) {
     }
 }
 
-/// A memory as a file.
+/// Renders a memory as a file.
 pub fn render(new: &NewMemory) -> String {
     let mut text = String::from("---\n---\n\n");
     text.push_str(new.body.trim_start_matches('\n'));
@@ -327,7 +328,7 @@ pub fn render(new: &NewMemory) -> String {
     text
 }
 
-/// The text of a memory with a change made to it.
+/// Applies a change to the text of a memory.
 pub fn apply(text: &str, change: &MemoryEdit) -> String {
     let mut text = text.to_owned();
     if let Some(name) = &change.name {
@@ -361,7 +362,7 @@ fn front_is_there(text: &str) -> bool {
     frontmatter::read(text).is_present()
 }
 
-/// The text with the type set where it stands: at the top, or below `metadata`.
+/// Sets the type where it is: at the top, or below `metadata`.
 pub(crate) fn set_kind(text: &str, kind: Kind) -> String {
     let front = frontmatter::read(text);
     if !front.fields.contains_key("type") && front.metadata("type").is_some() {
@@ -371,7 +372,7 @@ pub(crate) fn set_kind(text: &str, kind: Kind) -> String {
     }
 }
 
-/// A file name made from a name: what is not a letter or digit becomes `-`.
+/// Makes a file name from a name: everything that is not a letter or digit becomes `-`.
 pub fn file_name(name: &str) -> Result<String, Error> {
     let mut slug = String::new();
     for c in name.chars().filter(|c| !quoting::is_invisible(*c)) {
@@ -390,8 +391,7 @@ pub fn file_name(name: &str) -> Result<String, Error> {
     })
 }
 
-/// A path that may be a memory's: relative, below, `*.md`, no index, no log, and without characters that pass for
-/// others.
+/// Checks that a path may be a memory's: relative, below, `*.md`, no index, no log, and without lookalike characters.
 pub fn checked(path: &str) -> Result<&str, Error> {
     let bad = |why| Err(Error::BadName { name: path.chars().take(200).collect(), why });
     if path.chars().any(|c| c.is_control() || matches!(c, '\\' | ':')) {

@@ -1,7 +1,7 @@
-//! The four types of memory, and what the model is told about keeping memories.
+//! The four types of memory, and the model's instructions for keeping memories.
 //!
-//! The rules are a section of the system prompt: they hold no user data, so they are the same bytes for as long as the
-//! directory and the switches are. They are templates beside this file; [`rules`] renders the variant that applies.
+//! The rules are a section of the system prompt: they hold no user data, so their bytes stay the same as long as the
+//! directory and the switches do. They are templates beside this file; [`rules`] renders the variant that applies.
 
 use std::fmt;
 use std::path::Path;
@@ -12,21 +12,21 @@ use minijinja::{Environment, context};
 /// A type of memory. There are no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// Who the user is: role, knowledge, preferences.
+    /// The user: role, knowledge, preferences.
     User,
-    /// How to work: corrections and confirmations.
+    /// Ways to work: corrections and confirmations.
     Feedback,
-    /// What is going on: goals, decisions, dates.
+    /// The project: goals, decisions, dates.
     Project,
-    /// Where to look: other systems.
+    /// Pointers to other systems.
     Reference,
 }
 
 impl Kind {
-    /// All four.
+    /// All four types.
     pub const ALL: [Self; 4] = [Self::User, Self::Feedback, Self::Project, Self::Reference];
 
-    /// The word in a file.
+    /// Its word in a file.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// The type a word in a file means.
+    /// The type for a word in a file.
     pub fn of(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| word.trim().eq_ignore_ascii_case(kind.name()))
     }
@@ -48,7 +48,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Which rules the model is given.
+/// Variant of the rules for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variant<'a> {
     /// A long-lived session: it appends to a daily log and a dream distils it.
@@ -62,40 +62,40 @@ pub enum Variant<'a> {
     Private,
 }
 
-/// What the rules depend on.
+/// Values that the rules depend on.
 #[derive(Debug, Clone, Copy)]
 pub struct TaxonomyContext<'a> {
-    /// Which variant.
+    /// The variant.
     pub variant: Variant<'a>,
     /// The private directory.
     pub directory: &'a Path,
-    /// Whether there is no index step.
+    /// Leaves out the index step.
     pub skip_index: bool,
     /// `CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES`.
     pub extra_guidelines: Option<&'a str>,
-    /// How past context is searched, if the part on it is wanted.
+    /// Search of past context, if the section on it is wanted.
     pub search_past: Option<SearchPast<'a>>,
 }
 
-/// How past context is searched.
+/// Search of past context.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchPast<'a> {
-    /// Where transcripts lie.
+    /// Directory of the transcripts.
     pub transcripts: &'a Path,
-    /// With what.
+    /// Tool to search with.
     pub with: SearchTool,
 }
 
-/// A tool that the model is offered, and searches with.
+/// A tool that the model has for searching.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchTool {
-    /// Our own.
+    /// Our own tool.
     Grep,
-    /// A command in a shell.
+    /// A shell command.
     Shell,
 }
 
-/// The templates, by the name others include them by.
+/// The templates, by the name they are included by.
 const TEMPLATES: [(&str, &str); 11] = [
     ("agent.md", include_str!("prompts/agent.md")),
     ("extract.md", include_str!("prompts/extract.md")),
@@ -130,8 +130,8 @@ pub fn rules(from: &TaxonomyContext<'_>) -> String {
     render(template, values)
 }
 
-/// The section of an agent's system prompt about memories of its own: `scope` says in a sentence whose they are, `index` is
-/// what its index shows.
+/// The section of an agent's system prompt about memories of its own: `scope` says in a sentence whose they are,
+/// `index` is the content of its index.
 pub fn agent_rules(directory: &Path, scope: &str, index: Option<&str>) -> String {
     let values = context! {
         directory => directory.display().to_string(),
@@ -145,7 +145,7 @@ pub fn agent_rules(directory: &Path, scope: &str, index: Option<&str>) -> String
     render("agent.md", values)
 }
 
-/// Renders one of the templates. That each one renders is a test's matter.
+/// Renders one of the templates. A test checks that each one renders.
 pub(crate) fn render(template: &str, values: minijinja::Value) -> String {
     let mut environment = Environment::new();
     // A tag on a line of its own leaves no line behind.

@@ -1,8 +1,9 @@
-//! What a user removed or took back, so that no agent brings it back.
+//! Tombstones: memories that a user removed or took back, so that no agent brings them back.
 //!
-//! A tombstone lies beside the changes, not among the memories. Of the text that was removed it has the sequences of five words,
-//! hashed: enough to know it again in other surroundings, and not to read it. Extraction, dreams and imports are refused what one
-//! stands for; the user's own command lifts it, and what the user types later may be learnt beside it.
+//! A tombstone is stored beside the changes, not among the memories. It holds hashes of all sequences of five words of
+//! the removed text: enough to recognise it in other surroundings, and not to read it. Extraction, dreams and imports
+//! are refused a memory that has a tombstone; the user's own command
+//! lifts it, and what the user types after the removal may be learnt.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,19 +15,19 @@ use crate::entry::Memory;
 use crate::error::Error;
 use crate::spoken::QuotedSentence;
 
-/// The file, beside the runs. It ends in no run's ending.
+/// The file, beside the runs. Its name does not end like a run's.
 const FILE: &str = "tombstones";
 
-/// So much of a removed text's sequences make another the same text.
+/// Share of a removed text's sequences that makes another text the same.
 const SAME: f32 = 0.6;
 
-/// How many words a sequence has.
+/// Number of words in a sequence.
 const SEQUENCE: usize = 5;
 
-/// So much of a text is compared, in words.
+/// Limit on the words of a text that are compared.
 const LONGEST: usize = 2_000;
 
-/// The largest file that is read.
+/// Size limit of the file.
 const LIMIT: u64 = 64 * 1024 * 1024;
 
 /// The tombstones of a memory directory.
@@ -35,14 +36,14 @@ pub struct Tombstones {
     file: PathBuf,
 }
 
-/// What was removed.
+/// A removed memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tombstone {
-    /// Where it was, relative to its directory.
+    /// Its path, relative to its directory.
     pub path: String,
-    /// What it was called.
+    /// Its name.
     pub name: String,
-    /// When it was removed, where that is known.
+    /// Time of the removal, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
     /// The sequences of its words, hashed.
@@ -50,12 +51,12 @@ pub struct Tombstone {
 }
 
 impl Tombstones {
-    /// Those beside the runs in a folder. It need not exist.
+    /// The tombstones beside the runs in a folder, which need not exist.
     pub fn beside(folder: &Path) -> Self {
         Self { file: folder.join(FILE) }
     }
 
-    /// All that stand, the oldest first.
+    /// All tombstones, the oldest first.
     pub fn all(&self) -> Vec<Tombstone> {
         let Ok(file) = files::read(&self.file, LIMIT) else { return Vec::new() };
         let text = String::from_utf8_lossy(&file.bytes);
@@ -69,20 +70,20 @@ impl Tombstones {
         standing
     }
 
-    /// Plants one for a memory that the user removed or took back.
+    /// Adds a tombstone for a memory that the user removed or took back.
     pub fn plant(&self, path: &str, text: &str, at: Option<String>) -> Result<(), Error> {
         let MemoryMark { name, sequences } = MemoryMark::by(path, text);
         self.add(&TombstoneLine::Planted(Tombstone { path: path.to_owned(), name, at, sequences }))
     }
 
-    /// The one that stands against a memory with this path and text.
+    /// The tombstone that applies to a memory with this path and text.
     pub fn against(&self, path: &str, text: &str) -> Option<Tombstone> {
         let all = self.all();
         let told = (!all.is_empty()).then(|| MemoryMark::by(path, text))?;
         all.into_iter().find(|stone| stone.is_for(path, &told))
     }
 
-    /// Whether one was planted against a memory with this path and text since it was written: an older one stands for an
+    /// Whether a tombstone planted since `written` applies to a memory with this path and text. An older one stands for an
     /// earlier removal.
     pub fn stands_since(&self, path: &str, text: &str, written: Option<Timestamp>) -> bool {
         let told = MemoryMark::by(path, text);
@@ -90,15 +91,15 @@ impl Tombstones {
         self.all().iter().any(|stone| stone.is_for(path, &told) && is_since(stone))
     }
 
-    /// The one that refuses a memory which quotes this sentence of the user. What was typed after the removal is new, unless
-    /// the text is mostly the removed one and stands not in that sentence.
+    /// The tombstone that refuses a memory which quotes this sentence of the user. A sentence typed after the removal is new,
+    /// unless the text is mostly the removed one and is not in that sentence.
     pub fn refusing(&self, path: &str, text: &str, spoken: Option<&QuotedSentence>) -> Option<Tombstone> {
         let all = self.all();
         let told = (!all.is_empty()).then(|| MemoryMark::by(path, text))?;
         all.into_iter().find(|stone| stone.is_for(path, &told) && !stone.is_said_since(&told, spoken))
     }
 
-    /// Lifts those that stand against a memory with this path and text: the user wants it again.
+    /// Lifts the tombstones that apply to a memory with this path and text: the user wants it again.
     pub fn lift(&self, path: &str, text: &str) -> Result<(), Error> {
         let all = self.all();
         if all.is_empty() {
@@ -123,7 +124,7 @@ enum TombstoneLine {
     Lifted(Tombstone),
 }
 
-/// What a memory is known by.
+/// Features by which a memory is recognised.
 struct MemoryMark {
     name: String,
     sequences: BTreeSet<u64>,
@@ -137,7 +138,8 @@ impl MemoryMark {
 }
 
 impl Tombstone {
-    /// Whether a memory is what was removed: by its name, or since so much of what was removed stands in it.
+    /// Returns true if a memory is the removed one: by its path or name, or because it holds enough of the removed
+    /// text.
     fn is_for(&self, path: &str, told: &MemoryMark) -> bool {
         self.path == path || self.name == told.name || self.is_text(&told.sequences)
     }
@@ -167,7 +169,7 @@ fn by_words(text: &str) -> Vec<String> {
     words.map(str::to_lowercase).collect()
 }
 
-/// The sequences of a text's words, hashed; of a shorter text the text.
+/// The sequences of a text's words, hashed; for a shorter text, the text itself.
 fn sequences(body: &str) -> BTreeSet<u64> {
     let words = by_words(body);
     let words = &words[..words.len().min(LONGEST)];

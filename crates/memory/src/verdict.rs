@@ -1,9 +1,9 @@
-//! Sure, unsure or silent: what a message gets from memory before any model is asked.
+//! Sure, unsure or silent: the answer of memory to a message before any model is asked.
 //!
-//! The ranker orders well and judges badly: that a matter is known it can tell, that the answer is known it cannot. So where a
-//! memory has nearly all that is asked, it is surfaced at once; where nothing speaks for any of them, nobody is asked; and between
-//! the two a small model reads the few likeliest, with the beginning of their text, and chooses. Where there is no model, or it
-//! does not answer, what the ranker is sure of is surfaced.
+//! The ranker orders well and judges badly: it can tell that a topic is known, but not that the answer is. So a memory
+//! that has nearly all of the question is surfaced at once; if there is no evidence for any memory, no model is asked;
+//! and between the two a small model reads the top few, with the beginning of their text, and chooses. If there is no
+//! model, or it does not answer, the memories that the ranker is sure of are surfaced.
 
 use std::sync::Arc;
 
@@ -20,57 +20,58 @@ use crate::scan::one_line;
 use crate::shelf::{Shelf, ShelfHit};
 use crate::taxonomy::Kind;
 
-/// How many candidates a model is shown. The right one is among them for nine of ten questions.
+/// Number of candidates shown to a model. The right one is among them for nine of ten questions.
 pub const CANDIDATES: usize = 12;
 
-/// How much of a candidate's text, in characters.
+/// Characters of a candidate's text shown to a model.
 pub const BEGINNING: usize = 300;
 
-/// How much of a message, from its beginning and from its end, in bytes.
+/// Bytes of a message shown to a model, from its beginning and from its end.
 const MESSAGE: usize = 4_000;
 
-/// What a message gets.
+/// Answer of memory to a message.
 #[derive(Debug, Clone)]
 pub enum RecallVerdict {
-    /// These are surfaced, and nobody is asked.
+    /// These are surfaced, and no model is asked.
     Sure(Vec<ShelfHit>),
-    /// These may matter: a model is to choose among them. Instructions for what the turn does are surfaced at once.
+    /// These may be relevant: a model is to choose among them. Instructions for the turn's activity are surfaced at
+    /// once.
     Unsure {
         /// The instructions.
         instructions: Vec<ShelfHit>,
-        /// What is surfaced where no model answers: the instructions, and what the ranker is sure of.
+        /// The memories surfaced if no model answers: the instructions, and those that the ranker is sure of.
         without_model: Vec<ShelfHit>,
-        /// The likeliest first; of few memories all.
+        /// Candidates, best first; all memories if they are few.
         candidates: Vec<RecallCandidate>,
     },
     /// There is nothing to surface, and nothing worth asking a model.
     Silent,
 }
 
-/// A memory that may matter, as much of it as a model needs to judge.
+/// A memory that may be relevant, with as much of it as a model needs to judge.
 #[derive(Debug, Clone)]
 pub struct RecallCandidate {
-    /// Where it lies.
+    /// Its shelf.
     pub shelf: Arc<Shelf>,
     /// Its path, relative to the shelf.
     pub path: String,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Which of the four types.
+    /// Its type.
     pub kind: Option<Kind>,
-    /// What it is about.
+    /// Its description.
     pub description: Option<String>,
     /// The questions it says it answers.
     pub asked: Option<String>,
     /// The beginning of its text.
     pub beginning: String,
-    /// When it was last changed.
+    /// Time of its last change.
     pub dated: Option<Timestamp>,
     /// Older ones that say the same with other values.
     pub older: Vec<OlderMemory>,
 }
 
-/// What a message gets from some shelves. What `admit` refuses (seen already) is passed over.
+/// Decides what a message gets from some shelves. Memories that `admit` refuses (already seen) are skipped.
 pub fn verdict(
     shelves: &[Arc<Shelf>],
     question: &RankQuestion<'_>,
@@ -142,12 +143,12 @@ impl RecallCandidate {
         })
     }
 
-    /// What a model calls it, and returns to choose it.
+    /// Its id for a model, which returns it to choose the memory.
     pub fn key(&self) -> String {
         self.shelf.key(&self.path)
     }
 
-    /// What a model is shown of it. Its text is data: tags in it are made harmless.
+    /// Its rendering for a model. Its text is data: tags in it are made harmless.
     fn shown(&self, now: Timestamp) -> String {
         let kind = self.kind.map(|kind| format!("[{kind}] ")).unwrap_or_default();
         let age = age::words(age::days(self.dated, now));
@@ -165,7 +166,7 @@ impl RecallCandidate {
     }
 }
 
-/// The question to a model which of the candidates matter; none if there are none.
+/// The question to a model as to which candidates are relevant; `None` if there are none.
 pub fn question(
     message: &str,
     candidates: &[RecallCandidate],
@@ -179,8 +180,8 @@ pub fn question(
     Some(selection(&shortened(message), &shown.join("\n"), recent_tools, now))
 }
 
-/// Those that a model chose: each once, at most five. An answer that cannot be read is an error of the model; what stands
-/// around the JSON is not, nor is a file's name without its folder where no other has it.
+/// The candidates that a model chose: each once, at most five. An unreadable answer is an error of the model; text
+/// around the JSON is not, nor is a file's name without its folder if it is unique.
 pub fn chosen<'c>(
     answer: &str,
     candidates: &'c [RecallCandidate],
@@ -204,7 +205,7 @@ pub fn chosen<'c>(
     Ok(chosen)
 }
 
-/// The beginning and the end of a long message: what was pasted in between says nothing to choose by.
+/// The beginning and the end of a long message: text pasted in between does not help to choose.
 fn shortened(message: &str) -> String {
     if message.len() <= 2 * MESSAGE {
         return message.to_owned();

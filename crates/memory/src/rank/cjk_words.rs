@@ -1,7 +1,7 @@
-//! Chinese, Korean and Japanese words of work, and the English word each stands for.
+//! Chinese, Korean and Japanese words about work, each with its English equivalent.
 //!
-//! A question in one language is to find a memory in another. The table of meanings knows English alone, so known words
-//! of other scripts are read as the English ones. A small dictionary; what is not in it is compared by its characters.
+//! A question in one language should find a memory in another. The table of meanings has English only, so known words
+//! of other scripts are read as English ones. A small dictionary; words not in it are compared by their characters.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -23,13 +23,13 @@ struct CjkWords {
     longest: usize,
 }
 
-/// The longest known word that a text begins with, and the English for it.
+/// The longest known word that a text begins with, and its English equivalent.
 pub(crate) fn longest(text: &str) -> Option<(&str, &'static str)> {
     let words = beginnings(text).take(TONGUES.longest).skip(1);
     words.filter_map(|word| TONGUES.words.get(word).map(|english| (word, *english))).last()
 }
 
-/// The first character of a text, its first two, three and so on.
+/// The prefixes of a text: its first character, its first two, three and so on.
 pub(crate) fn beginnings(text: &str) -> impl Iterator<Item = &str> {
     text.char_indices().map(|(at, c)| &text[..at + c.len_utf8()])
 }

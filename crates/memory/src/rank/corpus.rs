@@ -1,7 +1,7 @@
-//! All memories, made ready to be asked: what words each has, and for each word where it occurs.
+//! All memories, indexed for questions: the words of each, and the postings of each word.
 //!
-//! Name, description, text, dates and the questions it says it answers are one field: what a word is worth is told by how
-//! rare it is, not by where it stands.
+//! Name, description, text, dates and the questions it says it answers are one field: a word is weighted by its rarity,
+//! not by its position.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,19 +17,20 @@ use super::words::Splitter;
 use crate::entry::Memory;
 use crate::scan;
 
-/// How much of a text is indexed.
+/// Indexed bytes of a text.
 const BODY_LIMIT: usize = 64 * 1024;
 
-/// How much of a description is shown where a memory is only named.
+/// Length limit of a description where a memory is only named.
 const DESCRIPTION_LIMIT: usize = 200;
 
-/// The natural logarithm of how many words a language has, about: what is not in the table is as rare as the last of them.
+/// Natural logarithm of the approximate vocabulary of a language: a word not in the table is as rare as the last of
+/// them.
 const RAREST: f32 = 11.92;
 
-/// A word's number.
+/// Number of a word.
 pub(crate) type Term = u32;
 
-/// One memory's words before they have numbers.
+/// Words of one memory before they have numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Words {
     pub(crate) path: String,
@@ -37,11 +38,11 @@ pub(crate) struct Words {
     description: Option<String>,
     /// Its words, in order.
     counts: Vec<CountedWord>,
-    /// The words of what it is called, without numbers and dates.
+    /// Words of its title, without numbers and dates.
     called: Vec<String>,
-    /// What it says but for the values it gives.
+    /// Hash of its text without the values in it.
     gist: Option<u64>,
-    /// What it applies to, if it is a standing instruction.
+    /// Its scope, if it is a standing instruction.
     scope: Option<AppliesTo>,
 }
 
@@ -49,11 +50,11 @@ pub(crate) struct Words {
 #[derive(Debug, Clone)]
 struct CountedWord {
     text: Arc<str>,
-    /// Its row in the table.
+    /// Its row in the table of meanings.
     row: Option<TableWord>,
-    /// How often it occurs.
+    /// Number of occurrences.
     count: f32,
-    /// Whether its name or its description has it.
+    /// Set if it is in the name or the description.
     titles: bool,
 }
 
@@ -63,11 +64,11 @@ pub(crate) struct Doc {
     pub(crate) path: String,
     pub(crate) dated: Option<Timestamp>,
     pub(crate) description: Option<String>,
-    /// Its words and how often each occurs, by number.
+    /// Its words by number, with the number of occurrences.
     pub(crate) terms: Vec<(Term, f32)>,
-    /// How many words that are.
+    /// Number of its words.
     pub(crate) length: f32,
-    /// The words of its name and its description.
+    /// Words of its name and its description.
     pub(crate) title: Vec<Term>,
     /// The same without numbers and dates, in order of their numbers.
     pub(crate) called: Vec<Term>,
@@ -80,19 +81,19 @@ pub(crate) struct Doc {
 #[derive(Debug, Default)]
 pub(crate) struct Corpus {
     pub(crate) docs: Vec<Doc>,
-    /// For a memory that stands for others of its form, those.
+    /// The older memories that a memory stands for.
     pub(crate) older: HashMap<usize, Vec<usize>>,
     numbers: HashMap<Arc<str>, Term>,
-    /// For each word the memories it is in, and how often.
+    /// For each word, the memories it is in, with the number of occurrences.
     pub(crate) postings: Vec<Vec<(u32, f32)>>,
-    /// For each word its row in the table.
+    /// For each word, its row in the table.
     pub(crate) rows: Vec<Option<TableWord>>,
-    /// What each word is worth.
+    /// Weight of each word.
     worths: Vec<f32>,
-    /// The directions of words that have one, side by side, and whose they are.
+    /// The directions of the words that have one, side by side, and the words they belong to.
     pub(crate) directions: Vec<[i8; WIDTH]>,
     pub(crate) directed: Vec<Term>,
-    /// How many words a memory has on average.
+    /// Average number of words in a memory.
     pub(crate) average: f32,
 }
 
@@ -192,8 +193,7 @@ impl Corpus {
         corpus
     }
 
-    /// Of memories that say the same with other values, the newest stands for the others; of those of one time the one whose
-    /// path is the last.
+    /// Makes the newest of memories that say the same with other values stand for the others; ties go to the last path.
     fn set_newest(&mut self, alike: &[usize]) {
         let Some(newest) = alike.iter().copied().max_by_key(|doc| (self.docs[*doc].dated, *doc)) else { return };
         for doc in alike.iter().copied().filter(|doc| *doc != newest) {
@@ -217,35 +217,35 @@ impl Corpus {
         term
     }
 
-    /// A word's number, if a memory has it.
+    /// Number of a word, if a memory has it.
     pub(crate) fn term(&self, text: &str) -> Option<Term> {
         self.numbers.get(text).copied()
     }
 
-    /// How rare a word is in the directory.
+    /// Rarity of a word in the directory.
     pub(crate) fn rarity_here(&self, term: Term) -> f32 {
         rarity_among(self.postings[term as usize].len(), self.docs.len())
     }
 
-    /// How much text there is to be found by chance.
+    /// Amount of text in which something can be found by chance.
     pub(crate) fn size(&self) -> Size {
         Size { memories: self.docs.len(), words: self.average * self.docs.len() as f32 }
     }
 
-    /// What a word is worth: half how rare it is in the directory, half how rare in the language. The second keeps small
+    /// Weight of a word: the mean of its rarity in the directory and in the language. The second keeps small
     /// directories steady, where every word is rare.
     pub(crate) fn worth(&self, term: Term) -> f32 {
         self.worths[term as usize]
     }
 }
 
-/// How rare a word is that so many memories of all have.
+/// Rarity of a word that `having` of `all` memories have.
 fn rarity_among(having: usize, all: usize) -> f32 {
     let (having, all) = (having as f32, all as f32);
     (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
 }
 
-/// How rare a word is in the language, at most 1.
+/// Rarity of a word in the language, at most 1.
 pub(crate) fn rarity(row: Option<TableWord>) -> f32 {
     row.map_or(1.0, |row| (row.place() as f32).ln() / RAREST)
 }

@@ -1,7 +1,7 @@
-//! Dates in texts and questions, however they are written, as terms that can be compared.
+//! Dates in texts and questions, however they are written, as comparable terms.
 //!
 //! `2026-03-05`, `March 5th, 2026`, `5 March`, `3月5日` and `3월 5일` give the same terms: the day, the month, and both
-//! without the year. A question may also say `last month` or `어제`; that is worked out from `now`.
+//! without the year. A question may also say `last month` or `어제`; that is resolved against `now`.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use jiff::civil::Date;
 use jiff::{Timestamp, ToSpan};
 use regex::{Captures, Regex};
 
-/// A date in a text: where, and its terms with how well each stands for it.
+/// A date in a text: its position, and its terms, each with the quality of the match.
 #[derive(Debug, Clone)]
 pub(crate) struct Mention {
     pub(crate) range: std::ops::Range<usize>,
@@ -29,7 +29,7 @@ static MONTH_DAY: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static DAY_MONTH: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"(?i)\b([0-3]?\d)(?:st|nd|rd|th)?\s+(?:of\s+)?({NAMES})\b(?:,?\s+(20\d\d)\b)?")).ok()
 });
-/// Where [`DAY_MONTH`] may find something: it without its word boundaries, which are slow over text that is not all ASCII.
+/// Coarse filter for [`DAY_MONTH`]: the same without word boundaries, which are slow over text that is not all ASCII.
 static DAY_MONTH_ROUGHLY: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(&format!(r"(?i)\d(?:st|nd|rd|th)?\s+(?:of\s+)?(?:{})", MONTHS.join("|"))).ok());
 static LOWER_MONTH: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -109,7 +109,7 @@ fn month(name: &str) -> Option<i8> {
     i8::try_from(at + 1).ok()
 }
 
-/// What stands for a date, the most exact first.
+/// Terms for a date, the most exact first.
 fn terms(year: Option<i16>, month: i8, day: Option<i8>) -> Vec<(String, f32)> {
     let mut terms = Vec::new();
     match (year, day) {
@@ -126,7 +126,7 @@ fn terms(year: Option<i16>, month: i8, day: Option<i8>) -> Vec<(String, f32)> {
     terms
 }
 
-/// Times said in relation to now: from and to in days, or whole months.
+/// Times relative to now: from and to in days, or whole months.
 enum RelativeTime {
     Days(i32, i32),
     Month(i32),
@@ -168,7 +168,7 @@ const RELATIVE: [(&str, RelativeTime); 33] = [
     ("다음 달", RelativeTime::Month(1)),
 ];
 
-/// The times a question names in relation to now.
+/// The times a question names relative to now.
 pub(crate) fn relative(text: &str, now: Timestamp) -> Vec<Mention> {
     let lower = lower_in_place(text);
     let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
@@ -191,7 +191,7 @@ pub(crate) fn relative(text: &str, now: Timestamp) -> Vec<Mention> {
     found
 }
 
-/// The text in lower case, every letter at the byte where it was: the few whose length would change stay as they are.
+/// The text in lower case, every letter at the same byte: the few letters whose length would change are left alone.
 fn lower_in_place(text: &str) -> String {
     let lower = |letter: char| {
         let mut lower = letter.to_lowercase();
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(mentions("Dec. 5, Sept 3 and june").len(), 3);
     }
 
-    /// Letters whose lower case is longer or shorter do not move what stands behind them.
+    /// Letters whose lower case is longer or shorter do not shift what follows them.
     #[test]
     fn a_time_is_found_where_it_stands() {
         for text in ["İ昨天ẞ", "ẞ昨天İ", "İİİ YESTERDAY", "ẞ yesterday", "Ⱥ昨天"] {

@@ -1,24 +1,24 @@
-//! Memories about the same, of which the newer stands before the older.
+//! Memories about the same subject, of which the newer comes before the older.
 //!
-//! Whether two texts contradict each other cannot be known without a model. Two things can. Memories that say the same but for
-//! their **values** (numbers, what stands in quotes and code) have one [`gist`]: the newest stands for all of them, and the older
-//! are named with it, since some may hold beside it. And memories **about the same** by their names and descriptions may correct
-//! one another: of those that are surfaced anyway the newer comes first.
+//! Contradictions between two texts cannot be found without a model. Two things can. Memories that say the same but for
+//! their **values** (numbers, quotes and code) have one [`gist`]: the newest stands for all of them, and the older ones
+//! are named with it, since some may still be valid. And memories **about the same subject** by their names and
+//! descriptions may correct one another: of those that are surfaced anyway the newer comes first.
 
 use super::corpus::{Corpus, Term};
 use super::dates;
 use super::words::{Form, Splitter};
 
-/// How much of what two memories are called they must share. Between 0.18 and 0.22 nothing changes on any set.
+/// Share of their titles that two memories must have in common. Between 0.18 and 0.22 nothing changes on any set.
 const SHARED: f32 = 0.2;
 
-/// Fewer words than this say nothing about likeness.
+/// Texts with fewer words are not compared.
 const FEWEST: usize = 4;
 
-/// So much of a text is read word by word, in bytes; what follows must be the same to the letter.
+/// Bytes of a text that are compared word by word; the rest must be identical.
 const LONGEST: usize = 2_000;
 
-/// A text without the values in it, as one number; none for a text that says too little.
+/// Hash of a text without the values in it; `None` for a text that says too little.
 pub(crate) fn gist(text: &str, splitter: &Splitter) -> Option<u64> {
     let (compared, rest) = text.split_at(text.floor_char_boundary(LONGEST));
     let mut words = Vec::new();
@@ -35,7 +35,7 @@ pub(crate) fn gist(text: &str, splitter: &Splitter) -> Option<u64> {
     (words.len() >= FEWEST).then(|| hash(gist, rest.as_bytes()))
 }
 
-/// The words of what a memory is called, without numbers and dates.
+/// Words of a memory's title, without numbers and dates.
 pub(crate) fn called(title: &str, splitter: &Splitter) -> Vec<String> {
     let mut undated = title.to_owned();
     for mention in dates::mentions(title) {
@@ -52,7 +52,8 @@ pub(crate) fn called(title: &str, splitter: &Splitter) -> Vec<String> {
     words
 }
 
-/// Whether two memories are about the same, by what they are called. What many memories share weighs little.
+/// Returns true if two memories are about the same subject, by their titles. Words that many memories share weigh
+/// little.
 pub(crate) fn are_about_the_same(one: &[Term], other: &[Term], corpus: &Corpus) -> bool {
     let weight = |terms: &mut dyn Iterator<Item = &Term>| -> f32 { terms.map(|term| corpus.rarity_here(*term)).sum() };
     let both = weight(&mut one.iter().filter(|term| other.binary_search(term).is_ok()));
@@ -60,7 +61,7 @@ pub(crate) fn are_about_the_same(one: &[Term], other: &[Term], corpus: &Corpus) 
     both > 0.0 && both >= SHARED * either
 }
 
-/// What stands before, between and after what is quoted.
+/// The parts of a text before, between and after quotations.
 fn without_quoted(text: &str) -> Vec<&str> {
     let mut said = Vec::new();
     let (mut from, mut at) = (0, 0);
@@ -82,7 +83,7 @@ fn without_quoted(text: &str) -> Vec<&str> {
     said
 }
 
-/// Where a quotation ends, behind its mark. It ends on its line; what is not closed is none.
+/// End of a quotation, after its closing mark. It ends on its line; an unclosed one is no quotation.
 fn closed(inside: &str, open: char) -> Option<usize> {
     let close = match open {
         '“' => '”',
@@ -94,7 +95,7 @@ fn closed(inside: &str, open: char) -> Option<usize> {
     line.match_indices(close).map(|(at, _)| at).find(ends).map(|at| at + close.len_utf8())
 }
 
-/// FNV's first number.
+/// Initial value of FNV.
 const FIRST: u64 = 0xcbf2_9ce4_8422_2325;
 
 fn hash(before: u64, bytes: &[u8]) -> u64 {
@@ -111,7 +112,7 @@ mod tests {
         one.is_some() && one == gist(other, &splitter)
     }
 
-    /// RECALL-10: a value that changed makes no other memory; another subject does.
+    /// RECALL-10: a changed value makes no other memory; another subject does.
     #[test]
     fn texts_that_differ_in_their_values_have_one_gist_and_others_do_not() {
         let port = "The web client listens on port `3000` in local development.";

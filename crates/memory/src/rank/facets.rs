@@ -1,4 +1,4 @@
-//! What work is about: activities, ways of writing code, languages. A small table, the same for memories and for turns.
+//! Topics of work: activities, coding practices, languages. A small table, the same for memories and for turns.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ const TABLE: &str = include_str!("facets.txt");
 /// A line of the table.
 pub(crate) type Facet = u8;
 
-/// What a line of the table is.
+/// Category of a line of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sort {
     Activity,
@@ -22,7 +22,7 @@ static FACETS: LazyLock<Facets> = LazyLock::new(Facets::read);
 
 struct Facets {
     sorts: Vec<Sort>,
-    /// By stem, or by stems with a space between.
+    /// Keyed by stem, or by two stems with a space between.
     words: HashMap<String, Vec<Facet>>,
     endings: HashMap<&'static str, Vec<Facet>>,
 }
@@ -52,12 +52,12 @@ impl Facets {
     }
 }
 
-/// What a line is.
+/// Category of a line.
 pub(crate) fn sort(facet: Facet) -> Sort {
     FACETS.sorts[usize::from(facet)]
 }
 
-/// What a memory's text is about.
+/// Facets of a memory's text.
 pub(crate) fn of_text(text: &str, splitter: &Splitter) -> Vec<Facet> {
     let mut found = of_tokens(&splitter.split(text));
     if names_go(text) {
@@ -66,7 +66,7 @@ pub(crate) fn of_text(text: &str, splitter: &Splitter) -> Vec<Facet> {
     sorted(found)
 }
 
-/// Whether a text names the language that is written like a verb: with a capital, and not as in "Go ahead".
+/// Returns true if a text names the language Go: capitalised, and not as in "Go ahead".
 fn names_go(text: &str) -> bool {
     let mut words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).peekable();
     while let Some(word) = words.next() {
@@ -78,14 +78,14 @@ fn names_go(text: &str) -> bool {
     false
 }
 
-/// What words are about.
+/// Facets of a list of words.
 pub(crate) fn of_tokens(tokens: &[TextWord]) -> Vec<Facet> {
     let single = tokens.iter().filter_map(|token| FACETS.words.get(&*token.text));
     let pairs = tokens.windows(2).filter_map(|pair| FACETS.words.get(&format!("{} {}", pair[0].text, pair[1].text)));
     sorted(single.chain(pairs).flatten().copied().collect())
 }
 
-/// What a file is about, by its name.
+/// Facets of a file, by its name.
 pub(crate) fn of_file(file: &str, splitter: &Splitter) -> Vec<Facet> {
     let name = file.rsplit('/').next().unwrap_or(file);
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_lowercase();

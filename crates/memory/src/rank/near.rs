@@ -1,15 +1,16 @@
-//! What people say instead of a word: who asks for a note has often forgotten how it was put.
+//! Words that people say instead of another: someone who looks for a note has often forgotten its wording.
 //!
-//! `near.txt` has a line for each of some ten thousand words of daily life and of software, with the words that stand for
-//! it in a question: the plain word for the jargon, the symptom for the cause, the act for the thing. It stands both ways, and
-//! is compared by stems. The program carries it as `near.bin`: the stems ([`SortedList`]), beside each where its list ends (u32), and
-//! behind them the lists (u16 a word). `UPDATE_NEAR=1 cargo nextest run -p memory near` makes it anew.
+//! `near.txt` has a line for each of some ten thousand words of daily life and of software, with the words that stand
+//! for it in a question: the plain word for the jargon, the symptom for the cause, the act for the thing. It holds both
+//! ways, and is compared by stems. The binary embeds it as `near.bin`: the stems ([`SortedList`]), beside each the end
+//! of its list (u32), and after them the lists (u16 a word). `UPDATE_NEAR=1 cargo nextest run -p memory near` rebuilds
+//! it.
 
 use super::sorted::SortedList;
 
 const STEMS: SortedList = SortedList { bytes: include_bytes!("near.bin"), more: 4 };
 
-/// The stems of the words that are said instead of a word with this stem.
+/// The stems of words that people say instead of a word with this stem.
 pub(crate) fn words(stem: &str) -> impl Iterator<Item = &'static str> {
     let list = STEMS.find(stem).map_or(0..0, |at| STEMS.part(STEMS.beside(), at));
     let lists = &STEMS.bytes[STEMS.behind()..];
@@ -58,7 +59,7 @@ mod tests {
         out
     }
 
-    /// RECALL-8: what the program carries is what the list says, and it is small.
+    /// RECALL-8: the embedded list matches its source, and it is small.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "it renews what it compares with, if told to")]
     fn the_near_words_are_those_of_the_list() {

@@ -1,4 +1,4 @@
-//! A question as what it asks for: its words, what each is worth, and what stands for each in the memories.
+//! A question as a list of asked things: its words, the weight of each, and its equivalents in the memories.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,29 +12,30 @@ use super::table::{self, TableWord};
 use super::words::{Form, Splitter, TextWord};
 use super::{dates, near};
 
-/// How many words of a question are looked at, from its beginning and, of a longer one, from its end: what is asked often stands
-/// behind what was pasted.
+/// Number of words of a question that are used, from its beginning and, of a longer one, from its end: the actual
+/// question often follows pasted text.
 const FIRST_WORDS: usize = 40;
 const LAST_WORDS: usize = 20;
 
-/// How much of a long message is read for them, in bytes.
+/// Bytes of a long message that are read for them.
 const BEGINNING: usize = 8_000;
 const END: usize = 4_000;
 
 /// One thing a question asks for.
 #[derive(Debug, Clone)]
 pub(crate) struct Unit {
-    /// The word, as it is shown.
+    /// The word, for display.
     pub(crate) label: String,
-    /// What it is worth.
+    /// Its weight.
     pub(crate) weight: f32,
-    /// What stands for it in the memories, and how well.
+    /// Terms that stand for it in the memories, each with the quality of the match.
     pub(crate) stands: Vec<(Term, f32)>,
-    /// What people say instead of it, and how well: it helps to order the memories, and is no evidence.
+    /// Terms that people say instead of it, each with the quality of the match: they affect the order and are no
+    /// evidence.
     pub(crate) instead: Vec<(Term, f32)>,
 }
 
-/// What a text asks for.
+/// The things a text asks for.
 pub(crate) fn units(text: &str, now: Timestamp, corpus: &Corpus, splitter: &Splitter, weights: &Weights) -> Vec<Unit> {
     let shortened = shortened(text);
     let text = shortened.as_ref();
@@ -99,7 +100,7 @@ fn said_instead(stem: &str, corpus: &Corpus, weights: &Weights) -> impl Iterator
     near::words(stem).filter_map(move |other| Some((corpus.term(other)?, well)))
 }
 
-/// The words of like meaning, by the table.
+/// The words of similar meaning, by the table.
 fn alike(row: Option<TableWord>, corpus: &Corpus, weights: &Weights) -> impl Iterator<Item = (Term, f32)> {
     let (from, soft) = (weights.alike, weights.soft);
     let all = corpus.directions.iter().zip(&corpus.directed);

@@ -1,24 +1,24 @@
-//! How much of a question each memory has: BM25 over one field, with words of like meaning; and how much of its title the
-//! question has.
+//! Match of a question with each memory: BM25 over one field, with words of similar meaning; plus the share of the
+//! memory's title that the question has.
 
 use super::Weights;
 use super::corpus::{Corpus, Doc, Term};
 use super::question::Unit;
 
-/// What was found of a question.
+/// Result of searching for a question.
 pub(crate) struct QuestionMatch {
-    /// How much of what is asked for each memory has, as a share of all of it; by the memory's number.
+    /// Share of the question that each memory has, by the memory's number.
     pub(crate) shares: Vec<f32>,
-    /// The same with what people say instead, and with what its title adds: by this the memories are ordered.
+    /// The same with words said instead, and with the bonus for its title: the sort key of the memories.
     pub(crate) likely: Vec<f32>,
-    /// For memories that stand for older ones: those of the older that have something of the question, and how likely each
-    /// would be, the likeliest first.
+    /// For memories that stand for older ones: the older ones that have something of the question, each with its score,
+    /// best first.
     pub(crate) of_older: Vec<(usize, usize, f32)>,
-    /// How well all memories together have each thing that is asked, none counted for more than one.
+    /// Match of all memories together for each asked thing; each memory counts at most 1.
     pub(crate) together: Vec<f32>,
 }
 
-/// Looks for a question in all memories.
+/// Searches all memories for a question.
 pub(crate) fn search(corpus: &Corpus, units: &[Unit], weights: &Weights) -> QuestionMatch {
     let all: f32 = units.iter().map(|unit| unit.weight).sum();
     let none = || vec![0.0_f32; corpus.docs.len()];
@@ -49,7 +49,7 @@ pub(crate) fn search(corpus: &Corpus, units: &[Unit], weights: &Weights) -> Ques
 }
 
 impl QuestionMatch {
-    /// Gives what was found of older memories to the newest of their form, which stands for them.
+    /// Adds the matches of older memories to the newest of their form, which stands for them.
     fn fold(&mut self, corpus: &Corpus) {
         for (newest, older) in &corpus.older {
             for doc in older {
@@ -65,7 +65,7 @@ impl QuestionMatch {
     }
 }
 
-/// How much of a memory's title is asked for.
+/// Share of a memory's title that is asked for.
 fn titled(doc: &Doc, asked: &[f32], corpus: &Corpus) -> f32 {
     let (mut has, mut all) = (0.0, 0.0);
     for term in &doc.title {
@@ -75,7 +75,7 @@ fn titled(doc: &Doc, asked: &[f32], corpus: &Corpus) -> f32 {
     has / all.max(f32::MIN_POSITIVE)
 }
 
-/// How well each memory has one thing that is asked, by the best of what stands for it.
+/// Match of each memory for one asked thing, by the best of its equivalents.
 struct BestMatches {
     found: Vec<f32>,
     touched: Vec<u32>,
@@ -96,14 +96,15 @@ impl BestMatches {
     }
 }
 
-/// How well a memory has one thing a question asks for, by the word itself or one of like meaning.
+/// Match of a memory for one asked thing, by the word itself or one of similar meaning.
 pub(crate) fn found(doc: &Doc, unit: &Unit, corpus: &Corpus, weights: &Weights) -> f32 {
     let count = |term: u32| doc.terms.binary_search_by_key(&term, |(term, _)| *term).ok().map(|at| doc.terms[at].1);
     let each = unit.stands.iter().filter_map(|(term, well)| Some((count(*term)?, *well)));
     each.map(|(count, well)| well * saturated(count, doc, corpus, weights)).fold(0.0, f32::max)
 }
 
-/// What an occurrence is worth: the first the most, and in a long text less. 1 for one in a text of usual length.
+/// Value of the occurrences of a word: the first counts most, and less in a long text. 1 for one in a text of average
+/// length.
 fn saturated(count: f32, doc: &Doc, corpus: &Corpus, weights: &Weights) -> f32 {
     let long = 1.0 - weights.length + weights.length * doc.length / corpus.average.max(1.0);
     count * (weights.saturation + 1.0) / (count + weights.saturation * long)

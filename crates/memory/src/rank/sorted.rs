@@ -1,27 +1,27 @@
-//! A list of words that is part of the program. It lies sorted and is searched where it lies, so nothing is built at the
-//! start: how many words (u32), where each ends in the letters (u32 each), as many bytes more for each as a list has, the
-//! letters, and what a list has behind them. Numbers are little-endian.
+//! A sorted list of words embedded in the binary and searched in place, so nothing is built at startup. Layout: number
+//! of words (u32), the end of each word in the letters (u32 each), a fixed number of further bytes for each word, the
+//! letters, and further data of the list. Numbers are little-endian.
 
-/// Such a list.
+/// A sorted list of words.
 pub(crate) struct SortedList {
     pub(crate) bytes: &'static [u8],
-    /// How many bytes a word has beside where it ends.
+    /// Number of further bytes of each word.
     pub(crate) more: usize,
 }
 
 impl SortedList {
-    /// How many words there are.
+    /// Number of words.
     pub(crate) fn count(&self) -> usize {
         self.number(0)
     }
 
-    /// Where a word stands.
+    /// Index of a word.
     pub(crate) fn find(&self, word: &str) -> Option<usize> {
         let at = self.place_of(word);
         (at < self.count() && self.letters(at) == word.as_bytes()).then_some(at)
     }
 
-    /// Where a word stands, or would stand.
+    /// Index of a word, or the index at which it would be inserted.
     pub(crate) fn place_of(&self, word: &str) -> usize {
         let (mut low, mut high) = (0, self.count());
         while low < high {
@@ -38,17 +38,17 @@ impl SortedList {
         &self.bytes[start + part.start..start + part.end]
     }
 
-    /// Where the bytes begin that each word has beside where it ends.
+    /// Offset of the further bytes of the words.
     pub(crate) fn beside(&self) -> usize {
         4 + 4 * self.count()
     }
 
-    /// Where the letters end.
+    /// Offset after the letters.
     pub(crate) fn behind(&self) -> usize {
         self.beside() + self.more * self.count() + self.number(4 * self.count())
     }
 
-    /// From where to where the part of one word reaches, of those whose ends are noted from `ends` on.
+    /// Range of the part of one word, given that the ends of the parts are stored from `ends` on.
     pub(crate) fn part(&self, ends: usize, at: usize) -> std::ops::Range<usize> {
         let from = if at == 0 { 0 } else { self.number(ends + 4 * (at - 1)) };
         from..self.number(ends + 4 * at)

@@ -1,9 +1,9 @@
-//! Standing instructions: memories that say how to work, found by what the turn does and not by likeness.
+//! Standing instructions: memories that say how to work, found by the turn's activity and not by likeness.
 //!
-//! "Never mock the database" is wanted when tests are written, whatever words the request has. So each such memory has a
-//! scope: as its writer gave it in `applies_to`, else read off its name, its description and its line on how to apply it.
-//! A turn has the same facets, from the files it touches, the tools and commands it runs and, if it asks for work, the
-//! request. A question after a fact does nothing, and gets no instructions.
+//! "Never mock the database" is wanted when tests are written, however the request is worded. So each such memory has a
+//! scope: given by its writer in `applies_to`, else derived from its name, its description and its line on how to apply
+//! it. A turn has the same facets, from the files it touches, the tools and commands it runs and, if it asks for work,
+//! the request. A question about a fact does nothing, and gets no instructions.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::words::{Splitter, TextWord};
 use crate::entry::Memory;
 use crate::taxonomy::Kind;
 
-/// How many instructions one turn gets by this route.
+/// Limit on instructions one turn gets by this route.
 pub(crate) const MOST: usize = 2;
 
-/// What a turn is doing, beside what was said.
+/// Activity of a turn, besides the message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkAtHand {
     /// The files it reads or writes.
@@ -24,25 +24,25 @@ pub struct WorkAtHand {
     pub tools: Vec<String>,
 }
 
-/// What a standing instruction applies to.
+/// Scope of a standing instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AppliesTo {
     facets: Vec<Facet>,
-    /// What its writer gave, if they did: each by itself is enough.
+    /// Parts given by its writer, if any: one match is enough.
     given: Vec<AppliesToPart>,
 }
 
 /// One part of `applies_to`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct AppliesToPart {
-    /// As it was written, in small letters.
+    /// The text, in lower case.
     text: String,
     /// The stems of its words.
     stems: Vec<Arc<str>>,
     facets: Vec<Facet>,
 }
 
-/// What a turn does.
+/// Facets of a turn.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TurnActivity {
     /// From the request, if it asks for work.
@@ -54,20 +54,20 @@ pub(crate) struct TurnActivity {
     stems: Vec<Arc<str>>,
 }
 
-/// What an instruction without a type says: whole words.
+/// Words of an instruction without a type: whole words.
 const DIRECTIVES: [&str; 8] = ["always", "never", "prefer", "prefers", "avoid", "must", "don't", "instead"];
 
-/// The same where there are no spaces between words.
+/// The same for scripts without spaces between words.
 const DIRECTIVES_WITHOUT_SPACES: [&str; 8] = ["总是", "永远", "不要", "禁止", "必须", "항상", "절대", "반드시"];
 
-/// What a question begins with.
+/// First words of a question.
 const ASKING: &str =
     "who whom whose what what's when where where's which why how how's is are was were do does did has have had am";
 
-/// What makes a question a request.
+/// Phrases that make a question a request.
 const REQUESTING: [&str; 6] = ["can you", "could you", "would you", "will you", "please", "let's"];
 
-/// What a question has where it has no question mark.
+/// Marks of a question in scripts where the question mark is often left out.
 const ASKING_WITHOUT_SPACES: [&str; 16] = [
     "什么",
     "哪",
@@ -113,7 +113,7 @@ impl AppliesTo {
         Some(Self { facets: found, given: Vec::new() })
     }
 
-    /// How well it fits what a turn does, from 0 to 1.
+    /// Match with a turn's activity, from 0 to 1.
     pub(crate) fn fits(&self, turn: &TurnActivity) -> f32 {
         if self.given.iter().any(|given| given.fits(turn)) {
             return 1.0;
@@ -159,7 +159,7 @@ impl AppliesToPart {
 }
 
 impl TurnActivity {
-    /// What a request and the turn around it do.
+    /// Collects the facets of a request and the turn around it.
     pub(crate) fn of(request: &str, tokens: &[TextWord], doing: &WorkAtHand, splitter: &Splitter) -> Self {
         let mut turn = Self { files: doing.files.clone(), ..Self::default() };
         for file in &doing.files {
@@ -182,14 +182,14 @@ impl TurnActivity {
     }
 }
 
-/// Whether a text says what to do, always.
+/// Returns true if a text is an instruction that always holds.
 pub(crate) fn directs(text: &str) -> bool {
     let text = text.to_lowercase().replace('\u{2019}', "'");
     let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '\'');
     words.any(|word| DIRECTIVES.contains(&word)) || DIRECTIVES_WITHOUT_SPACES.iter().any(|word| text.contains(word))
 }
 
-/// Whether a message asks for work and not after a fact.
+/// Returns true if a message asks for work and not about a fact.
 fn asks_for_work(message: &str) -> bool {
     let lower = message.trim().to_lowercase();
     if REQUESTING.iter().any(|words| lower.starts_with(words) || lower.contains(&format!(" {words}"))) {
@@ -202,12 +202,12 @@ fn asks_for_work(message: &str) -> bool {
     !asks
 }
 
-/// Whether a part of `applies_to` means files.
+/// Returns true if a part of `applies_to` means files.
 fn is_pattern(text: &str) -> bool {
     text.contains(['*', '/']) || text.starts_with('.') || text.contains('.') && !text.contains(' ')
 }
 
-/// Whether a file is one that a part of `applies_to` means: a glob, an ending, a folder.
+/// Returns true if a file matches a part of `applies_to`: a glob, an extension, a folder.
 fn matches_file(pattern: &str, file: &str) -> bool {
     let file = file.to_lowercase();
     let pattern = match pattern {
@@ -225,7 +225,7 @@ fn matches_file(pattern: &str, file: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// RECALL-10: what asks for work is told from what asks after a fact, by grammar alone.
+    /// RECALL-10: a request for work is told from a question about a fact, by grammar alone.
     #[test]
     fn a_request_is_told_from_a_question() {
         for request in ["fix the login test", "can you add a test?", "could you please look at it", "修复登录测试"]
@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    /// RECALL-10: a word is a word: "because" says nothing about "use", "tablets" nothing about "lets".
+    /// RECALL-10: only whole words count: "because" says nothing about "use", "tablets" nothing about "lets".
     #[test]
     fn a_directive_is_a_whole_word() {
         assert!(directs("Never mock the database") && directs("Don’t push on Fridays") && directs("不要在周五部署"));

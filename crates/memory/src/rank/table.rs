@@ -1,27 +1,27 @@
-//! What words of the language mean, roughly, and how common they are.
+//! Meaning of English words, roughly, and their frequency.
 //!
-//! The table is part of the program: 33,092 English words ([`SortedList`]), beside each its place in the order of frequency (u16), and
-//! behind them 48 small numbers each: a direction, and words that are used alike point alike. `scripts/make-word-table`
-//! makes it. A word that is not in it has no meaning here and is rare.
+//! The table is embedded in the binary: 33,092 English words ([`SortedList`]), beside each its frequency rank (u16),
+//! and after them 48 small numbers each: a direction; words used alike point alike. `scripts/make-word-table` makes it.
+//! A word that is not in it has no meaning here and is rare.
 
 use super::sorted::SortedList;
 
 const WORDS: SortedList = SortedList { bytes: include_bytes!("table.bin"), more: 2 };
 
-/// How many numbers a word has.
+/// Number of dimensions of a direction.
 pub(crate) const WIDTH: usize = 48;
 
-/// What a word's own direction is worth with itself: 127 squared.
+/// Dot product of a direction with itself: 127 squared.
 const UNIT: f32 = 127.0 * 127.0;
 
 /// A word of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TableWord(u16);
 
-/// How many words that begin alike are looked at.
+/// Number of words with the same beginning that are looked at.
 const NEIGHBOURS: usize = 12;
 
-/// The row of a word in small letters.
+/// The row of a lower-case word.
 pub(crate) fn row(word: &str) -> Option<TableWord> {
     WORDS.find(word).map(|at| TableWord(at as u16))
 }
@@ -36,7 +36,7 @@ pub(crate) fn row_of_stem(stem: &str, has_stem: impl Fn(&str) -> bool) -> Option
 }
 
 impl TableWord {
-    /// Its place in the order of frequency, from 1.
+    /// Its frequency rank, from 1.
     pub(crate) fn place(self) -> usize {
         let at = WORDS.beside() + 2 * usize::from(self.0);
         usize::from(u16::from_le_bytes([WORDS.bytes[at], WORDS.bytes[at + 1]])) + 1
@@ -53,7 +53,7 @@ impl TableWord {
     }
 }
 
-/// How alike two directions are: 1 for the same, 0 for strangers.
+/// Cosine of two directions: 1 for the same, 0 for unrelated ones.
 pub(crate) fn cosine(one: &[i8; WIDTH], other: &[i8; WIDTH]) -> f32 {
     let sum: i32 = one.iter().zip(other).map(|(a, b)| i32::from(i16::from(*a) * i16::from(*b))).sum();
     sum as f32 / UNIT

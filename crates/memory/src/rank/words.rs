@@ -1,9 +1,9 @@
 //! Text as the words a ranker compares.
 //!
-//! Latin text is split at everything that is not a letter or digit, identifiers also at their humps and underscores, and
-//! each word is stemmed; the word itself is looked up in the table of meanings. Chinese, Japanese and Korean have no such
-//! words: known ones are read as their English, Korean endings are dropped, and what is left is compared by pairs of
-//! characters.
+//! Latin text is split at everything that is not a letter or digit, identifiers also at case changes and underscores,
+//! and each word is stemmed; the word itself is looked up in the table of meanings. Chinese, Japanese and Korean have
+//! no such words: known ones are read as their English equivalents, Korean endings are dropped, and the rest is
+//! compared by pairs of characters.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -18,10 +18,10 @@ use super::table::{self, TableWord};
 /// A word longer than this is no word (a hash, an encoded blob).
 const LONGEST_WORD: usize = 40;
 
-/// How many pieces of text are kept by a thread: more words than a person knows.
+/// Limit on the pieces of text a thread caches: more words than a person knows.
 const MOST_KNOWN: usize = 20_000;
 
-/// What a token is.
+/// Form of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// A stemmed word.
@@ -39,13 +39,13 @@ pub(crate) enum Form {
 pub(crate) struct TextWord {
     /// The stem, the number, or the characters. Shared, as the same words are in many memories.
     pub(crate) text: Arc<str>,
-    /// The word as it is shown.
+    /// The word, for display.
     pub(crate) shown: String,
-    /// What it is.
+    /// Its form.
     pub(crate) form: Form,
     /// Its row in the table of meanings.
     pub(crate) row: Option<TableWord>,
-    /// How much of a word it is: pairs of one run share one.
+    /// Fraction of a word: the pairs of one run share one.
     pub(crate) part: f32,
     /// Left out.
     pub(crate) stop: bool,
@@ -74,7 +74,7 @@ impl Splitter {
         tokens
     }
 
-    /// Shows the tokens of a text, in order.
+    /// Calls `show` with each token of a text, in order.
     pub(crate) fn each(&self, text: &str, mut show: impl FnMut(&TextWord)) {
         let mut chars = text.char_indices().peekable();
         while let Some((at, c)) = chars.next() {
@@ -103,7 +103,7 @@ impl Splitter {
         }
     }
 
-    /// The tokens of a piece of text in one script. The same pieces come again and again, so what is known of them is kept.
+    /// The tokens of a piece of text in one script. The same pieces come again and again, so they are cached.
     fn known(&self, piece: &str, script: Script) -> Rc<[TextWord]> {
         type WordCache = HashMap<Box<str>, Rc<[TextWord]>>;
         thread_local! {
@@ -171,7 +171,7 @@ impl Splitter {
     }
 }
 
-/// Whether a word in small letters is grammar or small talk.
+/// Returns true if a lower-case word is grammar or small talk.
 fn is_stop(word: &str) -> bool {
     static STOP: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
         let lines = include_str!("stop.txt").lines().filter(|line| !line.starts_with('#'));
@@ -216,7 +216,7 @@ fn parts(piece: &str) -> Vec<&str> {
     parts
 }
 
-/// What a character is written in.
+/// Script of a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Script {
     Latin,
@@ -244,7 +244,7 @@ impl Script {
     }
 }
 
-/// Whether a character is a word of its own to those who count words.
+/// Returns true if a character counts as a word of its own.
 pub(crate) fn is_word_by_itself(c: char) -> bool {
     matches!(Script::of(c), Script::Han | Script::Katakana | Script::Hiragana)
 }
@@ -254,7 +254,7 @@ fn is_joint(c: char) -> bool {
     matches!(c, '_' | '-' | '.' | '\'' | '\u{2019}' | '/' | '+')
 }
 
-/// Chinese words that say nothing in a question.
+/// Chinese words without meaning in a question.
 const HAN_STOP: &str = "我们 你们 他们 咱们 我 你 他 她 它 的 了 吗 呢 吧 啊 呀 是 在 有 和 与 或 及 就 都 也 还 要 会 能 可以 应该 需要 怎么 怎样 如何 \
     什么 哪里 哪个 哪些 哪儿 谁 多少 几 为什么 为何 是否 有没有 能不能 可不可以 请 请问 一下 这个 那个 这些 那些 这 那 把 被 给 对 从 到 \
     向 跟 让 用 使用 时候 时 上 下 里 中 之 以 于 其 但 而 且 如果 因为 所以 然后 现在 目前 一个 一些 帮我 帮 告诉 知道 关于 说 做 去 来 \
@@ -272,14 +272,14 @@ const HANGUL_ENDINGS: &str = "으로부터 에서부터 에게서 이라고 이�
     되어 되는 되면 된다 됐다 에서 에게 으로 까지 부터 처럼 보다 마다 이나 이랑 에는 에도 에서는 으로는 이고 이며 인지 일까 이야 이에요 예요 \
     을 를 이 가 은 는 에 로 의 도 와 과 만 나 랑 께 요 야 들 해 할 한 된 될 인 고 며 면";
 
-/// Korean words that say nothing in a question.
+/// Korean words without meaning in a question.
 const HANGUL_STOP: &str = "우리 저희 나 너 제 그 이 저 것 거 수 때 등 및 또는 그리고 그런데 하지만 어떻게 어떤 무엇 무슨 뭐 뭐야 뭔가요 무엇인가요 어디 \
     어디서 어디에 언제 누가 누구 왜 몇 얼마 있나요 있어 있는 있다 있습니까 없나요 없는 없다 해야 하나요 하나 하는 하고 해줘 줘 주세요 해주세요 \
     알려줘 알려주세요 알려 좀 다시 지금 현재 이번 그거 이거 저거 여기 거기 관련 대한 대해 위한 위해 경우 방법 어느 되나요 되는 된 됐지 했지 \
     했어 했더라 뭐였지 뭐지 인가요 쓰나요 써야 쓰는 사용 사용해 사용하나요 사용하는 때문 정도 그냥 제발 이제 먼저";
 
 impl Splitter {
-    /// Cuts a run of Han or kana: words of the dictionary, and what is left between stop words.
+    /// Splits a run of Han or kana: words of the dictionary, and the rest between stop words.
     fn runs(&self, piece: &str, tokens: &mut Vec<TextWord>) {
         let (mut pending, mut rest) = (String::new(), piece);
         while let Some(c) = rest.chars().next() {
@@ -305,7 +305,7 @@ impl Splitter {
         flush(&mut pending, tokens);
     }
 
-    /// A known word of another script: its English.
+    /// Adds a known word of another script as its English equivalent.
     fn foreign(&self, shown: &str, english: &str, tokens: &mut Vec<TextWord>) {
         let part = 1.0 / english.split(' ').count() as f32;
         for word in english.split(' ') {
@@ -315,7 +315,7 @@ impl Splitter {
         }
     }
 
-    /// A Korean word: known words in it, and what is left without its ending.
+    /// Adds a Korean word: known words in it, and the rest without its ending.
     fn hangul(&self, piece: &str, tokens: &mut Vec<TextWord>) {
         static ENDINGS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| HANGUL_ENDINGS.split_whitespace().collect());
         static STOP: LazyLock<HashSet<&'static str>> = LazyLock::new(|| HANGUL_STOP.split_whitespace().collect());
@@ -345,7 +345,7 @@ impl Splitter {
     }
 }
 
-/// What is left of a run, by its pairs.
+/// Adds the rest of a run as pairs.
 fn flush(pending: &mut String, tokens: &mut Vec<TextWord>) {
     let run = std::mem::take(pending);
     if !run.is_empty() {

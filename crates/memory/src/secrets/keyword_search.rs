@@ -1,32 +1,32 @@
-//! Where in a match its keyword stands.
+//! Position of the keyword in a match.
 //!
 //! Running every rule whose keyword is in a text over all of that text is what makes scanners slow: half of all source
 //! files have a `key` somewhere. But nearly every rule's match must hold one of its keywords, at a known distance from
-//! its start. This is read off the expression itself, so that a rule is tried where its keyword is and nowhere else.
-//! Where it cannot be shown, there is no pin, and the whole text is searched.
+//! its start. This is derived from the expression itself, so that a rule is tried at its keyword and nowhere else. If
+//! it cannot be derived, there is no pin, and the whole text is searched.
 
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, ClassBytes, Hir, HirKind};
 
-/// The most places before a keyword at which a match is tried.
+/// Limit on the offsets before a keyword at which a match is tried.
 const MOST_STARTS: usize = 64;
 
-/// How many texts are few.
+/// Limit on the texts that are enumerated.
 const MOST_WORDS: usize = 256;
 
-/// How many letters a class may have to be written out.
+/// Limit on the letters of a class that is enumerated.
 const MOST_LETTERS: usize = 4;
 
-/// How a rule is tried at a keyword.
+/// Plan for trying a rule at a keyword.
 #[derive(Debug, Clone)]
 pub(super) struct KeywordSearch {
-    /// The rule without its lead, to be held against the start of a text. It has the rule's groups.
+    /// The rule without its lead, anchored at the start of a text. It has the rule's groups.
     pub(super) probe: String,
-    /// How many bytes of the probe stand before the keyword, at least and at most.
+    /// Least and greatest number of bytes of the probe before the keyword.
     pub(super) before: (usize, usize),
-    /// With which bytes the probe can begin.
+    /// Bytes with which the probe can begin.
     pub(super) first: [bool; 256],
-    /// What of a match may stand before the probe.
+    /// Part of a match that may precede the probe.
     pub(super) lead: Option<Lead>,
 }
 
@@ -38,14 +38,14 @@ pub(super) struct Lead {
 }
 
 impl Lead {
-    /// Where a match begins whose probe begins at a place.
+    /// Start of a match, given the start of its probe.
     pub(super) fn start(&self, text: &[u8], probe: usize) -> usize {
         let fits = |byte: &u8| self.class.iter().any(|range| (range.start()..=range.end()).contains(byte));
         probe - text[..probe].iter().rev().take(self.most).take_while(|byte| fits(byte)).count()
     }
 }
 
-/// How to try a rule at its keywords; none if a match need not hold one, or not near its start.
+/// Derives the plan for trying a rule at its keywords; `None` if a match need not hold one, or not near its start.
 pub(super) fn pin(pattern: &str, keywords: &[String]) -> Option<KeywordSearch> {
     let hir = ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern).ok()?;
     let (lead, rest) = lead(&hir).map_or((None, hir.clone()), |(lead, rest)| (Some(lead), rest));
@@ -71,7 +71,7 @@ fn lead(hir: &Hir) -> Option<(Lead, Hir)> {
     rest.properties().look_set_prefix_any().is_empty().then_some((lead, rest))
 }
 
-/// How many bytes stand before one of the keywords, at least and at most, if every match holds one.
+/// Least and greatest number of bytes before one of the keywords, if every match holds one.
 fn keyword(hir: &Hir, keywords: &[String]) -> Option<(usize, usize)> {
     match hir.kind() {
         HirKind::Capture(capture) => keyword(&capture.sub, keywords),
@@ -91,7 +91,7 @@ fn keyword(hir: &Hir, keywords: &[String]) -> Option<(usize, usize)> {
     }
 }
 
-/// The same for parts that follow each other: a keyword may be spread over several.
+/// The same for a sequence of parts: a keyword may be spread over several.
 fn in_a_row(parts: &[Hir], keywords: &[String]) -> Option<(usize, usize)> {
     let (mut least, mut most) = (0usize, 0usize);
     for (at, part) in parts.iter().enumerate() {
@@ -116,7 +116,8 @@ fn find(word: &[u8], keyword: &[u8]) -> Option<usize> {
     (!keyword.is_empty()).then(|| word.windows(keyword.len()).position(|window| window == keyword)).flatten()
 }
 
-/// All texts, in lower case, that the first of some parts can stand for, as many of them as are few.
+/// All texts, in lower case, that the first of some parts can match, for as many parts as the number of texts stays
+/// within the limit.
 fn words_of(parts: &[Hir]) -> Vec<Vec<u8>> {
     let mut words = vec![Vec::new()];
     for part in parts {
@@ -133,7 +134,7 @@ fn joined(heads: &[Vec<u8>], tails: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     (heads.len() * tails.len() <= MOST_WORDS).then(|| all().collect())
 }
 
-/// All texts, in lower case, that an expression can stand for, if they are few.
+/// All texts, in lower case, that an expression can match, if the number stays within the limit.
 fn words_of_one(hir: &Hir) -> Option<Vec<Vec<u8>>> {
     let mut words = match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => vec![Vec::new()],
@@ -170,7 +171,7 @@ fn words_of_one(hir: &Hir) -> Option<Vec<Vec<u8>>> {
     (words.len() <= MOST_WORDS).then_some(words)
 }
 
-/// With which bytes a match of the probe can begin; any, if they are not few.
+/// Bytes with which a match of the probe can begin; all, if the texts cannot be enumerated.
 fn first_bytes(hir: &Hir) -> [bool; 256] {
     let words = match hir.kind() {
         HirKind::Concat(parts) => words_of(parts),

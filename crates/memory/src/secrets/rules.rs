@@ -1,7 +1,7 @@
 //! The rules: read from the shipped file, written in Go's dialect of regular expressions, compiled when first needed.
 //!
-//! The file is data made by others and is never edited here. What differs between the dialects is put right as it is
-//! read ([`rust_form`]); everything is matched on bytes, without Unicode classes, as Go's engine means `\w` and `\d`.
+//! The file is third-party data and is never edited here. Differences between the dialects are fixed up as it is read
+//! ([`rust_form`]); everything is matched on bytes, without Unicode classes, as Go's engine means `\w` and `\d`.
 
 use std::sync::OnceLock;
 
@@ -14,25 +14,25 @@ use super::widened_patterns;
 /// The rules of gitleaks (MIT), unchanged. `scripts/refresh-secret-rules` replaces the file and the hash.
 pub(super) const FILE: &str = include_str!("gitleaks.toml");
 
-/// What they leave out, written in the same way.
+/// Our own additions to their allow-lists, in the same format.
 const OWN: &str = include_str!("own.toml");
 
-/// The most a compiled rule may take; the largest takes less than a tenth.
+/// Size limit of a compiled rule; the largest takes less than a tenth.
 const SIZE_LIMIT: usize = 32 << 20;
 
 /// The whole file.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct SecretRules {
-    /// What is allowed, whatever the rule.
+    /// Allow-list for all rules.
     pub(super) allowlist: Allowed,
-    /// The same, by us.
+    /// Our own allow-lists for all rules.
     #[serde(skip)]
     pub(super) own_allowlists: Vec<Allowed>,
-    /// One a kind of secret.
+    /// The rules, one per kind of secret.
     pub(super) rules: Vec<SecretRule>,
 }
 
-/// The file of what they leave out.
+/// The file of our own allow-lists.
 #[derive(Debug, Deserialize)]
 struct AllowedFile {
     allowlists: Vec<Allowed>,
@@ -45,16 +45,16 @@ struct AllowedFile {
 pub(super) struct SecretRule {
     pub(super) id: String,
     pub(super) description: String,
-    /// What a secret looks like; without it the file's name alone decides.
+    /// Expression for the secret; without it the file's name alone decides.
     regex: Option<String>,
-    /// Which files it is about.
+    /// Expression for the files it is about.
     path: Option<String>,
-    /// One of these must be in the text, in whatever case.
+    /// Keywords, of which one must be in the text, in any case.
     #[serde(default)]
     pub(super) keywords: Vec<String>,
-    /// How random a secret must be at least, in bits a character.
+    /// Least entropy of a secret, in bits per character.
     pub(super) entropy: Option<f64>,
-    /// Which group of the match is the secret; 0 is the first that is not empty.
+    /// Group of the match that is the secret; 0 is the first that is not empty.
     #[serde(default)]
     pub(super) secret_group: usize,
     #[serde(default)]
@@ -67,7 +67,7 @@ pub(super) struct SecretRule {
     compiled_path: OnceLock<Option<Regex>>,
 }
 
-/// What looks like a secret and is none.
+/// An allow-list: exceptions that only look like a secret.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Allowed {
@@ -87,7 +87,7 @@ struct Compiled {
     stopwords: Option<AhoCorasick>,
 }
 
-/// How many of an allow-list's checks must hold.
+/// Number of an allow-list's checks that must hold.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 enum Condition {
     #[default]
@@ -97,7 +97,7 @@ enum Condition {
     All,
 }
 
-/// What an allow-list's expressions are held against.
+/// Text that an allow-list's expressions are matched against.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Target {
@@ -107,7 +107,7 @@ enum Target {
     Line,
 }
 
-/// What was found, for an allow-list to look at.
+/// A match for an allow-list to check.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AllowCandidate<'a> {
     pub(super) secret: &'a [u8],
@@ -127,48 +127,48 @@ impl SecretRules {
 }
 
 impl SecretRule {
-    /// What a secret looks like, as Rust writes it.
+    /// Expression for the secret, in Rust's dialect.
     pub(super) fn pattern(&self) -> Option<String> {
         self.regex.as_deref().map(rust_form)
     }
 
-    /// What a secret looks like.
+    /// Compiled expression for the secret.
     pub(super) fn regex(&self) -> Option<&Regex> {
         self.compiled.get_or_init(|| compile(&self.pattern()?)).as_ref()
     }
 
-    /// The same with more surroundings let in.
+    /// The expression with wider surroundings.
     pub(super) fn wide_pattern(&self) -> Option<String> {
         Some(widened_patterns::wide(&self.pattern()?, self.is_generic()))
     }
 
-    /// The same in wider surroundings.
+    /// The compiled expression with wider surroundings.
     pub(super) fn wide(&self) -> Option<&Regex> {
         self.compiled_wide.get_or_init(|| compile(&self.wide_pattern()?)).as_ref()
     }
 
-    /// Whether it knows a secret by a name before it, and not by its form.
+    /// Returns true if it finds a secret by a name before it, and not by its form.
     pub(super) fn knows_a_name(&self) -> bool {
         self.regex.as_deref().is_some_and(widened_patterns::knows_a_name)
     }
 
-    /// Whether one of its keywords is in a text.
+    /// Returns true if one of its keywords is in a text.
     pub(super) fn has_keyword(&self, text: &[u8]) -> bool {
         let text = text.to_ascii_lowercase();
         self.keywords.iter().any(|word| memchr::memmem::find(&text, word.to_ascii_lowercase().as_bytes()).is_some())
     }
 
-    /// Whether it knows of no service whose secret it is.
+    /// Returns true if it is not tied to a service.
     pub(super) fn is_generic(&self) -> bool {
         self.id.contains("generic")
     }
 
-    /// Whether it is about a file's name and not about its text.
+    /// Returns true if it is about a file's name and not about its text.
     pub(super) fn is_about_names(&self) -> bool {
         self.regex.is_none()
     }
 
-    /// Whether it is about this file.
+    /// Returns true if it is about this file.
     pub(super) fn is_about(&self, path: &str) -> bool {
         let Some(pattern) = &self.path else { return true };
         let compiled = self.compiled_path.get_or_init(|| compile(&rust_form(pattern)));
@@ -177,13 +177,13 @@ impl SecretRule {
 }
 
 impl Allowed {
-    /// Whether a whole file is passed over.
+    /// Returns true if a whole file is skipped.
     pub(super) fn passes_file(&self, path: &str) -> bool {
         let more = !self.regexes.is_empty() || !self.stopwords.is_empty();
         !(self.condition == Condition::All && more) && self.has_path(path)
     }
 
-    /// Whether a find is none.
+    /// Returns true if a match is an exception and no secret.
     pub(super) fn passes(&self, found: AllowCandidate<'_>, path: &str) -> bool {
         let compiled = self.compiled();
         let target = match self.regex_target {
@@ -216,7 +216,8 @@ impl Allowed {
     }
 }
 
-/// Compiles what is in [`rust_form`]. That every shipped rule compiles is a test; one that does not finds nothing.
+/// Compiles an expression in [`rust_form`]. A test checks that every shipped rule compiles; one that does not finds
+/// nothing.
 pub(super) fn compile(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(pattern).unicode(false).size_limit(SIZE_LIMIT).dfa_size_limit(SIZE_LIMIT).build().ok()
 }
@@ -226,8 +227,8 @@ fn compile_all(patterns: &[String]) -> RegexSet {
     RegexSetBuilder::new(patterns).unicode(false).size_limit(SIZE_LIMIT).build().unwrap_or_else(|_| RegexSet::empty())
 }
 
-/// An expression of Go's dialect in Rust's: a brace that counts nothing is a brace, and within brackets `[`, `&`, `~`
-/// and a second `-` are only themselves.
+/// Converts an expression from Go's dialect to Rust's: a brace that is no count is a literal brace, and within brackets
+/// `[`, `&`, `~` and a second `-` are literals.
 pub(super) fn rust_form(go: &str) -> String {
     let mut rust = String::with_capacity(go.len() + 8);
     let mut rest = go;
@@ -267,7 +268,7 @@ pub(super) fn rust_form(go: &str) -> String {
     rust
 }
 
-/// Whether a brace opens a count: `{3}`, `{3,}` or `{3,5}`.
+/// Returns true if a brace opens a count: `{3}`, `{3,}` or `{3,5}`.
 fn counts(text: &str) -> bool {
     let Some((inside, _)) = text[1..].split_once('}') else { return false };
     let (least, most) = inside.split_once(',').unwrap_or((inside, ""));

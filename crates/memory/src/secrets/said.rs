@@ -1,7 +1,7 @@
-//! Passwords as people write them into notes: in an address, or in a sentence that says what the password is.
+//! Passwords as people write them into notes: in a URL, or in a sentence that gives the password.
 //!
-//! The shipped rules are made for source files, where such a thing is mostly an example; in a memory it mostly is none. So this
-//! is asked of memories only.
+//! The shipped rules are made for source files, where such a thing is mostly an example; in a memory it mostly is real.
+//! So this applies to memories only.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use regex::Regex;
 
 use super::SecretFinding;
 
-/// What stands for a password and is none.
+/// Placeholders for a password.
 const STAND_INS: [&str; 16] = [
     "pass",
     "passwd",
@@ -29,7 +29,7 @@ const STAND_INS: [&str; 16] = [
     "required",
 ];
 
-/// What a password is hashed with: no password.
+/// Names of hash functions: they are no passwords.
 const HASHES: [&str; 6] = ["sha", "md5", "bcrypt", "argon", "scrypt", "pbkdf"];
 
 static IN_ADDRESS: LazyLock<Option<Regex>> =
@@ -43,7 +43,7 @@ static IN_SENTENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// A way to tell a password: where it stands, the rule's name, and what is believed to be one there.
+/// A pattern for a password, the rule's name, and a check of the match.
 type PasswordPhrase = (&'static LazyLock<Option<Regex>>, &'static str, fn(&str) -> bool);
 
 /// The first password that a note gives away.
@@ -66,7 +66,8 @@ fn is_no_stand_in(word: &str) -> bool {
     !marked && !STAND_INS.contains(&lower.as_str()) && word.chars().any(char::is_alphanumeric)
 }
 
-/// Whether a word in a sentence is a password and not the next word: a mixture that words do not have.
+/// Returns true if a word in a sentence is a password and not just the next word: a mixture of characters that words do
+/// not have.
 fn looks_like_one(word: &str) -> bool {
     let has = |kind: fn(char) -> bool| word.chars().any(kind);
     let lower = word.to_lowercase();

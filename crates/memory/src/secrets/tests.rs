@@ -14,7 +14,7 @@ impl Numbers {
     }
 }
 
-/// A text that an expression matches, but for what it demands of its surroundings.
+/// Appends a text that an expression matches, except for its surroundings.
 fn example(hir: &Hir, numbers: &mut Numbers, out: &mut Vec<u8>) {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => {}
@@ -43,7 +43,7 @@ fn example(hir: &Hir, numbers: &mut Numbers, out: &mut Vec<u8>) {
     }
 }
 
-/// An expression, taken apart.
+/// Parses an expression.
 fn parsed(pattern: &str) -> Hir {
     regex_syntax::ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern).unwrap()
 }
@@ -84,8 +84,8 @@ fn every_rule_finds_a_text_made_from_its_own_expression() {
     assert!(SHIPPED.rules.len() > 200 && silent.is_empty(), "{silent:?}");
 }
 
-/// TEAM-6: trying a rule only where its keyword stands, with more surroundings let in, finds what searching the whole text
-/// with the rule as it was written finds, and more only where the surroundings are others.
+/// TEAM-6: trying a rule only at its keyword, with wider surroundings, finds what searching the whole text with the
+/// original rule finds, and more only where the surroundings differ.
 #[test]
 fn a_rule_tried_at_its_keyword_finds_what_a_search_of_the_whole_text_finds() {
     let mut numbers = Numbers(11);

@@ -1,24 +1,24 @@
-//! Where secrets stand that the rules do not reach.
+//! Surroundings of secrets that the rules do not reach.
 //!
 //! The rules are made for source files: a secret ends at a quote, at white space or at a semicolon, and begins after an
-//! equals sign or a colon. People also put one into a sentence, an address or a table, and programs put texts into texts.
-//! [`wide`] is a rule's expression with such surroundings let in. Each change only adds to what an expression matches.
+//! equals sign or a colon. People also put one into a sentence, a URL or a table, and programs put texts into texts.
+//! [`wide`] is a rule's expression with such surroundings added. Each change only adds to what an expression matches.
 //!
 //! A rule that knows a form (`ghp_…`) can be believed there. One that knows only a name (`datadog … = 40 letters`)
-//! cannot: what it matches only in this way has to look random by itself ([`looks_random`]).
+//! cannot: a match found only in this way has to look random by itself ([`looks_random`]).
 
-/// What may stand between a name and its value, in the rules that know a name.
+/// Separators between a name and its value, in the rules that know a name.
 const ASSIGNED: &str = r"(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)";
 
-/// What may stand there besides: a call, a cell of a table, `is`, a wide colon, and the value of a variable that is named
-/// in a field of its own.
+/// Additional separators: a call, a cell of a table, `is`, a full-width colon, and the value of a variable that is
+/// named in a field of its own.
 const ALSO_ASSIGNED: &str =
     r#"(?:=|>|:{1,3}=|\|\||:|=>|\?=|,|\(|\||\bis\b|\xef\xbc\x9a|["']?,?\s{0,20}["']?value["']?[ \t]?[:=])"#;
 
-/// And where the name is that of a service: nothing but a blank, if the last word says that a secret follows.
+/// The same for a rule of a service: also a mere blank, if the last word says that a secret follows.
 const ALSO_ASSIGNED_TO_A_SERVICE: &str = r#"(?:=|>|:{1,3}=|\|\||:|=>|\?=|,|\(|\||\bis\b|\xef\xbc\x9a|["']?,?\s{0,20}["']?value["']?[ \t]?[:=]|(?i:key|token|secret|passw(?:or)?d)[ \t](?:-[ \t])?)"#;
 
-/// What the rules say of a secret's surroundings, and what is said instead.
+/// The rules' expressions for the surroundings of a secret, and their replacements.
 const SURROUNDINGS: &[(&str, &str)] = &[
     // The end of a secret. Also: a sentence goes on or ends, an address or a list goes on, a tag, a bracket or a text
     // within a text closes.
@@ -35,21 +35,22 @@ const SURROUNDINGS: &[(&str, &str)] = &[
 
 const END: &str = r#"(?:\\[nr]|[\x00-\x20\x60'";,)\]}<>&|*@:!?#%=/~\\\x80-\xff]|\.(?:[\s"')\]]|$)|$)"#;
 
-/// How a known form begins, and what is said instead: also after an escape, a percent sign or a colour within a text.
+/// Starts of expressions for a known form, and their replacements: also after an escape, a percent sign or a colour
+/// within a text.
 const STARTS: &[(&str, &str)] = &[
     (r"\b", r"(?:\b|\\[nrt]|\\u002[0267]|%2[0267]|%3[ADad]|\x1b\[[0-9;]{0,8}m)"),
     (r"(?i)\b(\b(", r"(?i)(?:\b|\\[nrt]|\\u002[0267]|%2[0267]|%3[AD]|\x1b\[[0-9;]{0,8}m)(("),
     (r"(?i)\b", r"(?i)(?:\b|\\[nrt]|\\u002[0267]|%2[0267]|%3[AD]|\x1b\[[0-9;]{0,8}m)"),
 ];
 
-/// The bits a character that a value has at least, of which no more is known than that it is called a secret: more than
-/// a hash in hexadecimal digits can have, and more than words have.
+/// Least entropy, in bits per character, of a value that is known only to be called a secret: more than a hash in
+/// hexadecimal digits can have, and more than words have.
 const RANDOM: f64 = 3.9;
 
-/// How many small letters in a row are a word.
+/// Number of lower-case letters in a row that make a word.
 const WORD: usize = 4;
 
-/// An expression with more surroundings let in.
+/// An expression with wider surroundings.
 pub(super) fn wide(pattern: &str, is_generic: bool) -> String {
     let start = STARTS.iter().find_map(|(from, to)| Some(format!("{to}{}", pattern.strip_prefix(from)?)));
     let pattern = start.unwrap_or_else(|| pattern.to_owned());
@@ -58,13 +59,14 @@ pub(super) fn wide(pattern: &str, is_generic: bool) -> String {
     pattern.replace(ASSIGNED, assigned)
 }
 
-/// Whether an expression knows a secret by a name before it, and not by its form.
+/// Returns true if an expression finds a secret by a name before it, and not by its form.
 pub(super) fn knows_a_name(pattern: &str) -> bool {
     pattern.contains(ASSIGNED)
 }
 
-/// Whether a text looks like a secret with nothing around that says so: letters and digits; and where the name before it
-/// is that of no service, in a mixture that no word, no hash and no name in a program has. `after` is what follows it.
+/// Returns true if a text looks like a secret with nothing around that says so: letters and digits; and if the name
+/// before it is not a service's, in a mixture that no word, no hash and no identifier has. `after` is the byte that
+/// follows it.
 pub(super) fn looks_random(secret: &[u8], entropy: f64, after: Option<&u8>, is_generic: bool) -> bool {
     let has = |kind: fn(&u8) -> bool| secret.iter().any(kind);
     let mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
@@ -73,7 +75,7 @@ pub(super) fn looks_random(secret: &[u8], entropy: f64, after: Option<&u8>, is_g
     mixed && (!is_generic || (strange() && !(in_code && has_words(secret))))
 }
 
-/// Whether there are words in a text, as in a name in a program.
+/// Returns true if there are words in a text, as in an identifier.
 fn has_words(text: &[u8]) -> bool {
     text.iter().any(|byte| b"_.-".contains(byte))
         || text.windows(WORD).any(|window| window.iter().all(u8::is_ascii_lowercase))
@@ -84,7 +86,7 @@ mod tests {
     use super::*;
     use crate::secrets::rules::{SecretRules, compile};
 
-    /// A newer file of rules may write its surroundings in another way: then this has to follow.
+    /// A newer file of rules may write its surroundings differently: then this has to follow.
     #[test]
     fn the_rules_write_surroundings_as_they_are_known_here() {
         let rules = SecretRules::shipped().unwrap().rules;
