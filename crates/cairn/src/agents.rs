@@ -41,8 +41,13 @@ pub(crate) fn claims(place: &ProgramPaths, site: &TrustSite) -> Vec<Claim> {
 }
 
 fn sources(place: &ProgramPaths, settings: Vec<SetValue>) -> DefinitionSources {
-    let mut folders = vec![(DefinitionSource::User, place.home.path().join(FOLDER))];
-    folders.extend(projects(place).into_iter().map(|folder| (DefinitionSource::Project, folder)));
+    let mut folders = Vec::new();
+    if place.sources.user {
+        folders.push((DefinitionSource::User, place.home.path().join(FOLDER)));
+    }
+    if place.sources.project {
+        folders.extend(projects(place).into_iter().map(|folder| (DefinitionSource::Project, folder)));
+    }
     folders.extend(
         place.managed().into_iter().map(|folder| (DefinitionSource::Policy, folder.join(".claude").join(FOLDER))),
     );

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, ValueEnum, ValueHint};
+use settings::SettingSources;
 use tools::permission::Mode;
 use transcript::Effort;
+use transcript::price::Dollars;
 
 use crate::env;
 use crate::telemetry::Telemetry;
@@ -123,6 +125,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..), help_heading = SESSION)]
     pub(crate) task_budget: Option<u64>,
 
+    /// End a turn when the session has cost so many dollars. A request that is under way still ends.
+    #[arg(long, value_name = "DOLLARS", value_parser = dollars, help_heading = SESSION)]
+    pub(crate) max_budget_usd: Option<Dollars>,
+
     /// Tools that may run without asking, such as 'Bash(git *)' or Edit.
     #[arg(long = "allowedTools", visible_alias = "allowed-tools", value_name = "RULES", num_args = 1.., help_heading = PERMISSIONS)]
     pub(crate) allowed_tools: Vec<String>,
@@ -176,6 +182,11 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR", num_args = 1.., value_hint = ValueHint::DirPath, help_heading = PERMISSIONS)]
     pub(crate) add_dir: Vec<PathBuf>,
 
+    /// Whose settings, instruction files and agents count: user, project and local, with commas between; '' is none of
+    /// them. What the project's files ask for still needs your trust.
+    #[arg(long, value_name = "SOURCES", help_heading = SETTINGS)]
+    pub(crate) setting_sources: Option<SettingSources>,
+
     /// One more settings file, or settings as JSON; overrides the others.
     #[arg(long, value_name = "FILE_OR_JSON", value_hint = ValueHint::FilePath, help_heading = SETTINGS)]
     pub(crate) settings: Option<String>,
@@ -197,6 +208,12 @@ impl RunArgs {
         let all = self.dangerously_skip_permissions.then_some(Mode::BypassPermissions);
         all.or(self.permission_mode)
     }
+}
+
+/// Reads an amount of dollars above zero.
+fn dollars(text: &str) -> Result<Dollars, String> {
+    let amount = text.parse().ok().and_then(Dollars::new);
+    amount.ok_or_else(|| format!("{text} is no amount of dollars above zero, such as 0.50"))
 }
 
 /// Parses a level of effort.

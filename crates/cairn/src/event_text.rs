@@ -105,6 +105,7 @@ pub(crate) fn trouble(end: &TurnEnd) -> Option<String> {
         TurnEnd::Ended(RunEnd::Refused) => "the model declined to answer".to_owned(),
         TurnEnd::Ended(RunEnd::WindowFull) => "the model's window is full".to_owned(),
         TurnEnd::Ended(RunEnd::BudgetSpent) => "the token budget is spent".to_owned(),
+        TurnEnd::Ended(RunEnd::CostLimit) => "the session has cost as much as --max-budget-usd allows".to_owned(),
         TurnEnd::Ended(RunEnd::MaxRounds) => "the limit of --max-turns was reached".to_owned(),
         TurnEnd::Ended(RunEnd::Looping) => {
             "the model made the same call again and again, so the turn was ended".to_owned()

@@ -293,6 +293,7 @@ fn verdict(end: &TurnEnd, closed: Option<ShutdownCause>) -> (&'static str, Code,
         TurnEnd::Ended(RunEnd::WindowFull) | TurnEnd::NoRoom(_) => ("error_window_full", Code::Limit),
         TurnEnd::Ended(RunEnd::MaxRounds) => ("error_max_turns", Code::Limit),
         TurnEnd::Ended(RunEnd::BudgetSpent) => ("error_max_tokens_spent", Code::Limit),
+        TurnEnd::Ended(RunEnd::CostLimit) => ("error_max_budget_usd", Code::Limit),
         TurnEnd::Ended(RunEnd::Looping) => ("error_looping", Code::Limit),
         TurnEnd::Ended(RunEnd::Refused) => ("error_refused", Code::Refused),
         TurnEnd::Cancelled => {

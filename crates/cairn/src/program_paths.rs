@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use learning::ledger::{Ledger, Spender};
 use session::{Home, World};
 use settings::trust::{self, Trust};
-use settings::{BasePaths, Flag, Settings};
+use settings::{BasePaths, Flag, SettingSources, Settings};
 
 use crate::env;
 
@@ -21,6 +21,8 @@ pub(crate) struct ProgramPaths {
     pub(crate) directory: PathBuf,
     /// The user's home, `~`.
     pub(crate) user_home: Option<PathBuf>,
+    /// The sources whose settings, instruction files and agents count.
+    pub(crate) sources: SettingSources,
 }
 
 impl ProgramPaths {
@@ -35,7 +37,12 @@ impl ProgramPaths {
         };
         // Tools judge real paths: what is compared with them is real too, wherever links lead to it.
         let home = files::real(&home).unwrap_or(home);
-        Ok(Self { home: Home::at(home), directory, user_home })
+        Ok(Self { home: Home::at(home), directory, user_home, sources: SettingSources::default() })
+    }
+
+    /// The same, with only these sources; all of them if a session's flags name none.
+    pub(crate) fn reading(self, sources: Option<SettingSources>) -> Self {
+        Self { sources: sources.unwrap_or_default(), ..self }
     }
 
     pub(crate) fn ground(&self) -> BasePaths<'_> {
@@ -52,7 +59,7 @@ impl ProgramPaths {
     /// The files that settings are read from.
     pub(crate) fn settings_files(&self, flag: Option<&str>) -> anyhow::Result<settings::Files> {
         let mut files = settings::Files::usual(self.home.path(), &self.directory);
-        files.managed = self.managed();
+        (files.managed, files.sources) = (self.managed(), self.sources);
         files.flag = match flag {
             Some(json) if json.trim_start().starts_with('{') => Some(Flag::Text(json.to_owned())),
             Some(path) => {

@@ -128,6 +128,14 @@ pub(crate) async fn agent(
     }
     parts.talk.thinking = env::MAX_THINKING.number()?;
     parts.talk.limits.max_rounds = args.max_turns;
+    parts.talk.limits.cost = args.max_budget_usd;
+    if args.max_budget_usd.is_some() {
+        let name = &parts.talk.name;
+        anyhow::ensure!(
+            ledger.price(name).is_some(),
+            "--max-budget-usd: the price of {name} is not known; set one in `prices`"
+        );
+    }
     parts.prompt.system = args.system_prompt.clone().or_else(|| bare.then(|| BARE.to_owned()));
     parts.prompt.appended = mailing.appended(args.append_system_prompt.as_deref());
     parts.prompt.budget = args.task_budget;
@@ -195,6 +203,7 @@ fn join(parts: &mut Parts, mailing: &SessionMail, mode: Mode, bare: bool) {
         parts.work.tools.extend(engine::plan::offered(&parts.consent.policy.mode, &mailing.board));
     }
     mailing.equip(&mut parts.work.tools, mode);
+    parts.work.tasks = Some(mailing.board.clone());
     parts.contacts.teammates.clone_from(&mailing.teammates);
     parts.contacts.post = Some(mailing.post.clone());
 }

@@ -1,8 +1,7 @@
-//! What somebody is doing who works beside a session, in three to five words, said anew from time to time: an agent in the
-//! background, or a teammate in its own process.
+//! Labels: three to five words on what a background agent or a teammate is doing, renewed from time to time.
 //!
-//! The words come from a question beside its work: to its own conversation where that is in the cache and so costs little,
-//! else to the cheapest model, which is shown the end of it. Nothing waits for them, and nothing is asked where nothing
+//! A label comes from a side question: to the agent's own conversation while that is cached and so costs little, else
+//! to the cheapest model, which is shown the end of it. Nothing waits for a label, and none is requested while nothing
 //! has changed.
 
 use std::sync::Arc;
@@ -19,34 +18,34 @@ use transcript::{Prologue, Request, Usage};
 
 use learning::fork::SmallModel;
 
-/// How often it is looked at where nobody says.
+/// Default interval between labels, in seconds.
 const EVERY: u64 = 30;
-/// With fewer messages there is nothing to say.
+/// Fewest messages that a label can be made from.
 const LEAST_MESSAGES: usize = 3;
-/// The most words, and so many that the answer is none.
+/// Most words in a label, and the number of words above which an answer is not a label.
 const MOST_WORDS: usize = 5;
 const NO_LABEL: usize = 12;
-/// How long an answer may take, and be.
+/// Limits on an answer: time and length.
 const PATIENCE: Duration = Duration::from_secs(20);
 const MOST_OUTPUT: u64 = 60;
-/// How much of the end of a conversation the cheapest model is shown, in characters.
+/// Characters of a conversation's end that the cheapest model is shown.
 const SHOWN: usize = 4_000;
-/// For so long the provider keeps what it has read, in seconds.
+/// Seconds for which the provider keeps a cached prefix.
 const CACHED: i64 = 300;
-/// What is read from the cache costs so much of what is read anew.
+/// Price of a cached token as a share of an uncached one.
 const CACHED_SHARE: f64 = 0.1;
-/// What a token costs where no price is known: only the ratio of the two counts.
+/// Price of a token where none is known: only the ratio of the two matters.
 const UNPRICED: f64 = 1.0;
 
 const QUESTION: &str = "In three to five words, in the present tense, what are you doing right now? Name the file or thing \
                         if there is one, as in \"Reading the cache tests\". Answer with these words alone; call no tool.";
 
-/// The request an agent has sent last, and when.
+/// The last request that an agent sent, with its time.
 #[derive(Debug, Clone, Default)]
 pub struct LastRequest(Arc<Mutex<Option<(Request, Timestamp)>>>);
 
 impl LastRequest {
-    /// It was sent.
+    /// Records that a request was sent.
     pub(crate) fn sent(&self, request: &Request, now: Timestamp) {
         *self.0.lock() = Some((request.clone(), now));
     }
@@ -56,12 +55,12 @@ impl LastRequest {
     }
 }
 
-/// How often it is looked at, by the seconds that somebody asked for; never for none of them.
+/// Interval between labels for a configured number of seconds; `None` if it is 0.
 pub fn every(seconds: Option<u64>) -> Option<Duration> {
     Some(seconds.unwrap_or(EVERY)).filter(|seconds| *seconds > 0).map(Duration::from_secs)
 }
 
-/// Says what one agent is doing, for as long as it is asked.
+/// Describes what one agent is doing, for as long as it is polled.
 pub struct ActivityReporter {
     pub(crate) latest: LastRequest,
     pub(crate) model: Arc<dyn Model>,
@@ -69,14 +68,14 @@ pub struct ActivityReporter {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) world: World,
     pub(crate) every: Option<Duration>,
-    /// How long the conversation was when it was last asked about.
+    /// Length of the conversation at the last question.
     pub(crate) known: usize,
-    /// What the questions used, each with the model it went to.
+    /// Tokens used by the questions, by model.
     pub(crate) used: Vec<(String, Usage)>,
 }
 
 impl ActivityReporter {
-    /// The next words, as soon as there are other ones; nothing is asked while they are not wanted.
+    /// Returns the next label once it differs from the last; asks nothing while none is wanted.
     pub async fn next(&mut self, is_wanted: impl Fn() -> bool, stop: &CancellationToken) -> String {
         let Some(every) = self.every else { return std::future::pending().await };
         loop {
@@ -97,7 +96,7 @@ impl ActivityReporter {
         }
     }
 
-    /// The question, to whoever answers it for less.
+    /// Builds the question, for whichever model answers it at the lower price.
     fn question(&self, request: Request, at: Timestamp, stop: &CancellationToken) -> Fork {
         let price = |name: &str| self.ledger.price(name).map_or(UNPRICED, |price| price.input);
         let bytes: usize =
@@ -138,7 +137,7 @@ fn ending(model: &str, request: &Request) -> Request {
     Request::about(prologue, format!("The end of an agent's work, as data:\n<work>\n{text}\n</work>"))
 }
 
-/// The label in an answer, if there is one.
+/// Extracts the label from an answer, if there is one.
 pub(crate) fn words(answer: &str) -> Option<String> {
     let line = answer.trim().lines().next()?.trim_matches(['"', '\'', '`', '.', ' ', '*']);
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -162,7 +161,7 @@ mod tests {
         assert_eq!(words(&"word ".repeat(40)), None);
     }
 
-    /// AGENT-4: every 30 seconds where nobody says, and never where somebody says so.
+    /// AGENT-4: the interval is 30 seconds by default, and 0 turns labels off.
     #[test]
     fn how_often_it_is_said_can_be_chosen() {
         let every = [None, Some(1), Some(0)].map(every);

@@ -1,5 +1,6 @@
-//! The agent: a driver, and what goes on around it.
+//! The agent: a driver, and everything around it.
 
+mod changed_files;
 mod incoming;
 mod knowledge;
 mod learn;
@@ -36,7 +37,7 @@ use transcript::{Block, Request};
 use crate::activity::ActivityReporter;
 use crate::agents::Subagents;
 use crate::configuration::Configuration;
-use crate::driver::{Driver, MemoryOwner, ReplyResult, SubagentHost};
+use crate::driver::{Driver, MemoryOwner, ReplyResult, SubagentHost, TaskReminder};
 use crate::event::Event;
 use crate::hooks::{CallsBack, ExitReason, HookInput, HookMessage, Hooks, SessionStart};
 use crate::inbox::Inbox;
@@ -45,6 +46,7 @@ use crate::live::LiveSession;
 use crate::parts::DriverParts;
 use crate::prompt::scratchpad;
 use crate::run::{RunEnd, TurnEnd};
+use changed_files::ChangedFiles;
 use knowledge::AgentKnowledge;
 pub use mail::{Mail, Neighbours};
 use reports::SubagentReports;
@@ -53,36 +55,38 @@ pub use parts::{Contacts, NoSubagents, Parts};
 pub use reload::{ChangedSettings, Reload};
 pub use turn::Turn;
 
-/// The folder for files of its own, beside what else a session keeps.
+/// Name of the agent's scratchpad folder, within the session folder.
 const SCRATCHPAD: &str = "scratchpad";
 
-/// An agent: a driver, what it knows, and what is said to it meanwhile.
+/// An agent: a driver, its knowledge, and the messages that arrive while it works.
 pub struct Agent {
     driver: Driver,
     contacts: Contacts,
-    /// What settings, flags and place decided last.
+    /// Last configuration from settings, flags and location.
     said: Configuration,
     reload: Option<Reload>,
     inbox: Inbox,
     mail: Mail,
     known: AgentKnowledge,
     extraction: Option<Extraction>,
-    /// The memories that were saved by learning since the user last said something.
+    /// Memories saved by learning since the user's last message.
     learnt: Vec<String>,
     dreaming: Option<SessionDreams>,
-    /// Who has chosen whether commands run in a sandbox.
+    /// Source of the sandbox setting: the settings or the user.
     sandbox: ChosenBy,
-    /// Why the session starts, until its hooks have run.
+    /// Reason for the session's start, until its hooks have run.
     start: Option<SessionStart>,
-    /// Why it sends nobody out, where it does not.
+    /// Reason for having no subagents, if it has none.
     alone: Option<NoSubagents>,
     reports: SubagentReports,
-    /// What is written down of what happens.
+    tasks: TaskReminder,
+    changed_files: ChangedFiles,
+    /// Journal of events.
     journal: Journal,
 }
 
 impl Agent {
-    /// Puts an agent together.
+    /// Creates an agent.
     pub fn new(session: Session, parts: Parts) -> Result<Self, Error> {
         let (mut parts, alone) = parts.fitted(&session);
         // Those that it sends out share it.
@@ -128,12 +132,14 @@ impl Agent {
             sandbox: ChosenBy::Settings,
             alone,
             reports,
+            tasks: TaskReminder::default(),
+            changed_files: ChangedFiles::default(),
             start: Some(SessionStart::Startup),
             journal,
         })
     }
 
-    /// What is written down of what happens: those who tell something beside it go through this.
+    /// The journal of events. Whatever reports events from outside the agent does so through this.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
@@ -143,7 +149,7 @@ impl Agent {
         &self.driver.live.session
     }
 
-    /// Gives it instruction files and memory.
+    /// Adds instruction files and memory.
     #[must_use]
     pub fn with_knowledge(mut self, knowledge: Knowledge) -> Self {
         self.driver.keep_memories(knowledge.memory_directory(), knowledge.indexing(), MemoryOwner::Users);
@@ -151,7 +157,7 @@ impl Agent {
         self
     }
 
-    /// Says why the session starts, for the hooks that run then: with the first turn.
+    /// Sets the reason for the session's start, for the hooks that run with the first turn.
     #[must_use]
     pub fn starting(mut self, start: SessionStart) -> Self {
         self.start = Some(start);
@@ -163,29 +169,29 @@ impl Agent {
         self.known.knowledge.as_ref()
     }
 
-    /// The user has changed an instruction file or a memory by hand.
+    /// Notes that the user edited an instruction file or a memory by hand.
     pub fn edited_by_hand(&mut self, path: &Path) {
         if let Some(knowledge) = &mut self.known.knowledge {
             knowledge.edited_by_hand(path);
         }
     }
 
-    /// How it keeps within the window.
+    /// The layers that keep it within the window.
     pub fn layers(&self) -> &Layers {
         self.driver.layers()
     }
 
-    /// What fills the window.
+    /// Breakdown of the window's contents.
     pub fn filling(&self) -> Filling {
         Filling::of(self.session().log().view())
     }
 
-    /// What clearing saved and cost so far.
+    /// Savings and costs of clearing so far.
     pub fn clearing_figures(&self) -> ClearingFigures {
         self.driver.live.clearing_figures()
     }
 
-    /// Compacts because the user asks for it.
+    /// Compacts at the user's request.
     pub async fn compact(
         &mut self,
         instructions: Option<String>,
@@ -196,7 +202,7 @@ impl Agent {
         self.driver.compact(instructions, reach, &mut self.known.knowledge, cancel).await
     }
 
-    /// Compacts because the user asks for it, as a turn of its own.
+    /// Compacts at the user's request, as a turn of its own.
     pub async fn compaction(
         &mut self,
         instructions: Option<String>,
@@ -212,7 +218,7 @@ impl Agent {
         Turn::new(end)
     }
 
-    /// What was spent, and what may still be.
+    /// The ledger: money spent, and budgets.
     pub fn ledger(&self) -> &Arc<Ledger> {
         &self.driver.live.out.ledger
     }
@@ -222,43 +228,43 @@ impl Agent {
         self.driver.live.notes_path()
     }
 
-    /// Waits until no notes are being written, for those who have to know what came of them.
+    /// Waits until no notes are being written, for callers that need their result.
     pub async fn settled(&mut self) -> Result<(), Error> {
         self.driver.wait_for_notes().await
     }
 
-    /// Where messages wait that come while a turn runs; each joins the next round.
+    /// Messages that arrived while a turn runs; each joins the next round.
     pub fn inbox(&self) -> &Inbox {
         &self.inbox
     }
 
-    /// How much it may do without asking. It can be changed while a turn runs.
+    /// The permission mode. It can be changed while a turn runs.
     pub fn mode(&self) -> &SharedMode {
         &self.driver.gate.consent.policy.mode
     }
 
-    /// What it may do.
+    /// The permission policy.
     pub fn policy_mut(&mut self) -> &mut Policy {
         &mut self.driver.gate.consent.policy
     }
 
-    /// Lets commands run in a sandbox from now on, or in none.
+    /// Turns the sandbox for commands on or off from now on.
     pub fn set_sandbox(&mut self, sandbox: Option<Sandbox>, choice: ChosenBy) {
         self.sandbox = choice;
         self.driver.live.scope.set_sandbox(sandbox.map(Arc::new));
     }
 
-    /// How it makes itself known.
+    /// Notification settings.
     pub fn signals(&self) -> &settings::Notifications {
         &self.driver.live.out.signals
     }
 
-    /// The agents it may send out, and those that are out.
+    /// The definitions it can start subagents from, and its subagents.
     pub fn agents(&self) -> Option<&Arc<Subagents>> {
         self.contacts.agents.as_ref()
     }
 
-    /// Why it sends nobody out, where it does not.
+    /// Reason for having no subagents, if it has none.
     pub fn alone(&self) -> Option<NoSubagents> {
         self.alone
     }
@@ -268,7 +274,7 @@ impl Agent {
         &self.driver.live.talk.name
     }
 
-    /// What says from time to time what it is doing, where its requests are kept for that.
+    /// A reporter of this agent's activity, fed by its requests where they are kept for that.
     pub fn labels(&self) -> ActivityReporter {
         let LiveSession { session, talk, out, lineage, .. } = &self.driver.live;
         ActivityReporter {
@@ -283,26 +289,26 @@ impl Agent {
         }
     }
 
-    /// Writes down what was used to say what it is doing.
+    /// Records the tokens that labels used.
     pub fn account_for_labels(&mut self, labels: ActivityReporter) -> Result<(), Error> {
         let used = labels.used.into_iter().filter(|(_, usage)| usage.total() > 0);
         used.map(|(model, usage)| (LABEL.to_owned(), model, usage))
             .try_for_each(|(agent, model, usage)| self.driver.live.record(Fact::Side { agent, model, usage }))
     }
 
-    /// Keeps memories of its own there: nothing that holds a secret is written.
+    /// Lets the agent keep its own memories in a directory; text with a secret in it is refused.
     #[must_use]
     pub fn remembering(mut self, directory: &Path) -> Self {
         self.driver.keep_memories(Some(directory), IndexUpkeep::Kept, MemoryOwner::Agents);
         self
     }
 
-    /// Whether the model thinks before it answers.
+    /// Returns whether the model thinks before it answers.
     pub fn thinks(&self) -> bool {
         self.driver.live.talk.thinking.is_some_and(|budget| budget > 0)
     }
 
-    /// The user has said nothing for a while: hooks are told.
+    /// Tells hooks that the user has been idle for a while.
     pub fn waits(&self) {
         self.driver.gate.notify(&self.driver.live.site(), "Cairn is waiting for your input", "idle_prompt");
     }
@@ -312,17 +318,17 @@ impl Agent {
         &self.driver.gate.consent.hooks
     }
 
-    /// Lets the program that drives it have hooks of its own, after the others.
+    /// Adds hooks of the embedding program, after all others.
     pub fn call_back(&mut self, hooks: Vec<Hook>, program: Arc<dyn CallsBack>) {
         self.driver.gate.consent.hooks = self.driver.gate.consent.hooks.clone().driven(hooks, program);
     }
 
-    /// Where its tools run.
+    /// The scope in which its tools run.
     pub fn scope(&self) -> &Scope {
         &self.driver.live.scope
     }
 
-    /// The session, to write to.
+    /// The session, for writing.
     pub fn session_mut(&mut self) -> &mut Session {
         &mut self.driver.live.session
     }
@@ -332,7 +338,7 @@ impl Agent {
         self.driver.live.request()
     }
 
-    /// Asks the model, with what was recalled meanwhile.
+    /// Asks the model, with the memories recalled so far.
     async fn ask(&mut self, round: u32, cancel: &CancellationToken) -> Result<ReplyResult, Error> {
         if let Some(knowledge) = &mut self.known.knowledge {
             let chosen = knowledge.chosen().await;
@@ -345,7 +351,7 @@ impl Agent {
         self.driver.ask(round, &mut self.known.knowledge, cancel).await
     }
 
-    /// Takes in what was said, unless a hook holds it back; says why then.
+    /// Takes in the user's message, unless a hook blocks it; returns the reason if one does.
     async fn hear(&mut self, said: Vec<Block>, cancel: &CancellationToken) -> Result<Option<String>, Error> {
         let text = text_of(&said);
         let words: Vec<HookMessage> = match self.driver.gate_prompt(&text, cancel).await? {
@@ -359,22 +365,24 @@ impl Agent {
         self.tell_of_standing(&before);
         self.driver.live.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
         self.known.said(&text, &mut self.driver.live)?;
+        self.changed_files.tell(&mut self.driver.live)?;
         self.driver.attach_words(words)?;
         self.reports.point_at_agents(&text, &mut self.driver.live)?;
         Ok(None)
     }
 
-    /// What the user forbade or required, and has not lifted.
+    /// The user's standing instructions that are still in force.
     pub fn standing(&self) -> &[StandingInstruction] {
         &self.session().state().standing
     }
 
-    /// Lifts what the user forbade or required.
+    /// Lifts a standing instruction.
     pub fn lift(&mut self, text: &str) -> Result<(), Error> {
         self.driver.live.record(Fact::Lifted { text: text.to_owned() })
     }
 
-    /// The user hears what was lifted by saying so, and that there is more than is kept in view.
+    /// Tells the user which standing instructions their message has lifted, and whether there are more than are kept in
+    /// view.
     fn tell_of_standing(&self, before: &[StandingInstruction]) {
         let now = self.standing();
         let is_lifted = |one: &&StandingInstruction| now.iter().all(|other| other.text != one.text);
@@ -390,7 +398,7 @@ impl Agent {
         }
     }
 
-    /// Puts before what is said what has to stand there.
+    /// Adds the text that has to precede the user's message.
     fn begin(&mut self) -> Result<(), Error> {
         self.driver.turn_begins();
         self.tell_of_teammates()?;
@@ -406,7 +414,7 @@ impl Agent {
         self.driver.list_agents()
     }
 
-    /// What the user said, where it would not fit the window: it goes to a file, and its beginning and end stay.
+    /// Bounds a message that would not fit the window: it is written to a file, and its beginning and end stay.
     fn bounded(&self, said: Vec<Block>) -> Vec<Block> {
         let (session, layers) = (self.session(), self.layers());
         let view = session.log().view();
@@ -422,13 +430,12 @@ impl Agent {
         std::iter::once(Block::text(kept)).chain(others).collect()
     }
 
-    /// Ends what the session started: commands that run in the background, and notes that are being written. What is
-    /// written by now is taken in.
+    /// Ends what the session started: background commands and the writing of notes. Work that has finished is taken in.
     pub async fn close(self) {
         self.leave(ExitReason::Other).await;
     }
 
-    /// The same, with why, for the hooks that run then.
+    /// Like [`close`](Self::close), with a reason for the hooks that run at the end.
     pub async fn leave(mut self, why: ExitReason) {
         self.contacts.teammates.iter().for_each(|teammates| teammates.leave());
         // A session in which nothing was said has not started.

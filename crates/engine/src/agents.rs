@@ -1,7 +1,7 @@
-//! Agents that a session sends out, by the definitions in [`settings::agents`].
+//! Subagents of a session, made from the definitions in [`settings::agents`].
 //!
-//! Each that is out is a [`Subagent`](crate::subagent::Subagent): an agent with a driver and a file of its own, in a task of its
-//! own. [`Subagents`] knows all of them, and that each is reported, resumed or told lost.
+//! A [`Subagent`](crate::subagent::Subagent) is an agent with its own driver and transcript, running in its own task.
+//! [`Subagents`] tracks all of them and makes sure that each is reported, resumed or declared lost.
 
 mod apply_definition;
 mod branch;

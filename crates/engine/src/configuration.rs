@@ -1,8 +1,8 @@
-//! What settings, flags and place decide of a session.
+//! Configuration of a session, from settings, flags and location.
 //!
-//! One function makes it when a session starts, and again whenever a settings file changes. What follows from it does so
-//! in [`Parts::configured`](crate::agent::Parts::configured) and when an agent [reloads](crate::Agent::reload): both hand it
-//! to the same groups.
+//! One function builds it when a session starts, and again whenever a settings file changes. It is applied in
+//! [`Parts::configured`](crate::agent::Parts::configured) and when an agent [reloads](crate::Agent::reload): both hand
+//! it to the same groups.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,63 +22,63 @@ use transcript::window::{Window, WindowHints};
 
 use crate::activity;
 
-/// The most a reply may be when nobody says.
+/// Default limit on a reply, in tokens.
 pub const MAX_OUTPUT_TOKENS: u64 = 32_000;
 
-/// What settings, flags and place decide of a session.
+/// Configuration of a session, from settings, flags and location.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Configuration {
-    /// The model to talk to, by the name that its provider knows.
+    /// The model, by its provider's name for it.
     pub model: String,
-    /// A smaller one of the same provider, for what it can do as well.
+    /// A smaller model of the same provider, for simple work.
     pub small: Option<String>,
-    /// The most a reply may be, in tokens.
+    /// Limit on a reply, in tokens.
     pub max_tokens: u64,
-    /// How hard the model tries.
+    /// Effort of the model.
     pub effort: Option<Effort>,
     /// Betas of the API that every request asks for.
     pub betas: Vec<String>,
-    /// How long the provider keeps the cached prefix.
+    /// Lifetime of the cached prefix at the provider.
     pub ttl: Ttl,
-    /// How to keep within the window.
+    /// Layers that keep the session within the window.
     pub layers: Layers,
-    /// All rules, those of flags too.
+    /// All rules, including those from flags.
     pub rules: Rules,
-    /// The mode.
+    /// The permission mode.
     pub mode: Mode,
-    /// Whether the mode that asks nothing counts.
+    /// Availability of `bypassPermissions`.
     pub bypass: BypassPermission,
     /// The hooks.
     pub hooks: HookSettings,
-    /// What is said of the sandbox.
+    /// Sandbox settings.
     pub sandbox: SandboxSettings,
-    /// What nobody chooses otherwise by hand.
+    /// Settings that cannot be overridden by hand.
     pub managed: ManagedSettings,
-    /// More directories to work in.
+    /// Additional working directories.
     pub directories: Vec<PathBuf>,
-    /// The variables of commands.
+    /// Environment variables of commands.
     pub environment: Environment,
-    /// Whose messages from elsewhere are heard.
+    /// Senders outside the team whose messages are accepted.
     pub messages: Admission,
-    /// How often those who work beside it say what they do.
+    /// Interval between labels of background agents and teammates.
     pub labelled: Option<Duration>,
-    /// The agents that can be sent out; none where none can.
+    /// Definitions of agents; `None` if none can be started.
     pub agents: Option<Registry>,
-    /// How the session makes itself known.
+    /// Notification settings.
     pub signals: Notifications,
-    /// What work in the background may spend.
+    /// Budget of background work.
     pub budget: Budget,
-    /// What is said of memory and instruction files; none where there are none.
+    /// Settings of memory and instruction files; `None` if there are none.
     pub recollection: Option<KnowledgeSettings>,
-    /// How it learns; none where it does not.
+    /// Settings of learning; `None` if it is off.
     pub learning: Option<Learning>,
-    /// What is said of dreams.
+    /// Settings of dreams.
     pub dreams: DreamSettings,
-    /// How answers are to read. It stands in the prompt, so it counts from the next session on.
+    /// Output style and language. They are part of the prompt, so a change applies from the next session on.
     pub manner: Vec<String>,
 }
 
-/// What the organisation has decided.
+/// Settings that the organisation has decided.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ManagedSettings {
     /// The mode.
@@ -87,23 +87,23 @@ pub struct ManagedSettings {
     pub sandbox: bool,
 }
 
-/// What is said of dreams.
+/// Settings of dreams.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DreamSettings {
-    /// When they come by themselves.
+    /// Schedule of automatic dreams.
     pub rhythm: Rhythm,
     /// The model that dreams.
     pub model: String,
     /// Its window, in tokens.
     pub window: u64,
-    /// What they are for.
+    /// Purpose of the sources.
     pub purpose: SourcePurpose,
-    /// What nothing is learnt from; none where that cannot be understood, and then it stays as it was.
+    /// Rules for what is never learnt from; `None` if they cannot be parsed, which leaves the old ones in force.
     pub excluded: Option<Rules>,
 }
 
 impl Configuration {
-    /// What the settings alone say, for a session with a model of this name.
+    /// The configuration from settings alone, for a session with a model of this name.
     pub fn of(settings: &Settings, model: impl Into<String>) -> Self {
         let model = model.into();
         Self {
@@ -144,7 +144,7 @@ impl Configuration {
     }
 }
 
-/// The variables of commands, as the settings say.
+/// Environment variables of commands, from settings.
 pub fn environment(settings: &Settings) -> Environment {
     let keys = settings.providers.values().filter_map(|provider| provider.key_env.clone());
     let credentials = match settings.command_credentials {

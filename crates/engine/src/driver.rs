@@ -1,9 +1,9 @@
-//! The driver of a conversation: a session, a model, and the layers that keep one within the window of the other.
+//! The driver of a conversation: a session, a model, and the layers that keep the one within the window of the other.
 //!
-//! It sends the view and writes what comes back, runs the calls of a reply, and makes room before each request. What
-//! goes on around it (who may be asked, what is known beside, what is said meanwhile) is the agent's; a child agent owns
-//! a driver of its own. Its parts share the [live session](crate::live) and keep their own state: whether the cache held
-//! (`cache_watch`), work beside the conversation (`side_work`), the listing of agents (`listing`).
+//! It sends the view, logs the reply, runs its calls, and makes room before each request. Everything around it
+//! (approvers, knowledge, incoming messages) belongs to the agent; a subagent owns a driver of its own. Its parts share
+//! the [live session](crate::live) and keep their own state: cache checks (`cache_watch`), side work (`side_work`), the
+//! listing of agents (`listing`).
 
 mod cache_watch;
 mod calls;
@@ -17,6 +17,7 @@ mod reply;
 mod run_layers;
 mod shorten;
 mod side_work;
+mod task_reminder;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,17 +40,18 @@ use cache_watch::CacheWatch;
 pub(crate) use listing::{AgentListing, SubagentHost};
 pub(crate) use reply::ReplyResult;
 use side_work::SideWork;
+pub(crate) use task_reminder::TaskReminder;
 
-/// Whose memories an agent keeps.
+/// Owner of the memories that an agent keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MemoryOwner {
-    /// The user's.
+    /// The user.
     Users,
-    /// Its own.
+    /// The agent type.
     Agents,
 }
 
-/// A memory that the conversation's own model saved or removed.
+/// A memory saved or removed by the conversation's own model.
 pub(crate) enum MemoryChange {
     Saved(PathBuf),
     Removed(PathBuf),
@@ -62,21 +64,21 @@ pub struct Driver {
     cache: CacheWatch,
     side: SideWork,
     pub(crate) listing: AgentListing,
-    /// Regrets that were told.
+    /// Number of regrets already reported.
     told_regrets: u32,
-    /// Whether a request of this turn was made shorter because the provider refused it.
+    /// True if a request of this turn was shortened because the provider refused it.
     reacted: bool,
-    /// Where memories lie: they are saved in one way, whoever writes.
+    /// Memory directory: all memories are saved in the same way, whoever writes.
     memories: Option<SavingPlace>,
-    /// Where those lie that are about the user and hold in every project.
+    /// Directory of the memories about the user, which hold in every project.
     user_memories: Option<SavingPlace>,
-    /// Memories that were saved or removed, and nobody has heard of yet.
+    /// Memories saved or removed that are not yet reported.
     pub(crate) memory_changes: Vec<MemoryChange>,
 }
 
 impl Driver {
-    /// Puts one together. What stands before the messages is written to the log where it is not there yet; a resumed
-    /// session remembers the files it has seen and where it worked.
+    /// Creates a driver. Logs the prologue if it is not there yet; a resumed session remembers the files it has seen
+    /// and its working directory.
     pub fn new(session: Session, given: DriverParts) -> Result<Self, Error> {
         let (live, consent) = LiveSession::new(session, given)?;
         let cache = CacheWatch::of(&live.session);
@@ -96,7 +98,7 @@ impl Driver {
         })
     }
 
-    /// Lets memories be kept in a directory, or in none.
+    /// Sets the directory of memories, or none.
     pub(crate) fn keep_memories(&mut self, directory: Option<&Path>, indexing: IndexUpkeep, whose: MemoryOwner) {
         let session = &self.live.session;
         let home = session.config_home().map(Home::at);
@@ -118,7 +120,7 @@ impl Driver {
         &self.live.session
     }
 
-    /// How it keeps within the window.
+    /// The layers that keep it within the window.
     pub fn layers(&self) -> &Layers {
         &self.live.talk.layers
     }
@@ -133,7 +135,7 @@ impl Driver {
         self.live.notes_path()
     }
 
-    /// A new turn begins.
+    /// Starts a new turn.
     pub(crate) fn turn_begins(&mut self) {
         self.reacted = false;
     }
@@ -143,13 +145,12 @@ impl Driver {
         self.side.wait_for_notes(&mut self.live).await
     }
 
-    /// Sees to it that the agents it may send out are listed in view: a layer may have taken the list away.
+    /// Makes sure that the listing of agents is in view: a layer may have removed it.
     pub(crate) fn list_agents(&mut self) -> Result<(), Error> {
         self.listing.show(&mut self.live.session, &self.gate.consent.policy.rules)
     }
 
-    /// Ends what it started: commands that run in the background, and notes that are being written. What is written by
-    /// now is taken in.
+    /// Ends what it started: background commands and the writing of notes. Work that has finished is taken in.
     pub(crate) async fn close(&mut self) {
         self.side.close(&mut self.live).await;
         let jobs = self.live.scope.jobs();

@@ -1,4 +1,5 @@
-//! What can be seen of a session while it runs. Hooks have a say at some of the same points ([`crate::gate`]).
+//! Events: everything that can be observed of a running session. Hooks have a say at some of the same points
+//! ([`crate::gate`]).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,40 +21,40 @@ use transcript::{Id, Reply, Usage};
 
 use crate::subagent::Subagent;
 
-/// Where events go.
+/// Receiver of events.
 pub type Listener = Arc<dyn Fn(Event) + Send + Sync>;
 
-/// What happened to an agent that was sent out.
+/// News of a subagent.
 #[derive(Debug, Clone)]
 pub enum SubagentNews {
-    /// It is out.
+    /// It has started.
     Started,
-    /// It did, or heard, something itself.
+    /// It did or received something itself.
     Does(Box<Event>),
-    /// Its parent does not wait for it any longer.
+    /// It continues in the background.
     Backgrounded,
-    /// It waits for an answer to a question, in the background.
+    /// It waits in the background for an answer to a permission request.
     Asks,
-    /// There are new words for what it does.
+    /// It has a new label.
     Labelled,
     /// It has ended.
     Ended,
 }
 
-/// What happened to a teammate.
+/// News of a teammate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MateNews {
-    /// Its process runs.
+    /// Its process has started.
     Started,
-    /// There are new words for what it does.
+    /// It has a new label.
     Labelled(String),
-    /// It has nothing to do any more, and stays.
+    /// It is idle, and stays.
     Rests(IdleReason),
     /// Its process has ended.
     Ended(JobState),
 }
 
-/// Something happened.
+/// An event of a session.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// A session is open.
@@ -66,42 +67,42 @@ pub enum Event {
         model: String,
         /// The tools it has.
         tools: Vec<String>,
-        /// How much may happen without asking.
+        /// The permission mode.
         mode: Mode,
     },
-    /// The user's words are in the log.
+    /// The user's message is in the log.
     PromptSubmitted {
         /// The line.
         line: Option<Id>,
         /// Its text.
         text: String,
     },
-    /// A message from somebody else is in the log.
+    /// A message from another agent is in the log.
     MessageArrived {
-        /// Who sent it, as they call themselves.
+        /// Name that the sender uses for itself.
         from: String,
-        /// What it says, in words.
+        /// Its text.
         text: String,
     },
-    /// A teammate waits with a question until somebody looks.
+    /// A teammate waits with a permission request until somebody looks.
     TeammateAsks {
         /// Its name.
         name: String,
         /// The tool it wants to use.
         tool: String,
     },
-    /// Something happened to a teammate.
+    /// News of a teammate.
     Teammate {
         /// Its name.
         name: String,
         /// Its session.
         session: String,
-        /// What.
+        /// The news.
         news: MateNews,
-        /// What its session has used so far.
+        /// Usage of its session so far.
         used: SessionUse,
     },
-    /// Another model is talked to from now on, or its window is another.
+    /// The model or its window has changed.
     ModelChanged {
         /// Its name.
         model: String,
@@ -110,9 +111,9 @@ pub enum Event {
     },
     /// A request goes out.
     RequestSent {
-        /// Which of this turn, from 1.
+        /// Number of the request within this turn, from 1.
         round: u32,
-        /// The estimate of its tokens.
+        /// Estimate of its tokens.
         tokens: u64,
     },
     /// More text of the reply.
@@ -126,14 +127,14 @@ pub enum Event {
     },
     /// An attempt failed; another follows.
     Retrying {
-        /// How many have failed.
+        /// Number of failed attempts.
         attempt: u32,
-        /// How long until the next.
+        /// Time until the next attempt.
         after: Duration,
-        /// What failed.
+        /// Reason for the failure.
         why: String,
     },
-    /// The reply broke off and begins anew: what was shown of it is void.
+    /// The reply broke off and starts again: what was shown of it is void.
     Restarted,
     /// The reply is in the log.
     Replied {
@@ -146,7 +147,7 @@ pub enum Event {
         id: String,
         /// The tool.
         tool: String,
-        /// What it was called with.
+        /// Its input.
         input: Value,
     },
     /// A call was not allowed.
@@ -155,9 +156,9 @@ pub enum Event {
         id: String,
         /// The tool.
         tool: String,
-        /// What it was called with.
+        /// Its input.
         input: Value,
-        /// Why, as the model was told.
+        /// The reason, as the model was told.
         why: String,
     },
     /// A tool has ended, and its result is in the log.
@@ -166,42 +167,43 @@ pub enum Event {
         id: String,
         /// The tool.
         tool: String,
-        /// What it gave.
+        /// Its output.
         output: Output,
     },
-    /// Oversized results went to disk.
+    /// Oversized results were spilled to disk.
     Spilled {
-        /// How many.
+        /// Number of results.
         results: usize,
-        /// Tokens that stay out of the view, by estimate.
+        /// Estimate of the tokens kept out of view.
         freed: u64,
     },
     /// The oldest messages were dropped.
     Snipped {
-        /// How many are out of view by now.
+        /// Number of messages that are out of view by now.
         messages: usize,
-        /// Tokens that left the view, by estimate.
+        /// Estimate of the tokens that left the view.
         freed: u64,
     },
-    /// A span gave way to its summary.
+    /// A span was replaced with its summary.
     Collapsed {
-        /// How many messages are behind it.
+        /// Number of messages in it.
         messages: usize,
-        /// Tokens that left the view, by estimate.
+        /// Estimate of the tokens that left the view.
         freed: u64,
     },
     /// Old results were cleared.
     Cleared {
-        /// How many.
+        /// Number of results.
         results: usize,
-        /// Tokens that left the view, by estimate.
+        /// Estimate of the tokens that left the view.
         freed: u64,
-        /// Why it was worth it.
+        /// Reason why it was worth it.
         why: String,
     },
     /// A result was needed after it had been cleared.
     Regretted {
-        /// How many so far, what that cost, and what clearing saved; without dollars where the model's price is not known.
+        /// Number of regrets so far, their cost, and what clearing saved; without dollars if the model's price is
+        /// unknown.
         figures: ClearingFigures,
     },
     /// A compaction begins. It may take a while.
@@ -209,41 +211,41 @@ pub enum Event {
         /// The conversation's tokens.
         tokens: u64,
     },
-    /// What was said gave way to what matters of it.
+    /// The conversation was compacted.
     Compacted {
-        /// What history is made of now.
+        /// Source of the text that replaced it.
         made: HistorySource,
         /// Tokens before.
         before: u64,
         /// Tokens after.
         after: u64,
     },
-    /// A compaction came to nothing, or not to enough.
+    /// A compaction failed, or did not free enough.
     CompactionFailed {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Notes were brought up to date, or should have been.
+    /// Notes were updated, or the update failed.
     NotesUpdated {
         /// The file.
         path: PathBuf,
-        /// What it used.
+        /// Usage of the update.
         usage: Usage,
-        /// Whether the section was left alone that has to be rewritten.
+        /// True if the section that must be rewritten was left alone.
         left_current_state: bool,
-        /// Why it came to nothing.
+        /// Reason for the failure.
         failed: Option<String>,
     },
-    /// The provider's cache did not hold.
+    /// A cache break.
     CacheBroke(CacheBreak),
     /// The turn is over.
     TurnEnded {
-        /// What all its requests used.
+        /// Usage of all its requests.
         usage: Usage,
     },
     /// Memories joined the next request.
     Recalled {
-        /// Which.
+        /// The memories.
         memories: Vec<RecalledMemory>,
     },
     /// Instruction files were loaded.
@@ -261,62 +263,62 @@ pub enum Event {
         /// The file.
         path: PathBuf,
     },
-    /// Memory that is shared with others came or went.
+    /// Team memory was received or sent.
     TeamMemory {
-        /// What happened, a sentence each.
+        /// Descriptions, one sentence each.
         told: Vec<String>,
-        /// The texts that others changed here.
+        /// Texts that others changed here.
         changed: Vec<TeamChange>,
     },
-    /// What was learnt from the conversation was written down, or should have been.
+    /// An extraction ended.
     Extracted(Box<Outcome>),
-    /// A dream goes on beside the session.
+    /// Progress of a dream beside the session.
     Dream(Box<DreamProgress>),
-    /// The session is to show itself otherwise.
+    /// The notification settings have changed.
     SignalsChanged(settings::Notifications),
-    /// Hooks run.
+    /// Hooks are running.
     HooksStarted {
-        /// When.
+        /// The hook event.
         moment: settings::hooks::HookEvent,
-        /// What is shown meanwhile.
+        /// Status text to show meanwhile.
         status: Option<String>,
     },
-    /// A hook tells the user something.
+    /// A hook has a message for the user.
     HookSaid {
-        /// When.
+        /// The hook event.
         moment: settings::hooks::HookEvent,
-        /// What.
+        /// The message.
         text: String,
     },
-    /// Something happened to an agent that was sent out.
+    /// News of a subagent.
     Agent {
-        /// The agent.
+        /// The subagent.
         subagent: Arc<Subagent>,
-        /// What.
+        /// The news.
         news: SubagentNews,
     },
-    /// Something the user should know, that stops nothing.
+    /// A warning for the user; the session goes on.
     Warning(String),
 }
 
 /// A shared text that somebody else changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TeamChange {
-    /// Which, and who.
+    /// The text and the author of the change.
     pub title: String,
-    /// The text before; empty where there was none.
+    /// Earlier text; empty if there was none.
     pub before: String,
-    /// The text now; empty where there is none.
+    /// New text; empty if there is none.
     pub after: String,
 }
 
 /// A memory that joined a request.
 #[derive(Debug, Clone)]
 pub struct RecalledMemory {
-    /// Its path, relative to the memory directory; an agent's own by its whole path.
+    /// Its path, relative to the memory directory; the full path if it is an agent's own.
     pub path: String,
     /// Its file.
     pub file: PathBuf,
-    /// What the model sees of it.
+    /// Its text as the model sees it.
     pub text: String,
 }

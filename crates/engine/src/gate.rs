@@ -1,10 +1,10 @@
-//! The gate: the one place where it is decided whether something happens, with everybody who has a say.
+//! The gate: the one place that decides whether something happens, with everybody who has a say.
 //!
-//! It is asked about calls, about what the user says, about compactions and about the end of a turn. It can let them
-//! happen, prevent them, change a call's input, tell the model something, or end the turn. For a call the order is fixed:
-//! hooks that look at every call; the rules, on the input as these have left it; hooks that answer questions; the person
-//! or the program. No hook makes a call run that a rule denies or asks about: a hook's yes is worth what a rule's is, and
-//! a rule that denies or asks is stronger than one that allows.
+//! It is asked about calls, prompts, compactions and the end of a turn. It can allow or prevent them, change a call's
+//! input, tell the model something, or end the turn. For a call the order is fixed: hooks that see every call; the
+//! rules, on the input as these have left it; hooks that answer permission requests; the person or the program. No hook
+//! makes a call run that a rule denies or asks about: a hook's yes is worth what a rule's is, and a rule that denies or
+//! asks is stronger than one that allows.
 
 mod call;
 mod hook_notifications;
@@ -32,29 +32,29 @@ use crate::parts::{Consent, Lineage, Outlets, Talk, Workplace};
 
 pub(crate) use call::{EndedCall, ModelCall, Ruling};
 
-/// The gate of a session: who has a say, and what they have left behind.
+/// The gate of a session: the deciders, and what they have left behind.
 pub(crate) struct Gate {
-    /// Who decides.
+    /// The deciders.
     pub(crate) consent: Consent,
-    /// Rules that were answered with "always": they hold to the session's end, wherever else they are written.
+    /// Rules from "always" answers: they hold to the session's end, wherever else they are written.
     pub(crate) answered: Vec<Rule>,
-    /// The last words of the user that were submitted, by their id.
+    /// Id of the last prompt that the user submitted.
     prompt: Option<String>,
-    /// What the model is to be told beside the next results.
+    /// Messages for the model, to be attached to the next results.
     aside: Vec<HookMessage>,
-    /// Why the turn is over.
+    /// Reason why a hook ended the turn.
     stopped: Option<String>,
-    /// What the user was told of hooks that fail.
+    /// Hook failures that the user was told about.
     told: HashSet<String>,
-    /// Files to look at, and as they were last.
+    /// Watched files, with their last known state.
     watched: Vec<(PathBuf, Option<Glance>)>,
-    /// Those of them that a hook asked for.
+    /// Watched files that a hook asked for.
     asked_for: BTreeSet<PathBuf>,
-    /// What models used that hooks asked, until it is written down.
+    /// Usage of models that hooks asked, until it is recorded.
     used: Vec<Fact>,
 }
 
-/// The session that the gate is asked about.
+/// The session that the gate decides for.
 pub(crate) struct GateSite<'a> {
     pub(crate) session: &'a Session,
     pub(crate) scope: &'a Scope,
@@ -65,12 +65,12 @@ pub(crate) struct GateSite<'a> {
 }
 
 impl GateSite<'_> {
-    /// Tells who listens.
+    /// Sends an event.
     pub(crate) fn tell(&self, event: Event) {
         (self.out.listener)(event);
     }
 
-    /// A hook's words, where they are not too many: else they go to a file, and their beginning stays.
+    /// Bounds a hook's text: a long one goes to a file, and its beginning stays.
     pub(crate) fn bounded(&self, text: &str) -> String {
         let longest = self.talk.layers.spill_limits.get(LIMIT_NAME).copied().unwrap_or(LONGEST);
         if text.chars().count() <= longest {
@@ -84,12 +84,12 @@ impl GateSite<'_> {
         }
     }
 
-    /// What a hook said against something, as the model is told.
+    /// A hook's reason for blocking something, as the model is told.
     pub(crate) fn said_no(&self, word: &HookMessage) -> String {
         HookMessage { text: self.bounded(&word.text), ..word.clone() }.plain()
     }
 
-    /// Where commands of hooks may leave variables for later commands.
+    /// File in which hook commands may set environment variables for later commands.
     fn variables_file(&self) -> PathBuf {
         self.session.folder().join("hook-variables.sh")
     }
@@ -111,28 +111,28 @@ impl Gate {
         }
     }
 
-    /// The last words of the user that were submitted, by their id.
+    /// Id of the last prompt that the user submitted.
     pub(crate) fn prompt(&self) -> Option<&str> {
         self.prompt.as_deref()
     }
 
-    /// Lets calls run that the user has allowed for always.
+    /// Adds rules from an "always" answer.
     pub(crate) fn always(&mut self, rules: &[Rule]) {
         self.consent.policy.rules.allow.extend(rules.iter().cloned());
         self.answered.extend(rules.iter().cloned());
     }
 
-    /// What models used that hooks asked, to be written down.
+    /// Takes the usage of models that hooks asked, to be recorded.
     pub(crate) fn take_used(&mut self) -> Vec<Fact> {
         std::mem::take(&mut self.used)
     }
 
-    /// Why a hook has ended the turn, if one has.
+    /// Takes the reason why a hook has ended the turn, if one has.
     pub(crate) fn take_stopped(&mut self) -> Option<String> {
         self.stopped.take()
     }
 
-    /// Runs the hooks that a happening concerns, and tells what they have to say to the user.
+    /// Runs the hooks that match an event, and passes on their messages to the user.
     pub(crate) async fn hooked(
         &mut self,
         site: &GateSite<'_>,
@@ -145,7 +145,7 @@ impl Gate {
         answers
     }
 
-    /// Tells that hooks begin, and gives what they run with; none where no hook is concerned.
+    /// Announces the hooks of an event and returns their context; `None` if no hook matches.
     fn begin_hooks(&self, site: &GateSite<'_>, happening: &HookInput) -> Option<(Hooks, HookContext)> {
         let hooks = &self.consent.hooks;
         if !hooks.any(happening.moment) {
@@ -160,14 +160,14 @@ impl Gate {
         Some((hooks.clone(), self.ground_for(site, happening)))
     }
 
-    /// Where hooks run now that a happening concerns, and whom they can ask.
+    /// Context for the hooks of an event, with models to ask if one of them needs it.
     fn ground_for(&self, site: &GateSite<'_>, happening: &HookInput) -> HookContext {
         let asks = |hook: &Arc<Hook>| matches!(hook.kind, Kind::Prompt { .. } | Kind::Agent { .. });
         let asking = self.consent.hooks.concerned(happening).iter().any(asks).then(|| Arc::new(self.asking(site)));
         HookContext { asking, ..self.ground(site) }
     }
 
-    /// Whom hooks can ask.
+    /// Models that hooks can ask, and the limits for it.
     fn asking(&self, site: &GateSite<'_>) -> HookInquiry {
         HookInquiry {
             small: site.talk.smallest(),
@@ -177,7 +177,7 @@ impl Gate {
         }
     }
 
-    /// Where hooks run now. Nobody is there to be asked.
+    /// Context for hooks, without anybody to ask.
     fn ground(&self, site: &GateSite<'_>) -> HookContext {
         let sent = site.lineage.sent.as_ref();
         HookContext {
@@ -199,7 +199,7 @@ impl Gate {
         }
     }
 
-    /// Tells and keeps what every answer can hold: what failed, messages, what models used, files to look at.
+    /// Takes in what every hook output can hold: failures, messages, usage, files to watch.
     pub(crate) fn take_in(&mut self, site: &GateSite<'_>, answers: &HookOutputs) {
         for (hook, said) in &answers.0 {
             let HookOutput { failed, message, used, watch, .. } = said;

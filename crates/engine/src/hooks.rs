@@ -1,9 +1,10 @@
-//! Hooks: programs, servers, questions and agents of the user's that run at certain moments of a session, and may have a say.
+//! Hooks: the user's programs, servers, questions and agents that run at certain events of a session, and may have a
+//! say.
 //!
-//! [`Hook`](settings::hooks::Hook) is one as the settings define it, with whose word it is; [`HookInput`] what it is told;
-//! [`HookOutput`] what it answered; [`HookOutputs`] what follows from all of them. [`Hooks`] runs those that a happening concerns, at
-//! the same time, identical ones once, each for as long as it may take. Nothing a hook does holds up a session for longer,
-//! ends it, or lets a call run that a rule denies: what becomes of an answer is decided at the [gate](crate::gate).
+//! [`Hook`](settings::hooks::Hook) is a hook as the settings define it, with its author; [`HookInput`] is its input;
+//! [`HookOutput`] its answer; [`HookOutputs`] what follows from all of them. [`Hooks`] runs those that match an event,
+//! in parallel, identical ones once, each with a timeout. No hook can delay a session longer than that, end it, or let
+//! a call run that a rule denies: the [gate](crate::gate) decides what an answer leads to.
 
 mod callback;
 mod hook_input;

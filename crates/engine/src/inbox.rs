@@ -1,4 +1,4 @@
-//! What the user says while the agent works: kept until the next round begins, and until then it can be taken back.
+//! The user's messages while the agent works: kept until the next round starts, and until then they can be taken back.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,29 +6,29 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use transcript::Block;
 
-/// Messages that wait. Clones share them.
+/// Waiting messages. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Inbox {
     waiting: Arc<Mutex<VecDeque<Vec<Block>>>>,
 }
 
 impl Inbox {
-    /// Puts a message at the end.
+    /// Appends a message.
     pub fn push(&self, said: Vec<Block>) {
         self.waiting.lock().push_back(said);
     }
 
-    /// Takes back the newest one.
+    /// Takes back the newest message.
     pub fn take_back(&self) -> Option<Vec<Block>> {
         self.waiting.lock().pop_back()
     }
 
-    /// What waits, oldest first.
+    /// The waiting messages, oldest first.
     pub fn peek(&self) -> Vec<Vec<Block>> {
         self.waiting.lock().iter().cloned().collect()
     }
 
-    /// Takes the oldest one: its round has come.
+    /// Takes the oldest message, for the next round.
     pub fn next(&self) -> Option<Vec<Block>> {
         self.waiting.lock().pop_front()
     }

@@ -1,7 +1,7 @@
-//! The journal: what happened in sessions, a JSON object a line, in a file of the user's choice.
+//! The journal: events of sessions, one JSON object a line, in a file of the user's choice.
 //!
-//! It holds names, counts, times and reasons, and no text of the user, the model, a file or a command. Reasons are ours,
-//! but may quote others: one in which a secret is found is left out. A journal that cannot be written stops nothing.
+//! It holds names, counts, times and reasons, and no text of the user, the model, a file or a command. Reasons are
+//! ours, but may quote others: one that contains a secret is left out. A journal that cannot be written stops nothing.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,30 +15,30 @@ use transcript::{Outcome, Usage};
 
 use crate::event::{Event, Listener, MateNews};
 
-/// The most of a reason that is kept, in characters.
+/// Characters of a reason that are kept.
 const LONGEST: usize = 500;
 
-/// The journal of a session. Clones share where it is written.
+/// The journal of a session. Clones share its file.
 #[derive(Debug, Clone)]
 pub struct Journal {
     session: String,
     world: World,
-    /// The file, where one is asked for.
+    /// The file, if one is configured.
     path: Arc<Mutex<Option<PathBuf>>>,
 }
 
 impl Journal {
-    /// Of a session, in a file if there is to be one.
+    /// Creates the journal of a session, in a file if there is to be one.
     pub fn new(session: &str, world: World, path: Option<PathBuf>) -> Self {
         Self { session: session.to_owned(), world, path: Arc::new(Mutex::new(path)) }
     }
 
-    /// It is written there from now on, or nowhere.
+    /// Changes the file, or stops writing.
     pub(crate) fn move_to(&self, path: Option<PathBuf>) {
         *self.path.lock() = path;
     }
 
-    /// Hears of what happens first, whoever tells it.
+    /// Wraps a listener, so that the journal receives every event first.
     pub fn hearing(&self, listener: Listener) -> Listener {
         let journal = self.clone();
         Arc::new(move |event| {
@@ -47,7 +47,7 @@ impl Journal {
         })
     }
 
-    /// Adds what happened.
+    /// Appends an event.
     fn add(&self, event: &Event) {
         let path = self.path.lock().clone();
         if let Some(path) = path
@@ -61,7 +61,7 @@ impl Journal {
     }
 }
 
-/// What is kept of an event, and its name; nothing of pieces of replies and of what only the screen needs.
+/// Name and content of the entry for an event; `None` for parts of replies and for what only the screen needs.
 pub fn entry(event: &Event) -> Option<(&'static str, Value)> {
     Some(match event {
         Event::SessionStarted { model, tools, mode, .. } => {
@@ -172,7 +172,7 @@ fn reason(text: &str) -> String {
     }
 }
 
-/// What is written down of an agent that was sent out: what it is, what it calls, what it used.
+/// Entry for a subagent: its type, its calls, its usage.
 fn of_agent(subagent: &crate::subagent::Subagent, news: &crate::event::SubagentNews) -> Option<(&'static str, Value)> {
     use crate::event::SubagentNews;
     let (id, kind, used) = (&subagent.id, &subagent.kind, subagent.progress());
@@ -204,8 +204,8 @@ fn of_agent(subagent: &crate::subagent::Subagent, news: &crate::event::SubagentN
 mod tests {
     use super::*;
 
-    /// CONF-3: whoever tells something, a dream or the team's memory too, it is written down and passed on; elsewhere, or
-    /// nowhere, from the moment that is asked for.
+    /// CONF-3: every event is written down and passed on, whoever sends it, a dream or team memory included; and from
+    /// the moment the file changes, elsewhere or nowhere.
     #[test]
     fn whatever_is_told_is_written_down_first() {
         let folder = tempfile::tempdir().unwrap();
@@ -228,7 +228,7 @@ mod tests {
         assert!(!text.contains("secret"), "{text}");
     }
 
-    /// CONF-3: no text of others is in an event, and no secret in a reason.
+    /// CONF-3: an event contains no text of others, and a reason no secret.
     #[test]
     fn events_hold_no_text_and_no_secret() {
         let key = format!("sk-ant-api03-{}AA", "aB3x".repeat(23) + "q");

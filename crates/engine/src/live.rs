@@ -1,6 +1,6 @@
-//! A session at work: its log, the model it talks to, where its tools run, and who hears of it.
+//! A running session: its log, its model, the scope of its tools, and its listeners.
 //!
-//! The driver and what it is made of share it: each takes what it needs of it and leaves its own state out.
+//! The driver and its parts share it: each uses what it needs, and keeps its own state elsewhere.
 
 use std::path::{Path, PathBuf};
 
@@ -18,10 +18,10 @@ use crate::event::Event;
 use crate::gate::GateSite;
 use crate::parts::{Consent, DriverParts, Lineage, Outlets, PromptParts, Talk, Workplace};
 
-/// So much of what a command prints that the user typed stays in view, in characters.
+/// Characters of the output of a command typed by the user that stay in view.
 const SHELL_CHARACTERS: usize = 30_000;
 
-/// A session at work.
+/// A running session.
 pub(crate) struct LiveSession {
     pub(crate) session: Session,
     pub(crate) talk: Talk,
@@ -33,8 +33,8 @@ pub(crate) struct LiveSession {
 }
 
 impl LiveSession {
-    /// Puts one together, and says who decides in it. What stands before the messages is written to the log where it is not there yet; a resumed
-    /// session remembers the files it has seen and where it worked.
+    /// Creates one, and returns its deciders. Logs the prologue if it is not there yet; a resumed session remembers the
+    /// files it has seen and its working directory.
     pub(crate) fn new(mut session: Session, given: DriverParts) -> Result<(Self, Consent), Error> {
         let DriverParts { mut talk, prompt, work, consent, lineage, out } = given;
         talk.layers.cache_edits &= talk.model.edits_cache();
@@ -48,41 +48,41 @@ impl LiveSession {
         Ok((Self { session, talk, prompt, work, lineage, out, scope }, consent))
     }
 
-    /// The session, as the gate is asked about it.
+    /// The session, for the gate.
     pub(crate) fn site(&self) -> GateSite<'_> {
         let Self { session, scope, talk, work, lineage, out, .. } = self;
         GateSite { session, scope, talk, work, lineage, out }
     }
 
-    /// Tells who listens.
+    /// Sends an event.
     pub(crate) fn tell(&self, event: Event) {
         (self.out.listener)(event);
     }
 
-    /// Tells what the ledger has to say: that work in the background pauses, say.
+    /// Passes on the ledger's news, such as that background work is paused.
     pub(crate) fn tell_news(&self) {
         self.out.ledger.news().into_iter().for_each(|text| self.tell(Event::Warning(text)));
     }
 
-    /// What clearing saved and cost in this session; without dollars where the model's price is not known.
+    /// Savings and costs of clearing in this session; without dollars if the model's price is unknown.
     pub(crate) fn clearing_figures(&self) -> ClearingFigures {
         let clearing = &self.session.state().clearing;
         let unpriced = ClearingFigures { regrets: clearing.regrets, ..ClearingFigures::default() };
         self.talk.layers.price.map_or(unpriced, |price| clearing.figures(price, self.talk.ttl))
     }
 
-    /// Writes a fact into the log.
+    /// Writes a fact to the log.
     pub(crate) fn record(&mut self, fact: Fact) -> Result<(), Error> {
         self.session.note(&serde_json::to_value(fact).unwrap_or_default())
     }
 
-    /// Puts in a text that nobody said.
+    /// Injects a text that nobody said.
     pub(crate) fn inject(&mut self, purpose: Purpose, text: &str) -> Result<(), Error> {
         self.session.inject(&Injected::new(purpose, text), LineMeta::default())?;
         Ok(())
     }
 
-    /// What stands before the messages; of a session that goes on, as it was sent before.
+    /// The prologue; for a resumed session, as it was sent before.
     pub(crate) fn prologue(&self) -> Prologue {
         self.prompt.prologue(&self.talk, &self.work, &self.session, self.session.known_prologue())
     }
@@ -106,7 +106,7 @@ impl LiveSession {
         })
     }
 
-    /// The request of a fork about the items before one, with breakpoints only where the cache is.
+    /// The request of a fork over the items before an end, with breakpoints only where the cache is.
     pub(crate) fn fork_request(&self, end: usize) -> Option<Request> {
         let view = self.session.log().view();
         let prologue = view.prologue()?.clone();
@@ -120,7 +120,7 @@ impl LiveSession {
         self.session.folder().join("session-memory").join("summary.md")
     }
 
-    /// The part that stays in view of a command's output that the user typed; all of it is in a file where it is too long.
+    /// The part of a typed command's output that stays in view; if it is too long, a file holds all of it.
     pub(crate) fn bounded_output(&self, id: &str, text: &str) -> String {
         let result = Block::tool_result(id, &[Block::text(text)], Outcome::Done);
         let limit = self.talk.layers.spill.then_some(SHELL_CHARACTERS);
@@ -134,7 +134,7 @@ impl LiveSession {
         }
     }
 
-    /// Answers what was called and never ran.
+    /// Answers calls that never ran.
     pub(crate) fn answer_open_calls(&mut self, text: &str) -> Result<(), Error> {
         for call in self.session.log().view().open_calls() {
             if let Kind::ToolUse { id, .. } = call.kind() {
@@ -146,7 +146,8 @@ impl LiveSession {
     }
 }
 
-/// What a resumed session says was seen, or where it says the work went on, counts inside the working directories.
+/// Restores the seen files and the working directory of a resumed session, as far as they are inside the working
+/// directories.
 fn remember_files(session: &Session, scope: &Scope) {
     let inside = |path: &Path| {
         let real = files::real(path).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What an agent is put together from, in groups: each part of the engine is given those it uses.
+//! Parts of which an agent is built, in groups: each part of the engine is given those it uses.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use context::Layers;
 use learning::fork::SmallModel;
 use learning::ledger::Ledger;
+use mail::task_file::Board;
 use provider::Model;
 use provider::anthropic::envelope;
 use session::Session;
@@ -25,127 +26,129 @@ use crate::prompt::{PrologueParts, Surroundings, prologue};
 use crate::run::TurnLimits;
 use crate::subagent::SubagentIdentity;
 
-/// The beta under which the provider leaves out what it is asked to.
+/// Beta header for provider-side removal of content.
 const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
-/// The beta under which the provider compacts by itself.
+/// Beta header for provider-side compaction.
 const COMPACTION: &str = "compact-2026-01-12";
-/// Thinking below this is refused by the API.
+/// Smallest thinking budget that the API accepts.
 const LEAST_THINKING: u64 = 1_024;
 
-/// The model that is talked to, and how.
+/// The model, and how it is called.
 #[derive(Clone)]
 pub struct Talk {
-    /// The model it talks to.
+    /// The model.
     pub model: Arc<dyn Model>,
-    /// That model's name, as the provider knows it.
+    /// The model's name at its provider.
     pub name: String,
-    /// A smaller one, for what it can do as well.
+    /// A smaller model, for simple work.
     pub small: Option<SmallModel>,
-    /// The most a reply may be, in tokens.
+    /// Limit on a reply, in tokens.
     pub max_tokens: u64,
-    /// The budget for thinking, in tokens; none or zero is no thinking.
+    /// Thinking budget, in tokens; `None` or 0 turns thinking off.
     pub thinking: Option<u64>,
-    /// How hard it is to try; as models do by themselves where nobody says. A model that cannot be asked is not.
+    /// Effort of the model; its default if `None`. Sent only to models that support it.
     pub effort: Option<Effort>,
-    /// Betas of the API that every request asks for, beside those that the layers need.
+    /// Betas of the API that every request asks for, besides those that the layers need.
     pub betas: Vec<String>,
-    /// How long the provider keeps the cached prefix.
+    /// Lifetime of the cached prefix at the provider.
     pub ttl: Ttl,
-    /// How it keeps within the window.
+    /// Layers that keep it within the window.
     pub layers: Layers,
-    /// What bounds a turn.
+    /// Limits of a turn.
     pub limits: TurnLimits,
 }
 
-/// What the system prompt is made of.
+/// Parts of the system prompt.
 #[derive(Clone)]
 pub struct PromptParts {
     /// Sections of the system prompt that belong to the session, such as the rules of its memory.
     pub sections: Vec<String>,
-    /// Where it runs, as the system prompt tells it.
+    /// Facts about the system it runs on.
     pub surroundings: Surroundings,
-    /// How answers are to read: their language, their style. They stand after all other parts.
+    /// Output style and language. They come after all other parts.
     pub manner: Vec<String>,
-    /// In place of our own system prompt.
+    /// Replacement for our own system prompt.
     pub system: Option<String>,
-    /// After the system prompt.
+    /// Text appended to the system prompt.
     pub appended: Option<String>,
-    /// How many tokens it is told it may use.
+    /// Token budget that the prompt states.
     pub budget: Option<u64>,
 }
 
-/// The tools, and where they run.
+/// The tools, and the environment they run in.
 #[derive(Clone)]
 pub struct Workplace {
-    /// What it can do.
+    /// The tools.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// Where it may work, besides the session's directory.
+    /// Working directories besides the session's own.
     pub directories: Vec<PathBuf>,
-    /// What `~` stands for.
+    /// The directory for `~`.
     pub user_home: Option<PathBuf>,
-    /// The variables of commands.
+    /// The task list, where tools for it are offered.
+    pub tasks: Option<Board>,
+    /// Environment variables of commands.
     pub environment: Environment,
-    /// The program that is a [guard](tools::guard) for commands; without one their process group is all that is ended.
+    /// The [guard](tools::guard) program for commands; without it only their process group is ended.
     pub guard: Option<PathBuf>,
-    /// Where it may leave files of its own; beside its session where nobody says.
+    /// Scratchpad; beside the session if `None`.
     pub scratchpad: Option<PathBuf>,
-    /// Reads a variable of this program, for headers of hooks that may hold one.
+    /// Reads an environment variable of this program, for hook headers that refer to one.
     pub variable: Option<fn(&str) -> Option<String>>,
 }
 
-/// Who decides whether something happens.
+/// Deciders on permission.
 #[derive(Clone)]
 pub struct Consent {
-    /// What it may do.
+    /// The permission policy.
     pub policy: Policy,
-    /// What else has a say, and what runs at certain moments.
+    /// Hooks, which have a say and run at certain events.
     pub hooks: Hooks,
-    /// Who is asked about the rest.
+    /// Approver of everything else.
     pub approver: Arc<dyn Approver>,
 }
 
-/// Whose child it is, where another sent it out.
+/// Relation to the agent that started it, if one did.
 #[derive(Clone)]
 pub struct Lineage {
-    /// Who it is, where another sent it out.
+    /// Its identity, if it is a subagent.
     pub sent: Option<SubagentIdentity>,
-    /// What it shares with others that were branched off from the same reply.
+    /// The request that it shares with other forks of the same reply.
     pub branch: Option<Arc<Request>>,
-    /// The request that was sent last, for those who say what an agent is doing.
+    /// The last request, for labels of its activity.
     pub latest: Option<LastRequest>,
 }
 
-/// Where what happens is told and written down.
+/// Destinations for events and records.
 #[derive(Clone)]
 pub struct Outlets {
-    /// Who hears of what happens.
+    /// Receiver of events.
     pub listener: Listener,
-    /// Who writes down what happens, where others tell it something too; else one of its own.
+    /// Journal of events, if it is shared with others; else it gets one of its own.
     pub journal: Option<Journal>,
-    /// Where what is spent is written down.
+    /// The ledger that records spending.
     pub ledger: Arc<Ledger>,
-    /// How it makes itself known.
+    /// Notification settings.
     pub signals: Notifications,
 }
 
-/// What a driver is put together from.
+/// Parts of a driver.
 pub struct DriverParts {
-    /// The model that is talked to, and how.
+    /// The model, and how it is called.
     pub talk: Talk,
-    /// What the system prompt is made of.
+    /// Parts of the system prompt.
     pub prompt: PromptParts,
-    /// The tools, and where they run.
+    /// The tools, and the environment they run in.
     pub work: Workplace,
-    /// Who decides whether something happens.
+    /// Deciders on permission.
     pub consent: Consent,
-    /// Whose child it is, where another sent it out.
+    /// Relation to the agent that started it, if one did.
     pub lineage: Lineage,
-    /// Where what happens is told and written down.
+    /// Destinations for events and records.
     pub out: Outlets,
 }
 
 impl Talk {
-    /// All but the model itself, which may have been chosen by hand.
+    /// Applies a configuration, except for the model, which may have been chosen by hand.
     pub(crate) fn follow(&mut self, configuration: &Configuration) {
         (self.max_tokens, self.effort, self.ttl) = (configuration.max_tokens, configuration.effort, configuration.ttl);
         self.layers = configuration.layers.clone();
@@ -172,7 +175,7 @@ impl Talk {
         self.thinking.and_then(|budget| thinking(budget, self.max_tokens))
     }
 
-    /// What the provider may leave out by itself.
+    /// Context edits that the provider may make.
     fn context_management(&self, tools: &[Arc<dyn Tool>]) -> serde_json::Value {
         context::server::edits(&self.layers, self.thinks().is_some(), tools.iter().map(|tool| tool.name().to_owned()))
     }
@@ -188,7 +191,7 @@ impl Workplace {
         self.tools.iter().any(|tool| [tool_names::WRITE, tool_names::BASH].contains(&tool.name()))
     }
 
-    /// Where the tools run. What a rule keeps from being read, searches do not find.
+    /// The scope of the tools. Searches skip what a rule denies to read.
     pub(crate) fn scope(&self, session: &Session, policy: &Policy) -> Scope {
         Scope::new(session.directory(), session.folder())
             .with_directories(self.directories.clone())
@@ -203,7 +206,7 @@ impl Workplace {
 }
 
 impl Consent {
-    /// All but the mode, which may have been chosen by hand.
+    /// Applies a configuration, except for the mode, which may have been chosen by hand.
     pub(crate) fn follow(&mut self, configuration: &Configuration) {
         (self.policy.rules, self.policy.bypass) = (configuration.rules.clone(), configuration.bypass);
         self.hooks = Hooks::new(configuration.hooks.clone()).instead_of(&self.hooks);
@@ -218,7 +221,7 @@ impl Outlets {
 }
 
 impl PromptParts {
-    /// What stands before the messages; like `known`, where a session that goes on has sent that before.
+    /// The prologue; equal to `known` if a resumed session has sent that before.
     pub(crate) fn prologue(
         &self,
         talk: &Talk,
@@ -251,7 +254,7 @@ impl PromptParts {
     }
 }
 
-/// A budget for thinking that the API takes: at least 1,024 and below the output limit.
+/// A thinking budget that the API accepts: at least 1,024 and below the output limit.
 fn thinking(budget: u64, max_tokens: u64) -> Option<Thinking> {
     let most = max_tokens.checked_sub(1).filter(|&most| most >= LEAST_THINKING && budget > 0)?;
     Some(Thinking::Enabled { budget_tokens: budget.clamp(LEAST_THINKING, most) })

@@ -1,9 +1,9 @@
 //! Plans and tasks: tools for work that takes more than a few steps.
 //!
-//! A [plan](mode) is a file beside the session; the mode that only looks ends when the user approves of it. The
-//! [tasks](mail::tasks) are one list, beside the session or [shared](mail::board) by a team. What only the user knows is [asked](ask).
-//! All are offered where somebody can be asked, the list also in a team, and nowhere else: their definitions cost tokens in
-//! every request.
+//! A [plan](mode) is a file beside the session; plan mode ends when the user approves of it. The [tasks](mail::tasks)
+//! are one list, beside the session or [shared](mail::board) by a team. Questions that only the user can answer are
+//! [asked](ask). All are offered if somebody can be asked, the list also in a team, and nowhere else: their definitions
+//! cost tokens in every request.
 
 pub mod ask;
 pub mod mode;
@@ -16,12 +16,12 @@ use mail::tasks;
 use settings::permission::SharedMode;
 use tools::Tool;
 
-/// The file of the plan, beside the session.
+/// File name of the plan, in the session folder.
 const PLAN: &str = "plan.md";
-/// The largest plan that is shown again.
+/// Largest plan that is shown again, in bytes.
 const LARGEST: u64 = 100_000;
 
-/// The tools, for a session in a mode that they may change.
+/// The tools, for a session whose mode they may change.
 pub fn offered(mode: &SharedMode, board: &Board) -> Vec<Arc<dyn Tool>> {
     let asking: [Arc<dyn Tool>; 3] = [
         Arc::new(ask::AskUserQuestion),
@@ -31,7 +31,7 @@ pub fn offered(mode: &SharedMode, board: &Board) -> Vec<Arc<dyn Tool>> {
     asking.into_iter().chain(listed(board)).collect()
 }
 
-/// The tools for the list alone.
+/// The tools of the task list alone.
 pub fn listed(board: &Board) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(tasks::TaskCreate(board.clone())),
@@ -41,12 +41,12 @@ pub fn listed(board: &Board) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// Where a session's plan is.
+/// Path of a session's plan.
 pub fn file(folder: &Path) -> PathBuf {
     folder.join(PLAN)
 }
 
-/// The plan that was approved, as it is shown again after a compaction.
+/// The approved plan, as shown again after a compaction.
 pub(crate) fn restored(folder: &Path) -> Option<String> {
     let path = file(folder);
     let text = String::from_utf8(files::read(&path, LARGEST).ok()?.bytes).ok()?;
@@ -59,7 +59,7 @@ pub(crate) fn restored(folder: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// PLAN-1: all definitions together stay within what they may cost in every request.
+    /// PLAN-1: all definitions together stay within their token budget.
     #[test]
     fn what_is_offered_costs_less_than_700_tokens() {
         let definitions: Vec<String> = offered(&SharedMode::default(), &Board::default())

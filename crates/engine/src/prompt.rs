@@ -1,10 +1,10 @@
-//! The system prompt, in blocks: what is the same for everyone first, then what belongs to this session.
+//! The system prompt, in blocks: text that is the same for everyone first, then that of this session.
 //!
-//! The provider caches by prefix, so the order is by how seldom a block changes, and nothing in it is computed twice:
-//! a session writes its prologue into the log and sends that, also after a resume on another day. Only what the user
-//! asks for anew (another model, other directories, another appended prompt) or a new version of the program changes it,
-//! and that is a declared break. A log is a file that others can write: of what it says was sent, the date, the branch,
-//! git's status and the shell are taken, and nothing that this program could not have written there.
+//! The provider caches by prefix, so blocks are ordered by how rarely they change, and nothing in them is computed
+//! twice: a session writes its prologue to the log and sends that, also after being resumed on another day. Only a
+//! request of the user (another model, other directories, another appended prompt) or a new version of the program
+//! changes it, and that is a declared cache break. A log is a file that others can write: of the prologue in it, date,
+//! branch, git status and shell are used, and only in a form that this program could have written.
 
 mod surroundings;
 
@@ -21,56 +21,56 @@ use surroundings::cutoff;
 pub use surroundings::{Changes, Surroundings, is_name};
 
 const SYSTEM: &str = include_str!("prompts/system.md");
-/// The prompt of a bare session: a few lines, for the smallest windows.
+/// Prompt of a bare session: a few lines, for the smallest windows.
 pub const BARE: &str = include_str!("prompts/bare.md");
 const ENVIRONMENT: &str = include_str!("prompts/environment.md");
-/// Before the folder's path, in a block of its own: it has the session's id, and stands last so that another session of
-/// the project reads all before it from the cache.
+/// Text before the scratchpad's path, in a block of its own: the path holds the session's id, and stands last so that
+/// another session of the project reads everything before it from the cache.
 const SCRATCHPAD: &str = "Your scratchpad, for files nobody else needs: ";
 
-/// What a prologue is made from.
+/// Parts of a prologue.
 #[derive(Debug, Clone)]
 pub struct PrologueParts<'a> {
-    /// The model, as the provider knows it.
+    /// The model's name at its provider.
     pub model: &'a str,
-    /// The most it may answer.
+    /// Limit on a reply, in tokens.
     pub max_tokens: u64,
-    /// Thinking, where asked for.
+    /// Thinking, if enabled.
     pub thinking: Option<Thinking>,
-    /// How hard it is asked to try, where it can be asked.
+    /// Effort, if the model supports it.
     pub effort: Option<Effort>,
     /// Beta features.
     pub betas: Vec<String>,
-    /// What the provider may leave out by itself.
+    /// Context edits that the provider may make.
     pub context_management: Option<serde_json::Value>,
     /// The tools, in order.
     pub tools: Vec<ToolDefinition>,
-    /// Where the work is done.
+    /// The working directory.
     pub directory: &'a Path,
-    /// Where it may be done too.
+    /// Additional working directories.
     pub extra_directories: &'a [PathBuf],
     /// The branch checked out there.
     pub branch: &'a str,
     /// Sections that belong to the session, such as the rules of its memory.
     pub sections: Vec<String>,
-    /// Where it may leave files of its own.
+    /// The scratchpad.
     pub scratchpad: Option<&'a Path>,
-    /// How many tokens it may use.
+    /// Token budget.
     pub budget: Option<u64>,
-    /// Where it runs.
+    /// Facts about the system it runs on.
     pub surroundings: &'a Surroundings,
-    /// How answers are to read: their language, their style.
+    /// Output style and language.
     pub manner: Vec<String>,
-    /// In place of our own prompt.
+    /// Replacement for our own prompt.
     pub custom: Option<&'a str>,
-    /// After all else.
+    /// Appended text, after all else.
     pub appended: Option<&'a str>,
-    /// Now.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// Makes a session's prologue. Of a `known` one (a resumed session's) the date, the branch, git's status and the
-/// shell are kept as they were sent, as long as the same is asked for.
+/// Builds a session's prologue. From a `known` one (of a resumed session) date, branch, git status and shell are kept
+/// as they were sent, as long as the rest is the same.
 pub fn prologue(from: &PrologueParts<'_>, known: Option<&Prologue>) -> Prologue {
     // An empty one asks for as little as there can be; the API takes no empty block.
     let fixed = match from.custom.map(str::trim) {
@@ -113,8 +113,8 @@ pub fn prologue(from: &PrologueParts<'_>, known: Option<&Prologue>) -> Prologue 
     }
 }
 
-/// The folder for files of its own that a session was told of: a copy goes on with that of the session it was made from,
-/// which lies beside its own; any other path that a log names is none.
+/// The scratchpad that a session was told of: a copied session keeps that of its original, which lies beside its own;
+/// any other path in a log is ignored.
 pub(crate) fn scratchpad(own: PathBuf, known: Option<&Prologue>) -> PathBuf {
     let told = known.and_then(|known| {
         let last = known.system.get(known.static_blocks..)?.last()?;
@@ -129,7 +129,7 @@ pub(crate) fn scratchpad(own: PathBuf, known: Option<&Prologue>) -> PathBuf {
     told.filter(|path| is_beside(path) && is_session(path)).unwrap_or(own)
 }
 
-/// Whether a block that a log holds is one that this program makes, on some day and some branch.
+/// Returns whether a block from a log is one that this program makes, on some day and some branch.
 fn was_made_here(block: &Block, from: &PrologueParts<'_>) -> bool {
     let text = block.as_text().unwrap_or_default();
     let after = |start: &str| text.lines().find_map(|line| line.strip_prefix(start)).unwrap_or_default();
@@ -203,8 +203,8 @@ mod tests {
         }
     }
 
-    /// CACHE-1: static text first, then what belongs to the session, each computed once: a session resumed on another
-    /// day sends what it sent before.
+    /// CACHE-1: static text comes first, then that of the session, each computed once: a session resumed on another day
+    /// sends what it sent before.
     #[test]
     fn a_resumed_session_keeps_the_system_prompt_it_sent() {
         let first = prologue(&ingredients("m", None, 1_800_000_000), None);
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(prologue(&ingredients("m", None, 1_800_100_000), Some(&first)), first);
     }
 
-    /// CACHE-1: what the user asks for anew is taken anew.
+    /// CACHE-1: a new model or appended prompt is taken over.
     #[test]
     fn another_model_or_appended_prompt_makes_a_new_prologue() {
         let first = prologue(&ingredients("m", None, 1_800_000_000), None);
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(appended.system[2], Block::text("be brief"));
     }
 
-    /// TRUST-5: what a log says was sent is taken only where this program could have made it.
+    /// TRUST-5: a prologue in a log is used only if this program could have made it.
     #[test]
     fn a_log_cannot_say_what_stands_in_the_system_prompt() {
         let now = ingredients("m", None, 1_800_100_000);
@@ -260,8 +260,8 @@ mod tests {
         }
     }
 
-    /// CACHE-1: a copy of a session goes on with the scratchpad that it was told of, so that what it sends stays the same; a
-    /// log names no other folder.
+    /// CACHE-1: a copied session keeps the scratchpad of its original, so that it sends the same bytes; a log can name
+    /// no other folder.
     #[test]
     fn a_copy_goes_on_with_the_scratchpad_it_was_told_of() {
         let from = ingredients("m", None, 1_800_000_000);
@@ -285,8 +285,8 @@ mod tests {
         }
     }
 
-    /// CACHE-1: what the session runs on, and git's status when it began, stand in its part of the prompt; language and
-    /// style behind them, and what is appended last.
+    /// CACHE-1: system facts and git status are in the session's part of the prompt; language and style come after
+    /// them, and appended text last.
     #[test]
     fn every_template_renders() {
         let mut from = ingredients("claude-opus-5", Some("be brief"), 1_800_000_000);

@@ -13,43 +13,49 @@
 
 use serde::{Deserialize, Serialize};
 use transcript::block::Kind;
+use transcript::price::Dollars;
 use transcript::{Block, Log, Reply, StopReason, tool_names};
 
-/// So many times the same calls in a row, and the model is told.
+/// Number of identical calls in a row after which the model is told.
 pub const REPEATS_TOLD: u32 = 3;
-/// So many times, and the turn ends.
+/// Number of identical calls in a row that ends the turn.
 pub const REPEATS_ENDED: u32 = 10;
-/// Calls that wait for something else: the same one again is how that is done.
+/// Tools that wait for something else, so that repeating them is normal.
 const WAITING: [&str; 2] = [tool_names::TASK_OUTPUT, "BashOutput"];
-/// So many of them count as one.
+/// Number of such calls that count as one.
 const WAITS_AS_ONE: u32 = 20;
 
-/// What bounds a turn.
+/// Limits of a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnLimits {
-    /// The most requests in one turn.
+    /// Limit on requests.
     pub max_rounds: Option<u32>,
-    /// What they and agents that are sent out may read and write together, in tokens; past it no further request is
-    /// made.
+    /// Token budget of the turn and its subagents; once it is spent, no further request is made.
     pub budget: Option<u64>,
+    /// Cost of the whole session, with its agents and background work; past it no further request is made.
+    #[serde(default)]
+    pub cost: Option<Dollars>,
 }
 
-/// A turn under way.
+/// A running turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     limits: TurnLimits,
     rounds: u32,
     #[serde(default)]
     tokens: u64,
-    /// What agents used that were sent out.
+    /// Tokens used by subagents.
     #[serde(default)]
     below: u64,
+    /// Cost of the session so far.
+    #[serde(default)]
+    cost: Dollars,
     stop: Option<StopReason>,
     last_calls: Vec<String>,
     repeats: u32,
 }
 
-/// What comes next.
+/// The next step of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// Send the view to the model.
@@ -60,41 +66,57 @@ pub enum Step {
     Done(RunEnd),
 }
 
-/// How a turn ended, as far as the machine can tell.
+/// Reason for a turn's end, as far as the machine can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEnd {
     /// The model answered without calling a tool.
     Answered,
-    /// The answer was cut at the output limit.
+    /// The answer was cut off at the output limit.
     OutputLimit,
-    /// The model declined.
+    /// The model refused.
     Refused,
     /// The window is full.
     WindowFull,
-    /// The limit of rounds.
+    /// The limit on rounds was reached.
     MaxRounds,
-    /// The budget of tokens is spent.
+    /// The token budget is spent.
     BudgetSpent,
+    /// The session has cost as much as it may.
+    CostLimit,
     /// The model made the same calls again and again.
     Looping,
 }
 
 impl Run {
-    /// A turn that is about to begin: the user's words are in the log.
+    /// A turn that is about to start: the user's message is in the log.
     pub fn new(limits: TurnLimits) -> Self {
-        Self { limits, rounds: 0, tokens: 0, below: 0, stop: None, last_calls: Vec::new(), repeats: 0 }
+        Self {
+            limits,
+            rounds: 0,
+            tokens: 0,
+            below: 0,
+            cost: Dollars::default(),
+            stop: None,
+            last_calls: Vec::new(),
+            repeats: 0,
+        }
     }
 
-    /// The same turn, which goes on for what others wrote: it has what is left of the budget.
+    /// The same turn, continued for messages from other agents: it has the rest of the budget.
     #[must_use]
     pub fn anew(&self, limits: TurnLimits) -> Self {
         Self { tokens: self.tokens, below: self.below, ..Self::new(limits) }
     }
 
-    /// What agents that were sent out have used by now, all together.
+    /// Sets the total of tokens used by subagents so far.
     pub fn used_below(&mut self, tokens: u64) {
         self.below = tokens;
+    }
+
+    /// The session has cost so much by now.
+    pub fn has_cost(&mut self, cost: Dollars) {
+        self.cost = cost;
     }
 
     /// The next step.
@@ -121,11 +143,12 @@ impl Run {
             _ if self.limits.budget.is_some_and(|budget| self.tokens + self.below >= budget) => {
                 Step::Done(RunEnd::BudgetSpent)
             }
+            _ if self.limits.cost.is_some_and(|most| self.cost >= most) => Step::Done(RunEnd::CostLimit),
             _ => Step::CallModel,
         }
     }
 
-    /// A reply came.
+    /// Takes in a reply.
     pub fn replied(&mut self, reply: &Reply) {
         self.rounds += 1;
         self.tokens += reply.usage.total();
@@ -143,45 +166,45 @@ impl Run {
         self.last_calls = calls;
     }
 
-    /// Whether the newest calls only wait for something else.
+    /// Returns whether the newest calls only wait for something else.
     fn waits(&self) -> bool {
         let is_waiting = |call: &String| WAITING.iter().any(|tool| call.split(' ').next() == Some(*tool));
         !self.last_calls.is_empty() && self.last_calls.iter().all(is_waiting)
     }
 
-    /// What ended the turn was mended: it goes on.
+    /// Continues after the reason for the end was resolved.
     pub fn goes_on(&mut self) {
         self.stop = None;
     }
 
-    /// How many requests the turn has made.
+    /// Number of requests in this turn.
     pub fn rounds(&self) -> u32 {
         self.rounds
     }
 
-    /// How many times in a row the newest calls were made.
+    /// Number of times in a row that the newest calls were made.
     pub fn repeats(&self) -> u32 {
         if self.waits() { self.repeats / WAITS_AS_ONE } else { self.repeats }
     }
 }
 
-/// What a call is answered when the user stopped the turn before it ran.
+/// Result of a call that did not run because the user stopped the turn.
 pub(crate) const NOT_RUN: &str = "[Not run: the turn ended before it.]";
 
-/// How a turn ended.
+/// Reason for a turn's end.
 #[derive(Debug)]
 pub enum TurnEnd {
-    /// As the machine says.
+    /// The step machine ended it.
     Ended(RunEnd),
     /// The user stopped it.
     Cancelled,
     /// The model could not be reached, or refused.
     Failed(provider::Error),
-    /// There is no room for the request, and nothing that could make any.
+    /// There is no room for the request, and no layer could make any.
     NoRoom(String),
-    /// The log could not be written. What was acknowledged before is there.
+    /// The log could not be written. Everything acknowledged before is there.
     NotWritten(session::Error),
-    /// A hook ended it, or held back what was said, for this reason.
+    /// A hook ended it, or blocked the prompt, for this reason.
     Stopped(String),
 }
 
@@ -244,7 +267,7 @@ mod tests {
         assert_eq!(turn.reply(StopReason::EndTurn, vec![Block::text("done")]), Step::Done(RunEnd::Answered));
     }
 
-    /// LOOP-1: the limit of rounds ends a turn between rounds, with every call answered.
+    /// LOOP-1: the limit on rounds ends a turn between rounds, with every call answered.
     #[test]
     fn the_limit_of_rounds_ends_a_turn_with_every_call_answered() {
         let mut turn = TurnProgress::new(TurnLimits { max_rounds: Some(1), ..TurnLimits::default() });
@@ -263,7 +286,7 @@ mod tests {
         assert_eq!(turn.reply(StopReason::ToolUse, vec![call("last", "ls")]), Step::Done(RunEnd::Looping));
     }
 
-    /// LOOP-1: to look at a command in the background again and again is to wait for it, and no loop; not for ever, though.
+    /// LOOP-1: polling a background command is waiting and not a loop, though not forever.
     #[test]
     fn waiting_for_a_command_is_no_loop() {
         let mut turn = TurnProgress::new(TurnLimits::default());

@@ -1,4 +1,4 @@
-//! The tool by which the model writes to other agents.
+//! The tool with which the model writes to other agents.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub struct PlainMessageInput {
     pub summary: Option<String>,
 }
 
-/// The same tool where there is no team: what it is told of is shorter.
+/// The same tool without a team, with a shorter description.
 #[derive(Debug, Clone)]
 pub struct SendPlainly(pub Post);
 
@@ -58,7 +58,7 @@ impl TypedTool for SendPlainly {
     }
 }
 
-/// The same tool for an agent that is sent out: its definition stays as it is, and it reaches others as that agent does.
+/// The same tool for a subagent: its definition stays the same, and it sends as that subagent.
 pub(crate) fn below(tool: &Arc<dyn Tool>, post: &Post) -> Arc<dyn Tool> {
     let plain: Arc<dyn Tool> = Arc::new(SendPlainly(post.clone()));
     match tool.definition() == plain.definition() {
@@ -67,7 +67,7 @@ pub(crate) fn below(tool: &Arc<dyn Tool>, post: &Post) -> Arc<dyn Tool> {
     }
 }
 
-/// A team is the session's own; another session is somebody else's work.
+/// Access class of a recipient: a team belongs to the session, another session does not.
 fn access(to: &str) -> Access {
     if to.starts_with(SOCKET) { Access::Changes } else { Access::Session }
 }
@@ -75,9 +75,9 @@ fn access(to: &str) -> Access {
 /// Writes to other agents.
 #[derive(Debug, Clone)]
 pub struct SendMessage {
-    /// How the session reaches others.
+    /// Outgoing messages of the session.
     pub post: Post,
-    /// How it starts those who have left, where it may.
+    /// Starter of teammates that have left, if it may have any.
     pub teammates: Option<Teammates>,
 }
 
@@ -125,7 +125,7 @@ async fn send(post: &Post, input: &SendMessageInput) -> Result<String, String> {
     Ok(format!("Sent to {}.", got.join(", ")))
 }
 
-/// A message as it is sent, and what it does to the sender's own life.
+/// The message in its final form, and its effect on the sender's own session.
 fn formed(post: &Post, word: ControlMessage, text: String) -> Result<(String, Option<SessionLife>), String> {
     let is_lead = post.me() == LEAD;
     let whole = |word: &ControlMessage| post.written(word);

@@ -1,7 +1,7 @@
-//! One agent that is out: what it is called, what it is doing, and what came of it.
+//! One subagent: its identity, progress and result.
 //!
-//! It works in a task of its own. Whoever sent it waits, or goes on and hears of its end later; which of the two can
-//! change while it works. It alone waits for an answer to a question of its own in the background.
+//! It runs in its own task. Its parent waits, or goes on and hears of its end later; that can change while it works. In
+//! the background only the subagent itself waits for answers to its permission requests.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -15,26 +15,26 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use transcript::Usage;
 
-/// An agent that is out, or was.
+/// A running or ended subagent.
 #[derive(Debug)]
 pub struct Subagent {
-    /// Its id, as its file is named.
+    /// Its id, which names its file.
     pub id: String,
     /// Its type.
     pub kind: String,
-    /// What its parent calls it.
+    /// Name given by its parent.
     pub name: Option<String>,
-    /// What it does, in a few words.
+    /// Its task in a few words.
     pub description: String,
-    /// The model that was asked for, where another than its own was.
+    /// The requested model, if it differs from its own.
     pub(crate) model: Option<String>,
-    /// The call that sent it out.
+    /// The call that started it.
     pub call: Option<String>,
-    /// Where what it says is written.
+    /// Its transcript.
     pub file: PathBuf,
-    /// Since when it is out.
+    /// Time of its start.
     pub since: Timestamp,
-    /// What other agents write to it.
+    /// Messages from other agents.
     pub mail: Mail,
     pub(crate) stop: CancellationToken,
     phase: watch::Sender<SubagentPhase>,
@@ -44,59 +44,59 @@ pub struct Subagent {
 /// Identity of a subagent, as it knows itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubagentIdentity {
-    /// Its id, as its file is named.
+    /// Its id, which names its file.
     pub id: String,
     /// Its type.
     pub kind: String,
     /// The file of the session that a person or a program talks to.
     pub session: PathBuf,
-    /// The words of the user's that it works for, by their id.
+    /// Id of the user's prompt that it works for.
     pub prompt: Option<String>,
 }
 
-/// Whether an agent works.
+/// Phase of a subagent.
 #[derive(Debug, Clone)]
 pub enum SubagentPhase {
-    /// It does, and its parent waits.
+    /// It is running, and its parent waits.
     Foreground,
-    /// It does, and its parent goes on.
+    /// It is running, and its parent goes on.
     Background,
     /// It has ended.
     Ended(SubagentResult),
 }
 
-/// What came of an agent.
+/// Result of a subagent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SubagentResult {
-    /// How it ended.
+    /// Its outcome.
     pub how: SubagentOutcome,
-    /// Its last words, as data.
+    /// Its final message, as data.
     pub report: String,
-    /// What it used.
+    /// Its usage.
     pub usage: Usage,
-    /// What those used that it sent out, and theirs, in tokens.
+    /// Tokens used by its own subagents, at every depth.
     pub below: u64,
-    /// What was asked beside its conversation: by whom, of which model, and what that used.
+    /// Side questions: purpose, model and usage.
     pub beside: Vec<(String, String, Usage)>,
-    /// The model it talked to.
+    /// Its model.
     pub model: String,
-    /// How long its transcript was then, in bytes.
+    /// Length of its transcript at its end, in bytes.
     pub bytes: u64,
 }
 
-/// How an agent ended.
+/// Outcome of a subagent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SubagentOutcome {
     /// With a report.
     Done,
-    /// Not as it should have, for this reason.
+    /// It failed, for this reason.
     Failed(String),
     /// Somebody stopped it.
     Stopped,
 }
 
 impl SubagentOutcome {
-    /// In Claude Code's word.
+    /// Its status in Claude Code's words.
     pub fn status(&self) -> &'static str {
         match self {
             Self::Done => "completed",
@@ -106,53 +106,53 @@ impl SubagentOutcome {
     }
 }
 
-/// What an agent has done so far.
+/// Progress of a subagent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SubagentProgress {
-    /// What it does, in three to five words.
+    /// Its label: three to five words on its activity.
     pub label: Option<String>,
-    /// The tool it called last.
+    /// The last tool it called.
     pub tool: Option<String>,
-    /// How many calls it has made.
+    /// Number of calls.
     pub calls: u64,
-    /// How many requests.
+    /// Number of requests.
     pub requests: u64,
-    /// What they read and wrote, in tokens.
+    /// Tokens they read and wrote.
     pub tokens: u64,
-    /// What that cost, in dollars, where a price is known.
+    /// Their cost in dollars, as far as prices are known.
     pub cost_usd: f64,
-    /// How long it has been at work.
+    /// Time at work.
     pub took: Duration,
 }
 
 #[derive(Debug, Default)]
 struct SubagentActivity {
     progress: SubagentProgress,
-    /// What it waits to be answered, it and those below it, as it came.
+    /// Unanswered permission requests of it and its own subagents, in order.
     questions: VecDeque<(CallQuestion, oneshot::Sender<PermissionAnswer>)>,
     asks: QuestionRoute,
-    /// Whether it had gone on without its parent when it ended.
+    /// True if it ended in the background.
     ended_behind: bool,
 }
 
 impl SubagentActivity {
-    /// Who was stopped waits for no answer.
+    /// Drops questions of subagents that were stopped.
     fn forget_stopped(&mut self) {
         self.questions.retain(|(_, reply)| !reply.is_closed());
     }
 }
 
-/// Where a question of an agent in the background goes.
+/// Destination of a background subagent's permission requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum QuestionRoute {
     /// It waits until somebody looks.
     #[default]
     Waits,
-    /// To whoever is asked for its parent: somebody looks at it.
+    /// The parent's approver: somebody is looking at it.
     AtOnce,
 }
 
-/// Who an agent is, before it is out.
+/// Description of a subagent before it starts.
 pub(crate) struct SubagentCard {
     pub(crate) id: String,
     pub(crate) kind: String,
@@ -171,32 +171,32 @@ impl Subagent {
         Self { id, kind, name, description, model, call, file, since, mail, stop, phase, now: Mutex::default() }
     }
 
-    /// What others call it: its name, or its id where it has none.
+    /// Its name, or its id if it has none.
     pub fn called(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.id)
     }
 
-    /// Whether it works.
+    /// Its phase.
     pub fn phase(&self) -> SubagentPhase {
         self.phase.borrow().clone()
     }
 
-    /// Whether it is still out.
+    /// Returns whether it is still running.
     pub fn is_out(&self) -> bool {
         !matches!(*self.phase.borrow(), SubagentPhase::Ended(_))
     }
 
-    /// Whether its parent goes on while it works.
+    /// Returns whether it runs in the background.
     pub fn is_background(&self) -> bool {
         matches!(*self.phase.borrow(), SubagentPhase::Background)
     }
 
-    /// Whether it has ended in the background.
+    /// Returns whether it ended in the background.
     pub fn ended_behind(&self) -> bool {
         self.now.lock().ended_behind
     }
 
-    /// What it has done so far.
+    /// Its progress.
     pub fn progress(&self) -> SubagentProgress {
         self.now.lock().progress.clone()
     }
@@ -206,7 +206,7 @@ impl Subagent {
         self.stop.cancel();
     }
 
-    /// Lets its parent go on. Says whether that makes a difference.
+    /// Moves it to the background. Returns whether that changed anything.
     pub fn send_to_background(&self) -> bool {
         self.phase.send_if_modified(|phase| {
             let waited_for = matches!(phase, SubagentPhase::Foreground);
@@ -217,19 +217,19 @@ impl Subagent {
         })
     }
 
-    /// Its questions are asked at once from now on: somebody looks at it.
+    /// Sends its permission requests to the approver at once from now on: somebody is looking at it.
     pub fn bring_to_front(&self) {
         self.now.lock().asks = QuestionRoute::AtOnce;
     }
 
-    /// The first question it waits with, if it does; whoever takes it answers.
+    /// Takes its first unanswered permission request, if any; the caller answers it.
     pub fn take_question(&self) -> Option<(CallQuestion, oneshot::Sender<PermissionAnswer>)> {
         let mut now = self.now.lock();
         now.forget_stopped();
         now.questions.pop_front()
     }
 
-    /// The tool it waits to be allowed, if it does.
+    /// The tool of its first unanswered permission request, if any.
     pub fn waits_for(&self) -> Option<String> {
         let mut now = self.now.lock();
         now.forget_stopped();
@@ -245,7 +245,7 @@ impl Subagent {
         }
     }
 
-    /// Waits until its parent need not wait any longer: it has ended, or was sent to the background.
+    /// Waits until its parent is free: it has ended, or was moved to the background.
     pub(crate) async fn released(&self) -> SubagentPhase {
         self.changed(|phase| !matches!(phase, SubagentPhase::Foreground)).await
     }
@@ -263,7 +263,7 @@ impl Subagent {
         }
     }
 
-    /// It has ended. Says where it worked until then.
+    /// Records its end. Returns its phase before.
     pub(crate) fn end(&self, ended: SubagentResult) -> SubagentPhase {
         let mut before = SubagentPhase::Ended(ended);
         // Both at once: whoever sees that it has ended sees where.
@@ -276,19 +276,19 @@ impl Subagent {
         before
     }
 
-    /// Whether a question has to wait until somebody looks.
+    /// Returns whether its permission requests have to wait until somebody looks.
     pub(crate) fn keeps_questions(&self) -> bool {
         self.is_background() && self.now.lock().asks == QuestionRoute::Waits
     }
 
-    /// Waits with a question until somebody takes it and answers.
+    /// Queues a permission request until somebody takes and answers it.
     pub(crate) fn keep_question(&self, question: CallQuestion) -> oneshot::Receiver<PermissionAnswer> {
         let (reply, answer) = oneshot::channel();
         self.now.lock().questions.push_back((question, reply));
         answer
     }
 
-    /// It has done something.
+    /// Updates its progress.
     pub(crate) fn progressed(&self, now: Timestamp, change: impl FnOnce(&mut SubagentProgress)) {
         let progress = &mut self.now.lock().progress;
         progress.took = Duration::try_from(now.duration_since(self.since)).unwrap_or_default();

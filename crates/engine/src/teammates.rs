@@ -1,6 +1,6 @@
 //! Teammates: processes that work beside a session, below the lead's guard.
 //!
-//! [`Teammates`] starts, stops and resumes them; `answering` is the lead's side of what their programs ask.
+//! [`Teammates`] starts, stops and resumes them; `lead_service` is the lead's side of their permission requests.
 
 mod lead_service;
 mod teammate_processes;

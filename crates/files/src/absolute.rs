@@ -40,6 +40,15 @@ pub fn stamp(path: impl AsRef<Path>) -> Result<Stamp, Error> {
     Stamp::of_file(&mut open(path)?).map_err(|error| Error::of(path, error))
 }
 
+/// Returns whether a file still has the content of a stamp. It is read only if its time or length is another.
+pub fn is_unchanged(path: impl AsRef<Path>, known: &Stamp) -> bool {
+    let path = path.as_ref();
+    let looks_same = |seen: &std::fs::Metadata| {
+        seen.is_file() && seen.len() == known.len && known.modified.is_some() && seen.modified().ok() == known.modified
+    };
+    std::fs::metadata(path).is_ok_and(|seen| looks_same(&seen)) || stamp(path).is_ok_and(|now| now.same_content(known))
+}
+
 /// What can be seen of a file without opening it. Another value means that it may have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Glance {

@@ -33,8 +33,8 @@ mod root;
 mod walk;
 
 pub use absolute::{
-    Glance, create_new, glance, list, make_private, open, read, read_range, real, remove, remove_tree, replace,
-    replace_private, replace_unchanged, stamp,
+    Glance, create_new, glance, is_unchanged, list, make_private, open, read, read_range, real, remove, remove_tree,
+    replace, replace_private, replace_unchanged, stamp,
 };
 pub use append_shared::add_line;
 pub use directory::{create_directory, is_own};

@@ -1,8 +1,8 @@
 //! The memories that agents nobody asked leave alone: those the user wrote, edited or pinned.
 //!
 //! A memory is an agent's if its head names the agent, and its text is still what the last run of one left. Where no run of
-//! it is kept any more, its head alone counts. Claude Code names no agent: what it wrote names a session, and counts as
-//! edited where the file was changed after the time in its head. `pinned: true` in the head keeps any memory as it is.
+//! it is kept any more, it counts as edited where the file was changed after the time in its head. Claude Code names no
+//! agent: what it wrote names a session. `pinned: true` in the head keeps any memory as it is.
 
 use std::collections::HashMap;
 
@@ -63,7 +63,7 @@ impl Protection {
             _ if origin.agent.is_none() && !is_elsewhere => Some("the user wrote it by hand"),
             Some(LastText::Users) => Some("the user wrote it"),
             Some(LastText::Agents(left)) if *left != body(text) => Some("the user has edited it"),
-            None if is_elsewhere && edited_since => Some("the user has edited it"),
+            None if edited_since => Some("the user has edited it"),
             Some(LastText::Agents(_)) | None => None,
         }
     }
@@ -107,6 +107,10 @@ mod tests {
         let protects = |head: &str, body: &str| Protection::of(&changes).protects("a.md", &text(head, body), None);
         assert_eq!(protects("", "one"), Some("the user wrote it by hand"));
         assert_eq!(protects(agents, "one"), None, "no run of it is kept");
+        let dated = text("metadata:\n  agent: extract\n  modified: 2026-11-01T10:00:00.000Z\n", "one");
+        let written = |at: &str| Protection::of(&changes).protects("a.md", &dated, Some(at.parse().unwrap()));
+        assert_eq!(written("2026-11-01T10:00:02Z"), None);
+        assert_eq!(written("2026-11-09T10:00:00Z"), Some("the user has edited it"), "long after its run was dropped");
         run("1", "extract", None, "one");
         assert_eq!((protects(agents, "one"), protects(agents, "two")), (None, Some("the user has edited it")));
         assert_eq!(protects(&format!("pinned: true\n{agents}"), "one"), Some("the user pinned it"));

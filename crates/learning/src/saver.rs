@@ -17,7 +17,7 @@ use memory::echo_check::InjectedWords;
 use memory::import::first_sentence;
 use memory::remember::MemoryOrigin;
 use memory::shelf::is_about_the_user;
-use memory::spoken::{Register, TypedMessages};
+use memory::spoken::{QuotedSentence, Register, TypedMessages};
 use memory::store::{IndexUpkeep, Store};
 use parking_lot::Mutex;
 use session::{Home, World};
@@ -355,13 +355,19 @@ impl Saver {
 
     /// Keeps the user's own words that a memory quotes, if it quotes any.
     fn keep_spoken(&self, path: &str, text: &str) {
-        let memory = memory::Memory::parse(path, text.as_bytes(), None, text.len() as u64);
-        let register = Register::in_folder(self.place.changes.folder());
-        let mut typed = self.typed.lock().clone();
-        register.read().add_to(&mut typed);
-        if let Some(spoken) = typed.quoted_in(&memory.body) {
+        if let Some(spoken) = self.quoted(path, text) {
+            let memory = memory::Memory::parse(path, text.as_bytes(), None, text.len() as u64);
+            let register = Register::in_folder(self.place.changes.folder());
             let _ = register.keep(&memory.body, &spoken); // then it counts as the model's
         }
+    }
+
+    /// The sentence of the user that a memory quotes, if it quotes one.
+    fn quoted(&self, path: &str, text: &str) -> Option<QuotedSentence> {
+        let memory = memory::Memory::parse(path, text.as_bytes(), None, text.len() as u64);
+        let mut typed = self.typed.lock().clone();
+        Register::in_folder(self.place.changes.folder()).read().add_to(&mut typed);
+        typed.quoted_in(&memory.body)
     }
 
     /// What memory says already: saying it in another file is no echo of what was read.
@@ -409,6 +415,7 @@ impl Saver {
 
     /// Keeps a change before it is made.
     fn keep(&self, change: &KeptChange) -> Result<(), Error> {
+        let spoken = change.after.as_deref().and_then(|text| self.quoted(&change.path, text));
         let mut run = self.run.lock();
         let writer = match &mut *run {
             Some(writer) => writer,
@@ -431,7 +438,7 @@ impl Saver {
                 none.insert(self.place.changes.begin(id, head)?)
             }
         };
-        writer.keep(change)
+        writer.keep_said(change, spoken.as_ref())
     }
 
     fn origin(&self) -> MemoryOrigin {

@@ -1,10 +1,10 @@
-//! How good recall without a model is, on a labelled set.
+//! Quality of recall without a model, on a labelled set.
 //!
 //! A set is two files of lines with `|` between the fields: memories (`path | type | date | name | description | text`)
-//! and questions (`kind | wanted paths or - | question | files touched`). Beside them lie the questions that each memory says
-//! it answers (`path | questions`), written by a model that was shown the memories alone. A question that wants nothing is answered
-//! rightly by surfacing nothing. The ranker's few numbers are fitted on every second question of the first three sets;
-//! figures come from the others, and from sets that were written when all was done.
+//! and questions (`kind | wanted paths or - | question | files touched`). Beside them are the questions that each
+//! memory says it answers (`path | questions`), written by a model that was shown the memories alone. A question that
+//! wants nothing is answered correctly by surfacing nothing. The ranker's few numbers are fitted on every second
+//! question of the first three sets; figures come from the others, and from sets written when the ranker was done.
 
 mod beside;
 mod plain;
@@ -32,7 +32,7 @@ const SETS: [(&str, &str); 3] = [
     (include_str!("../tests/recall/third_memories.txt"), include_str!("../tests/recall/third_queries.txt")),
 ];
 
-/// Which half of the questions.
+/// Half of the questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuestionHalf {
     /// The first, third, fifth …: numbers are fitted on these.
@@ -66,7 +66,7 @@ pub const ASKED: [&str; 3] = [
     include_str!("../tests/recall/third_memories_asked.txt"),
 ];
 
-/// Ten projects of other writers: the order is fitted on one ten, figures come from the other.
+/// Ten projects by other writers: the order is fitted on one ten, figures come from the other.
 pub fn projects(half: QuestionHalf) -> Vec<Set> {
     Set::projects(match half {
         QuestionHalf::Fitting => include_str!("../tests/recall/projects_fitting.txt"),
@@ -74,8 +74,8 @@ pub fn projects(half: QuestionHalf) -> Vec<Set> {
     })
 }
 
-/// Sets of other trades, each written when a ranker was done and not looked at again, with the questions that their memories
-/// say they answer.
+/// Sets from other trades, each written when a ranker was done and not looked at again, with the questions that their
+/// memories say they answer.
 const AFTERWARDS: [(&str, &str, &str); 5] = [
     (
         include_str!("../tests/recall/fourth_memories.txt"),
@@ -104,7 +104,7 @@ const AFTERWARDS: [(&str, &str, &str); 5] = [
     ),
 ];
 
-/// The sets that were written afterwards.
+/// The sets written afterwards.
 pub fn afterwards() -> Vec<Set> {
     AFTERWARDS.iter().map(|(memories, questions, _)| Set::read(memories, questions)).collect()
 }
@@ -114,7 +114,7 @@ pub fn afterwards_asked() -> Vec<Set> {
     afterwards().iter().zip(AFTERWARDS).map(|(set, (_, _, asked))| set.with_asked(asked)).collect()
 }
 
-/// Projects whose memories one wrote and whose questions another, asked once when the order was found.
+/// Projects whose memories and questions have different writers, asked once when the order was found.
 pub fn projects_afterwards() -> Vec<Set> {
     Set::projects(include_str!("../tests/recall/projects_afterwards.txt"))
 }
@@ -128,27 +128,27 @@ pub struct Set {
     pub questions: Vec<LabelledQuestion>,
 }
 
-/// A question and what it wants.
+/// A question and its expected answers.
 #[derive(Debug, Clone)]
 pub struct LabelledQuestion {
-    /// What is hard about it.
+    /// Its kind of difficulty.
     pub kind: String,
-    /// The paths that answer it, any of them; none if nothing does.
+    /// Paths that answer it, any of them; empty if none does.
     pub wanted: Vec<String>,
-    /// What is asked.
+    /// The question.
     pub text: String,
     /// The files the turn touches.
     pub files: Vec<String>,
 }
 
-/// How a question went.
+/// Outcome of a question.
 #[derive(Debug, Clone)]
 pub struct QuestionOutcome<'s> {
     /// The question.
     pub question: &'s LabelledQuestion,
-    /// What it was ranked to.
+    /// The ranked memories.
     pub ranked: Vec<Hit>,
-    /// What was surfaced.
+    /// The surfaced memories.
     pub surfaced: Vec<String>,
 }
 
@@ -177,9 +177,9 @@ impl Set {
         }
     }
 
-    /// Reads projects, one after the other: `## whose notes`, then each memory (`### name | description`, and its text on a
-    /// line) with the questions it answers, plain (`?`) and in other words (`~`), and at the end questions that nothing
-    /// answers (`-`) or whose matter alone is known (`=`).
+    /// Reads projects, one after the other: `## whose notes`, then each memory (`### name | description`, and its text
+    /// on a line) with the questions it answers, literal (`?`) and paraphrased (`~`), and at the end questions that
+    /// nothing answers (`-`) or of which only the topic is known (`=`).
     pub fn projects(text: &str) -> Vec<Self> {
         format!("\n{text}").split("\n## ").skip(1).map(Self::project).collect()
     }
@@ -212,7 +212,7 @@ impl Set {
         set
     }
 
-    /// Sets in one directory, a folder for each.
+    /// Joins sets in one directory, a folder for each.
     pub fn side_by_side(sets: &[Self]) -> Self {
         let mut all = Self::default();
         for (at, set) in sets.iter().enumerate() {
@@ -227,7 +227,7 @@ impl Set {
         all
     }
 
-    /// The same where each memory begins with a line that all share, and eight are of one day, in order.
+    /// The same set where each memory begins with a line that all share, and each run of eight has the same date.
     pub fn with_common_line(&self, first_day: Timestamp) -> Self {
         let mut set = self.clone();
         for (at, memory) in set.memories.iter_mut().enumerate() {
@@ -241,7 +241,7 @@ impl Set {
         set
     }
 
-    /// The same with the questions that its memories say they answer.
+    /// The same set with the questions that its memories say they answer.
     pub fn with_asked(&self, asked: &str) -> Self {
         let mut set = self.clone();
         let asked: BTreeMap<&str, &str> = asked.lines().filter_map(|line| line.split_once(" | ")).collect();
@@ -256,7 +256,7 @@ impl Set {
         self.ask_of(&Ranker::of(&self.memories), now)
     }
 
-    /// The answerable questions of another set, which nothing here answers: as they are, and with one of this set's names
+    /// The answerable questions of another set, which nothing here answers: unchanged, and with one of this set's names
     /// in each, so that they look like ours.
     pub fn not_ours(&self, other: &Set) -> Vec<LabelledQuestion> {
         let names = self.names();
@@ -280,7 +280,7 @@ impl Set {
         questions
     }
 
-    /// One word of each memory that is written like a name: with a capital inside a sentence, or with a digit.
+    /// One word of each memory that is written like a name: capitalised inside a sentence, or with a digit.
     fn names(&self) -> Vec<String> {
         let is_name = |word: &&str| word.len() > 2 && word.chars().any(|c| c.is_uppercase() || c.is_ascii_digit());
         let mut names: Vec<String> = Vec::new();
@@ -333,29 +333,30 @@ fn memory(fields: &[&str]) -> Option<Memory> {
 /// The figures of some answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RecallFigures {
-    /// Questions that something answers.
+    /// Answerable questions.
     pub answerable: usize,
-    /// Of these, where the likeliest memory is wanted, surfaced or not.
+    /// Of these, those whose top memory is wanted, surfaced or not.
     pub first: usize,
-    /// Of these, where one of the five likeliest is wanted, surfaced or not.
+    /// Of these, those with a wanted memory in the top five, surfaced or not.
     pub five: usize,
-    /// The sum of reciprocal ranks of the first wanted memory, surfaced or not.
+    /// Sum of reciprocal ranks of the first wanted memory, surfaced or not.
     pub reciprocal: f64,
-    /// Of these, where a surfaced memory is wanted. At most five are surfaced.
+    /// Of these, those with a wanted memory surfaced. At most five are surfaced.
     pub surfaced: usize,
-    /// Of the questions whose likeliest memory is wanted, those where a surfaced one is.
+    /// Of the questions whose top memory is wanted, those with a wanted memory surfaced.
     pub surfaced_of_first: usize,
-    /// Memories that were surfaced for a question that something answers.
+    /// Memories surfaced for answerable questions.
     pub shown: usize,
     /// Of these, those that are wanted.
     pub right: usize,
-    /// Of these, where a wanted memory is surfaced without a model or among the candidates that one would be asked about.
+    /// Of the answerable questions, those with a wanted memory surfaced without a model or among the candidates for
+    /// one.
     pub within_reach: usize,
     /// Of all questions, those that a model would be asked about.
     pub left_to_a_model: usize,
-    /// Questions that nothing answers.
+    /// Unanswerable questions.
     pub unanswerable: usize,
-    /// Of these, where nothing was surfaced.
+    /// Of these, those with nothing surfaced.
     pub silent: usize,
 }
 
@@ -390,47 +391,48 @@ impl RecallFigures {
         figures
     }
 
-    /// R@1: the share of the answerable whose likeliest memory is wanted, surfaced or not.
+    /// R@1: share of the answerable questions whose top memory is wanted, surfaced or not.
     pub fn first(&self) -> f64 {
         share(self.first, self.answerable)
     }
 
-    /// R@5: the share of the answerable where one of the five likeliest is wanted, surfaced or not.
+    /// R@5: share of the answerable questions with a wanted memory in the top five, surfaced or not.
     pub fn five(&self) -> f64 {
         share(self.five, self.answerable)
     }
 
-    /// The mean reciprocal rank of the first wanted memory.
+    /// Mean reciprocal rank of the first wanted memory.
     pub fn mrr(&self) -> f64 {
         self.reciprocal / self.answerable.max(1) as f64
     }
 
-    /// The share of the answerable that surface a wanted memory.
+    /// Share of the answerable questions with a wanted memory surfaced.
     pub fn surfaced(&self) -> f64 {
         share(self.surfaced, self.answerable)
     }
 
-    /// The same of those whose likeliest memory is wanted.
+    /// The same share of those whose top memory is wanted.
     pub fn surfaced_of_first(&self) -> f64 {
         share(self.surfaced_of_first, self.first)
     }
 
-    /// The share of what is surfaced that is wanted, where something answers.
+    /// Share of the surfaced memories that are wanted, for answerable questions.
     pub fn right(&self) -> f64 {
         share(self.right, self.shown)
     }
 
-    /// The share of the answerable whose memory is surfaced without a model, or among the candidates that one would be asked about.
+    /// Share of the answerable questions with a wanted memory surfaced without a model, or among the candidates for
+    /// one.
     pub fn within_reach(&self) -> f64 {
         share(self.within_reach, self.answerable)
     }
 
-    /// The share of all questions that a model would be asked about.
+    /// Share of all questions that a model would be asked about.
     pub fn left_to_a_model(&self) -> f64 {
         share(self.left_to_a_model, self.answerable + self.unanswerable)
     }
 
-    /// The share of the unanswerable that surface nothing.
+    /// Share of the unanswerable questions with nothing surfaced.
     pub fn silent(&self) -> f64 {
         share(self.silent, self.unanswerable)
     }
@@ -466,7 +468,7 @@ impl fmt::Display for RecallFigures {
     }
 }
 
-/// The figures by kind of question.
+/// Figures by kind of question.
 pub fn by_kind(answers: &[QuestionOutcome<'_>]) -> BTreeMap<String, RecallFigures> {
     let mut kinds: BTreeMap<String, Vec<&QuestionOutcome<'_>>> = BTreeMap::new();
     for answer in answers {

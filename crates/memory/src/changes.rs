@@ -1,9 +1,9 @@
-//! What was changed in a memory directory, by whom, and how it was before.
+//! Changes in a memory directory: their author, and the texts before and after.
 //!
-//! Each run of an agent, and each command of the user, has a file of its own, outside the memory directory: first who it was, then every change with the
-//! whole text before and after it, written before the change is made. So whatever an agent does can be looked at and taken
-//! back ([`undo`]), also after a crash in the middle. What the user removed or took back is refused to agents
-//! ([`crate::tombstones`]). Nothing here asks a model or reads a clock.
+//! Each run of an agent, and each command of the user, has a file of its own, outside the memory directory: first the
+//! author, then every change with the whole text before and after it, written before the change is made. So everything
+//! an agent does can be inspected and undone ([`undo`]), even after a crash in the middle. What the user removed or
+//! undid is refused to agents ([`crate::tombstones`]). Nothing here asks a model or reads a clock.
 
 mod record;
 mod undo;
@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::entry::Memory;
 use crate::error::Error;
 use crate::index;
+use crate::spoken::QuotedSentence;
 use crate::store::{Store, TEAM, checked};
 use crate::tombstones::Tombstones;
 
@@ -25,22 +26,25 @@ pub use crate::kept::KeptChange;
 pub use record::Recorder;
 pub use undo::UndoResult;
 
-/// Runs beyond so many are removed, the oldest first.
+/// Number of runs that are kept; the oldest are removed.
 pub const KEPT: usize = 100;
 
-/// The name under which the user's own commands are kept.
+/// Name for the user's own commands.
 pub const USER: &str = "user";
 
-/// The file that names the newest run the user was told of.
+/// File that names the newest run the user was told of.
 const TOLD: &str = "told";
 
-/// The folder that holds the runs of one memory directory.
+/// The largest index that is read.
+const INDEX: u64 = 10_000_000;
+
+/// The folder with the runs of one memory directory.
 #[derive(Debug, Clone)]
 pub struct Changes {
     folder: PathBuf,
 }
 
-/// Who changed something, and when.
+/// Author and time of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunHead {
@@ -52,7 +56,7 @@ pub struct RunHead {
     /// The model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// When it began.
+    /// Time of its start.
     pub at: String,
     /// The memory directory.
     pub directory: PathBuf,
@@ -64,7 +68,7 @@ pub struct RunHead {
 enum ChangeLine {
     Head(RunHead),
     Change(KeptChange),
-    /// The run is over, and file and index are in step.
+    /// The run is over, and files and index are in step.
     Ended,
 }
 
@@ -77,16 +81,16 @@ pub struct Writer {
     tombstones: Tombstones,
 }
 
-/// A run, as it was written.
+/// A recorded run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeRun {
     /// Its name.
     pub id: String,
-    /// Who.
+    /// Author and time.
     pub head: RunHead,
-    /// What, in order.
+    /// Changes, in order.
     pub changes: Vec<KeptChange>,
-    /// Whether it came to its end.
+    /// True if it was completed.
     pub ended: bool,
 }
 
@@ -101,7 +105,7 @@ impl Changes {
         &self.folder
     }
 
-    /// Begins a run under a name nobody has yet. Names sort by age.
+    /// Starts a run under a new name. Names sort by age.
     pub fn begin(&self, id: &str, head: RunHead) -> Result<Writer, Error> {
         let log = Log::open(self.file(id)?, &head.agent)?;
         let mut writer = self.writer(log, id, &head.agent);
@@ -110,14 +114,14 @@ impl Changes {
         Ok(writer)
     }
 
-    /// The runs that changed something, the newest first.
+    /// Runs that changed something, newest first.
     pub fn runs(&self) -> Vec<ChangeRun> {
         let mut runs: Vec<ChangeRun> = self.ids().iter().filter_map(|id| self.run(id).ok()).collect();
         runs.retain(|run| !run.changes.is_empty());
         runs
     }
 
-    /// The runs that began since this was last asked, the newest first. Each is told once.
+    /// Runs that began since the last call, newest first. Each is reported once.
     pub fn news(&self) -> Vec<ChangeRun> {
         let (ids, marker) = (self.ids(), self.folder.join(TOLD));
         let Some(newest) = ids.first() else { return Vec::new() };
@@ -149,7 +153,7 @@ impl Changes {
         Ok(ChangeRun { id: id.to_owned(), head, changes, ended })
     }
 
-    /// Brings the index into step with what runs changed that never came to their end. Those that still run are left alone.
+    /// Brings the index into step with the changes of runs that were not completed. Running ones are left alone.
     pub fn settle(&self, store: &Store) -> Result<Vec<String>, Error> {
         let mut settled = Vec::new();
         for id in self.ids() {
@@ -167,8 +171,8 @@ impl Changes {
         Ok(settled)
     }
 
-    /// Plants a tombstone for each memory that a run left and of which only the line in the index is there: the user has
-    /// removed its file by hand. One whose text lies elsewhere was only moved; what a team shares, others may have removed.
+    /// Plants a tombstone for each memory of a run whose file is gone and whose index line is left: the user has
+    /// removed it by hand. One whose text is elsewhere was only moved; team memories may have been removed by others.
     pub fn bury_removed(&self, store: &Store, at: Timestamp) -> Result<(), Error> {
         let mut seen = HashSet::new();
         for run in self.runs() {
@@ -178,15 +182,40 @@ impl Changes {
                 let is_gone = matches!(store.root().head(&path, 0), Err(files::Error::NotFound { .. }))
                     && store.line(&path)?.is_some();
                 let body = || Memory::parse(&path, text.as_bytes(), None, text.len() as u64).body;
-                if is_gone && self.tombstones().against(&path, &text).is_none() && store.nothing_like(&body()).is_ok() {
+                if is_gone
+                    && !self.tombstones().stands_since(&path, &text, run.head.began())
+                    && store.nothing_like(&body()).is_ok()
+                {
                     self.tombstones().plant(&path, &text, Some(at.to_string()))?;
                 }
+            }
+        }
+        self.bury_unknown(store, &seen, at)
+    }
+
+    /// The same for memories of which no run is kept any more: nothing is known of them but the line, so that the name alone
+    /// is buried.
+    fn bury_unknown(&self, store: &Store, known: &HashSet<String>, at: Timestamp) -> Result<(), Error> {
+        // While no run has been dropped, a line without a file and without a run is nothing that was learnt here.
+        if self.ids().len() < KEPT {
+            return Ok(());
+        }
+        let index = match store.root().read(index::FILE, INDEX) {
+            Ok(index) => String::from_utf8_lossy(&index.bytes).into_owned(),
+            Err(files::Error::NotFound { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        for path in index::links(&index).into_iter().map(|link| link.target) {
+            let is_memory = checked(&path).is_ok() && !path.starts_with(TEAM) && !known.contains(&*path);
+            let is_gone = is_memory && matches!(store.root().head(&path, 0), Err(files::Error::NotFound { .. }));
+            if is_gone && self.tombstones().against(&path, "").is_none() {
+                self.tombstones().plant(&path, "", Some(at.to_string()))?;
             }
         }
         Ok(())
     }
 
-    /// What the user wants forgotten.
+    /// The user's tombstones.
     pub fn tombstones(&self) -> Tombstones {
         Tombstones::beside(&self.folder)
     }
@@ -195,7 +224,7 @@ impl Changes {
         Writer { log, id: id.to_owned(), agent: agent.to_owned(), tombstones: self.tombstones() }
     }
 
-    /// The names of runs, the newest first.
+    /// Names of runs, newest first.
     fn ids(&self) -> Vec<String> {
         let entries = files::list(&self.folder).unwrap_or_default();
         let name = |entry: files::DirectoryEntry| Some(entry.name.to_str()?.strip_suffix(".jsonl")?.to_owned());
@@ -225,27 +254,38 @@ impl Writer {
         &self.id
     }
 
-    /// Keeps a change that is about to be made. An agent that would bring back what the user removed is refused; what the user
-    /// writes is wanted again.
+    /// Records a change that is about to be made. An agent that would bring back what the user removed is refused; what
+    /// the user writes lifts the tombstone.
     pub fn keep(&mut self, change: &KeptChange) -> Result<(), Error> {
+        self.keep_said(change, None)
+    }
+
+    /// The same for a memory that quotes a sentence the user typed: what was typed after a removal is no return of it.
+    pub fn keep_said(&mut self, change: &KeptChange, spoken: Option<&QuotedSentence>) -> Result<(), Error> {
         if let Some(after) = &change.after {
-            self.allow(&change.path, change.before.as_deref(), after)?;
+            self.allow(&change.path, change.before.as_deref(), after, spoken)?;
         }
         self.append(&ChangeLine::Change(change.clone()))
     }
 
-    fn allow(&self, path: &str, before: Option<&str>, after: &str) -> Result<(), Error> {
+    fn allow(
+        &self,
+        path: &str,
+        before: Option<&str>,
+        after: &str,
+        spoken: Option<&QuotedSentence>,
+    ) -> Result<(), Error> {
         if self.agent == USER {
             return self.tombstones.lift(path, after);
         }
         let known = before.is_some_and(|before| self.tombstones.against(path, before).is_some());
-        match self.tombstones.against(path, after).filter(|_| !known) {
+        match self.tombstones.refusing(path, after, spoken).filter(|_| !known) {
             Some(stone) => Err(Error::Forgotten { path: path.to_owned(), removed: stone.path }),
             None => Ok(()),
         }
     }
 
-    /// The run is over.
+    /// Completes the run.
     pub fn end(mut self) -> Result<(), Error> {
         self.append(&ChangeLine::Ended)
     }
@@ -258,14 +298,14 @@ impl Writer {
 }
 
 impl RunHead {
-    /// When it began.
+    /// Time of its start.
     pub fn began(&self) -> Option<Timestamp> {
         self.at.parse().ok()
     }
 }
 
 impl ChangeRun {
-    /// The first state and the last of each memory the run touched.
+    /// The first and the last state of each memory the run touched.
     pub fn net(&self) -> Vec<KeptChange> {
         let mut net: Vec<KeptChange> = Vec::new();
         for change in &self.changes {
@@ -296,12 +336,12 @@ impl Store {
     }
 }
 
-/// Whether a path is an index's.
+/// Returns whether a path is that of an index.
 fn is_index(path: &str) -> bool {
     path.rsplit('/').next() == Some(index::FILE)
 }
 
-/// Where the runs of a memory directory lie, below a folder for all of them: by its path, links followed.
+/// Folder for the runs of a memory directory, below a folder for all of them: by its path, with symlinks resolved.
 pub fn folder(below: &Path, memory: &Path) -> PathBuf {
     let real = files::real(memory).unwrap_or_else(|_| memory.to_owned());
     let path = real.to_string_lossy();

@@ -1,36 +1,36 @@
-//! What is odd about a file that was read all the same.
+//! Problems of a file that was read all the same.
 //!
 //! Broken input gives a value plus diagnostics, never an error: a memory with bad frontmatter is still a memory.
 
 use std::fmt;
 
-/// One thing that is odd, and the line it stands on (from 1).
+/// One problem, and its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The line, from 1.
     pub line: usize,
-    /// What is odd.
+    /// The problem.
     pub problem: FileProblem,
 }
 
-/// What is odd about a file.
+/// A problem of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileProblem {
     /// Bytes that are not UTF-8 were read as replacement characters.
     NotUtf8,
-    /// The frontmatter is no YAML; it was read line by line.
+    /// The frontmatter is not YAML; it was read line by line.
     NotYaml(String),
     /// The frontmatter has no closing line; it was taken to end where `key: value` lines end.
     Unclosed,
-    /// The frontmatter is larger than any frontmatter should be; it was read line by line.
+    /// The frontmatter is too large; it was read line by line.
     Oversized(usize),
-    /// The type is none of the four, so the memory has none.
+    /// The type is not one of the four, so the memory has none.
     UnknownType(String),
     /// Only the beginning of the file was read.
     Cut {
-        /// How many bytes were read.
+        /// Bytes read.
         read: u64,
-        /// How many there are.
+        /// Bytes in total.
         of: u64,
     },
 }

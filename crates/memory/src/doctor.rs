@@ -1,9 +1,9 @@
-//! What is wrong with a memory directory, and mending it.
+//! Checks and repairs of a memory directory.
 //!
-//! Found: files without a line in the index, lines without a file, a file listed twice, memories that say the same,
-//! overlong lines, wrong types, frontmatter that is no YAML. Mended is what can be mended without guessing: the index is
-//! brought in step with the files, since a change writes the file first, and no word of it is lost. Frontmatter is made YAML by
-//! quoting the value that is not. The rest is reported.
+//! It finds files without a line in the index, lines without a file, a file listed twice, memories that say the same,
+//! overlong lines, wrong types, and frontmatter that is not YAML. It repairs what can be repaired without guessing: the
+//! index is brought into step with the files, since a change writes the file first, and no word of it is lost.
+//! Frontmatter is made YAML by quoting the value that is not. The rest is reported.
 
 mod mend;
 
@@ -23,13 +23,13 @@ use crate::store::{IndexUpkeep, Store, home};
 
 pub use mend::{DoctorFix, mend};
 
-/// An index line longer than this is overlong: its detail belongs into the file.
+/// Length above which an index line is overlong: its details belong in the file.
 pub const LONGEST_LINE: usize = 200;
 
-/// The indexes there can be.
+/// The possible indexes.
 const INDEXES: [&str; 2] = [index::FILE, "team/MEMORY.md"];
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DoctorFinding {
     /// A memory without a line in its index.
@@ -43,14 +43,14 @@ pub enum DoctorFinding {
         index: String,
         /// The line, from 1.
         line: usize,
-        /// Where it leads.
+        /// Its target.
         target: String,
     },
     /// A memory with several lines.
     ListedTwice {
         /// The index.
         index: String,
-        /// Where they lead.
+        /// Their target.
         target: String,
     },
     /// Memories that have the same text.
@@ -64,49 +64,49 @@ pub enum DoctorFinding {
         index: String,
         /// The line, from 1.
         line: usize,
-        /// Where it leads.
+        /// Its target.
         target: String,
-        /// How many characters it has.
+        /// Its length in characters.
         length: usize,
     },
-    /// A memory with a type that is none of the four, or with none.
+    /// A memory without a type, or with one that is not one of the four.
     WrongType {
         /// The memory.
         path: String,
-        /// The word it has there.
+        /// The word found there.
         found: Option<String>,
     },
-    /// Something odd about a file's text.
+    /// A problem with a file's text.
     Odd {
         /// The memory.
         path: String,
-        /// What.
+        /// The problem.
         diagnostic: Diagnostic,
     },
-    /// A memory whose last day is over: it does not come up any more.
+    /// An expired memory, which is no longer recalled.
     Over {
         /// The memory.
         path: String,
-        /// The day.
+        /// Its last day.
         until: Date,
     },
     /// A file that cannot be read.
     Unreadable {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// An index over its limits.
     FullIndex {
         /// The index.
         index: String,
-        /// Which limit.
+        /// The exceeded limit.
         warning: index::Warning,
     },
 }
 
-/// What is wrong with a directory.
+/// Examines a directory.
 pub fn examine(store: &Store) -> Result<Vec<DoctorFinding>, Error> {
     let root = store.root();
     let mut findings = Vec::new();
@@ -166,7 +166,7 @@ pub fn examine(store: &Store) -> Result<Vec<DoctorFinding>, Error> {
     Ok(findings)
 }
 
-/// The memories whose last day is over.
+/// The expired memories.
 pub fn over(store: &Store, now: Timestamp) -> Result<Vec<DoctorFinding>, Error> {
     let root = store.root();
     let memories = scan::paths(root)?.into_iter().filter_map(|path| Memory::read(root, &path).ok());
@@ -174,7 +174,7 @@ pub fn over(store: &Store, now: Timestamp) -> Result<Vec<DoctorFinding>, Error> 
     Ok(over.filter_map(|memory| Some(DoctorFinding::Over { path: memory.path, until: memory.until? })).collect())
 }
 
-/// Whether nothing is there. A folder, a part of a file (`a.md#part`) and what cannot be read are something.
+/// Returns whether nothing is there. A folder, a part of a file (`a.md#part`) and an unreadable file count as present.
 fn is_missing(root: &files::Root, path: &str) -> bool {
     let file = path.split(['#', '?']).next().unwrap_or(path);
     let gone = |path: &str| matches!(root.head(path, 0), Err(files::Error::NotFound { .. })) && root.sub(path).is_err();

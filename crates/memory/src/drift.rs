@@ -1,11 +1,12 @@
-//! What a memory names, and whether it is still there.
+//! Drift: things that a memory names and that are gone or have changed.
 //!
-//! A memory that says "run `deploy.sh --fast`" is believed long after the script is gone. So what it names in code marks
-//! (files, functions, flags, commands) is recorded when it is saved, if it was there then; and whenever the memory is
-//! surfaced it is looked for again in the working tree: files by their paths, the rest by reading sources, no process
-//! started, within a time that nobody notices. What was there and is gone is said, and of a file that it has changed since.
-//! Nothing else is: what was never there (another machine's path, a branch, a product) is no drift. Memories that were saved
-//! without a record are held only to the files they name in folders that this tree has.
+//! A memory that says "run `deploy.sh --fast`" is believed long after the script is gone. So what it names in code
+//! marks (files, functions, flags, commands) is recorded when it is saved, if it exists then; and whenever the memory
+//! is surfaced, these things are looked up again in the working tree: files by their paths, the rest by reading
+//! sources, without starting a process, within a time that nobody notices. Things that existed and are gone are
+//! reported, and so are files that have changed since. Nothing else is: what never existed here (another machine's
+//! path, a branch, a product) is not drift. For memories saved without a record, only the files they name in folders of
+//! this tree are checked.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,13 +16,13 @@ use files::Root;
 
 use crate::entry::Memory;
 
-/// How many things of one memory are looked for.
+/// Limit on things looked up for one memory.
 const MOST: usize = 12;
 
-/// How many source files and folders are looked at for one memory, and how much of each file: a few milliseconds.
+/// Limit on source files and folders read for one memory, and on bytes of each file: a few milliseconds.
 const FILES: usize = 400;
 const FOLDERS: usize = 300;
-/// So many files are looked at by name; a tree with more is not known well enough to say that something is nowhere in it.
+/// Limit on files looked up by name; in a larger tree nothing can be said to be missing.
 const ENTRIES: usize = 6_000;
 const BYTES: u64 = 64 * 1024;
 const ALL_BYTES: u64 = 12 * 1024 * 1024;
@@ -29,7 +30,7 @@ const ALL_BYTES: u64 = 12 * 1024 * 1024;
 /// Folders that hold no sources.
 const PASSED: [&str; 8] = ["target", "node_modules", "dist", "build", "vendor", "__pycache__", "venv", "coverage"];
 
-/// Something a memory names.
+/// A thing that a memory names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NamedThing {
     /// A file or a folder, relative to the working tree.
@@ -38,33 +39,33 @@ pub enum NamedThing {
     Word(String),
 }
 
-/// Something named that is not as it was.
+/// A named thing that has drifted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriftedThing {
-    /// What.
+    /// The thing.
     pub named: NamedThing,
-    /// What became of it.
+    /// Its state.
     pub fate: ThingState,
 }
 
-/// What became of something named.
+/// State of a named thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThingState {
-    /// It was there when the memory was saved, and is gone.
+    /// It existed when the memory was saved, and is gone.
     Gone,
-    /// It is another file than when the memory was saved.
+    /// The file's content has changed since the memory was saved.
     Changed,
-    /// It is not here, and whether it was is not known.
+    /// It is not here, and it is unknown whether it ever was.
     NotFound,
 }
 
-/// Between a file's name and the mark of its text in a record.
+/// Separates a file's name from the fingerprint of its text in a record.
 const MARK: char = '#';
 
-/// The record of a memory that names things of which none was there.
+/// Record of a memory that names things of which none existed.
 const NOTHING: &str = "-";
 
-/// How long a record may be.
+/// Longest record.
 const RECORD: usize = 380;
 
 impl NamedThing {
@@ -86,7 +87,7 @@ impl fmt::Display for DriftedThing {
     }
 }
 
-/// What a text names in code marks.
+/// Things that a text names in code marks.
 pub fn named(text: &str) -> Vec<NamedThing> {
     let mut found = BTreeSet::new();
     for code in text.split('`').skip(1).step_by(2).filter(|code| !code.contains('\n') && code.len() <= 120) {
@@ -98,7 +99,7 @@ pub fn named(text: &str) -> Vec<NamedThing> {
     found.into_iter().take(MOST).collect()
 }
 
-/// What a word in code marks is: a path, an identifier that can only be one, or neither.
+/// Classifies a word in code marks: a path, an identifier that can only be one, or neither.
 fn what(word: &str) -> Option<NamedThing> {
     let path = word.trim_start_matches("./").trim_end_matches('/').split(':').next().unwrap_or_default();
     let letters = |text: &str| text.chars().any(char::is_alphabetic);
@@ -126,7 +127,7 @@ fn what(word: &str) -> Option<NamedThing> {
     (is_name && (joined || word.ends_with("()"))).then(|| NamedThing::Word(name.to_owned()))
 }
 
-/// What a text names that is there now, to be kept with it: of files also a mark of their text.
+/// Record of the things a text names that exist now: files with a fingerprint of their text.
 pub fn record(text: &str, tree: &Path) -> Vec<String> {
     let named = named(text);
     let Some(looked) = look(&named, tree) else { return Vec::new() };
@@ -148,7 +149,7 @@ pub fn record(text: &str, tree: &Path) -> Vec<String> {
     record
 }
 
-/// What a memory names that is not as it was.
+/// Things a memory names that have drifted.
 pub fn check(memory: &Memory, tree: &Path) -> Vec<DriftedThing> {
     let drifted = |one: &NamedThing, fate: ThingState| DriftedThing { named: one.clone(), fate };
     if memory.named.is_empty() {
@@ -171,13 +172,13 @@ pub fn check(memory: &Memory, tree: &Path) -> Vec<DriftedThing> {
     recorded.iter().filter_map(|(one, was)| Some(drifted(one, fate(one, was)?))).collect()
 }
 
-/// A few letters that tell a file's text from another; none for a folder and for what is too large to read.
+/// Short fingerprint of a file's text; `None` for a folder and for a file that is too large.
 fn mark(path: &str, tree: &Path) -> Option<String> {
     let head = Root::open(tree).ok()?.head(path, BYTES).ok()?;
     (head.len <= BYTES).then(|| blake3::hash(&head.bytes).to_hex()[..8].to_owned())
 }
 
-/// Whether something looks like a file of this tree: with an ending, in a folder that is there.
+/// Returns whether something looks like a file of this tree: with an extension, in an existing folder.
 fn is_of_this_tree(named: &NamedThing, tree: &Path) -> bool {
     let NamedThing::File(path) = named else { return false };
     let has_ending = Path::new(path).extension().is_some();
@@ -185,15 +186,15 @@ fn is_of_this_tree(named: &NamedThing, tree: &Path) -> bool {
     has_ending && folder.is_some_and(|folder| Root::open(tree).is_ok_and(|root| root.sub(folder).is_ok()))
 }
 
-/// What was looked for and not found.
+/// Things that were not found.
 struct FailedLookup<'n> {
-    /// It is not there.
+    /// They do not exist.
     missing: Vec<&'n NamedThing>,
-    /// There was more to read than may be read, and it was not in what was.
+    /// They were not in the part that was read, and the limit was reached.
     unknown: Vec<&'n NamedThing>,
 }
 
-/// Looks for things below the tree; nothing is known of a tree that cannot be opened.
+/// Looks things up below the tree; `None` if the tree cannot be opened.
 fn look<'n>(named: &'n [NamedThing], tree: &Path) -> Option<FailedLookup<'n>> {
     let root = Root::open(tree).ok()?;
     let is_there = |path: &str| root.head(path, 0).is_ok() || root.sub(path).is_ok();

@@ -1,38 +1,38 @@
-//! Whether a memory only says again what was put before the model: recalled memories, instruction files, what tools
-//! returned, summaries.
+//! Check whether a memory only repeats text that was injected into the conversation: recalled memories, instruction
+//! files, tool results, summaries.
 //!
-//! Such text is not what happened in a session, and some of it was written by strangers. So a memory is compared with it by
-//! sequences of five words. What the user said too is the user's, wherever else it stands.
+//! Such text is not what happened in a session, and some of it was written by strangers. So a memory is compared with
+//! it by sequences of five words. What the user said too counts as the user's, wherever else it occurs.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// How many words a sequence has.
+/// Words in a sequence.
 const WORDS: usize = 5;
 
-/// From this share of its sequences on, a text is an echo.
+/// Share of its sequences from which on a text is an echo.
 pub const MOST: f64 = 0.6;
 
-/// Text that was put before a model, by its sequences of words.
+/// Injected text, as sequences of words.
 #[derive(Debug, Clone, Default)]
 pub struct InjectedWords {
     sequences: HashSet<u64>,
 }
 
 impl InjectedWords {
-    /// Adds a text that was put before the model.
+    /// Adds an injected text.
     pub fn add(&mut self, text: &str) {
         self.sequences.extend(sequences(text));
     }
 
-    /// Takes out what the user said.
+    /// Removes what the user said.
     pub fn said(&mut self, text: &str) {
         for one in sequences(text) {
             self.sequences.remove(&one);
         }
     }
 
-    /// Whether a text only says again what was put before the model. What stood in it `before` counts neither way.
+    /// Returns whether a text only repeats injected text. What was in it `before` counts neither way.
     pub fn is_echoed_by(&self, text: &str, before: &str) -> bool {
         let before: HashSet<u64> = sequences(before).collect();
         let new: HashSet<u64> = sequences(text).filter(|one| !before.contains(one)).collect();
@@ -41,7 +41,7 @@ impl InjectedWords {
     }
 }
 
-/// The sequences of words of a text.
+/// The word sequences of a text.
 fn sequences(text: &str) -> impl Iterator<Item = u64> {
     let words = words(text);
     let hashed = |sequence: &[String]| {
@@ -52,7 +52,7 @@ fn sequences(text: &str) -> impl Iterator<Item = u64> {
     words.windows(WORDS).map(hashed).collect::<Vec<_>>().into_iter()
 }
 
-/// Words in small letters; where words are not apart, each character is one.
+/// Words in lower case; in scripts without spaces, each character is one.
 pub(crate) fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     for run in text.split(|c: char| !c.is_alphanumeric()) {
@@ -79,7 +79,7 @@ fn stands_alone(c: char) -> bool {
 mod tests {
     use super::*;
 
-    /// BUDGET-2: a text that shares 60 % of its five-word sequences with what was put before the model is an echo.
+    /// BUDGET-2: a text that shares 60 % of its five-word sequences with injected text is an echo.
     #[test]
     fn a_text_that_says_again_what_was_put_before_the_model_is_an_echo() {
         let mut injected = InjectedWords::default();
@@ -95,7 +95,7 @@ mod tests {
         assert!(!injected.is_echoed_by(again, ""), "the user said it too");
     }
 
-    /// BUDGET-2: also where words are not apart.
+    /// BUDGET-2: this holds for scripts without spaces too.
     #[test]
     fn an_echo_in_chinese_is_one() {
         let mut injected = InjectedWords::default();

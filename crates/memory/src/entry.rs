@@ -1,7 +1,7 @@
 //! A memory: one topic in one file.
 //!
-//! Whatever the file looks like, there is a [`Memory`]; what is odd about it stands in its diagnostics. An unknown or
-//! missing type is no type. `type` may also stand below `metadata`, where newer files have it.
+//! Whatever the file looks like, there is a [`Memory`]; its problems are in its diagnostics. An unknown or missing type
+//! is no type. `type` may also be below `metadata`, where newer files have it.
 
 use std::path::Path;
 
@@ -16,57 +16,57 @@ use crate::frontmatter::{self, Frontmatter};
 use crate::origin::{MemoryOrigin, NAMED};
 use crate::taxonomy::Kind;
 
-/// The most that is read of one memory: far more than is ever surfaced of it.
+/// Bytes read of one memory: far more than is ever surfaced of it.
 pub(crate) const READ_LIMIT: u64 = 1024 * 1024;
 
-/// The key of the questions it answers.
+/// Key of the questions it answers.
 pub(crate) const ASKED: &str = "asked";
 
 /// A memory as it was read.
 #[derive(Debug, Clone)]
 pub struct Memory {
-    /// Where it is, relative to the memory directory, with `/`.
+    /// Its path, relative to the memory directory, with `/`.
     pub path: String,
-    /// What it is called: `name`, else the file's name.
+    /// Its name: `name`, else the file's name.
     pub name: String,
-    /// One line on what it is about.
+    /// Its topic in one line.
     pub description: Option<String>,
-    /// Questions that it answers, in other words than its own (`asked`).
+    /// Questions that it answers, in words other than its own (`asked`).
     pub asked: Option<String>,
-    /// Which of the four types.
+    /// Its type.
     pub kind: Option<Kind>,
-    /// What it applies to, if its writer said so (`applies_to`): files, languages, tools, activities.
+    /// Its field of application, if given (`applies_to`): files, languages, tools, activities.
     pub applies_to: Vec<String>,
-    /// The last day on which it holds, if its head names one (`until`).
+    /// Last day on which it holds, if given (`until`).
     pub until: Option<Date>,
-    /// What it names and was there when it was saved (`metadata.names`).
+    /// Things it names that existed when it was saved (`metadata.names`).
     pub named: Vec<String>,
-    /// Who wrote it, when, and in which session, as far as its head says (`metadata`).
+    /// Its author, time and session, as far as given (`metadata`).
     pub origin: MemoryOrigin,
-    /// What it was imported from (`metadata.importedFrom`).
+    /// Source from which it was imported (`metadata.importedFrom`).
     pub imported_from: Option<String>,
     /// The text below the frontmatter.
     pub body: String,
-    /// When the file was last written.
+    /// Time of the file's last change.
     pub modified: Option<Timestamp>,
-    /// When it was last changed: what its frontmatter says or when the file was last written, whichever is later. Whoever edits
-    /// it by hand changes only the file.
+    /// Time of its last change: that of its frontmatter or of the file, whichever is later. An edit by hand changes
+    /// only the file's.
     pub dated: Option<Timestamp>,
-    /// How long the file is.
+    /// Length of the file.
     pub len: u64,
-    /// What is odd about it.
+    /// Its problems.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Memory {
-    /// Reads one below an opened memory directory.
+    /// Reads a memory below an opened memory directory.
     pub fn read(root: &Root, path: &str) -> Result<Self, Error> {
         let head = root.head(path, READ_LIMIT)?;
         let modified = head.modified.and_then(|time| Timestamp::try_from(time).ok());
         Ok(Self::parse(path, &head.bytes, modified, head.len))
     }
 
-    /// Makes one from bytes.
+    /// Parses a memory from bytes.
     pub fn parse(path: &str, bytes: &[u8], modified: Option<Timestamp>, len: u64) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let mut front = frontmatter::read(&text);
@@ -104,12 +104,12 @@ impl Memory {
     }
 }
 
-/// Whether the last day on which something holds is over.
+/// Returns whether the last day on which something holds has passed.
 pub(crate) fn is_over(until: Option<Date>, now: Timestamp) -> bool {
     until.is_some_and(|until| until < now.to_zoned(TimeZone::system()).date())
 }
 
-/// The type, and a diagnostic where it is none of the four.
+/// The type, and a diagnostic if it is not one of the four.
 pub(crate) fn kind(front: &mut Frontmatter) -> Option<Kind> {
     let written = front.text("type").or_else(|| front.metadata("type"))?;
     let kind = Kind::of(&written);
@@ -126,14 +126,14 @@ fn asked(front: &Frontmatter) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// A list under `metadata`.
+/// A list below `metadata`.
 fn below(front: &Frontmatter, key: &str) -> Vec<String> {
     let Some(metadata) = front.fields.get("metadata").and_then(|value| value.as_object()) else { return Vec::new() };
     let below = Frontmatter { fields: metadata.clone(), ..Frontmatter::default() };
     below.list(key)
 }
 
-/// The date its writer gave it.
+/// The date in its frontmatter.
 pub(crate) fn written_date(front: &Frontmatter) -> Option<Timestamp> {
     ["modified", "updated", "date"].iter().find_map(|key| {
         let text = front.metadata(key).or_else(|| front.text(key))?;
@@ -141,7 +141,7 @@ pub(crate) fn written_date(front: &Frontmatter) -> Option<Timestamp> {
     })
 }
 
-/// A time as people and programs write it: RFC 3339, or a date alone.
+/// Parses a time: RFC 3339, or a date alone.
 pub(crate) fn parse_time(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     if let Ok(time) = text.parse::<Timestamp>() {
@@ -151,7 +151,7 @@ pub(crate) fn parse_time(text: &str) -> Option<Timestamp> {
     date.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
 }
 
-/// A file's name without its folder and ending.
+/// A file's name without folder and extension.
 pub(crate) fn stem(path: &str) -> String {
     Path::new(path).file_stem().map_or_else(|| path.to_owned(), |stem| stem.to_string_lossy().into_owned())
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with memory, by what the caller can do about it.
+//! Errors of this crate, by what the caller can do about them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,12 +9,12 @@ pub enum Error {
     /// The disk, or a path that leads out of the memory directory.
     #[error(transparent)]
     Files(#[from] files::Error),
-    /// The place asked for may not hold memory: choose another.
+    /// The requested place may not hold memory: choose another.
     #[error("memory may not live in {path:?} (from {from}): {rule}")]
     Refused {
-        /// The path as it was given.
+        /// The given path.
         path: String,
-        /// Which input it came from.
+        /// The input it came from.
         from: &'static str,
         /// The rule it breaks.
         rule: PlaceRule,
@@ -22,23 +22,23 @@ pub enum Error {
     /// A memory cannot have this file name: choose another.
     #[error("{name:?} cannot be a memory's file name: {why}")]
     BadName {
-        /// The name as it was given.
+        /// The given name.
         name: String,
-        /// What is wrong with it.
+        /// The problem with it.
         why: &'static str,
     },
     /// There is no such memory.
     #[error("there is no memory {name:?} in {}", directory.display())]
     NoMemory {
-        /// The name as it was given.
+        /// The given name.
         name: String,
-        /// Where it was looked for.
+        /// The directory that was searched.
         directory: PathBuf,
     },
     /// The text holds a secret: write where it is kept instead.
     #[error("{path} was not saved: line {line} holds what the rule {rule} knows as a secret")]
     Secret {
-        /// The file it was for.
+        /// The file it was meant for.
         path: String,
         /// The rule.
         rule: &'static str,
@@ -48,26 +48,26 @@ pub enum Error {
     /// A memory says the same already: change that one.
     #[error("not saved: {by} says the same already")]
     Known {
-        /// Which.
+        /// That memory.
         by: String,
     },
-    /// The user removed this or took it back: leave it.
+    /// The user removed or undid this: leave it.
     #[error("{path} was not saved: the user removed {removed}, which says the same, and does not want it back")]
     Forgotten {
-        /// The file it was for.
+        /// The file it was meant for.
         path: String,
-        /// What was removed.
+        /// The removed memory.
         removed: String,
     },
-    /// The text is no memory: mend what is missing.
+    /// The text is not a valid memory: correct it.
     #[error("{path} was not saved: {why}")]
     Malformed {
-        /// The file it was for.
+        /// The file it was meant for.
         path: String,
-        /// What is wrong, and what would be right.
+        /// The problem, and the correct form.
         why: String,
     },
-    /// Whoever writes has not seen what is there: read it first.
+    /// The writer has not seen the current text: read it first.
     #[error("{path} exists, and what stands in it was not read")]
     Unseen {
         /// The memory.
@@ -79,17 +79,17 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// A pattern in the settings or in a rule is no glob.
+    /// A pattern in the settings or in a rule is not a glob.
     #[error("{pattern:?} is no glob: {source}")]
     BadGlob {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The problem with it.
         source: globset::Error,
     },
 }
 
-/// Why a path may not hold memory.
+/// Rule that a memory directory must not break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaceRule {
     /// It does not start at the root.
@@ -104,7 +104,7 @@ pub enum PlaceRule {
     Unc,
     /// It holds a NUL byte.
     Nul,
-    /// It is the home directory itself: all that lies in it would become memory.
+    /// It is the home directory itself: everything in it would become memory.
     Home,
 }
 

@@ -1,8 +1,9 @@
-//! What an agent is told that writes down what a session leaves behind.
+//! Prompts for the agent that extracts memories from a session.
 //!
-//! What it is told anew is paid in full with every run: of what is known only those memories are shown that are most like what
-//! was said. The rules are the same for all runs about what was said alone: they stand in the system prompt, which the provider
-//! keeps. A fork has the system prompt of its conversation; where that has the rules for memory, they are not said again.
+//! The new part of a prompt is paid in full with every run: of the known memories only those most similar to the
+//! conversation are shown. The rules are the same for all runs that are shown the conversation: they are in the system
+//! prompt, which the provider caches. A fork has the system prompt of its conversation; if that has the rules for
+//! memory, they are not repeated.
 
 use std::path::Path;
 
@@ -11,61 +12,61 @@ use minijinja::context;
 use crate::scan::{Header, one_line};
 use crate::taxonomy::render;
 
-/// How much of a description is shown.
+/// Characters shown of a description.
 const DESCRIPTION: usize = 90;
 
-/// How many bytes the list of memories may have.
+/// Limit on the list of memories, in bytes.
 const LIST_BYTES: usize = 5_000;
 
-/// How many bytes of whole memories are shown.
+/// Limit on memories shown in full, in bytes.
 pub const SHOWN_BYTES: usize = 6_000;
 
-/// What the words depend on.
+/// Values of the directive.
 #[derive(Debug, Clone, Copy)]
 pub struct Directive<'a> {
-    /// What is new.
+    /// The new part.
     pub new: NewTurns<'a>,
     /// Today, as people write it.
     pub today: &'a str,
     /// The memory directory.
     pub directory: &'a Path,
-    /// The directory that is shared, if there is one.
+    /// The shared directory, if there is one.
     pub team: Option<&'a Path>,
-    /// Whether a fork has to be told the rules for memory: its conversation has not been given them.
+    /// True if a fork has to be told the rules for memory: its conversation was not given them.
     pub rules: bool,
-    /// Whether there is an index.
+    /// True if there is an index.
     pub index: bool,
-    /// Memories that are shown whole: path and text.
+    /// Memories shown in full: path and text.
     pub shown: &'a [(String, String)],
-    /// Others that are known, the likeliest first.
+    /// Other known memories, likeliest first.
     pub listed: &'a [Header],
-    /// How many there are in all.
+    /// Total number of memories.
     pub known: usize,
 }
 
-/// The part of a conversation that is new.
+/// The new part of a conversation.
 #[derive(Debug, Clone, Copy)]
 pub enum NewTurns<'a> {
-    /// What stands between `<new>` and `</new>` in a conversation that is shown.
+    /// The part between `<new>` and `</new>` of a conversation that is shown.
     Marked {
         /// The conversation, quoted.
         conversation: &'a str,
     },
-    /// What was said in the conversation itself, from a message of the user's on.
+    /// The part of the conversation itself that starts with a message of the user's.
     From {
-        /// How that message begins.
+        /// Beginning of that message.
         beginning: &'a str,
-        /// When it was said.
+        /// Time of that message.
         at: &'a str,
     },
 }
 
-/// What stands in the system prompt of an agent that is shown what was said.
+/// System prompt of an agent that is shown the conversation.
 pub fn instructions(team: Option<&Path>) -> String {
     render("extract-rules.md", context! { rules => true, team => team.is_some() })
 }
 
-/// What the agent is told.
+/// The directive for the agent.
 pub fn directive(from: &Directive<'_>) -> String {
     let mut list = String::new();
     let mut listed = 0;
@@ -106,12 +107,12 @@ pub fn directive(from: &Directive<'_>) -> String {
     )
 }
 
-/// Whether a system prompt has the rules for memory.
+/// Returns whether a system prompt has the rules for memory.
 pub fn has_rules(system: &str) -> bool {
     system.contains(include_str!("prompts/not-saved.md").lines().next().unwrap_or_default())
 }
 
-/// Words with which people speak of themselves, of others, of rules, of reasons and of what was wrong. A request to do
+/// Words with which people speak of themselves, of others, of rules, of reasons and of mistakes. A request to do
 /// something has none of them.
 const SIGNS: [&str; 44] = [
     "i", "i'm", "i've", "my", "me", "we", "our", "us", "nobody", "everyone", "team", "customer", "always", "never",
@@ -120,11 +121,11 @@ const SIGNS: [&str; 44] = [
     "called", "decided", "please", "perfect", "exactly", "every",
 ];
 
-/// Longer texts are looked at, whatever is in them.
+/// Length from which on a text is examined, whatever is in it.
 const LONG: usize = 40;
 
-/// Whether a text of the user's has any sign of something to remember. It errs to yes: what it passes over is never looked
-/// at by a model. Of languages it does not know it says nothing.
+/// Returns whether a user's text has any sign of something to remember. It errs on the side of true: what it rejects is
+/// never seen by a model. It does not judge languages it does not know.
 pub fn signals(text: &str) -> bool {
     let words: Vec<String> = text
         .split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | ':' | '!' | '?' | '"' | '(' | ')'))
@@ -157,7 +158,8 @@ const DAYS: [&str; 12] = [
     "weekend",
 ];
 
-/// Whether a longer sentence says how things are, rather than what to do: something is, are, has or was so.
+/// Returns whether a longer sentence describes how things are, rather than what to do: something is, are, has or was
+/// so.
 fn says(words: &[String]) -> bool {
     words.iter().skip(1).any(|word| matches!(word.as_str(), "is" | "are" | "has" | "have" | "was" | "were" | "lives"))
 }

@@ -1,8 +1,8 @@
 //! The few lines of YAML at the top of a memory, read whatever they look like and edited without touching the rest.
 //!
 //! Reading goes from strict to lenient. Lines that mean the same to every reader are taken as they are; else the block
-//! is parsed as YAML; else (models write `description: a: b`) it is read line by line, and a [`Diagnostic`] says so.
-//! Reading never fails.
+//! is parsed as YAML; else (models write `description: a: b`) it is read line by line, with a [`Diagnostic`]. Reading
+//! never fails.
 //!
 //! Editing never goes through a parsed value: [`set`] and [`remove`] find the lines of one key and change those. Every
 //! other byte is kept: comments, order, quoting, CRLF, a byte order mark, keys of other programs.
@@ -18,29 +18,29 @@ use crate::diagnostic::{Diagnostic, FileProblem};
 
 pub use edit::{mended, remove, set, set_under};
 
-/// A block larger than this is not given to the YAML parser.
+/// Largest block that is given to the YAML parser, in bytes.
 const YAML_LIMIT: usize = 64 * 1024;
 
-/// The byte order mark some editors put first.
+/// The byte order mark some editors write first.
 const BOM: &str = "\u{feff}";
 
-/// What stands at the top of a file, and where the rest begins.
+/// The frontmatter of a file, and the start of the body.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Frontmatter {
     /// The keys and their values.
     pub fields: Map<String, Value>,
-    /// What was odd.
+    /// Problems found.
     pub diagnostics: Vec<Diagnostic>,
-    /// Where the lines between the fences are; empty at the start if there is no frontmatter.
+    /// Range of the lines between the fences; empty at the start if there is no frontmatter.
     pub(crate) block: Range<usize>,
-    /// Where the body begins.
+    /// Start of the body.
     pub(crate) body: usize,
-    /// Whether there is any.
+    /// True if there is any frontmatter.
     pub(crate) present: bool,
 }
 
 impl Frontmatter {
-    /// A value as text: of a string, a number or a boolean.
+    /// A string, number or boolean as text.
     pub fn text(&self, key: &str) -> Option<String> {
         as_text(self.fields.get(key)?)
     }
@@ -61,18 +61,18 @@ impl Frontmatter {
         }
     }
 
-    /// Where the body begins in the text that was read.
+    /// Start of the body in the text.
     pub fn body_start(&self) -> usize {
         self.body
     }
 
-    /// Whether the text had any frontmatter.
+    /// Returns whether the text had any frontmatter.
     pub fn is_present(&self) -> bool {
         self.present
     }
 }
 
-/// Splits at commas outside braces, so that `src/**/*.{ts,tsx}, lib/**` is two.
+/// Splits at commas outside braces, so that `src/**/*.{ts,tsx}, lib/**` is two items.
 fn split_list(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
     text.split(move |c| {
@@ -148,13 +148,13 @@ fn structured(block: &str, diagnostics: &mut Vec<Diagnostic>) -> Map<String, Val
     }
 }
 
-/// Where the frontmatter is.
+/// Position of the frontmatter.
 pub(crate) struct Fences {
     /// The lines between the fences.
     pub(crate) block: Range<usize>,
-    /// Where the body begins.
+    /// Start of the body.
     pub(crate) body: usize,
-    /// Whether there is a closing fence.
+    /// True if there is a closing fence.
     pub(crate) closed: bool,
 }
 
@@ -163,8 +163,8 @@ fn bom(text: &str) -> usize {
 }
 
 /// Finds the frontmatter: a first line `---`, and a later line `---` or `...`. Without the latter it ends where lines
-/// stop looking like it; if none does, there is no frontmatter. A paragraph after an empty line is the body, whatever rule
-/// stands further down.
+/// stop looking like it; if no line does, there is no frontmatter. A paragraph after an empty line is the body,
+/// whatever rule follows further down.
 pub(crate) fn fences(text: &str) -> Option<Fences> {
     let start = bom(text);
     let first = text[start..].split_inclusive('\n').next()?;

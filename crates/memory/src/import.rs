@@ -1,9 +1,10 @@
-//! Bringing in what other tools kept: memory directories, sections of instruction files, Cursor rules.
+//! Import from other tools: memory directories, sections of instruction files, Cursor rules.
 //!
-//! [`plan`] says what would be added, as memories and as a diff, and touches nothing; [`apply`] does it. What is there
-//! already is left alone: a memory with the same text is not added twice, and a name that is taken gets a number. All goes the one
-//! way to save: what holds a secret or was removed by the user is refused and named, and what is saved says where it comes from
-//! and is as old as its source. An imported memory keeps its lines; only what was never one (a section, a rule) is written anew.
+//! [`plan`] returns what would be added, as memories and as a diff, and touches nothing; [`apply`] does it. Existing
+//! memories are left alone: one with the same text is not added twice, and a taken name gets a number. Everything is
+//! saved in the one way: a text with a secret, or one that the user removed, is refused and named, and a saved memory
+//! records its source and keeps its date. An imported memory keeps its lines; only what was not a memory (a section, a
+//! rule) is rewritten.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -21,62 +22,62 @@ use crate::secrets::no_secret;
 use crate::store::{self, NewMemory, SaveResult, Store};
 use crate::taxonomy::Kind;
 
-/// A section shorter than this says nothing.
+/// Shortest section that is imported, in characters.
 const SHORTEST_SECTION: usize = 20;
 
-/// What is brought in.
+/// Source of an import.
 #[derive(Debug, Clone, Copy)]
 pub enum ImportSource<'a> {
     /// Another memory directory.
     Directory(&'a Root),
     /// CLAUDE.md, AGENTS.md: a memory for each section.
     Document {
-        /// Where it is from, for the record.
+        /// Its path, for the record.
         path: &'a Path,
         /// Its text.
         text: &'a str,
     },
     /// A Cursor rule (`.mdc`): one memory, with the files it applies to.
     CursorRule {
-        /// Where it is from, for the record.
+        /// Its path, for the record.
         path: &'a Path,
         /// Its text.
         text: &'a str,
     },
 }
 
-/// What would be done.
+/// Plan of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportPlan {
     /// The files, in order.
     pub items: Vec<Item>,
-    /// Files that cannot be brought in, and why.
+    /// Files that cannot be imported, with reasons.
     pub skipped: Vec<String>,
 }
 
-/// A file that would be added, or why it would not.
+/// A file that would be added, or the reason why not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// Where it would be, relative to the memory directory.
+    /// Its path, relative to the memory directory.
     pub path: String,
-    /// What it would hold.
+    /// Its content.
     pub text: String,
-    /// Where it is from.
+    /// Its source.
     pub from: String,
-    /// When its source was last written.
+    /// Time of its source's last change.
     pub modified: Option<SystemTime>,
-    /// What would be done.
+    /// The planned action.
     pub action: Action,
 }
 
-/// What would be done with a file.
+/// Action for a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// It is added.
     Add,
     /// A memory says the same already.
     Known {
-        /// Which.
+        /// That memory.
         by: String,
     },
 }
@@ -93,13 +94,13 @@ impl ImportPlan {
         out
     }
 
-    /// How many files would be added.
+    /// Number of files that would be added.
     pub fn additions(&self) -> usize {
         self.items.iter().filter(|item| item.action == Action::Add).count()
     }
 }
 
-/// What would be brought in from the sources.
+/// Plans an import from the sources.
 pub fn plan(store: &Store, sources: &[ImportSource<'_>]) -> Result<ImportPlan, Error> {
     let mut there: Vec<(String, String)> = Vec::new();
     for path in scan::paths(store.root())? {
@@ -129,17 +130,17 @@ pub fn plan(store: &Store, sources: &[ImportSource<'_>]) -> Result<ImportPlan, E
     Ok(plan)
 }
 
-/// What was brought in, and what was refused.
+/// Result of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportResult {
-    /// What was saved.
+    /// The saved memories.
     pub saved: Vec<SaveResult>,
-    /// What was not, and why.
+    /// The refused ones, with reasons.
     pub refused: Vec<String>,
 }
 
-/// Does what a plan says. A file that came into being meanwhile is not overwritten. `origin` says who imports and when; what is
-/// named is looked for below `tree`.
+/// Carries out a plan. A file created meanwhile is not overwritten. `origin` names the importer and the time; named
+/// things are looked up below `tree`.
 pub fn apply(
     store: &Store,
     plan: &ImportPlan,
@@ -180,7 +181,7 @@ impl Item {
     }
 }
 
-/// The path, or one with a number that nobody has.
+/// The path, or a free one with a number.
 fn free(path: &str, taken: impl Fn(&str) -> bool) -> String {
     if !taken(path) {
         return path.to_owned();
@@ -189,7 +190,7 @@ fn free(path: &str, taken: impl Fn(&str) -> bool) -> String {
     (2..).map(|number| format!("{stem}-{number}.md")).find(|path| !taken(path)).unwrap_or_else(|| path.to_owned())
 }
 
-/// A file that could be brought in.
+/// A file that could be imported.
 struct Offer {
     path: String,
     text: String,
@@ -197,7 +198,7 @@ struct Offer {
     modified: Option<SystemTime>,
 }
 
-/// What a source offers, and what of it cannot be brought in.
+/// Files that a source offers; those that cannot be imported go to `skipped`.
 fn offered(source: &ImportSource<'_>, skipped: &mut Vec<String>) -> Result<Vec<Offer>, Error> {
     match source {
         ImportSource::Directory(root) => {
@@ -222,7 +223,7 @@ fn offered(source: &ImportSource<'_>, skipped: &mut Vec<String>) -> Result<Vec<O
     }
 }
 
-/// The text of a memory, with the head that it lacks.
+/// The text of a memory, with frontmatter if it lacks one.
 fn with_head(path: &str, text: String) -> String {
     if frontmatter::read(&text).is_present() || text.trim().is_empty() {
         return text;
@@ -301,7 +302,7 @@ fn cursor_rule(path: &Path, text: &str) -> Result<Option<Offer>, Error> {
     Ok(Some(Offer { path: file, text: store::render(&new), from: path.display().to_string(), modified: None }))
 }
 
-/// What a text starts with, as a description.
+/// The first sentence of a text, as a description.
 pub fn first_sentence(body: &str) -> String {
     let line = body.lines().map(str::trim).find(|line| line.chars().any(char::is_alphanumeric)).unwrap_or_default();
     let line = line.trim_start_matches(['-', '*', '>', '#', ' ']).replace(['`', '*'], "");
@@ -309,7 +310,7 @@ pub fn first_sentence(body: &str) -> String {
     scan::one_line(&line[..end], 200)
 }
 
-/// Rules are feedback, the rest is about the project.
+/// Type of a text: rules are feedback, the rest is about the project.
 fn kind_of(body: &str) -> Kind {
     if crate::rank::directs(body) { Kind::Feedback } else { Kind::Project }
 }

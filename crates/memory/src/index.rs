@@ -1,8 +1,9 @@
 //! `MEMORY.md`: a line for each memory, `- [Title](file.md) — hook`, and nothing else that matters.
 //!
-//! It is read in full sessions, so it has limits: 200 lines, then 25,000 bytes, counted without frontmatter and
-//! comments. [`load`] gives what fits, the newest before all, and says which limit was hit and how much is left out. Edits ([`put`], [`take`], [`point`]) change one line
-//! each and keep every other byte, since people and other programs write here too.
+//! It is loaded whole into sessions, so it has limits: 200 lines, then 25,000 bytes, counted without frontmatter and
+//! comments. [`load`] returns what fits, newest first to stay, and reports the exceeded limit and how much is left out.
+//! Edits ([`put`], [`take`], [`point`]) change one line each and keep every other byte, since people and other programs
+//! write here too.
 
 use std::fmt;
 use std::path::Path;
@@ -14,55 +15,55 @@ use crate::markdown;
 /// The name of an index.
 pub const FILE: &str = "MEMORY.md";
 
-/// How many lines of it are loaded.
+/// Limit on loaded lines.
 pub const LINE_LIMIT: usize = 200;
 
-/// How many bytes of these.
+/// Limit on loaded bytes.
 pub const BYTE_LIMIT: usize = 25_000;
 
-/// The largest index that is read; what is loaded of it is far less.
+/// Largest index that is read, in bytes; far less of it is loaded.
 const READ_LIMIT: u64 = 10_000_000;
 
-/// About how long a line should be.
+/// Approximate length of a line.
 pub const LINE_LENGTH: usize = 150;
 
-/// How much of a memory's name stands in its line.
+/// Characters of a memory's name in its line.
 const TITLE_LENGTH: usize = 80;
 
-/// A line of the index that leads to a memory.
+/// A line of the index that links to a memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     /// The title in brackets.
     pub title: String,
-    /// The file it leads to, relative to the index.
+    /// The file it links to, relative to the index.
     pub target: String,
-    /// What follows.
+    /// The text after the link.
     pub hook: String,
-    /// Which line it is, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// How many characters the line has.
+    /// Length of the line, in characters.
     pub length: usize,
 }
 
-/// What of an index is given to a model.
+/// The part of an index that is loaded for a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadedIndex {
-    /// The text, cut where it must be.
+    /// The text, cut if necessary.
     pub text: String,
-    /// The limits that were hit.
+    /// The exceeded limits.
     pub warnings: Vec<Warning>,
 }
 
-/// A limit of the index that was hit.
+/// An exceeded limit of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Warning {
-    /// Too many lines: so many in all.
+    /// Too many lines: the total.
     Lines(usize),
     /// Too many bytes.
     Bytes {
-        /// So many in all.
+        /// The total.
         bytes: usize,
-        /// How many lines are left out for that.
+        /// Number of lines left out because of it.
         left_out: usize,
     },
 }
@@ -84,12 +85,12 @@ impl fmt::Display for Warning {
     }
 }
 
-/// What of an index is given to a model: of an overlong one the last lines, since new ones come at the end.
+/// The part of an index for a model: of an overlong one the last lines, since new ones are added at the end.
 pub fn load(text: &str) -> LoadedIndex {
     load_by(text, |_| None)
 }
 
-/// The same where it is known when a memory was last changed: the newest.
+/// The same if the time of a memory's last change is known: the newest.
 fn load_by(text: &str, changed: impl Fn(&str) -> Option<SystemTime>) -> LoadedIndex {
     let text = bare(text);
     let lines: Vec<&str> = text.lines().collect();
@@ -126,7 +127,7 @@ fn load_by(text: &str, changed: impl Fn(&str) -> Option<SystemTime>) -> LoadedIn
     LoadedIndex { text: kept[..kept.floor_char_boundary(BYTE_LIMIT)].trim().to_owned(), warnings }
 }
 
-/// What of an index is given to a model, with the limits it passes at its end, where the model sees them; none where there is
+/// The part of an index for a model, with the exceeded limits at its end, where the model sees them; `None` if there is
 /// nothing to show.
 pub fn shown(path: &Path) -> Option<String> {
     // Below an opened directory: an index that is a link leads nowhere else.
@@ -138,7 +139,7 @@ pub fn shown(path: &Path) -> Option<String> {
     Some(loaded.text + &warnings.collect::<String>()).filter(|text| !text.trim().is_empty())
 }
 
-/// The limits a whole index passes.
+/// The limits that a whole index exceeds.
 pub fn warnings(text: &str) -> Vec<Warning> {
     // Most indexes are far from both, and then nothing has to be looked at closely.
     if text.len() <= BYTE_LIMIT && text.bytes().filter(|byte| *byte == b'\n').count() < LINE_LIMIT {
@@ -147,13 +148,13 @@ pub fn warnings(text: &str) -> Vec<Warning> {
     load(text).warnings
 }
 
-/// The text without what does not count: frontmatter and comments.
+/// The text without frontmatter and comments, which do not count.
 fn bare(text: &str) -> String {
     let front = frontmatter::read(text);
     markdown::without_comments(&text[front.body_start()..]).trim().to_owned()
 }
 
-/// The lines that lead to files.
+/// The lines that link to files.
 pub fn links(text: &str) -> Vec<Link> {
     text.lines().enumerate().filter_map(|(at, line)| link(line, at + 1)).collect()
 }
@@ -179,7 +180,7 @@ fn parts(line: &str) -> Option<(&str, &str, &str)> {
     is_file.then_some((title, target.strip_prefix("./").unwrap_or(target), hook))
 }
 
-/// A link's target with `%20` and its like worked out.
+/// A link's target with `%20` and the like decoded.
 fn decoded(target: &str) -> String {
     if !target.contains('%') {
         return target.to_owned();
@@ -202,7 +203,7 @@ fn decoded(target: &str) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| target.to_owned())
 }
 
-/// The line for a memory, its hook cut so that it stays about as long as it should be.
+/// The line for a memory, with its hook cut to keep it near the usual length.
 pub fn line(title: &str, target: &str, hook: &str) -> String {
     let clean = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let title = bounded(&clean(title)).replace('\\', "/").replace('[', "\\[").replace(']', "\\]");
@@ -221,7 +222,7 @@ pub fn line(title: &str, target: &str, hook: &str) -> String {
     format!("{head} — {}…", cut.trim_end())
 }
 
-/// A title that leaves room for what follows it.
+/// A title cut to leave room for the hook.
 fn bounded(title: &str) -> String {
     match title.char_indices().nth(TITLE_LENGTH) {
         Some((end, _)) => format!("{}…", title[..end].trim_end()),
@@ -229,7 +230,7 @@ fn bounded(title: &str) -> String {
     }
 }
 
-/// The index with the line for `target` set: in the place of the one it has, else at the end.
+/// Sets the line for `target`: in place of its current one, else at the end.
 pub fn put(text: &str, title: &str, target: &str, hook: &str) -> String {
     let new = line(title, target, hook);
     let mut placed = false;
@@ -252,12 +253,12 @@ fn append(text: &str, line: &str) -> String {
     format!("{text}{glue}{line}{end}")
 }
 
-/// The index without the lines for `target`.
+/// Removes the lines for `target`.
 pub fn take(text: &str, target: &str) -> String {
     edit(text, |found| if found.target == target { IndexEdit::Drop } else { IndexEdit::Keep })
 }
 
-/// The index with only the first of the lines for `target`.
+/// Keeps only the first of the lines for `target`.
 pub fn keep_first(text: &str, target: &str) -> String {
     let mut kept = false;
     edit(text, |found| {
@@ -265,7 +266,7 @@ pub fn keep_first(text: &str, target: &str) -> String {
     })
 }
 
-/// The index with the words of the lines for `target`, and without the link.
+/// Keeps the words of the lines for `target`, without the link.
 pub fn unlink(text: &str, target: &str) -> String {
     let words = |found: &Link| {
         let hook = if found.hook.is_empty() { String::new() } else { format!(" — {}", found.hook) };
@@ -274,12 +275,12 @@ pub fn unlink(text: &str, target: &str) -> String {
     edit(text, |found| if found.target == target { IndexEdit::Replace(words(found)) } else { IndexEdit::Keep })
 }
 
-/// The line for `target`, as it is written.
+/// The line for `target`, as written.
 pub fn written<'t>(text: &'t str, target: &str) -> Option<&'t str> {
     text.lines().find(|content| link(content, 1).is_some_and(|link| link.target == target))
 }
 
-/// The index with a line for `target` as it was written before.
+/// Restores an earlier line for `target`.
 pub fn restore(text: &str, target: &str, written: &str) -> String {
     let mut placed = false;
     let changed = edit(text, |found| {
@@ -295,7 +296,7 @@ pub fn restore(text: &str, target: &str, written: &str) -> String {
     if placed { changed } else { append(text, written) }
 }
 
-/// The index with the lines for `from` leading to `to`, title and hook as they were.
+/// Makes the lines for `from` link to `to`, with title and hook unchanged.
 pub fn point(text: &str, from: &str, to: &str) -> String {
     edit(
         text,
@@ -308,7 +309,7 @@ fn line_as_it_was(found: &Link, to: &str) -> String {
     if found.hook.is_empty() { bare } else { format!("{bare} — {}", found.hook) }
 }
 
-/// What happens to a line.
+/// Edit of a line.
 enum IndexEdit {
     Keep,
     Drop,

@@ -1,11 +1,11 @@
-//! Instruction files: CLAUDE.md and its relatives, in the order in which later is stronger.
+//! Instruction files: CLAUDE.md and related files, ordered so that later ones are stronger.
 //!
-//! Managed, then the user's, then the project's from the root of the file system down to the working directory, then the
-//! memory index. Files may include others with `@path` ([`include`]); rules may apply to some files only, and load when
-//! one is touched ([`rules`]); a directory below the working directory brings its own when it is first read. Each file
-//! is loaded once, whatever leads to it, and each is reported with why it was loaded. A project's files come from the
-//! project and reach no further ([`reach`]). What cannot be loaded becomes a [`Note`]: a missing include, one from outside,
-//! a device, a file far too large. Nothing here fails.
+//! Managed, then the user's, then the project's from the root of the file system down to the working directory, then
+//! the memory index. Files may include others with `@path` ([`include`]); rules may apply to some files only, and load
+//! when one is touched ([`rules`]); a directory below the working directory brings its own when it is first read. Each
+//! file is loaded once, whatever leads to it, and reported with the reason. A project's files come from the project and
+//! reach no further ([`reach`]). What cannot be loaded becomes a [`Note`]: a missing include, one from outside, a
+//! device, a file far too large. Nothing here fails.
 
 pub mod include;
 mod reach;
@@ -24,22 +24,22 @@ use rules::{Globs, WaitingRule};
 pub use render::{changed, first_message, nested};
 pub use report::{InstructionFault, LoadedInstruction, Note, Owner, Reason};
 
-/// A file with more characters is loaded with a warning.
+/// Number of characters above which a file is loaded with a warning.
 pub const LONG_FILE: usize = 40_000;
 
-/// How deep includes may be nested.
+/// Limit on the depth of includes.
 pub const DEEPEST_INCLUDE: usize = 5;
 
-/// A file larger than this is no instruction file.
+/// Largest instruction file, in bytes.
 const READ_LIMIT: u64 = 1024 * 1024;
 
-/// How many files are loaded at most; a project that has more has a loop of its own making.
+/// Limit on loaded files; a project with more has a loop of its own making.
 const MOST_FILES: usize = 500;
 
-/// How much is loaded at most, of all files together: every request carries it.
+/// Limit on loaded bytes of all files together: every request carries them.
 const MOST_BYTES: u64 = 4 * READ_LIMIT;
 
-/// Where instruction files are looked for.
+/// Sources of instruction files.
 #[derive(Debug, Clone, Default)]
 pub struct InstructionSources {
     /// The organisation's files, such as `/etc/claude-code/CLAUDE.md`.
@@ -48,23 +48,25 @@ pub struct InstructionSources {
     pub config_home: PathBuf,
     /// The user's home, for `~/`.
     pub home: Option<PathBuf>,
-    /// Where the session works.
+    /// The session's working directory.
     pub working_directory: PathBuf,
     /// `claudeMdExcludes`: globs of absolute paths that are not loaded. Managed files are.
     pub excludes: Vec<String>,
-    /// Files outside the project, links followed, that the user agreed the project's files may bring in.
+    /// Owners whose files are not loaded.
+    pub left_out: Vec<Owner>,
+    /// Files outside the project, with symlinks resolved, that the user agreed the project's files may include.
     pub agreed: BTreeSet<PathBuf>,
-    /// Where the memory indexes are, private before team. They are read whenever instructions are loaded.
+    /// The memory indexes, private before team. They are read whenever instructions are loaded.
     pub indexes: Vec<PathBuf>,
 }
 
-/// What is loaded, and what waits to be.
+/// Loaded and waiting instruction files.
 #[derive(Debug)]
 pub struct Instructions {
     sources: InstructionSources,
-    /// What is loaded, in order.
+    /// Loaded files, in order.
     pub files: Vec<LoadedInstruction>,
-    /// What was not as it should be.
+    /// Problems found.
     pub notes: Vec<Note>,
     seen: HashSet<PathBuf>,
     visited: HashSet<PathBuf>,
@@ -84,7 +86,7 @@ struct FileRequest<'a> {
     depth: usize,
 }
 
-/// A file from outside that was not read, and all that is needed to read it once the user agrees.
+/// A file from outside that was not read, and everything needed to read it once the user agrees.
 #[derive(Debug)]
 struct RefusedFile {
     real: PathBuf,
@@ -94,17 +96,17 @@ struct RefusedFile {
     reason: Reason,
     parent: Option<PathBuf>,
     depth: usize,
-    /// Where a rule's patterns are looked at from.
+    /// Base directory of a rule's patterns.
     base: Option<PathBuf>,
 }
 
 impl Instructions {
-    /// Where the session works.
+    /// The session's working directory.
     pub fn working_directory(&self) -> &Path {
         &self.sources.working_directory
     }
 
-    /// Where they are looked for.
+    /// Their sources.
     pub fn sources(&self) -> &InstructionSources {
         &self.sources
     }
@@ -114,13 +116,13 @@ impl Instructions {
         &self.sources.excludes
     }
 
-    /// Leaves out other files from now on, and reads other indexes. What is loaded stays until all is loaded again.
+    /// Changes the excludes and indexes from now on. Loaded files stay until everything is loaded again.
     pub fn follow(&mut self, excludes: Vec<String>, indexes: Vec<PathBuf>) {
         self.excludes = Globs::new(&excludes, &mut |_, _| {});
         (self.sources.excludes, self.sources.indexes) = (excludes, indexes);
     }
 
-    /// Loads everything again, from where it was loaded.
+    /// Loads everything again, from the same sources.
     pub fn reload(&mut self, reason: Reason) {
         *self = Self::load(self.sources.clone(), reason);
     }
@@ -175,14 +177,14 @@ impl Instructions {
         }
     }
 
-    /// The team's folder lies in the private one.
+    /// Owner of an index: the team's folder is inside the private one.
     fn owner_of_index(&self, path: &Path) -> Owner {
         let folder = path.parent();
         let is_team = |private: &PathBuf| private.parent().map(|private| private.join("team")).as_deref() == folder;
         if self.sources.indexes.iter().any(is_team) { Owner::TeamMem } else { Owner::AutoMem }
     }
 
-    /// Loads what a touched file asks for, and returns it: rules for it, and the files of directories on the way to it
+    /// Loads what a touched file requires, and returns it: rules for it, and the files of directories on the way to it
     /// that were not read before.
     pub fn touched(&mut self, file: &Path) -> Vec<LoadedInstruction> {
         let before = self.files.len();
@@ -203,15 +205,15 @@ impl Instructions {
         self.files[before..].to_vec()
     }
 
-    /// Loads what a directory that is read asks for, and returns it.
+    /// Loads what a directory that is read requires, and returns it.
     pub fn entered(&mut self, directory: &Path) -> Vec<LoadedInstruction> {
         let before = self.files.len();
         self.enter(&crate::place::without_dots(directory));
         self.files[before..].to_vec()
     }
 
-    /// The user agrees that the project's files bring in this one from outside: loads it where it was left out, and
-    /// returns what came of it. It stays agreed to.
+    /// Records the user's consent that the project's files include this one from outside: loads it where it was left
+    /// out, and returns the result. The consent stays.
     pub fn agree(&mut self, real: &Path) -> Vec<LoadedInstruction> {
         let before = self.files.len();
         self.sources.agreed.insert(real.to_owned());
@@ -240,7 +242,7 @@ impl Instructions {
         }
     }
 
-    /// The files of one directory of the project, once.
+    /// Loads the files of one directory of the project, once.
     fn directory(&mut self, directory: &Path, reason: Reason) {
         if !self.visited.insert(directory.to_owned()) {
             return;
@@ -267,7 +269,7 @@ impl Instructions {
         self.take(&FileRequest { path, owner, reach, reason, parent: None, depth: 0 }, PatternedFiles::Loads);
     }
 
-    /// The rules of a folder: those without patterns are loaded, the others wait.
+    /// Loads the rules of a folder: those without patterns at once, the others wait.
     fn rules(&mut self, folder: &Path, owner: Owner, reach: &IncludeReach, base: &Path, reason: Reason) {
         match reach.rules(folder) {
             Ok(paths) => {
@@ -283,12 +285,15 @@ impl Instructions {
         }
     }
 
-    /// Loads a file and what it includes.
+    /// Loads a file and its includes.
     fn take(&mut self, asked: &FileRequest<'_>, conditional: PatternedFiles<'_>) {
         let note = |what| Note { path: asked.path.to_owned(), parent: asked.parent.map(Path::to_owned), what };
         let real = real(asked.path);
         let excluded = self.excludes.is_match(asked.path) || self.excludes.is_match(&real);
-        if self.seen.contains(&real) || asked.owner != Owner::Managed && excluded {
+        if self.seen.contains(&real)
+            || asked.owner != Owner::Managed && excluded
+            || self.sources.left_out.contains(&asked.owner)
+        {
             return;
         }
         let bytes: u64 = self.files.iter().map(|file| file.size).sum();
@@ -366,7 +371,7 @@ impl Instructions {
         }
     }
 
-    /// Loads a file that another one includes.
+    /// Loads an included file.
     fn include(&mut self, written: &str, by: &FileRequest<'_>) {
         let Some(path) = include::resolve(written, by.path, self.sources.home.as_deref()) else { return };
         let note = |what| Note { path: path.clone(), parent: Some(by.path.to_owned()), what };
@@ -387,7 +392,7 @@ impl Instructions {
         self.take(&asked, PatternedFiles::Loads);
     }
 
-    /// Reads a file, if it lies within reach. One that stands above the project has to be the user's own.
+    /// Reads a file within reach. One above the project has to be the user's own.
     fn read(&self, asked: &FileRequest<'_>) -> Result<files::Snapshot, Refusal> {
         let above = matches!(asked.reach, IncludeReach::Inside(root) if *root != self.project);
         if above && exists(asked.path) && !reach::is_own(asked.path, &self.sources.working_directory) {
@@ -397,14 +402,14 @@ impl Instructions {
     }
 }
 
-/// What happens to a file with patterns.
+/// Handling of a file with patterns.
 #[derive(Clone, Copy)]
 enum PatternedFiles<'a> {
-    /// It waits for a matching file, looked at from this directory.
+    /// It waits for a matching file; patterns are relative to this directory.
     Waits(&'a Path),
-    /// The file was touched.
+    /// A matching file was touched.
     Met,
-    /// It is no rule: patterns mean nothing.
+    /// It is not a rule: patterns are ignored.
     Loads,
 }
 

@@ -1,18 +1,19 @@
-//! Memory in plain files: where it lives, how it is kept, what of it a turn needs to see.
+//! Memory in plain files: where it lives, how it is kept, and what a turn needs of it.
 //!
-//! - [`place`] chooses the directory, a [`shelf`] is one that is open; [`remember`] is the one way to save, [`revise`] the
-//!   same for whole texts that agents write, [`changes`] what they changed and how it was before, [`tombstones`] what the
-//!   user wants forgotten, [`echo`] whether they only say again what was put before them, [`spoken`] which of the user's own
-//!   words they quote; [`store`] edits, removes and renames; [`doctor`] mends; [`import`] brings in what
-//!   other tools kept.
-//! - [`entry`] is a memory, [`frontmatter`] its first lines, [`index`] the `MEMORY.md` that lists them, [`taxonomy`] the
-//!   four types and what the model is told about them, [`extract`] what an agent is told that writes down what was learnt, [`age`] how old one is, [`drift`] what it names that is gone.
-//! - [`instructions`] loads CLAUDE.md and its relatives and renders the first message.
-//! - [`scan`] lists what there is; [`rank`] orders it for a query without a model; [`verdict`] says whether that is enough;
-//!   [`recall`] decides what a turn gets to see, up to the question to a selector model, which the engine asks.
+//! - [`place`] chooses the directory, a [`shelf`] is an open one; [`remember`] is the one way to save, [`revise`] the
+//!   same for whole texts that agents write; [`changes`] records their changes with the earlier texts, [`tombstones`]
+//!   what the user wants forgotten; [`echo`] tells whether a memory only repeats injected text, [`spoken`] which of the
+//!   user's own words it quotes; [`store`] edits, removes and renames; [`doctor`] repairs; [`import`] takes over from
+//!   other tools.
+//! - [`entry`] is a memory, [`frontmatter`] its first lines, [`index`] the `MEMORY.md` that lists them, [`taxonomy`]
+//!   the four types and the rules for the model, [`extract`] the prompts for extraction, [`age`] the age of a memory,
+//!   [`drift`] the things it names that are gone.
+//! - [`instructions`] loads CLAUDE.md and related files and renders the first message.
+//! - [`scan`] lists memories; [`rank`] orders them for a query without a model; [`verdict`] decides whether that is
+//!   enough; [`recall`] decides what a turn gets to see, up to the question to a selector model, which the engine asks.
 //!
-//! What it refuses to do: call a model, read the environment or the clock, leave the directory it was given, fail
-//! because of what a file contains. Broken input gives a value and a [`Diagnostic`].
+//! It refuses to call a model, read the environment or the clock, leave the directory it was given, or fail because of
+//! a file's content. Broken input gives a value and a [`Diagnostic`].
 
 pub mod age;
 #[cfg(feature = "bench")]

@@ -1,4 +1,4 @@
-//! Which memory a name means, the same wherever one is typed.
+//! Lookup of a memory by a typed name, the same everywhere.
 
 use files::Root;
 
@@ -13,7 +13,8 @@ pub fn all(root: &Root) -> Result<Vec<Memory>, Error> {
     Ok(all)
 }
 
-/// The memories a name can mean: those that are called so, else those whose name begins so, else those that contain it.
+/// The memories that a name can mean: those with that name, else those whose name begins with it, else those that
+/// contain it.
 pub fn find(all: &[Memory], name: &str) -> Vec<usize> {
     let wanted = name.to_lowercase();
     let names = |memory: &Memory| {

@@ -1,10 +1,10 @@
-//! The two things we need to know of markdown: where its code is, and where its comments are.
+//! Positions of code and comments in Markdown.
 
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
-/// Where code and raw HTML stand in a text.
+/// Positions of code and raw HTML in a text.
 #[derive(Debug, Default)]
 pub(crate) struct Regions {
     /// Code spans and code blocks.
@@ -40,7 +40,7 @@ fn comments_in(text: &str, range: Range<usize>, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// The text without HTML comments; those in code stay. A line that held nothing else goes with it.
+/// The text without HTML comments; those in code stay. A line with nothing else on it goes too.
 pub(crate) fn without_comments(text: &str) -> String {
     if !text.contains("<!--") {
         return text.to_owned();

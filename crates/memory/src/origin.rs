@@ -1,16 +1,16 @@
-//! Where a memory comes from, as it stands under `metadata` in its head.
+//! Origin of a memory, as recorded under `metadata` in its frontmatter.
 
 use jiff::Timestamp;
 
 use crate::frontmatter::{self, Frontmatter};
 
-/// The key, under `metadata`, of what it names and was there when it was saved.
+/// Key under `metadata` for the things it names that existed when it was saved.
 pub(crate) const NAMED: &str = "names";
 
-/// How much of a value is written.
+/// Longest value, in characters.
 const LONGEST: usize = 400;
 
-/// Where a memory comes from.
+/// Origin of a memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemoryOrigin {
     /// The session in which it was learnt.
@@ -21,12 +21,12 @@ pub struct MemoryOrigin {
     pub agent: Option<String>,
     /// The model.
     pub model: Option<String>,
-    /// When.
+    /// Time.
     pub at: Option<Timestamp>,
 }
 
 impl MemoryOrigin {
-    /// What a memory's head says.
+    /// The origin in a memory's frontmatter.
     pub(crate) fn of(front: &Frontmatter) -> Self {
         let text = |key: &str| front.metadata(key).filter(|value| !value.is_empty());
         Self {
@@ -38,8 +38,8 @@ impl MemoryOrigin {
         }
     }
 
-    /// The text of a memory with its origin, and what it names, at the end of its frontmatter. Of one that was there before,
-    /// who changed it and when.
+    /// Adds the origin, and the named things, at the end of a memory's frontmatter; for an existing memory, the author
+    /// and time of the change.
     pub(crate) fn written_into(&self, text: &str, named: &[String]) -> String {
         let at = self.at.map(|at| at.to_string());
         let names = (!named.is_empty()).then(|| named.join(", "));
@@ -70,7 +70,7 @@ impl MemoryOrigin {
     }
 }
 
-/// A value as YAML writes it: in quotes, where it could be read as something else.
+/// A value as YAML: in quotes, if it could be read as something else.
 fn scalar(value: &str) -> String {
     let value = bounded(value);
     let plain = value.starts_with(|c: char| c.is_alphanumeric())

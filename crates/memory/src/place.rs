@@ -1,36 +1,36 @@
-//! Where memory lives, and whether it lives at all.
+//! Location of memory, and whether it is on.
 //!
 //! Nothing is read from the environment here: the binary fills in [`Inputs`], and the choice is a function of it. The
-//! one look at the disk is for the repository: all worktrees of one share a memory, so its slug is made from the main
-//! checkout. A worktree is believed only if the repository points back at it; else a checkout from a stranger could name
+//! disk is read only for the repository: all worktrees of one share a memory, so its slug is made from the main
+//! checkout. A worktree is trusted only if the repository points back at it; else a checkout from a stranger could name
 //! another repository as its own and read that one's memory.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::{Error, PlaceRule};
 
-/// Longer slugs are cut and get a hash, since file names have a limit.
+/// Length above which slugs are cut and get a hash, since file names have a limit.
 const SLUG_LENGTH: usize = 200;
 
-/// The most that is read of git's small pointer files.
+/// Bytes read of git's small pointer files.
 const POINTER_LIMIT: u64 = 16 * 1024;
 
-/// Everything the choice depends on. The files below the project are deliberately no part of it.
+/// Everything the choice depends on. The files below the project are deliberately not part of it.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
     /// The config home: `CLAUDE_CONFIG_DIR`, else `~/.claude`.
     pub config_home: PathBuf,
     /// The user's home, for `~/`.
     pub home: Option<PathBuf>,
-    /// Where the session works.
+    /// The session's working directory.
     pub working_directory: PathBuf,
     /// `CLAUDE_COWORK_MEMORY_PATH_OVERRIDE`: the whole path.
     pub path_override: Option<String>,
-    /// `autoMemoryDirectory` by where it is set.
+    /// `autoMemoryDirectory` by source.
     pub auto_memory_directory: BySource,
     /// `CLAUDE_CODE_REMOTE_MEMORY_DIR`.
     pub remote_memory_directory: Option<String>,
-    /// `CLAUDE_CODE_DISABLE_AUTO_MEMORY`, if it is set to something that means yes or no.
+    /// `CLAUDE_CODE_DISABLE_AUTO_MEMORY`, if its value means yes or no.
     pub disable: Option<bool>,
     /// `CLAUDE_CODE_SIMPLE` or `--bare`.
     pub simple: bool,
@@ -40,7 +40,7 @@ pub struct Inputs {
     pub enabled: Option<bool>,
 }
 
-/// A setting by the sources that may set it, the first wins.
+/// A setting by the sources that may set it; the first wins.
 #[derive(Debug, Clone, Default)]
 pub struct BySource {
     /// The organisation's.
@@ -51,16 +51,16 @@ pub struct BySource {
     pub user: Option<String>,
 }
 
-/// Whether memory is on.
+/// State of memory: on or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
-    /// It is.
+    /// It is on.
     On,
-    /// It is not, and this is why.
+    /// It is off, for this reason.
     Off(OffBy),
 }
 
-/// What switched memory off.
+/// Reason why memory is off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OffBy {
     /// `CLAUDE_CODE_DISABLE_AUTO_MEMORY`.
@@ -73,7 +73,7 @@ pub enum OffBy {
     Settings,
 }
 
-/// Whether memory is on. The first input that speaks decides; a `CLAUDE_CODE_DISABLE_AUTO_MEMORY` of 0 says yes.
+/// Decides whether memory is on. The first input that is set decides; `CLAUDE_CODE_DISABLE_AUTO_MEMORY=0` means on.
 pub fn switch(inputs: &Inputs) -> Switch {
     let remote_without_a_place = inputs.remote && given(inputs.remote_memory_directory.as_ref()).is_none();
     match inputs.disable {
@@ -114,7 +114,7 @@ fn given(value: Option<&String>) -> Option<&str> {
     value.map(String::as_str).filter(|value| !value.is_empty())
 }
 
-/// A path made ready, or the rule it breaks.
+/// A checked path, or the rule it breaks.
 fn admitted(path: &str, from: &'static str, home: Option<&Path>, inputs: &Inputs) -> Result<PathBuf, Error> {
     let refused = |rule| Error::Refused { path: path.to_owned(), from, rule };
     if path.contains('\0') {
@@ -149,7 +149,7 @@ fn is_drive_root(path: &str) -> bool {
         && chars.all(|c| matches!(c, '/' | '\\'))
 }
 
-/// A path with `.` and `..` worked out by its letters alone.
+/// Resolves `.` and `..` by text alone.
 pub(crate) fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -175,7 +175,7 @@ pub fn slug(directory: &Path) -> String {
     format!("{}-{}", &slug[..SLUG_LENGTH], &hash[..8])
 }
 
-/// The root of the repository's main checkout, else the directory itself; symbolic links followed.
+/// The root of the repository's main checkout, else the directory itself; symlinks are resolved.
 pub fn canonical_root(directory: &Path) -> PathBuf {
     let directory = files::real(directory).unwrap_or_else(|_| directory.to_owned());
     for above in directory.ancestors() {
@@ -189,8 +189,7 @@ pub fn canonical_root(directory: &Path) -> PathBuf {
     directory
 }
 
-/// The root of the checkout a directory belongs to: the nearest one above it, or itself, that holds a `.git`. Whatever a
-/// `.git` file says, this is where it lies.
+/// The root of a directory's checkout: the nearest one at or above it that holds a `.git`, whatever a `.git` file says.
 pub fn checkout(directory: &Path) -> Option<PathBuf> {
     let is_checkout = |above: &&Path| {
         let found = files::read(above.join(".git"), POINTER_LIMIT);
@@ -199,8 +198,8 @@ pub fn checkout(directory: &Path) -> Option<PathBuf> {
     directory.ancestors().find(is_checkout).map(Path::to_owned)
 }
 
-/// Where git keeps what belongs to a checkout: its own `.git` directory, or the one its `.git` file names, if that one
-/// knows of it. A checkout from a stranger cannot name another repository as its own.
+/// Git's directory of a checkout: its own `.git` directory, or the one its `.git` file names, if that one points back.
+/// A checkout from a stranger cannot name another repository as its own.
 pub fn git_directory(checkout: &Path) -> Option<PathBuf> {
     let own = checkout.join(".git");
     let pointer = match files::read(&own, POINTER_LIMIT) {
@@ -240,7 +239,7 @@ fn line_of(path: &Path) -> Option<PathBuf> {
     (!text.is_empty()).then(|| PathBuf::from(text))
 }
 
-/// Where the user's memories lie that hold in every project.
+/// Directory of the user's memories that hold in every project.
 pub fn user_directory(config_home: &Path) -> PathBuf {
     config_home.join("memory")
 }

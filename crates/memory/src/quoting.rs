@@ -1,8 +1,8 @@
-//! Text from files, made unable to end or imitate what it is quoted in.
+//! Quoting of text from files, so that it cannot end or imitate its frame.
 //!
 //! Memory is data. A file that contains the tag we wrap it in, or the tags a conversation is made of, would otherwise
-//! step out of its quotation. Only the opening bracket of such a tag is changed, so the text stays readable, and what is
-//! quoted from it is still found by a search for any word in it.
+//! step out of its quotation. Only the opening bracket of such a tag is changed, so the text stays readable, and a
+//! search for any word in it still finds it.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ const TAGS: [&str; 21] = [
     "agent-message",
 ];
 
-/// The tag a reminder is made of.
+/// Names of the reminder tag.
 const REMINDER: [&str; 2] = ["system-reminder", "system_reminder"];
 
 /// The text with the brackets of such tags made harmless.
@@ -61,12 +61,12 @@ fn without<'t>(text: &'t str, tags: &[&str]) -> Cow<'t, str> {
     Cow::Owned(out)
 }
 
-/// `<` and what looks like it.
+/// Returns whether a character is `<` or looks like it.
 fn is_open(c: char) -> bool {
     matches!(c, '<' | '\u{ff1c}' | '\u{fe64}')
 }
 
-/// Whether what follows an opening bracket is the name of such a tag, behind slashes, spaces and invisible characters.
+/// Returns whether the name of such a tag follows an opening bracket, behind slashes, spaces and invisible characters.
 fn names_one_of(tags: &[&str], rest: &str) -> bool {
     let mut name = String::new();
     for c in rest.chars().take(64) {
@@ -88,7 +88,7 @@ fn names_one_of(tags: &[&str], rest: &str) -> bool {
     tags.contains(&name.as_str())
 }
 
-/// Characters that take no room, and so could hide inside a name.
+/// Returns whether a character takes no room, and so could hide inside a name.
 pub(crate) fn is_invisible(c: char) -> bool {
     matches!(
         c,

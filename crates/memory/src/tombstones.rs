@@ -2,15 +2,17 @@
 //!
 //! A tombstone lies beside the changes, not among the memories. Of the text that was removed it has the sequences of five words,
 //! hashed: enough to know it again in other surroundings, and not to read it. Extraction, dreams and imports are refused what one
-//! stands for; the user's own command lifts it.
+//! stands for; the user's own command lifts it, and what the user types later may be learnt beside it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::entry::Memory;
 use crate::error::Error;
+use crate::spoken::QuotedSentence;
 
 /// The file, beside the runs. It ends in no run's ending.
 const FILE: &str = "tombstones";
@@ -80,6 +82,22 @@ impl Tombstones {
         all.into_iter().find(|stone| stone.is_for(path, &told))
     }
 
+    /// Whether one was planted against a memory with this path and text since it was written: an older one stands for an
+    /// earlier removal.
+    pub fn stands_since(&self, path: &str, text: &str, written: Option<Timestamp>) -> bool {
+        let told = MemoryMark::by(path, text);
+        let is_since = |stone: &Tombstone| stone.removed().zip(written).is_none_or(|(removed, at)| removed >= at);
+        self.all().iter().any(|stone| stone.is_for(path, &told) && is_since(stone))
+    }
+
+    /// The one that refuses a memory which quotes this sentence of the user. What was typed after the removal is new, unless
+    /// the text is mostly the removed one and stands not in that sentence.
+    pub fn refusing(&self, path: &str, text: &str, spoken: Option<&QuotedSentence>) -> Option<Tombstone> {
+        let all = self.all();
+        let told = (!all.is_empty()).then(|| MemoryMark::by(path, text))?;
+        all.into_iter().find(|stone| stone.is_for(path, &told) && !stone.is_said_since(&told, spoken))
+    }
+
     /// Lifts those that stand against a memory with this path and text: the user wants it again.
     pub fn lift(&self, path: &str, text: &str) -> Result<(), Error> {
         let all = self.all();
@@ -121,9 +139,26 @@ impl MemoryMark {
 impl Tombstone {
     /// Whether a memory is what was removed: by its name, or since so much of what was removed stands in it.
     fn is_for(&self, path: &str, told: &MemoryMark) -> bool {
-        let shared = self.sequences.intersection(&told.sequences).count();
-        let same_text = shared > 0 && shared as f32 >= SAME * self.sequences.len() as f32;
-        self.path == path || self.name == told.name || same_text
+        self.path == path || self.name == told.name || self.is_text(&told.sequences)
+    }
+
+    /// When it was removed.
+    fn removed(&self) -> Option<Timestamp> {
+        self.at.as_ref()?.parse().ok()
+    }
+
+    /// Whether so much of what was removed is among these sequences that they are the same text.
+    fn is_text(&self, sequences: &BTreeSet<u64>) -> bool {
+        let shared = self.sequences.intersection(sequences).count();
+        shared > 0 && shared as f32 >= SAME * self.sequences.len() as f32
+    }
+
+    /// Whether a memory rests on a sentence that the user typed after the removal, and is not the removed text under it.
+    fn is_said_since(&self, told: &MemoryMark, spoken: Option<&QuotedSentence>) -> bool {
+        let Some(spoken) = spoken else { return false };
+        let is_later = self.removed().zip(spoken.time()).is_some_and(|(removed, typed)| typed > removed);
+        let elsewhere = told.sequences.difference(&sequences(&spoken.sentence)).copied().collect();
+        is_later && !self.is_text(&elsewhere)
     }
 }
 

@@ -45,6 +45,6 @@ pub use load::{File, LoadedSettings, SetValue, ValueStatus};
 pub use notifications::{Channel, Notifications, StatusLine};
 pub use rules::rules;
 pub use sandbox::SandboxSettings;
-pub use source::{Files, Flag, SettingsSource, ValueOrigin, managed_directory};
+pub use source::{Files, Flag, SettingSources, SettingsSource, ValueOrigin, managed_directory};
 pub use values::{BypassPermission, NamedModel, Provider, ProviderKind, Settings};
 pub use watch::SettingsWatch;

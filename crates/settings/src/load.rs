@@ -83,12 +83,18 @@ impl LoadedSettings {
     pub fn read(files: &Files) -> Self {
         let mut loaded = Self::default();
         let local = if tracked::is_tracked(&files.local) { SettingsSource::Project } else { SettingsSource::Local };
-        loaded.file(SettingsSource::User, &files.user);
+        if files.sources.user {
+            loaded.file(SettingsSource::User, &files.user);
+        }
         let is_users =
             |path| files::real(path).is_ok_and(|path| files::real(&files.user).is_ok_and(|user| user == path));
-        for (source, path) in [(SettingsSource::Project, &files.project), (local, &files.local)] {
+        let below = [
+            (SettingsSource::Project, &files.project, files.sources.project),
+            (local, &files.local, files.sources.local),
+        ];
+        for (source, path, is_read) in below {
             // In the home directory the project's file is the user's own.
-            if !is_users(path) {
+            if is_read && !is_users(path) {
                 loaded.file(source, path);
             }
         }

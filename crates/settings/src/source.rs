@@ -36,6 +36,41 @@ impl SettingsSource {
     }
 }
 
+/// The sources of settings that a session reads. What an organisation manages and what flags say is always read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SettingSources {
+    /// The user's files.
+    pub user: bool,
+    /// The project's files. Reading them is not trusting them.
+    pub project: bool,
+    /// The files of this checkout alone.
+    pub local: bool,
+}
+
+impl Default for SettingSources {
+    fn default() -> Self {
+        Self { user: true, project: true, local: true }
+    }
+}
+
+impl std::str::FromStr for SettingSources {
+    type Err = String;
+
+    /// Reads names with commas between; no name at all is no source.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut sources = Self { user: false, project: false, local: false };
+        for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            match name {
+                "user" => sources.user = true,
+                "project" => sources.project = true,
+                "local" => sources.local = true,
+                _ => return Err(format!("there is no source {name}; there are user, project and local")),
+            }
+        }
+        Ok(sources)
+    }
+}
+
 /// The place of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueOrigin {
@@ -68,6 +103,8 @@ pub struct Files {
     pub project: PathBuf,
     /// The checkout's own.
     pub local: PathBuf,
+    /// Those of the three that are read.
+    pub sources: SettingSources,
     /// For one run.
     pub flag: Option<Flag>,
     /// Directories with managed settings, the weakest first.
@@ -90,6 +127,7 @@ impl Files {
             user: config_home.join("settings.json"),
             project: directory.join(".claude/settings.json"),
             local: directory.join(".claude/settings.local.json"),
+            sources: SettingSources::default(),
             flag: None,
             managed: vec![managed_directory(std::env::consts::OS).to_owned()],
         }

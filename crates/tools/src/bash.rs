@@ -1,16 +1,16 @@
 //! Bash: a command in a shell.
 //!
 //! Each call is a fresh `bash -c` in a session of its own, without input and without a terminal; only the working
-//! directory is carried over from call to call. Standard output and standard error arrive through one pipe, in the order
-//! they were written. A command that prints without end is drained and costs a fixed amount of memory: its beginning
-//! and its end are kept.
+//! directory is carried over from call to call. Standard output and standard error arrive through one pipe, in the
+//! order they were written. A command that prints without end is drained and costs a fixed amount of memory: its
+//! beginning and its end are kept.
 //!
-//! No process outlives the call: when the shell has ended, timed out or was cancelled, everything it started is stopped
-//! by its [guard](crate::guard), also what left its group or its session. A command that is meant to run on is started
-//! in the background, where it is one of the session's [`Jobs`](crate::Jobs); it does not move the working directory.
+//! No process outlives the call: when the shell has ended, timed out or was cancelled, its [guard](crate::guard) stops
+//! everything it started, even what left its group or its session. A command that is meant to run on is started in the
+//! background, where it is one of the session's [`Jobs`](crate::Jobs); it does not change the working directory.
 //!
-//! API keys of model providers are taken out of the environment. Whether a command may run is not decided here; one that
-//! may only look is held to that.
+//! API keys of model providers are removed from the environment. Permission is not decided here; a command that may
+//! only read is confined to that.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -38,25 +38,25 @@ use crate::scope::Scope;
 use crate::subject::{Access, Subject};
 use crate::tool::{Limit, Output, TypedTool};
 
-/// How long a command may run where the call does not say.
+/// Default timeout of a command.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long a command may run at most in the foreground.
+/// Longest timeout of a command in the foreground.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// The longest path a shell may report as its directory.
+/// Longest path that a shell may report as its directory, in bytes.
 const PATH_LENGTH: u64 = 64 * 1024;
 
-/// What is `/tmp` in a sandbox, beside what else the session keeps.
+/// Folder within the session folder that is `/tmp` in a sandbox.
 const TEMPORARY: &str = "tmp";
 
-/// What is `/tmp` to commands that only look: each has its own.
+/// Prefix of the folders that are `/tmp` for read-only commands: each has its own.
 const LOOKING: &str = "looking";
 
-/// What is said of a command that left processes behind.
+/// Note on a command that left processes behind.
 pub(crate) const OTHERS_STOPPED: &str = "processes that were still running in the background were stopped";
 
-/// Makes the names of the files in which shells leave their directory differ.
+/// Makes the names of the files unique in which shells report their directory.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
 /// Runs a command in bash and returns what it prints, errors included.
@@ -169,7 +169,7 @@ fn not_started(error: &files::Error) -> String {
     format!("The command could not be started: {error}.")
 }
 
-/// How the command is confined, if it is. What the session keeps can be read, and part of it is the temporary folder.
+/// Confinement of the command, if any. It can read the session folder, and part of that is its temporary folder.
 fn confinement(input: &BashInput, scope: &Scope) -> Result<Option<Confinement>, String> {
     if let Rights::Looking(looking) = scope.rights() {
         if scope.wall() == Wall::None {
@@ -207,12 +207,12 @@ fn ground<'a>(scope: &'a Scope, directory: &'a Path, confinement: Option<&'a Con
     ShellContext { directory, environment: scope.environment(), guard: scope.guard(), confinement, variables }
 }
 
-/// How long the call lets the command run, if it says so.
+/// Timeout given in the call, if any.
 fn limit(input: &BashInput) -> Option<Duration> {
     input.timeout.filter(|limit| *limit > 0).map(Duration::from_millis)
 }
 
-/// The working directory, or the project's if it is gone.
+/// The working directory, or the project's if that is gone.
 fn existing_directory(scope: &Scope, notes: &mut Vec<String>) -> PathBuf {
     let directory = scope.directory();
     if directory.is_dir() {
@@ -224,11 +224,11 @@ fn existing_directory(scope: &Scope, notes: &mut Vec<String>) -> PathBuf {
     project
 }
 
-/// The file in which a shell leaves its directory.
+/// The file in which a shell reports its directory.
 struct DirectoryReport {
-    /// Where it is.
+    /// Its path.
     file: PathBuf,
-    /// Where it is to the shell.
+    /// Its path as the shell sees it.
     seen: PathBuf,
 }
 
@@ -247,13 +247,13 @@ impl DirectoryReport {
         Ok(Self { file, seen })
     }
 
-    /// The line that makes the shell report its directory when it ends.
+    /// Shell line that makes the shell report its directory when it ends.
     fn trap(&self) -> String {
         let report = quoted(&self.seen.to_string_lossy());
         format!("trap {} EXIT", quoted(&format!("pwd -P 2>/dev/null >| {report}")))
     }
 
-    /// The directory the shell was in at its end. A shell that was killed, or that became another program, reports none.
+    /// Directory of the shell at its end; `None` if it was killed or replaced by another program.
     fn read(&self) -> Option<PathBuf> {
         let bytes = files::read(&self.file, PATH_LENGTH).ok()?.bytes;
         let _ = files::remove(&self.file);
@@ -262,8 +262,8 @@ impl DirectoryReport {
     }
 }
 
-/// Whether a command may move the working directory there. One that is confined writes into its report what it likes, and
-/// its `/tmp` is not everybody's, so its word counts for the working directories alone.
+/// Returns whether a command may change the working directory to this one. A confined command can write anything into
+/// its report, and its `/tmp` is private, so it can only choose among the working directories.
 fn may_move_to(directory: &Path, confinement: Option<&Confinement>, scope: &Scope) -> bool {
     let is_plain = || files::real(directory).is_ok_and(|real| real == directory);
     confinement.is_none() || is_plain() && scope.directories().iter().any(|working| directory.starts_with(working))
@@ -273,7 +273,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// What is said where a command printed nothing.
+/// Result of a command that printed nothing.
 pub const PRINTED_NOTHING: &str = "The command succeeded and printed nothing.";
 
 fn output(

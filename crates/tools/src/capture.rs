@@ -1,11 +1,11 @@
-//! What a command printed, in bounded memory: the beginning and the end.
+//! Output of a command in bounded memory: the beginning and the end.
 
 use std::collections::VecDeque;
 
-/// How much of the beginning is kept.
+/// Bytes kept of the beginning.
 const HEAD: usize = 1024 * 1024;
 
-/// How much of the end is kept.
+/// Bytes kept of the end.
 const TAIL: usize = 1024 * 1024;
 
 /// The beginning and the end of a stream of bytes.
@@ -17,7 +17,7 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Takes what comes next.
+    /// Appends bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let (head, rest) = bytes.split_at(bytes.len().min(HEAD - self.head.len()));
         self.head.extend_from_slice(head);
@@ -27,7 +27,7 @@ impl Capture {
         self.dropped += over as u64;
     }
 
-    /// What was kept, with a note where something is missing. Bytes that are not UTF-8 are replaced.
+    /// The kept text, with a note if something is missing. Bytes that are not UTF-8 are replaced.
     pub(crate) fn text(&self) -> String {
         let (front, back) = self.tail.as_slices();
         if self.dropped == 0 {

@@ -1,6 +1,6 @@
-//! What a confined command can see, change and reach, as data.
+//! Confinement of a command as data: what it can see, change and reach.
 //!
-//! Nothing here confines: the [guard](crate::guard) does, and [`sandbox`](crate::sandbox) says which commands.
+//! Nothing here confines: the [guard](crate::guard) does, and [`sandbox`](crate::sandbox) selects the commands.
 
 mod folders;
 mod looking;
@@ -17,89 +17,90 @@ pub use folders::tool_folders;
 pub use made::MadePath;
 use private::private;
 
-/// Where people's homes are, besides the one that is known.
+/// Directories with users' homes, besides the known one.
 const HOMES: [&str; 2] = ["/home", "/root"];
 
-/// What a command can see, change and reach. Paths are absolute; those that do not exist are left out.
+/// Confinement of a command: what it can see, change and reach. Paths are absolute; those that do not exist are left
+/// out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    /// What it may change.
+    /// Writable paths.
     #[serde(with = "paths")]
     pub writable: Vec<PathBuf>,
-    /// What it may not change all the same, besides guarded paths.
+    /// Read-only paths within the writable ones, besides guarded paths.
     #[serde(with = "paths")]
     pub read_only: Vec<PathBuf>,
-    /// What it does not see. The deeper path counts, here and below.
+    /// Hidden paths. The deeper path wins, here and below.
     #[serde(with = "paths")]
     pub hidden: Vec<PathBuf>,
-    /// What it sees of what is hidden.
+    /// Visible paths within the hidden ones.
     #[serde(with = "paths")]
     pub readable: Vec<PathBuf>,
-    /// What it does not see, whatever else is said of it.
+    /// Paths that are hidden whatever the other fields say.
     #[serde(with = "paths")]
     pub denied: Vec<PathBuf>,
-    /// What only root may read, where we are root: hidden as well, but not in what it may see or change.
+    /// Paths that only root may read, if we are root: hidden as well, except within visible or writable paths.
     #[serde(with = "paths")]
     pub private: Vec<PathBuf>,
-    /// What is `/tmp` to it; without one, memory that ends with it.
+    /// Directory that is `/tmp` for it; if `None`, memory that ends with it.
     #[serde(with = "paths::maybe")]
     pub temporary: Option<PathBuf>,
-    /// What it can reach.
+    /// Network access.
     pub network: Network,
-    /// Which sockets it may open besides.
+    /// Unix sockets it may open.
     pub sockets: Sockets,
-    /// Variables that are kept from it, besides those that look like secrets.
+    /// Environment variables that are withheld, besides those that look like secrets.
     pub variables: Vec<String>,
-    /// By what it is held.
+    /// Mechanism that enforces it.
     pub strength: Strength,
-    /// What there is before anything is hidden or shown.
+    /// Starting point, before paths are hidden or shown.
     pub base: Base,
 }
 
-/// What a confined command sees before anything is hidden or shown.
+/// Starting point of a confined view.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Base {
-    /// All that there is, read-only, and only processes of its own.
+    /// The whole file system, read-only, and only its own processes.
     #[default]
     Everything,
-    /// The system's own folders, read-only, and all processes, of which it cannot touch any but its own.
+    /// The system's own folders, read-only, and all processes, of which it can touch only its own.
     System,
 }
 
-/// What a command can reach.
+/// Network access of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Network {
-    /// Nothing: it can open no socket but to ask the kernel for the state of the network.
+    /// None: the only sockets it can open query the kernel for the state of the network.
     None,
-    /// A loopback of its own.
+    /// A private loopback.
     #[default]
     Loopback,
-    /// All that we reach.
+    /// Everything that we can reach.
     All,
 }
 
-/// Which sockets with a path a command may open.
+/// Unix sockets that a command may open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sockets {
-    /// None: whoever listens on one is outside.
+    /// None: their listeners are outside.
     #[default]
     None,
-    /// All that it sees.
+    /// All that it can see.
     All,
 }
 
-/// By what a command is held.
+/// Mechanism that enforces a confinement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Strength {
-    /// Namespaces, Landlock and a filter of system calls.
+    /// Namespaces, Landlock and a system call filter.
     #[default]
     Namespaces,
-    /// Landlock and the filter: no view of its own, no network of its own.
+    /// Landlock and the filter: no private view, no private network.
     Landlock,
 }
 
 impl Confinement {
-    /// For commands that work in `directories`: of the homes, nothing but these and the tools in `home` is seen.
+    /// For commands that work in `directories`: of the homes, only these and the tools in `home` are visible.
     pub fn working_in(directories: impl IntoIterator<Item = PathBuf>, home: Option<&Path>) -> Self {
         Self {
             writable: directories.into_iter().collect(),
@@ -109,23 +110,23 @@ impl Confinement {
         }
     }
 
-    /// For an agent that may read and write what it was given, and nothing else of what is the user's.
+    /// For an agent that may read and write the given paths, and nothing else of the user's.
     pub fn restricted(readable: Vec<PathBuf>, writable: Vec<PathBuf>) -> Self {
         Self { readable, ..Self::working_in(writable, None) }
     }
 
-    /// With all that has to be found out about the system.
+    /// Adds the paths that have to be looked up on this system.
     pub(crate) fn here(&self) -> Self {
         Self { private: private().to_vec(), ..self.clone() }
     }
 
-    /// What is private and lies in nothing that was named.
+    /// Private paths outside the paths that were named.
     pub(crate) fn private(&self) -> impl Iterator<Item = &PathBuf> {
         let named = |path: &&PathBuf| self.writable.iter().chain(&self.readable).any(|named| path.starts_with(named));
         self.private.iter().filter(move |path| !named(path))
     }
 
-    /// Why this keeps less than a sandbox should, whatever the system can do.
+    /// Reason why this protects less than a sandbox should, whatever the system supports.
     pub(crate) fn weakness(&self) -> Option<String> {
         let covers = |directory: &&PathBuf| self.hidden.iter().any(|home| home.starts_with(directory));
         let directory = self.writable.iter().find(covers)?;
@@ -133,12 +134,12 @@ impl Confinement {
     }
 }
 
-/// Whether a command asks to run outside of the sandbox.
+/// Request of a command to run outside the sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SandboxExit {
-    /// It does not.
+    /// It does not ask.
     #[default]
     No,
-    /// It does.
+    /// It asks.
     Yes,
 }

@@ -1,9 +1,9 @@
-//! Edit: one exact text for another.
+//! Edit: replaces one exact text with another.
 //!
-//! The model says what is there and what should be there instead. That only works on a file it has seen as it is, so the
-//! file must have been read (or written) here before and be unchanged since: a user's edit in between is never lost.
-//! Whatever was not named stays as it was, byte for byte: the line endings, the byte order mark, the last newline or its
-//! absence, the mode. Nothing is guessed: a text that is not there, or there more than once, is an error that says where
+//! The model gives the text that is there and its replacement. That only works on a file it has seen in its current
+//! state, so the file must have been read (or written) here before and be unchanged since: a user's edit in between is
+//! never lost. Everything else stays as it was, byte for byte: line endings, byte order mark, the last newline or its
+//! absence, the mode. Nothing is guessed: a text that is missing, or occurs more than once, is an error that says where
 //! to look.
 
 use std::path::{Path, PathBuf};
@@ -22,16 +22,16 @@ use crate::subject::{Access, Subject};
 use crate::tool::{Output, TypedTool};
 use crate::write::refusal;
 
-/// How many lines are shown before and after the change.
+/// Lines shown before and after the change.
 const AROUND: usize = 3;
 
-/// How many lines of the change itself are shown.
+/// Lines shown of the change itself.
 const SHOWN: usize = 40;
 
-/// How many line numbers of matches are listed.
+/// Limit on listed line numbers of matches.
 const LISTED: usize = 20;
 
-/// How many characters of a line are shown.
+/// Characters shown of a line.
 const LINE_CHARACTERS: usize = 500;
 
 /// Replaces an exact text in a file by another.
@@ -119,7 +119,7 @@ fn edit(named: &Path, real: &Path, input: &EditInput, scope: &Scope) -> Result<O
     Ok(Output::done(format!("Edited {shown} in {times}.\n{snippet}"), format!("Edited {times}")).with_changed(named))
 }
 
-/// A text with one exact piece of it replaced, as an edit asks for; or why it cannot be.
+/// Applies an edit to a text, or returns the reason why it cannot be applied.
 pub fn edited(text: &str, input: &EditInput) -> Result<String, String> {
     if input.old_string.is_empty() || input.old_string == input.new_string {
         return Err("old_string has to name the text to replace, and new_string has to differ from it.".to_owned());
@@ -127,7 +127,7 @@ pub fn edited(text: &str, input: &EditInput) -> Result<String, String> {
     Ok(TextReplacement::find(text, input)?.apply(text).0)
 }
 
-/// What will be replaced, where, and by what: in the line endings of the file.
+/// The texts and positions of a replacement, in the file's line endings.
 struct TextReplacement {
     old: String,
     new: String,
@@ -165,7 +165,7 @@ impl TextReplacement {
         })
     }
 
-    /// The new text, and where in it the first change is.
+    /// The new text, and the position of the first change in it.
     fn apply(&self, text: &str) -> (String, usize) {
         let mut edited = String::with_capacity(text.len() + self.places.len() * self.new.len());
         let mut done = 0;
@@ -179,7 +179,7 @@ impl TextReplacement {
     }
 }
 
-/// Whether most lines end in CRLF.
+/// Returns whether most lines end in CRLF.
 fn uses_crlf(text: &str) -> bool {
     let crlf = text.matches("\r\n").count();
     crlf > 0 && crlf * 2 > text.matches('\n').count()
@@ -193,7 +193,7 @@ fn line_of(text: &str, place: usize) -> usize {
     text[..place].matches('\n').count() + 1
 }
 
-/// The number of the line at which `wanted` stands if whitespace at both ends of its lines does not count.
+/// Line number of `wanted` if leading and trailing whitespace of its lines is ignored.
 fn loose_match(text: &str, wanted: &str) -> Option<usize> {
     let wanted: Vec<&str> = wanted.trim().lines().map(str::trim).collect();
     let lines: Vec<&str> = text.lines().map(str::trim).collect();

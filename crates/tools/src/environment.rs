@@ -1,4 +1,4 @@
-//! The variables of commands: what looks like a credential, and what says where things are.
+//! Environment variables of commands: which look like credentials, and which are ordinary.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -11,7 +11,7 @@ const SECRET: &str = "KEY KEYS APIKEY TOKEN TOKENS SECRET SECRETS PASSWORD PASSW
 /// Secrets that no command needs.
 const PROVIDERS: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"];
 
-/// What keeps programs from asking questions, paging and colouring.
+/// Variables that keep programs from prompting, paging and colouring.
 const QUIET: [(&str, &str); 6] = [
     ("TERM", "dumb"),
     ("PAGER", "cat"),
@@ -21,7 +21,7 @@ const QUIET: [(&str, &str); 6] = [
     ("GIT_TERMINAL_PROMPT", "0"),
 ];
 
-/// What keeps git from writing down what it saw.
+/// Variables that keep git from writing.
 const LOOKING: [(&str, &str); 4] = [
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_CONFIG_COUNT", "1"),
@@ -29,40 +29,40 @@ const LOOKING: [(&str, &str); 4] = [
     ("GIT_CONFIG_VALUE_0", "false"),
 ];
 
-/// Variables of commands, beside those of this program.
+/// Environment variables of commands, besides those of this program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// What the settings give them.
+    /// Variables from settings.
     pub given: BTreeMap<String, String>,
-    /// Names of variables that hold keys: they are kept from every command, whoever sets them.
+    /// Names of variables that hold keys: they are withheld from every command, whoever sets them.
     pub hidden: BTreeSet<String>,
-    /// Whether commands get variables that look like credentials.
+    /// Handling of variables that look like credentials.
     pub credentials: Credentials,
 }
 
-/// Whether commands get variables that look like credentials. Those that run unasked never do.
+/// Handling of variables that look like credentials. Commands that run unasked never get them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Credentials {
-    /// They do, but for the keys to the model.
+    /// Commands get them, except for the model's keys.
     #[default]
     Given,
-    /// They do not.
+    /// Commands do not get them.
     Withheld,
 }
 
-/// Which variables a program gets.
+/// Selection of variables for a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variables {
-    /// All of ours, and the keys to the model: it is one of our own.
+    /// All of ours, including the model's keys: it is one of our own programs.
     Own,
-    /// All of ours that the settings let it have.
+    /// All of ours that the settings allow.
     Inherited,
-    /// Those that say where things are, and no others.
+    /// Ordinary ones such as paths and locale, and no others.
     Ordinary,
 }
 
 impl Environment {
-    /// All the variables of a program, ours being `inherited`.
+    /// All variables of a program; `inherited` are ours.
     pub(crate) fn variables(
         &self,
         which: Variables,
@@ -92,7 +92,7 @@ impl Environment {
     }
 }
 
-/// Whether a variable looks like a secret.
+/// Returns whether a variable looks like a secret.
 pub(crate) fn looks_secret(name: &OsStr, value: &OsStr) -> bool {
     let (name, value) = (name.to_string_lossy().to_uppercase(), value.to_string_lossy());
     let by_name =
@@ -124,7 +124,7 @@ mod tests {
         assert!(!secret("MIRROR", "https://host:8080/a@b:c"));
     }
 
-    /// SEC-3: a command that runs unasked gets the variables that say where things are, and none that may hold a key.
+    /// SEC-3: a command that runs unasked gets ordinary variables, and none that may hold a key.
     #[test]
     fn those_who_look_get_ordinary_variables_alone() {
         let ours = [

@@ -1,23 +1,23 @@
-//! What a call would make of a file, told by its input: for those who show it, judge it or write it down.
+//! Effect of a call on a file, derived from its input: for display, judgement and records.
 
 use serde_json::Value;
 
 use crate::edit::{EditInput, edited};
 
-/// The field of an edit's input that holds what is taken out.
+/// Input field of an edit that holds the removed text.
 const TAKEN_OUT: &str = "old_string";
 
-/// A change of a file that a call of Write or Edit asks for.
+/// A change to a file requested by a call of Write or Edit.
 #[derive(Debug)]
 pub enum FileChange {
-    /// All of it becomes this.
+    /// Replaces the whole content.
     Write(String),
-    /// A text in it is replaced.
+    /// Replaces a text in it.
     Edit(EditInput),
 }
 
 impl FileChange {
-    /// The change that an input asks for; none if it asks for none.
+    /// Parses a change from an input; `None` if there is none.
     pub fn of(input: &Value) -> Option<Self> {
         match input["content"].as_str() {
             Some(content) => Some(Self::Write(content.to_owned())),
@@ -25,7 +25,7 @@ impl FileChange {
         }
     }
 
-    /// What is taken out and what is put in, as far as the input says.
+    /// Removed and added text, as far as the input has them.
     pub fn texts(&self) -> (&str, &str) {
         match self {
             Self::Write(content) => ("", content),
@@ -33,7 +33,7 @@ impl FileChange {
         }
     }
 
-    /// The file's text afterwards, or why the call will fail.
+    /// The file's text after the change, or the reason why the call will fail.
     pub fn applied(&self, before: &str) -> Result<String, String> {
         match self {
             Self::Write(content) => Ok(content.clone()),
@@ -43,7 +43,7 @@ impl FileChange {
     }
 }
 
-/// The texts in an input, without what an edit takes out.
+/// The texts in an input, without the removed text of an edit.
 pub fn texts_put_in(input: &Value) -> impl Iterator<Item = &str> {
     let fields = input.as_object().into_iter().flatten();
     fields.filter(|(name, _)| *name != TAKEN_OUT).filter_map(|(_, value)| value.as_str())

@@ -1,7 +1,7 @@
-//! Git as this program runs it itself: without hooks, confined to the repository it is about.
+//! Git as run by this program itself: without hooks, confined to the repository.
 //!
-//! It sees the repository, the system and git's configuration, changes only what it is told it may, reaches nobody and gets
-//! no credentials. Where the kernel cannot hold it to that, it runs only if the repository's configuration makes it run
+//! It sees the repository, the system and git's configuration, changes only what it is allowed to, has no network and
+//! gets no credentials. If the kernel cannot enforce that, git runs only if the repository's configuration makes it run
 //! nothing else.
 
 use std::path::Path;
@@ -14,37 +14,37 @@ use crate::environment::Environment;
 use crate::permission::{git_runs_programs, repository};
 use crate::program::{Program, ProgramEnd};
 
-/// What every call of git is told: no hooks, nobody who watches files.
+/// Arguments of every git call: no hooks, no file monitor.
 const QUIET: [&str; 5] = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
 
-/// How git is run.
+/// Options for running git.
 #[derive(Debug, Clone)]
 pub struct Git<'a> {
-    /// Its variables.
+    /// Its environment variables.
     pub environment: &'a Environment,
-    /// The program that is a [guard](crate::guard), if there is one.
+    /// The [guard](crate::guard) program, if there is one.
     pub guard: Option<&'a Path>,
     /// The user's home.
     pub home: Option<&'a Path>,
-    /// What it may change besides the repository's own folder; nothing at all where there is none.
+    /// A folder it may change besides the repository's own; if `None`, it may change nothing at all.
     pub changes: Option<&'a Path>,
-    /// What becomes of it where the repository makes git run other programs.
+    /// Handling of a repository that makes git run other programs.
     pub programs: Programs,
-    /// How long it may take.
+    /// Timeout.
     pub limit: Duration,
 }
 
-/// What becomes of git where a repository's configuration makes it run other programs.
+/// Handling of a repository whose configuration makes git run other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Programs {
     /// They run confined with it, or it does not run.
     Confined,
-    /// They run as they are: the user was asked.
+    /// They run unconfined: the user was asked.
     Approved,
 }
 
 impl Git<'_> {
-    /// Runs it, and gives what it prints, without the newline at the end; else why not.
+    /// Runs git and returns its output without the final newline, or the reason for the failure.
     pub async fn run(&self, directory: &Path, arguments: &[&str]) -> Result<String, String> {
         let runs_programs = git_runs_programs(directory, self.home);
         let approved = self.programs == Programs::Approved && runs_programs.is_some();
@@ -89,7 +89,7 @@ impl Git<'_> {
     }
 }
 
-/// Why git gave nothing.
+/// Reason why git failed.
 enum GitFailure {
     NotStarted,
     Said(String),

@@ -1,19 +1,19 @@
-//! Git's index, read without starting git: git runs what a repository's configuration says, and asking it would be too
-//! late.
+//! Git's index, read without starting git: git runs programs from a repository's configuration, so asking it would be
+//! too late.
 
-/// The largest index that is read: some half a million files.
+/// Largest index that is read, in bytes: some half a million files.
 pub const LIMIT: u64 = 64 * 1024 * 1024;
 
-/// Why an index says nothing.
+/// Reason why an index cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadIndex {
-    /// It cannot be understood.
+    /// It cannot be parsed.
     Broken,
     /// It is split over several files.
     Split,
 }
 
-/// Shows the mode and the name of each entry. `hash` is the length of the repository's hashes.
+/// Calls `each` with the mode and the name of each entry. `hash` is the length of the repository's hashes.
 pub fn entries(index: &[u8], hash: usize, mut each: impl FnMut(u32, &[u8])) -> Result<(), BadIndex> {
     let end = all(index, hash, &mut each).ok_or(BadIndex::Broken)?;
     // What follows are extensions; one of them says that most entries are in another file.
@@ -30,7 +30,7 @@ pub fn entries(index: &[u8], hash: usize, mut each: impl FnMut(u32, &[u8])) -> R
     Ok(())
 }
 
-/// Goes through the entries. Says where they end.
+/// Walks the entries. Returns the offset of their end.
 fn all(index: &[u8], hash: usize, each: &mut impl FnMut(u32, &[u8])) -> Option<usize> {
     let version = number(index, 4)?;
     if !index.starts_with(b"DIRC") || !(2..=4).contains(&version) {
@@ -65,7 +65,7 @@ fn number(index: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// The number of bytes to drop from the name before, and its length.
+/// Number of bytes to drop from the previous name, and the length of the encoding.
 fn offset(bytes: &[u8]) -> Option<(usize, usize)> {
     let mut value = usize::from(bytes.first()? & 0x7f);
     let mut length = 1;

@@ -1,8 +1,8 @@
-//! Glob: files by the shape of their names.
+//! Glob: files by name pattern.
 //!
 //! The pattern is read as in a `.gitignore`: without a slash it matches a name at any depth, with one it is anchored at
-//! the directory that is searched. What the project ignores is not found, `.git` neither; other hidden files are. Newest
-//! first, since what was touched last is most likely what is wanted.
+//! the searched directory. Ignored files and `.git` are left out; other hidden files are included. Newest first, since
+//! the file touched last is most likely the one wanted.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -20,7 +20,7 @@ use crate::show;
 use crate::subject::{Access, Subject};
 use crate::tool::{Output, TypedTool};
 
-/// How many files are listed.
+/// Limit on listed files.
 const LISTED: usize = 100;
 
 /// Finds files by a pattern such as `**/*.rs`, `src/**/*.{ts,tsx}` or `Cargo.toml`, the newest first.
@@ -55,7 +55,7 @@ impl TypedTool for Glob {
     }
 }
 
-/// Where to search and for what: an absolute pattern brings its own directory.
+/// Directory and pattern of a search: an absolute pattern brings its own directory.
 fn split(input: &GlobInput, scope: &Scope) -> (PathBuf, String) {
     let base = scope.absolute(input.path.as_deref().unwrap_or("."));
     let pattern = input.pattern.trim_start_matches("./");
@@ -108,7 +108,7 @@ fn find(input: &GlobInput, scope: &Scope) -> Output {
     Output::done(lines.join("\n"), format!("Found {}", show::count(total, "file")))
 }
 
-/// A walk over what a project holds: `.gitignore` is honoured also outside a repository, `.git` is left out, links are
+/// A walk over a project's files: `.gitignore` is honoured also outside a repository, `.git` is left out, symlinks are
 /// not followed, and nothing outside the project (a global ignore file) changes the result.
 pub(crate) fn walk(root: &Path) -> WalkBuilder {
     let mut walk = WalkBuilder::new(root);
@@ -123,7 +123,7 @@ pub(crate) fn walk(root: &Path) -> WalkBuilder {
     walk
 }
 
-/// A path found in a directory, as it is named from the name that directory was given.
+/// Path of a file found in a directory, in terms of the name that directory was given.
 pub(crate) fn named(root: &Path, real_root: &Path, found: &Path) -> PathBuf {
     match found.strip_prefix(real_root) {
         Ok(below) if below.as_os_str().is_empty() => root.to_owned(),
@@ -132,7 +132,8 @@ pub(crate) fn named(root: &Path, real_root: &Path, found: &Path) -> PathBuf {
     }
 }
 
-/// Whether the ignore files of a directory can be read without waiting: one could be a pipe that nobody writes to.
+/// Returns whether the ignore files of a directory can be read without blocking: one could be a pipe that nobody writes
+/// to.
 fn is_quiet(directory: &Path) -> bool {
     const IGNORING: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
     let waits = |name: &str| matches!(files::open(directory.join(name)), Err(files::Error::NotRegular { .. }));
@@ -145,12 +146,12 @@ pub(crate) fn narrowed(root: &Path, pattern: &str) -> Result<Override, String> {
     OverrideBuilder::new(root).add(pattern).map_err(bad)?.build().map_err(bad)
 }
 
-/// When a file was last changed.
+/// Time of a file's last change.
 pub(crate) fn modified(entry: &DirEntry) -> Option<SystemTime> {
     entry.metadata().ok()?.modified().ok()
 }
 
-/// Newest first; files of the same moment by name.
+/// Sorts newest first; files of the same time by name.
 pub(crate) fn newest_first(found: &mut [(Option<SystemTime>, PathBuf)]) {
     found.sort_by(|(one, one_path), (other, other_path)| other.cmp(one).then_with(|| one_path.cmp(other_path)));
 }

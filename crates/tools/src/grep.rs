@@ -1,7 +1,7 @@
 //! Grep: lines, files or counts that match a regular expression.
 //!
-//! Made of ripgrep's own crates, and so with its meaning: `.gitignore` is honoured, hidden and binary files are passed
-//! over unless they are named by the path, patterns are Rust regular expressions. The order is fixed (by path; files by
+//! It is made of ripgrep's own crates and behaves like it: `.gitignore` is honoured, hidden and binary files are
+//! skipped unless the path names them, patterns are Rust regular expressions. The order is fixed (by path; files by
 //! time, newest first), a long output is cut and says how to see more, and a search can be stopped at any moment.
 
 use std::path::{Path, PathBuf};
@@ -26,10 +26,10 @@ mod sink;
 use sink::{CollectedLines, MatchCounter, MatchPrinter};
 use transcript::tool_names;
 
-/// How many lines or files are shown where the call does not say.
+/// Default limit on lines or files shown.
 const HEAD: usize = 250;
 
-/// The most memory one file may take while it is searched: a multiline search holds a whole file.
+/// Memory limit for searching one file, in bytes: a multiline search holds a whole file.
 const HEAP: usize = 64 * 1024 * 1024;
 
 /// Searches the contents of files for a regular expression (Rust syntax, as in ripgrep).
@@ -214,7 +214,7 @@ fn searcher(input: &GrepInput) -> Searcher {
         .build()
 }
 
-/// The files to search, by where they are.
+/// The files to search, ordered by path.
 fn entries(
     root: &Path,
     real_root: &Path,

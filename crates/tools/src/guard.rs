@@ -1,13 +1,13 @@
-//! The guard: a program between us and a command, which sees to it that nothing of the command stays behind.
+//! The guard: a program between us and a command, which makes sure that nothing of the command stays behind.
 //!
-//! It is our own binary, started again with [`ARGUMENT`], or any other that calls [`main`]. It takes in the orphans of all
-//! it starts (a child subreaper), so whoever leaves the process group, the session or its parent still ends up below it.
-//! When the command has ended, whatever else lives below is ended too. The same happens when we ask for it, and at once
-//! when we are gone: its standard input is a socket to us, and the system closes that however we end.
+//! It is our own binary, started again with [`ARGUMENT`], or any other that calls [`main`]. It adopts the orphans of
+//! everything it starts (a child subreaper), so a process that leaves its group, session or parent still ends up below
+//! it. When the command has ended, everything else below is ended too. The same happens when we ask for it, and at once
+//! when we are gone: its standard input is a socket to us, which the system closes however we end.
 //!
-//! It copies no byte: output goes straight through the descriptors it was given. It reads no file but `/proc`, no setting
-//! and no variable, and decides nothing about the command. What it cannot stop is being killed itself by a command that
-//! runs outside of a sandbox; then whoever started it kills those who are left of the command's session.
+//! It copies no byte: output goes straight through the descriptors it was given. It reads no file but `/proc`, no
+//! setting and no variable, and decides nothing about the command. It cannot prevent being killed by a command that
+//! runs outside a sandbox; then whoever started it kills the rest of the command's session.
 
 use std::process::ExitCode;
 
@@ -40,16 +40,16 @@ mod program;
 #[cfg(target_os = "linux")]
 mod tree;
 
-/// The first argument that makes our binary a guard.
+/// First argument that makes our binary a guard.
 pub const ARGUMENT: &str = "__guard";
 
-/// Is a guard until the command and all it started are gone.
+/// Runs as a guard until the command and everything it started are gone.
 #[cfg(target_os = "linux")]
 pub fn main() -> ExitCode {
     program::main()
 }
 
-/// Only Linux hands orphans to whoever wants them.
+/// Fails: only Linux lets a process adopt orphans.
 #[cfg(not(target_os = "linux"))]
 pub fn main() -> ExitCode {
     ExitCode::from(2)

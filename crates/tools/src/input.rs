@@ -1,8 +1,8 @@
-//! From a tool's input type to what the model is told, and from what the model says to the input.
+//! Conversion between a tool's input type and its JSON schema and calls.
 //!
 //! The schema is small and stable: everything inline, no titles, no formats, optional fields simply not required. The
-//! type's doc comment becomes the tool's description. What the model says is checked strictly, and an error names the
-//! field and what was expected there, so that the model can correct itself.
+//! type's doc comment becomes the tool's description. The model's input is checked strictly, and an error names the
+//! field and the expected value, so that the model can correct itself.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use transcript::message::ToolDefinition;
 
-/// What the model is told of a tool with this input.
+/// Definition of a tool with this input.
 pub(crate) fn definition<T: JsonSchema>(name: &str) -> ToolDefinition {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -26,7 +26,7 @@ pub(crate) fn definition<T: JsonSchema>(name: &str) -> ToolDefinition {
     ToolDefinition { name: name.to_owned(), description, input_schema: schema }
 }
 
-/// The input, or a sentence that says what is wrong with it.
+/// Parses an input; the error is a sentence that says what is wrong with it.
 pub(crate) fn parse<T: DeserializeOwned>(input: Value) -> Result<T, String> {
     if !input.is_object() {
         return Err(format!("expected a JSON object, found {}", kind(&input)));
@@ -49,7 +49,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Takes the noise out of a schema.
+/// Removes noise from a schema.
 fn plain(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
@@ -82,7 +82,7 @@ fn plain(schema: &mut Value) {
     }
 }
 
-/// `anyOf: [X, null]` becomes X: an optional field is one that is not required.
+/// Turns `anyOf: [X, null]` into X: an optional field is one that is not required.
 fn optional(object: &mut Map<String, Value>) {
     let Some(Value::Array(choices)) = object.get("anyOf") else { return };
     let real: Vec<&Value> = choices.iter().filter(|choice| choice["type"] != "null").collect();
@@ -95,7 +95,7 @@ fn optional(object: &mut Map<String, Value>) {
     }
 }
 
-/// `oneOf` constants becomes an enumeration; what the choices mean belongs into the field's description.
+/// Turns `oneOf` constants into an enumeration; the field's description explains the choices.
 fn choices(object: &mut Map<String, Value>) {
     let Some(Value::Array(choices)) = object.get("oneOf") else { return };
     let names: Option<Vec<Value>> = choices.iter().map(|choice| choice.get("const").cloned()).collect();

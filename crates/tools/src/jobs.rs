@@ -1,12 +1,13 @@
 //! Jobs: commands that run in the background.
 //!
-//! A job is a shell below a guard of its own and one task that stays with it: the task reads what is printed, sees the
-//! end, and ends then itself. It holds nothing of the scope, so the jobs of a session are gone when its last
-//! [`Scope`](crate::Scope) is: dropping them ends the tasks, and a task that is dropped kills all that its shell started.
+//! A job is a shell below a guard of its own and one task that watches it: the task reads the output, sees the end, and
+//! then ends itself. It holds nothing of the scope, so the jobs of a session are gone when its last
+//! [`Scope`](crate::Scope) is: dropping them ends the tasks, and a dropped task kills everything that its shell
+//! started.
 //!
-//! What is printed waits in bounded memory until someone looks, and is then handed out once. How many jobs run at the
-//! same time, and how many that have ended are remembered, is limited. A job is not restarted, moved to the
-//! foreground or given input, and nobody is woken by its end.
+//! Output waits in bounded memory until someone looks, and is then handed out once. The number of running jobs, and of
+//! remembered ended ones, is limited. A job is not restarted, moved to the foreground or given input, and its end wakes
+//! nobody.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,13 +28,13 @@ mod unread;
 use unread::UnreadOutput;
 pub(crate) use unread::{IncompleteRest, NewOutput};
 
-/// How many jobs may run at the same time: more than a project has servers and watchers.
+/// Limit on running jobs: more than a project has servers and watchers.
 const RUNNING: usize = 16;
 
-/// How many jobs that have ended are remembered.
+/// Number of ended jobs that are remembered.
 const REMEMBERED: usize = 32;
 
-/// The commands that run in the background of a scope, and those that lately did.
+/// Background commands of a scope, running or recently ended.
 #[derive(Debug, Default)]
 pub struct Jobs {
     known: Mutex<JobList>,
@@ -44,57 +45,57 @@ pub struct Jobs {
 /// A job, as a status line shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// What the model calls it.
+    /// Its id.
     pub id: String,
     /// The command.
     pub command: String,
-    /// Whether it runs.
+    /// Its state.
     pub state: JobState,
-    /// What it is.
+    /// Its kind.
     pub kind: JobKind,
 }
 
-/// What a job is.
+/// Kind of job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobKind {
     /// A command.
     Command,
-    /// A program of ours that works beside the session.
+    /// One of our own programs that works beside the session.
     Teammate,
 }
 
-/// Whether a job runs.
+/// State of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobState {
-    /// It does.
+    /// It is running.
     Running,
     /// It has ended by itself.
     Exited {
-        /// The exit code, 128 and the signal where there was one, `None` where the system does not tell.
+        /// The exit code, 128 plus the signal if there was one, `None` if the system does not tell.
         code: Option<i32>,
     },
-    /// It took longer than it was given, and was stopped.
+    /// It timed out, and was stopped.
     TimedOut,
     /// It was stopped.
     Stopped,
 }
 
-/// An id that no job has.
+/// Error for an unknown job id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("There is no command {id} in the background. {}", existing(known))]
 pub struct NoSuchJob {
-    /// What was asked for.
+    /// The requested id.
     pub id: String,
-    /// The ids there are.
+    /// The known ids.
     pub known: Vec<String>,
 }
 
-/// Why a job was not started.
+/// Reason why a job was not started.
 #[derive(Debug)]
 pub(crate) enum NotStarted {
-    /// So many run already.
+    /// Too many are running already.
     TooMany { running: Vec<String> },
-    /// There was no shell.
+    /// The shell could not be started.
     Trouble(ShellTrouble),
 }
 
@@ -110,22 +111,22 @@ struct JobEntry {
     _task: AbortOnDropHandle<()>,
 }
 
-/// What is needed to look at a job and to stop it.
+/// Handle to look at a job and to stop it.
 #[derive(Debug, Clone)]
 pub(crate) struct JobHandle {
-    /// As it was when it started.
+    /// The job as it was when it started.
     started: Job,
     unread: Arc<Mutex<UnreadOutput>>,
     status: watch::Receiver<JobStatus>,
     stop: CancellationToken,
 }
 
-/// How it is with a job.
+/// Status of a job.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JobStatus {
-    /// Whether it runs.
+    /// Its state.
     pub(crate) state: JobState,
-    /// Whether its shell had left processes behind, which were stopped.
+    /// True if its shell had left processes behind, which were stopped.
     pub(crate) stopped_others: bool,
 }
 
@@ -136,18 +137,18 @@ impl Job {
 }
 
 impl Jobs {
-    /// All that are known, oldest first.
+    /// All known jobs, oldest first.
     pub fn list(&self) -> Vec<Job> {
         self.handles().iter().map(JobHandle::job).collect()
     }
 
-    /// The last of what a job printed. The model is still to see it.
+    /// The end of a job's output. It stays unread for the model.
     pub fn recent(&self, id: &str) -> Result<String, NoSuchJob> {
         self.find(id).map(|handle| handle.unread.lock().recent())
     }
 
-    /// The lines that a job has printed after so many bytes, and how many it has printed with them. What the model is
-    /// still to see it will.
+    /// The lines that a job printed after a number of bytes, and the new number of bytes. They stay unread for the
+    /// model.
     pub fn printed_after(&self, id: &str, shown: u64) -> Result<(String, u64), NoSuchJob> {
         let job = self.find(id)?;
         let leave =
@@ -156,7 +157,7 @@ impl Jobs {
         Ok(unread.lines_after(shown, leave))
     }
 
-    /// Stops a job and waits until nothing of it is left. What it was before is returned.
+    /// Stops a job and waits until nothing of it is left. Returns its state before.
     pub async fn stop(&self, id: &str) -> Result<Job, NoSuchJob> {
         let handle = self.find(id)?;
         let before = handle.job();
@@ -170,12 +171,12 @@ impl Jobs {
         join_all(handles.iter().map(JobHandle::stop)).await;
     }
 
-    /// The guarded paths that jobs which have ended made in a sandbox, each once.
+    /// Takes the guarded paths that ended jobs made in a sandbox.
     pub fn take_made(&self) -> Vec<MadePath> {
         std::mem::take(&mut *self.made.lock())
     }
 
-    /// Jobs of one who knows of these but does not share them. No id means one job here and another there.
+    /// Empty jobs for a forked scope. No id means one job here and another there.
     pub(crate) fn fork(&self) -> Self {
         let known = JobList { started: self.known.lock().started, entries: Vec::new() };
         Self { known: Mutex::new(known), made: Arc::default() }
@@ -200,9 +201,9 @@ impl Jobs {
         Ok(self.keep(&mut known, Job::new(id, command, JobKind::Command), limit, process))
     }
 
-    /// Starts a program of ours that works beside the session, under a name of its own and with a word on what it does, and
-    /// says how it can be waited for. What it reads is for it alone.
-    /// It is no command: no sandbox holds it, and it has the keys to the model.
+    /// Starts one of our own programs beside the session, under its own name and with a description, and returns a way
+    /// to wait for it. Its input is for it alone. It is not a command: no sandbox confines it, and it has the model's
+    /// keys.
     pub fn start_teammate(
         &self,
         (name, about): (&str, &str),
@@ -231,7 +232,7 @@ impl Jobs {
         })
     }
 
-    /// Stays with a process.
+    /// Watches a process.
     fn keep(&self, known: &mut JobList, started: Job, limit: Option<Duration>, process: process::Process) -> String {
         let id = started.id.clone();
         let unread = Arc::new(Mutex::new(UnreadOutput::default()));
@@ -268,7 +269,7 @@ impl Jobs {
 }
 
 impl JobList {
-    /// Forgets the oldest of those that have ended, where there are too many.
+    /// Forgets the oldest ended jobs, if there are too many.
     fn forget(&mut self) {
         let ended = self.entries.iter().filter(|entry| !entry.runs()).count();
         let mut over = ended.saturating_sub(REMEMBERED);
@@ -301,7 +302,7 @@ impl JobHandle {
         let _ = self.status.clone().wait_for(|status| status.state != JobState::Running).await;
     }
 
-    /// What it printed since this was last asked, without what is to be left for the next time.
+    /// Takes the output since the last call, without what is left for the next time.
     pub(crate) fn take(&self, leave: IncompleteRest) -> NewOutput {
         self.unread.lock().take(leave)
     }

@@ -1,17 +1,17 @@
-//! What the model can do: read, write and search files, run commands.
+//! Tools of the model: read, write and search files, run commands.
 //!
-//! A tool is one file here. The doc comment of its input is what the model is told; the input's type is its schema; what
-//! it returns is a list of content blocks and whether it failed. A tool never panics, never asks and never decides
-//! whether it may run: bad input is a failed output that names the field, asking is the engine's, and the matching of
-//! permission rules is in [`permission`], apart from the tools.
+//! A tool is one file here. The doc comment of its input is its description; the input's type is its schema; its output
+//! is a list of content blocks and whether it failed. A tool never panics, never asks and never decides whether it may
+//! run: bad input is a failed output that names the field, asking is up to the engine, and the matching of permission
+//! rules is in [`permission`], apart from the tools.
 //!
-//! - [`Tool`] is what the engine sees; [`TypedTool`] is what most tools are written as.
-//! - [`Scope`] is where tools run: directories, what was read so far, and how to stop.
-//! - [`Jobs`] are the commands that run in the background of a scope.
+//! - [`Tool`] is the engine's view of a tool; [`TypedTool`] is how most tools are written.
+//! - [`Scope`] is where tools run: directories, files read so far, and cancellation.
+//! - [`Jobs`] are the background commands of a scope.
 //! - [`guard`] is the program below which commands run.
-//! - [`program`] runs one of the user's own below it, such as a hook.
-//! - [`sandbox`] is what they may be confined to.
-//! - [`run_all`] runs the calls of one reply: read-only ones at the same time, the others one by one in order.
+//! - [`program`] runs one of the user's own programs below it, such as a hook.
+//! - [`sandbox`] is what commands may be confined to.
+//! - [`run_all`] runs the calls of one reply: read-only ones in parallel, the others one by one in order.
 //!
 //! The disk is reached through the files crate alone; the network, the clock and the environment not at all.
 
@@ -61,7 +61,7 @@ pub use task_stop::{TaskStop, TaskStopInput};
 pub use tool::{CONCURRENT, Limit, Output, Runs, Tool, TypedTool, limit_of};
 pub use write::{Write, WriteInput};
 
-/// The tools that need nothing but a disk and a shell, in the order the model is told of them.
+/// The tools that need nothing but a disk and a shell, in the order the model sees them.
 pub fn standard() -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(Read),

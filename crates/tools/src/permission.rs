@@ -1,13 +1,12 @@
-//! Whether a call may run: rules from settings, matched against what the call is about.
+//! Permission of calls: rules from settings, matched against a call's subject.
 //!
-//! Nothing here asks or runs anything; asking the user is the engine's. The disk is looked at for where the paths in a
-//! command lead, and for git's configuration. Two questions are kept apart:
-//! what the rules say ([`Rules::decide`]: deny before ask before allow), and what follows from it in the current mode
-//! ([`decide`]).
+//! Nothing here asks or runs anything; asking the user is up to the engine. The disk is read to resolve the paths in a
+//! command, and for git's configuration. Two questions are kept apart: what the rules say ([`Rules::decide`]: deny
+//! before ask before allow), and what follows from it in the current mode ([`decide`]).
 //!
-//! The matching leans to the safe side, and the safe side differs. A rule that **allows** must match all of a call: every
-//! part of a compound command, and a path both as it is named and where it leads. A rule that **denies or asks** matches
-//! if any part of the call does, even one that only looks like it. What is not understood is never allowed by a pattern.
+//! Matching errs on the safe side, which differs. A rule that **allows** must match all of a call: every part of a
+//! compound command, and a path both as it is named and where it leads. A rule that **denies or asks** matches if any
+//! part of the call does, even one that only looks like it. A pattern never allows what is not understood.
 
 mod always;
 mod command;
@@ -31,18 +30,18 @@ use self::command::{JudgedCommand, allowable};
 use crate::subject::Subject;
 use ::shell::SimpleCommand;
 
-/// The rules that hold, from all settings.
+/// The rules in force, from all settings.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    /// What may run without asking.
+    /// Calls that may run without asking.
     pub allow: Vec<Rule>,
-    /// What is asked about, even if it would be allowed.
+    /// Calls to ask about, even if they would be allowed.
     pub ask: Vec<Rule>,
-    /// What may not run.
+    /// Calls that may not run.
     pub deny: Vec<Rule>,
 }
 
-/// Whatever their order, and however often one stands there.
+/// Compares without regard to order and duplicates.
 impl PartialEq for Rules {
     fn eq(&self, other: &Self) -> bool {
         let all_in = |some: &[Rule], of: &[Rule]| some.iter().all(|rule| of.contains(rule));
@@ -51,21 +50,21 @@ impl PartialEq for Rules {
     }
 }
 
-/// What the rules say of a call.
+/// Verdict of the rules on a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleVerdict {
     /// It may run.
     Allow,
-    /// Ask, because of this rule, with the file it stands in.
+    /// Ask, because of this rule, with its settings file.
     Ask(String),
-    /// It may not run, because of this rule, with the file it stands in.
+    /// It may not run, because of this rule, with its settings file.
     Deny(String),
     /// No rule matches.
     NoRule,
 }
 
 impl Rules {
-    /// From now on they also hold in the copy of a folder, such as a worktree, for what they say of the folder.
+    /// Applies the rules for a folder to its copy too, such as a worktree.
     pub fn hold_in_copy(&mut self, at: &Path, of: &Path) {
         let real = files::real(at).ok().filter(|real| real != at);
         let places: Vec<&Path> = [at].into_iter().chain(real.as_deref()).collect();
@@ -76,7 +75,7 @@ impl Rules {
         }
     }
 
-    /// What the rules say of a call of `tool` about `subject`: deny before ask before allow.
+    /// Verdict on a call of `tool` on `subject`: deny before ask before allow.
     pub fn decide(&self, tool: &str, subject: &Subject) -> RuleVerdict {
         match subject {
             // By rules alone: what else could make a part harmless is not looked at.
@@ -97,7 +96,7 @@ impl Rules {
         }
     }
 
-    /// What the rules say of a command. A part is allowed by a rule, or because `harmless` says so.
+    /// Verdict on a command. A part is allowed by a rule, or because `harmless` returns true.
     fn decide_command(
         &self,
         tool: &str,
@@ -126,7 +125,7 @@ impl Rules {
         }
     }
 
-    /// Whether a rule allows every call of a tool.
+    /// Returns whether a rule allows every call of a tool.
     fn allow_all(&self, tool: &str) -> bool {
         self.allow.iter().any(|rule| rule.covers(tool) && rule.is_about_every_call())
     }
@@ -145,13 +144,13 @@ impl Rules {
         if allowed() { RuleVerdict::Allow } else { RuleVerdict::NoRule }
     }
 
-    /// Whether a guarded path is allowed by name, as it is named and where it leads.
+    /// Returns whether a guarded path is allowed by name, both as it is named and where it leads.
     fn name_guarded(&self, tool: &str, named: &Path, real: &Path) -> bool {
         let mut paths = [named, real].into_iter();
         paths.all(|path| self.allow.iter().any(|rule| rule.covers(tool) && rule.names(path)))
     }
 
-    /// Whether no call of `tool` may ever run, so that there is no use in offering it.
+    /// Returns whether no call of `tool` may ever run, so that it need not be offered.
     pub fn forbid(&self, tool: &str) -> bool {
         self.deny.iter().any(|rule| rule.covers(tool) && rule.is_about_every_call())
     }

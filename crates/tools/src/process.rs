@@ -1,10 +1,9 @@
 //! One shell and everything it starts: run, watched, and gone at the end.
 //!
-//! The shell leads a process group of its own, below a [guard](crate::guard) that knows everything it starts, wherever it
-//! goes. Where there is no guard, its group is all that is known of it. The order at the end is always the same: ask
-//! (TERM), wait a little, then kill (KILL); the pipe is drained all the while, so that nobody hangs on a full pipe. Whoever
-//! drops it kills all of it at once. What becomes of the output, and how long the shell may run, is up to the one who
-//! watches it.
+//! The shell leads a process group of its own, below a [guard](crate::guard) that knows everything it starts, wherever
+//! that goes. Without a guard, only its group is known. The order at the end is always the same: ask (TERM), wait a
+//! little, then kill (KILL); the pipe is drained all the while, so that no process hangs on a full pipe. Dropping it
+//! kills everything at once. Handling of output and the timeout are up to the caller.
 
 use std::convert::Infallible;
 use std::io;
@@ -30,34 +29,34 @@ mod guarded;
 use group::Group;
 use guarded::GuardProcess;
 
-/// How long the rest of the output is waited for once all are dead; one who left the group may hold the pipe forever.
+/// Time to wait for the rest of the output once all are dead; a process that left the group may hold the pipe forever.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// What a guard is called in a list of processes.
+/// Name of a guard in a list of processes.
 const GUARD_NAME: &str = "cairn-guard";
 
-/// A shell that was started.
+/// A started shell.
 pub(crate) struct Process {
     hold: ShellHold,
     out: Receiver,
-    /// Its standard error, where that is not the same.
+    /// Its standard error, if that is separate.
     err: Option<Receiver>,
 }
 
-/// Where something was printed to.
+/// Stream of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
     Out,
     Err,
 }
 
-/// What is to be started.
+/// Specification of a process to start.
 #[derive(Debug)]
 struct ShellStart {
     words: Vec<String>,
-    /// What comes on its standard input.
+    /// Its standard input.
     input: Option<String>,
-    /// Whether its two streams are told apart.
+    /// Handling of its two output streams.
     streams: Streams,
 }
 
@@ -68,70 +67,70 @@ enum Streams {
     Apart,
 }
 
-/// By what a shell is held.
+/// Handle that controls a shell.
 enum ShellHold {
     Guard(Box<GuardProcess>),
     Group(Box<dyn ChildWrapper>, Group),
 }
 
-/// What may go wrong with a shell.
+/// Failure of a shell.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ShellTrouble {
     /// It never ran.
     #[error("The command could not be started: {0}.")]
     NotStarted(io::Error),
-    /// It was started, and nobody knows what became of it.
+    /// It was started, but its outcome is unknown.
     #[error("The command was lost: {0}.")]
     Lost(#[from] io::Error),
 }
 
 impl ShellTrouble {
-    /// What it was, without what it was for.
+    /// The underlying error, without context.
     pub(crate) fn why(&self) -> String {
         let (Self::NotStarted(error) | Self::Lost(error)) = self;
         error.to_string()
     }
 }
 
-/// A shell that has ended, and all it started with it.
+/// Result of a shell, after everything it started has ended too.
 #[derive(Debug)]
 pub(crate) struct EndedShell {
-    /// How.
+    /// Its end.
     pub(crate) end: ShellEnd,
-    /// Whether it had left processes in the background, which were stopped.
+    /// True if it had left processes in the background, which were stopped.
     pub(crate) stopped_others: bool,
-    /// Guarded paths that it made, where it was confined.
+    /// Guarded paths that it made, if it was confined.
     pub(crate) made: Vec<MadePath>,
 }
 
-/// How a shell ended.
+/// End of a shell.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ShellEnd {
-    /// By itself.
+    /// It exited by itself.
     Exited(ExitStatus),
-    /// It took too long.
+    /// It timed out.
     TimedOut,
     /// It was stopped.
     Cancelled,
 }
 
-/// The exit code as a shell tells it: 128 and the signal where there was one.
+/// The exit code as a shell reports it: 128 plus the signal if there was one.
 pub(crate) fn exit_code(status: ExitStatus) -> Option<i32> {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal))
 }
 
-/// Where and how a shell is started.
+/// Environment in which a shell is started.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShellContext<'a> {
-    /// In this directory.
+    /// The working directory.
     pub(crate) directory: &'a Path,
-    /// With these variables.
+    /// Environment variables.
     pub(crate) environment: &'a Environment,
-    /// Below this program, if there is one.
+    /// The guard program, if there is one.
     pub(crate) guard: Option<&'a Path>,
-    /// Confined so, if it is.
+    /// Confinement, if any.
     pub(crate) confinement: Option<&'a Confinement>,
-    /// With these of our variables.
+    /// Selection of our own variables.
     pub(crate) variables: Variables,
 }
 
@@ -141,12 +140,12 @@ pub(crate) fn start(script: &str, ground: ShellContext<'_>) -> Result<Process, S
     begin(ShellStart { words, input: None, streams: Streams::Joined }, ground)
 }
 
-/// Starts a program of ours, which needs the keys that commands are not given.
+/// Starts one of our own programs, which needs the keys that are withheld from commands.
 pub(crate) fn start_own(words: Vec<String>, input: String, ground: ShellContext<'_>) -> Result<Process, ShellTrouble> {
     begin(ShellStart { words, input: Some(input), streams: Streams::Joined }, ground)
 }
 
-/// Starts a program that reads an input, with its two streams told apart.
+/// Starts a program with an input, and with separate output streams.
 pub(crate) fn start_with(words: Vec<String>, input: String, ground: ShellContext<'_>) -> Result<Process, ShellTrouble> {
     begin(ShellStart { words, input: Some(input), streams: Streams::Apart }, ground)
 }
@@ -225,7 +224,7 @@ fn spawn(
 }
 
 impl Process {
-    /// Stays with it until it has ended: by itself, after `limit`, or when `cancel` says so. `print` gets what it prints.
+    /// Watches it until it has ended: by itself, after `limit`, or by `cancel`. `print` gets its output.
     pub(crate) async fn watch(
         self,
         limit: Duration,
@@ -235,7 +234,7 @@ impl Process {
         self.watch_both(limit, cancel, |_, bytes| print(bytes)).await
     }
 
-    /// The same; `print` is told where it was printed to.
+    /// Like [`watch`](Self::watch), but `print` is also given the stream.
     pub(crate) async fn watch_both(
         self,
         limit: Duration,
@@ -250,7 +249,7 @@ impl Process {
     }
 }
 
-/// The reading ends of the pipes, and who gets what comes through them.
+/// The reading ends of the pipes, and the receiver of their data.
 struct Pipe<P> {
     out: Option<Receiver>,
     err: Option<Receiver>,
@@ -282,7 +281,7 @@ impl<P: FnMut(Stream, &[u8])> Pipe<P> {
     }
 }
 
-/// How much was read; nothing when it has ended. A pipe that is not there never ends.
+/// Number of bytes read; 0 at the end. A missing pipe never ends.
 async fn next(receiver: &mut Option<Receiver>, block: &mut [u8]) -> usize {
     match receiver {
         Some(receiver) => receiver.read(block).await.unwrap_or_default(),

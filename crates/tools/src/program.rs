@@ -1,7 +1,7 @@
 //! A program of the user's own, such as a hook: run below the guard, given its input, and gone at the end.
 //!
-//! It is no tool: nobody is asked, no sandbox holds it and no working directory is carried over. Who runs one says how
-//! long it may take. What it prints is drained however much it is; the beginning and the end of it are kept.
+//! It is not a tool: nobody is asked, no sandbox confines it and no working directory is carried over. The caller sets
+//! the timeout. Its output is drained whatever its length; the beginning and the end of it are kept.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,49 +18,49 @@ use crate::process::{self, ShellContext, ShellEnd, Stream, exit_code};
 pub struct Program<'a> {
     /// Its name and its arguments.
     pub words: Vec<String>,
-    /// What comes on its standard input.
+    /// Its standard input.
     pub input: String,
-    /// Where it runs.
+    /// Its working directory.
     pub directory: &'a Path,
-    /// Its variables.
+    /// Its environment variables.
     pub environment: &'a Environment,
-    /// The program that is a [guard](crate::guard), if there is one.
+    /// The [guard](crate::guard) program, if there is one.
     pub guard: Option<&'a Path>,
-    /// How it is confined, if it is; then it gets no variable that may hold a key.
+    /// Confinement, if any; a confined program gets no variable that may hold a key.
     pub confinement: Option<Confinement>,
-    /// How long it may run.
+    /// Timeout.
     pub limit: Duration,
 }
 
-/// A program that has ended, and all it started with it.
+/// Result of a program, after everything it started has ended too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedProgram {
-    /// How.
+    /// Its end.
     pub end: ProgramEnd,
-    /// What it printed.
+    /// Its standard output.
     pub out: String,
-    /// What it printed to standard error.
+    /// Its standard error.
     pub err: String,
 }
 
-/// How a program ended.
+/// End of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgramEnd {
-    /// By itself, with this code: 128 and the signal where there was one.
+    /// It exited by itself, with this code: 128 plus the signal if there was one.
     Exited(i32),
-    /// It took too long.
+    /// It timed out.
     TimedOut,
     /// It was stopped.
     Cancelled,
 }
 
 impl<'a> Program<'a> {
-    /// The words that run a line of shell.
+    /// The arguments that run a line of shell.
     pub fn shell(line: &str) -> Vec<String> {
         ["bash", "-c", line].map(str::to_owned).to_vec()
     }
 
-    /// Runs it until it has ended: by itself, after its time, or when `cancel` says so. The error says why it did not run.
+    /// Runs it until it has ended: by itself, by its timeout, or by `cancel`. The error says why it did not run.
     pub async fn run(self, cancel: &CancellationToken) -> Result<EndedProgram, String> {
         let confinement = self.confinement.as_ref();
         let variables = if confinement.is_some() { Variables::Ordinary } else { Variables::Inherited };

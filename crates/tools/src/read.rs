@@ -1,9 +1,9 @@
 //! Read: a file as the model sees it.
 //!
-//! Text comes with line numbers and bounds itself, so that its output never has to be put into a file (which the model
-//! would have to Read). Pictures and PDFs come as what they are, known by their first bytes and not by their name. Files
-//! too large to hold are read only as far as they are asked for. What was read whole is noted, so that Edit and Write can
-//! tell whether it changed since.
+//! Text comes with line numbers and is bounded, so that its output never has to be spilled to a file (which the model
+//! would have to Read). Images and PDFs are sent as such, recognised by their first bytes and not by their name. Files
+//! too large to hold are read only as far as requested. Files that were read whole are noted, so that Edit and Write
+//! can tell whether they changed since.
 
 use std::path::Path;
 
@@ -22,28 +22,28 @@ use crate::show;
 use crate::subject::{Access, Subject};
 use crate::tool::{Limit, Output, TypedTool};
 
-/// How many lines are shown where the call does not say.
+/// Default limit on lines.
 const LINES: u64 = 2_000;
 
-/// How many characters of a line are shown.
+/// Characters shown of a line.
 const LINE_CHARACTERS: usize = 2_000;
 
-/// How many tokens may be shown.
+/// Limit on tokens.
 const TOKENS: usize = 25_000;
 
-/// How many bytes make a token, at least: an estimate on the safe side for code.
+/// Fewest bytes of a token: an estimate on the safe side for code.
 const BYTES_PER_TOKEN: usize = 3;
 
-/// The largest text that is read whole, and so can be edited. Larger ones are read only as far as asked for.
+/// Largest text that is read whole, and so can be edited, in bytes. Larger ones are read only as far as requested.
 pub(crate) const WHOLE: u64 = 10 * 1024 * 1024;
 
-/// The largest picture: the provider takes 5 MB of base64.
+/// Largest image, in bytes: the provider takes 5 MB of base64.
 const IMAGE: u64 = 5 * 1024 * 1024 / 4 * 3;
 
-/// The largest PDF: the provider takes 32 MB for a whole request.
+/// Largest PDF, in bytes: the provider takes 32 MB for a whole request.
 const PDF: u64 = 20 * 1024 * 1024;
 
-/// In a file that is streamed, lines above this length are cut by the reader already.
+/// Length above which the reader already cuts lines of a streamed file, in bytes.
 const STREAMED_LINE: usize = 64 * 1024;
 
 /// Reads a file: text with line numbers (as `cat -n`), a picture (PNG, JPEG, GIF, WebP) or a PDF.
@@ -83,7 +83,7 @@ impl TypedTool for Read {
     }
 }
 
-/// Reads what lies at `real`, which the model named `path`.
+/// Reads the file at `real`, which the model named `path`.
 fn read(path: &Path, real: &Path, input: &ReadInput, scope: &Scope) -> Result<Output, Error> {
     let head = files::exact::read_head(real, 8000)?;
     if let Some(media_type) = picture(&head) {
@@ -133,18 +133,18 @@ fn read(path: &Path, real: &Path, input: &ReadInput, scope: &Scope) -> Result<Ou
     }
 }
 
-/// Whether the number of lines after the page is known.
+/// Knowledge of the number of lines after the page.
 #[derive(Clone, Copy)]
 enum RemainingLines {
     Counted,
     Unknown,
 }
 
-/// The part of a file that was asked for.
+/// The requested part of a file.
 struct Page {
     first: u64,
     limit: u64,
-    /// Lines met so far, shown or not.
+    /// Lines seen so far, shown or not.
     lines: u64,
     shown: u64,
     text: String,
@@ -163,7 +163,7 @@ impl Page {
         self.over || self.lines >= self.first.saturating_add(self.limit) - 1
     }
 
-    /// Takes the next line, of which `bytes` may be only the beginning.
+    /// Adds the next line, of which `bytes` may be only the beginning.
     fn add(&mut self, bytes: &[u8], len: u64) {
         self.lines += 1;
         if self.lines < self.first || self.shown >= self.limit || self.over {
@@ -231,7 +231,7 @@ impl Page {
     }
 }
 
-/// The kind of picture a file is, by its first bytes.
+/// Media type of an image, by its first bytes.
 pub fn picture(head: &[u8]) -> Option<&'static str> {
     match head {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
@@ -242,7 +242,7 @@ pub fn picture(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// What the model is told of a file that could not be read, with what to do instead.
+/// Error text for a file that could not be read, with a suggestion.
 pub(crate) fn explain(error: &Error, scope: &Scope) -> String {
     match error {
         Error::IsDirectory { .. } => format!("{error}. Use Glob to find files in it, or `ls` in Bash."),
@@ -254,7 +254,7 @@ pub(crate) fn explain(error: &Error, scope: &Scope) -> String {
     }
 }
 
-/// The name in the same directory that is most like the one that does not exist.
+/// The name in the same directory that is most similar to a missing one.
 fn closest(path: &Path) -> Option<String> {
     let wanted = path.file_name()?.to_str()?.to_lowercase();
     let stem = |name: &str| name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned();
@@ -270,7 +270,7 @@ fn closest(path: &Path) -> Option<String> {
     (distance <= wanted.chars().count() / 3).then_some(name)
 }
 
-/// How many characters must be added, taken away or changed to turn one word into the other (Levenshtein).
+/// Levenshtein distance: the number of characters to add, remove or change to turn one word into the other.
 fn edits(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -1,9 +1,9 @@
-//! Running the calls of one reply.
+//! Runs the calls of one reply.
 //!
-//! Neighbouring calls that do not mind others (as a rule those that only look) run at the same time, up to [`CONCURRENT`]; every other call runs alone and in order, so
-//! that a Read after an Edit sees the edit. Outputs come back in the order of the calls. Nothing a tool does gets in the
-//! way of the others: an unknown name or a panic is a failed output. When the scope is cancelled, calls that run get a
-//! moment to clean up after themselves, and those that have not started are not started.
+//! Adjacent calls that allow it (as a rule read-only ones) run in parallel, up to [`CONCURRENT`]; every other call runs
+//! alone and in order, so that a Read after an Edit sees the edit. Outputs are returned in the order of the calls. No
+//! tool can disturb the others: an unknown name or a panic is a failed output. When the scope is cancelled, running
+//! calls get a moment to clean up, and the rest are not started.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::scope::Scope;
 use crate::subject::Subject;
 use crate::tool::{CONCURRENT, Output, Runs, Tool};
 
-/// What a call is answered that was stopped before its end.
+/// Result of a call that was cancelled.
 pub(crate) const CANCELLED: &str = "cancelled by the user";
 
-/// How long a cancelled call may take to clean up: longer than Bash waits between asking and killing.
+/// Time for a cancelled call to clean up: longer than Bash waits between asking and killing.
 const CLEAN_UP: Duration = Duration::from_secs(5);
 
 /// One call of a tool.
@@ -30,24 +30,24 @@ const CLEAN_UP: Duration = Duration::from_secs(5);
 pub struct ToolCall {
     /// The tool.
     pub name: String,
-    /// What it is called with.
+    /// Its input.
     pub input: Value,
-    /// What it was judged to be about, if it was.
+    /// The subject by which it was judged, if it was.
     pub subject: Option<Subject>,
-    /// What it may do.
+    /// Its rights.
     pub rights: Rights,
     /// Its id in the conversation, if it has one.
     pub id: Option<String>,
 }
 
 impl ToolCall {
-    /// A call that nobody judged: it may do all that the user may.
+    /// A call that nobody judged: it has all of the user's rights.
     pub fn new(name: impl Into<String>, input: Value) -> Self {
         Self { name: name.into(), input, subject: None, rights: Rights::Full, id: None }
     }
 }
 
-/// Runs the calls and returns their outputs in the same order. `on_done` hears of each as it ends.
+/// Runs the calls and returns their outputs in the same order. `on_done` is called for each as it ends.
 pub async fn run_all(
     calls: Vec<ToolCall>,
     tools: &[Arc<dyn Tool>],
@@ -133,7 +133,7 @@ fn unknown(name: &str, tools: &[Arc<dyn Tool>]) -> Output {
     Output::failed(format!("There is no tool named {name}. The tools are: {}.", names.join(", ")))
 }
 
-/// Runs work that waits for the disk where it holds up nobody.
+/// Runs blocking work off the event loop.
 pub(crate) async fn off_the_loop(work: impl FnOnce() -> Output + Send + 'static) -> Output {
     match tokio::task::spawn_blocking(work).await {
         Ok(output) => output,

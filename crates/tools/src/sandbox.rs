@@ -1,13 +1,13 @@
-//! A sandbox for commands: what they can see, change and reach, whatever they are.
+//! A sandbox for commands: limits on what they can see, change and reach, whatever they are.
 //!
-//! Everything is read-only but the working directories and a temporary folder of the session. Of the home directory only
-//! working directories, folders with tools and what is named are there at all. There is a loopback and no other network,
-//! and no way to a process or a socket outside. Guarded paths inside of working directories cannot be changed where they
-//! exist, and are told about where they were made.
+//! Everything is read-only except the working directories and a temporary folder of the session. Of the home directory
+//! only working directories, tool folders and named paths are visible at all. There is a loopback and no other network,
+//! and no way to a process or a socket outside. Existing guarded paths inside working directories cannot be changed,
+//! and new ones are reported.
 //!
-//! A [`Confinement`] says it; the [guard](crate::guard) makes it so, before it runs a command, with namespaces, Landlock and
-//! a filter of system calls. What the system refuses is found out by trying ([`Standing::find_out`]), and said. Nothing
-//! here decides whether a command may run.
+//! A [`Confinement`] describes it; the [guard](crate::guard) enforces it before it runs a command, with namespaces,
+//! Landlock and a system call filter. What the system refuses is found out by trying ([`SandboxStatus::find_out`]), and
+//! reported. Nothing here decides whether a command may run.
 
 use std::path::{Path, PathBuf};
 
@@ -24,26 +24,26 @@ pub(crate) use notes::note;
 pub use sandbox_status::SandboxStatus;
 pub(crate) use sandbox_status::trial;
 
-/// The sandbox of a session: which commands run in it, and how well it holds.
+/// The sandbox of a session: the commands it covers, and its status.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     confinement: Confinement,
     standing: SandboxStatus,
     outside: Rules,
-    /// Why commands in it are asked about though it holds.
+    /// Reasons why commands in it are asked about even though it holds.
     asked: Vec<String>,
     leaving: SandboxExits,
     missing: WithoutSandbox,
 }
 
-/// Whether a command may run outside because it asks to.
+/// Handling of commands that ask to run outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SandboxExits {
     Asked,
     Never,
 }
 
-/// What becomes of commands where there is no sandbox.
+/// Handling of commands if there is no sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WithoutSandbox {
     RunWithout,
@@ -51,7 +51,7 @@ enum WithoutSandbox {
 }
 
 impl Sandbox {
-    /// Commands run in it as the system allows.
+    /// A sandbox as strong as the system allows.
     pub fn new(mut confinement: Confinement, standing: SandboxStatus) -> Self {
         confinement.strength = standing.strength();
         // Links count as they are now. One that is made later, in a directory that a command may write to, does not.
@@ -62,13 +62,13 @@ impl Sandbox {
         Self { confinement, standing, outside: Rules::default(), asked: Vec::new(), leaving, missing }
     }
 
-    /// For an agent that may read and write what it was given, and nothing else: there is no way out of it, and where there
-    /// is none no command runs.
+    /// For an agent that may read and write the given paths, and nothing else: no command can leave it, and if there is
+    /// no sandbox, none runs.
     pub fn restricted(readable: Vec<PathBuf>, writable: Vec<PathBuf>, standing: SandboxStatus) -> Self {
         Self::new(Confinement::restricted(readable, writable), standing).closed().required()
     }
 
-    /// With what git keeps elsewhere of the worktrees that commands work in, to read.
+    /// Makes the git folders readable that the worktrees of commands share elsewhere.
     #[must_use]
     pub fn with_repositories(mut self) -> Self {
         let Confinement { writable, readable, .. } = &mut self.confinement;
@@ -76,7 +76,7 @@ impl Sandbox {
         self
     }
 
-    /// For who works in a worktree, and not in the directory that it is a copy of.
+    /// For an agent that works in a worktree, and not in the directory that it copies.
     #[must_use]
     pub fn in_worktree(mut self, worktree: &Path, directory: &Path) -> Self {
         let [worktree, directory] = [worktree, directory].map(|path| files::real(path).unwrap_or_else(|_| path.into()));
@@ -87,40 +87,41 @@ impl Sandbox {
         self
     }
 
-    /// Commands that these rules cover run outside of it.
+    /// Runs commands that these rules cover outside of it.
     #[must_use]
     pub fn with_outside(mut self, allow: Vec<Rule>) -> Self {
         self.outside = Rules { allow, ..Rules::default() };
         self
     }
 
-    /// Commands in it are asked about like others, and why.
+    /// Makes commands in it subject to permission like others, for a reason.
     #[must_use]
     pub fn asked(mut self, why: impl Into<String>) -> Self {
         self.asked.push(why.into());
         self
     }
 
-    /// No command runs outside because it asks to.
+    /// Ignores requests of commands to run outside.
     #[must_use]
     pub fn closed(mut self) -> Self {
         self.leaving = SandboxExits::Never;
         self
     }
 
-    /// Where there is none, no command runs.
+    /// Lets no command run if there is no sandbox.
     #[must_use]
     pub fn required(mut self) -> Self {
         self.missing = WithoutSandbox::Refused;
         self
     }
 
-    /// How well it holds.
+    /// Its status on this system.
     pub fn standing(&self) -> &SandboxStatus {
         &self.standing
     }
 
-    /// How a command is confined, `leaves` being its own wish to run outside; an error is why it may not run at all.
+    /// Confinement of a command, where `leaves` is its request to run outside; the error is the reason why it may not
+    /// run at all.
     pub(crate) fn confinement(&self, command: &str, leaves: SandboxExit) -> Result<Option<&Confinement>, String> {
         let subject = Subject::Command(command.to_owned());
         let leaves = leaves == SandboxExit::Yes && self.leaving == SandboxExits::Asked;
@@ -136,7 +137,7 @@ impl Sandbox {
         }
     }
 
-    /// How far a command is kept from doing harm, as permissions are decided by it.
+    /// Degree to which a command is confined, for permission decisions.
     pub fn confined(&self, command: &str, leaves: SandboxExit) -> ConfinementLevel {
         match self.confinement(command, leaves) {
             Ok(Some(_)) if self.weaknesses().next().is_some() => ConfinementLevel::Partly,
@@ -145,7 +146,7 @@ impl Sandbox {
         }
     }
 
-    /// What holds and what does not, for people.
+    /// Description of what holds and what does not, for people.
     pub fn describe(&self) -> String {
         let weaknesses = self.weaknesses().map(|why| format!("  - commands are asked about: {why}\n"));
         weaknesses.fold(self.standing.describe(), |text, line| text + &line)

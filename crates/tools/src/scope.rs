@@ -1,8 +1,8 @@
-//! Where tools run: the directories they work in, the files they have seen, and how to stop them.
+//! Scope of tools: their directories, the files they have seen, and cancellation.
 //!
-//! A scope is a handle: clones share the working directory and what was read, so that a later call knows of an earlier
-//! one. A sub-agent gets a [`Scope::fork`], which starts with the same knowledge and then goes its own way. Commands in
-//! the background belong to the scope they were started in, and end with its last handle.
+//! A scope is a handle: clones share the working directory and the files seen, so that a later call knows of an earlier
+//! one. A subagent gets a [`Scope::fork`], which starts with the same knowledge and is independent from then on.
+//! Background commands belong to the scope they were started in, and end with its last handle.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -22,10 +22,10 @@ use crate::process::ShellContext;
 use crate::sandbox::{self, Sandbox};
 use crate::subject::Subject;
 
-/// Says whether a file may be shown, by how it is named and where it leads. Given by the engine, from the deny rules.
+/// Returns whether a file may be shown, by its name and its real path. Given by the engine, from the deny rules.
 type Readable = dyn Fn(&Path, &Path) -> bool + Send + Sync;
 
-/// Where tools run.
+/// Scope in which tools run.
 #[derive(Clone)]
 pub struct Scope {
     places: Arc<Bounds>,
@@ -77,57 +77,58 @@ impl Scope {
         }
     }
 
-    /// Adds directories to work in.
+    /// Adds working directories.
     #[must_use]
     pub fn with_directories(self, extra: impl IntoIterator<Item = PathBuf>) -> Self {
         let extra = extra.into_iter().map(|path| real(&path)).collect();
         self.with_places(|places| places.extra = extra)
     }
 
-    /// Names a folder for files of the agent's own, which commands in a sandbox may write to.
+    /// Sets the scratchpad, which commands in a sandbox may write to.
     #[must_use]
     pub fn with_scratchpad(self, folder: impl Into<Option<PathBuf>>) -> Self {
         self.with_places(|places| places.scratchpad = folder.into())
     }
 
-    /// Says what `~` stands for.
+    /// Sets the directory for `~`.
     #[must_use]
     pub fn with_home(self, home: impl Into<Option<PathBuf>>) -> Self {
         self.with_places(|places| places.home = home.into())
     }
 
-    /// Names what commands that only look do not see, though it may lie in a working directory.
+    /// Sets the paths hidden from read-only commands, even inside a working directory.
     #[must_use]
     pub fn with_private(self, paths: Vec<PathBuf>) -> Self {
         self.with_places(|places| places.private = paths)
     }
 
-    /// Gives commands variables, and keeps others from them.
+    /// Sets the environment of commands.
     #[must_use]
     pub fn with_environment(self, environment: Environment) -> Self {
         self.with_places(|places| places.environment = environment)
     }
 
-    /// Names the program that is a [guard](crate::guard). Without one, commands are held by their process group alone.
+    /// Sets the [guard](crate::guard) program. Without one, only the process group of a command is controlled.
     #[must_use]
     pub fn with_guard(self, guard: impl Into<Option<PathBuf>>) -> Self {
         self.with_places(|places| places.guard = guard.into())
     }
 
-    /// Keeps files from being found by Grep and Glob, which read more than the path they are given.
+    /// Hides files from Grep and Glob, which read more than the path they are given.
     #[must_use]
     pub fn with_readable(self, readable: Arc<Readable>) -> Self {
         self.with_places(|places| places.readable = Some(readable))
     }
 
-    /// The same scope, stopped by another token: one for each turn.
+    /// The same scope with another cancellation token: one for each turn.
     #[must_use]
     pub fn with_cancel(mut self, cancel: CancellationToken) -> Self {
         self.cancel = cancel;
         self
     }
 
-    /// The same scope for one call that was judged: its path leads where it led then, whatever happens to links since.
+    /// The same scope for one judged call: its path keeps leading where it led then, whatever happens to symlinks
+    /// since.
     #[must_use]
     pub fn for_call(mut self, subject: &Subject) -> Self {
         self.judged = match subject {
@@ -137,19 +138,19 @@ impl Scope {
         self
     }
 
-    /// The same scope for the calls of one reply, with what the session that runs them hands to tools of its own.
+    /// The same scope for the calls of one reply, with data that the session hands to its own tools.
     #[must_use]
     pub fn with_caller<T: Any + Send + Sync>(mut self, caller: Arc<T>) -> Self {
         self.caller = Some(caller);
         self
     }
 
-    /// What the session that runs the call has handed over, if it is of this type.
+    /// The data that the session handed over, if it has this type.
     pub fn caller<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         self.caller.clone()?.downcast().ok()
     }
 
-    /// The same scope for a call of this id, which may do this much.
+    /// The same scope for a call with this id and these rights.
     #[must_use]
     pub(crate) fn called(mut self, id: Option<String>, rights: Rights) -> Self {
         self.call = id.map(Arc::from);
@@ -157,17 +158,17 @@ impl Scope {
         self
     }
 
-    /// What the call that runs in it may do.
+    /// Rights of the running call.
     pub(crate) fn rights(&self) -> &Rights {
         &self.rights
     }
 
-    /// The id of the call that runs in it.
+    /// Id of the running call.
     pub fn call(&self) -> Option<&str> {
         self.call.as_deref()
     }
 
-    /// A scope that starts with what this one knows and shares nothing with it from then on.
+    /// A scope that starts with the same knowledge and shares nothing from then on.
     #[must_use]
     pub fn fork(&self) -> Self {
         let memory = self.memory.lock().clone();
@@ -188,37 +189,37 @@ impl Scope {
         self
     }
 
-    /// What stops the tools that run in it.
+    /// The cancellation token of its tools.
     pub fn cancel(&self) -> &CancellationToken {
         &self.cancel
     }
 
-    /// The commands that run in the background. Whoever keeps a clone of this keeps them running.
+    /// The background commands. A clone of this keeps them running.
     pub fn jobs(&self) -> &Arc<Jobs> {
         &self.jobs
     }
 
-    /// The variables of commands.
+    /// Environment of commands.
     pub fn environment(&self) -> &Environment {
         &self.places.environment
     }
 
-    /// The program that is a guard.
+    /// The guard program.
     pub fn guard(&self) -> Option<&Path> {
         self.places.guard.as_deref()
     }
 
-    /// The sandbox that commands run in, if they do.
+    /// The sandbox of commands, if there is one.
     pub fn sandbox(&self) -> Option<Arc<Sandbox>> {
         self.memory.lock().sandbox.clone()
     }
 
-    /// Lets commands run in a sandbox from now on, or in none.
+    /// Turns the sandbox for commands on or off from now on.
     pub fn set_sandbox(&self, sandbox: Option<Arc<Sandbox>>) {
         self.memory.lock().sandbox = sandbox;
     }
 
-    /// Finds out whether the kernel can hold commands to looking, where that is not known yet.
+    /// Finds out whether the kernel can confine commands to reading, if that is unknown.
     pub async fn find_wall(&self) {
         let known = self.memory.lock().wall.is_some();
         if !known {
@@ -238,7 +239,7 @@ impl Scope {
         sandbox::trial(ground).await
     }
 
-    /// What a command sees that only looks. `temporary` is its own, and is `/tmp` to it; without one that is memory.
+    /// Confinement of a read-only command. `temporary` is its private `/tmp`; if `None`, that is memory.
     pub(crate) fn looking(&self, looking: &ReadOnlyView, temporary: Option<PathBuf>) -> Confinement {
         let mut readable = self.directories();
         readable.extend(looking.readable.iter().cloned());
@@ -251,12 +252,12 @@ impl Scope {
         }
     }
 
-    /// Whether the kernel can hold commands to looking, as far as that was found out.
+    /// Ability of the kernel to confine commands to reading, as far as known.
     pub fn wall(&self) -> Wall {
         if matches!(self.memory.lock().wall, Some(Ok(()))) { Wall::Whole } else { Wall::None }
     }
 
-    /// Why the kernel cannot hold commands to looking, if it cannot.
+    /// Reason why the kernel cannot confine commands to reading, if it cannot.
     pub fn no_wall(&self) -> Option<String> {
         self.memory.lock().wall.clone().and_then(Result::err)
     }
@@ -266,42 +267,42 @@ impl Scope {
         &self.places.project
     }
 
-    /// What `~` stands for.
+    /// The directory for `~`.
     pub fn home(&self) -> Option<&Path> {
         self.places.home.as_deref()
     }
 
-    /// What commands that only look do not see.
+    /// Paths hidden from read-only commands.
     pub fn private(&self) -> &[PathBuf] {
         &self.places.private
     }
 
-    /// Where temporary files of this session go.
+    /// Directory for temporary files of this session.
     pub fn temporary(&self) -> &Path {
         &self.places.temporary
     }
 
-    /// Where files of the agent's own go, if anywhere.
+    /// The scratchpad, if there is one.
     pub fn scratchpad(&self) -> Option<&Path> {
         self.places.scratchpad.as_deref()
     }
 
-    /// The directories to work in, symbolic links followed: the project and the extra ones.
+    /// The working directories with symlinks resolved: the project and the extra ones.
     pub fn directories(&self) -> Vec<PathBuf> {
         std::iter::once(&self.places.project).chain(&self.places.extra).cloned().collect()
     }
 
-    /// The working directory: Bash moves it, and relative paths start from it.
+    /// The current working directory: Bash changes it, and relative paths start from it.
     pub fn directory(&self) -> PathBuf {
         self.memory.lock().directory.clone()
     }
 
-    /// Moves the working directory.
+    /// Changes the working directory.
     pub fn set_directory(&self, directory: PathBuf) {
         self.memory.lock().directory = directory;
     }
 
-    /// A path as a model writes it, made absolute: `~` and relative paths resolved, `.` and `..` taken out by name.
+    /// Makes a model's path absolute: resolves `~` and relative paths, and `.` and `..` by name.
     pub fn absolute(&self, path: &str) -> PathBuf {
         let path = match (path.strip_prefix('~'), &self.places.home) {
             (Some(""), Some(home)) => home.clone(),
@@ -319,7 +320,7 @@ impl Scope {
         absolute
     }
 
-    /// A path as a model writes it, made absolute, and where it leads: as it was judged, or as it is now.
+    /// Makes a model's path absolute, and resolves symlinks: as it was judged, or as it is now.
     pub fn place(&self, path: &str) -> (PathBuf, PathBuf) {
         self.judged.as_deref().cloned().unwrap_or_else(|| {
             let named = self.absolute(path);
@@ -328,30 +329,38 @@ impl Scope {
         })
     }
 
-    /// What rules look at in a path as a model writes it.
+    /// Subject for permission rules of a model's path.
     pub fn subject(&self, path: &str) -> Subject {
         let (named, real) = self.place(path);
         Subject::Path { named, real }
     }
 
-    /// A path as it is shown: relative to the working directory where it lies below it.
+    /// A path for display: relative to the working directory if it is below it.
     pub fn shown(&self, path: &Path) -> String {
         let memory = self.memory.lock();
         let path = path.strip_prefix(&memory.directory).unwrap_or(path);
         if path.as_os_str().is_empty() { ".".to_owned() } else { path.display().to_string() }
     }
 
-    /// Whether Grep and Glob may show a file, by how it is named and where it leads.
+    /// Returns whether Grep and Glob may show a file, by its name and its real path.
     pub fn may_show(&self, named: &Path, real: &Path) -> bool {
         self.places.readable.as_ref().is_none_or(|readable| readable(named, real))
     }
 
-    /// What a file was when it was last read or written here.
+    /// Fingerprint of a file when it was last read or written here.
     pub fn seen(&self, path: &Path) -> Option<Stamp> {
         self.memory.lock().seen.get(&real(path)).copied()
     }
 
-    /// Notes what a file is, now that it was read or written.
+    /// Files that were read or written here and are another now, or gone, with what they were; in the order of their names.
+    pub fn changed_files(&self) -> Vec<(PathBuf, Stamp)> {
+        let seen = self.memory.lock().seen.clone();
+        let mut changed: Vec<_> = seen.into_iter().filter(|(path, stamp)| !files::is_unchanged(path, stamp)).collect();
+        changed.sort_by(|(one, _), (other, _)| one.cmp(other));
+        changed
+    }
+
+    /// Records the fingerprint of a file that was read or written.
     pub fn note(&self, path: &Path, stamp: Stamp) {
         self.memory.lock().seen.insert(real(path), stamp);
     }

@@ -1,4 +1,4 @@
-//! How text is shown to the model: numbered lines, cut where they are too long, decoded where they are not UTF-8.
+//! Text for the model: numbered lines, cut if they are too long, decoded if they are not UTF-8.
 
 use std::borrow::Cow;
 
@@ -31,12 +31,12 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
-/// How many lines a text has: a last newline starts none.
+/// Number of lines in a text: a final newline starts none.
 pub(crate) fn lines(text: &str) -> usize {
     text.lines().count()
 }
 
-/// Whether bytes are not text: a zero byte near the beginning, as git tells it.
+/// Returns whether bytes are not text: a zero byte near the beginning, as git tells it.
 pub(crate) fn is_binary(bytes: &[u8]) -> bool {
     const LOOKED_AT: usize = 8000;
     bytes[..bytes.len().min(LOOKED_AT)].contains(&0)

@@ -1,33 +1,33 @@
-//! What a call does and what it is about, as permission rules see it.
+//! Access and subject of a call, as permission rules see them.
 
 use std::path::PathBuf;
 
-/// What a call does to the world.
+/// Effect of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// It only looks.
+    /// It only reads.
     ReadOnly,
-    /// It changes nothing but what the session itself made, such as a command in the background: nobody has to be asked.
+    /// It changes only what the session itself made, such as a background command: nobody has to be asked.
     Session,
-    /// It changes nothing by itself, and is for the user to decide each time, such as a plan to be approved.
+    /// It changes nothing by itself, and the user decides each time, such as on a plan.
     Asks,
     /// It may change something.
     Changes,
 }
 
-/// What a permission rule is matched against.
+/// Subject that a permission rule is matched against.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// A shell command.
     Command(String),
     /// A file or a directory.
     Path {
-        /// As it was named, made absolute.
+        /// Its absolute path as named.
         named: PathBuf,
-        /// Where it leads once symbolic links are followed.
+        /// Its real path, with symlinks resolved.
         real: PathBuf,
     },
-    /// One of several that go by name, such as an agent: rules match whose pattern is that name.
+    /// One of several with a name, such as an agent: rules match whose pattern is that name.
     Name(String),
     /// The call as a whole: only rules without a pattern match.
     Whole,

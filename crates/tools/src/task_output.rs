@@ -1,6 +1,6 @@
-//! TaskOutput: what a command in the background printed since it was last looked at, and how it is with it.
+//! TaskOutput: new output of a background command, and its state.
 //!
-//! A look changes nothing but what counts as new. It never fails because the command did: the exit code is said first.
+//! It changes nothing but what counts as new. It never fails because the command did: the exit code comes first.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use crate::show;
 use crate::subject::Access;
 use crate::tool::{Limit, Output, TypedTool};
 
-/// How long is waited for the end where the call does not say, in milliseconds.
+/// Default wait for the end, in milliseconds.
 const WAIT: u64 = 30_000;
 
-/// How long is waited for the end at most, in milliseconds: as long as for a command in the foreground.
+/// Longest wait for the end, in milliseconds: as long as for a command in the foreground.
 const LONGEST: u64 = 600_000;
 
 /// Shows what a command in the background printed since the last look, or what an agent reported, and whether it still runs.
@@ -39,7 +39,7 @@ pub struct TaskOutputInput {
     pub timeout: Option<u64>,
 }
 
-/// Looks at commands in the background.
+/// Shows background commands.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskOutput;
 
@@ -92,7 +92,7 @@ async fn look(input: &TaskOutputInput, scope: &Scope) -> Result<Output, String> 
     Ok(Output::done(text, format!("{state}, {}", show::count(show::lines(&printed), "new line"))))
 }
 
-/// The lines that match, and a note of how many do not.
+/// The matching lines, and a note of how many others there are.
 fn matching(printed: &str, filter: &RegexMatcher) -> String {
     let (matching, others): (Vec<&str>, Vec<&str>) =
         printed.lines().partition(|line| filter.is_match(line.as_bytes()).unwrap_or(false));

@@ -1,4 +1,4 @@
-//! TaskStop: ends a command in the background, with all it started.
+//! TaskStop: ends a background command, with everything it started.
 
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -19,7 +19,7 @@ pub struct TaskStopInput {
     pub task_id: String,
 }
 
-/// Stops commands in the background.
+/// Stops background commands.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskStop;
 

@@ -1,8 +1,8 @@
-//! What a tool is: to the engine ([`Tool`]), and to the one who writes it ([`TypedTool`]).
+//! The tool traits: [`Tool`] for the engine, and [`TypedTool`] for authors.
 //!
-//! `Tool` speaks JSON, since calls come from a model and some tools come from elsewhere (MCP). `Typed` speaks the
-//! tool's own input type; every `Typed` is a `Tool`, and turning JSON into the type, with an error the model can act on,
-//! happens in one place.
+//! `Tool` uses JSON, since calls come from a model and some tools come from elsewhere (MCP). `TypedTool` uses the
+//! tool's own input type; every `TypedTool` is a `Tool`, and parsing JSON into the type, with an error the model can
+//! act on, happens in one place.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,39 +19,39 @@ use crate::input;
 use crate::scope::Scope;
 use crate::subject::{Access, Subject};
 
-/// How many read-only calls run at the same time.
+/// Limit on parallel read-only calls.
 pub const CONCURRENT: usize = 10;
 
 /// A tool, as the engine sees it.
 pub trait Tool: Send + Sync {
-    /// The name the model calls it by.
+    /// The name by which the model calls it.
     fn name(&self) -> &str;
 
-    /// What the model is told. The same bytes every time.
+    /// Definition for the model. The same bytes every time.
     fn definition(&self) -> ToolDefinition;
 
-    /// What this call would do.
+    /// Effect of this call.
     fn access(&self, input: &Value) -> Access;
 
-    /// What permission rules look at.
+    /// Subject for permission rules.
     fn subject(&self, input: &Value, scope: &Scope) -> Subject;
 
-    /// Whether it can run at the same time as others. What it may do is another question: [`Tool::access`].
+    /// Parallel or exclusive execution. Permission is another question: [`Tool::access`].
     fn runs(&self, input: &Value) -> Runs {
         Runs::of(self.access(input))
     }
 
-    /// How many calls of one reply run at the same time.
+    /// Limit on parallel calls in one reply.
     fn most_beside(&self) -> usize {
         CONCURRENT
     }
 
-    /// The file this call would write, symbolic links followed, so that its content can be kept before.
+    /// The file this call would write, with symlinks resolved, so that its content can be kept before.
     fn changes(&self, _input: &Value, _scope: &Scope) -> Option<PathBuf> {
         None
     }
 
-    /// How much of its output may stay in the conversation.
+    /// Limit on its output in the conversation.
     fn limit(&self) -> Limit;
 
     /// Runs it. Bad input is a failed output.
@@ -60,37 +60,37 @@ pub trait Tool: Send + Sync {
 
 /// A tool whose input has a type. The doc comment of the type is the tool's description.
 pub trait TypedTool: Send + Sync + 'static {
-    /// What it is called with.
+    /// Type of its input.
     type Input: DeserializeOwned + JsonSchema;
 
-    /// The name the model calls it by.
+    /// The name by which the model calls it.
     const NAME: &'static str;
 
-    /// How much of its output may stay in the conversation.
+    /// Limit on its output in the conversation.
     const LIMIT: Limit = Limit::Characters(100_000);
 
-    /// How many calls of one reply run at the same time.
+    /// Limit on parallel calls in one reply.
     const MOST_BESIDE: usize = CONCURRENT;
 
-    /// What its calls would do, where that is the same for all.
+    /// Effect of its calls, if that is the same for all.
     const ACCESS: Access = Access::Changes;
 
-    /// What this call would do.
+    /// Effect of this call.
     fn access(&self, _input: &Self::Input) -> Access {
         Self::ACCESS
     }
 
-    /// What permission rules look at: the call as a whole, where it is about nothing that has a name.
+    /// Subject for permission rules: the call as a whole, unless it has something with a name.
     fn subject(&self, _input: &Self::Input, _scope: &Scope) -> Subject {
         Subject::Whole
     }
 
-    /// Whether it can run at the same time as others.
+    /// Parallel or exclusive execution.
     fn runs(&self, input: &Self::Input) -> Runs {
         Runs::of(self.access(input))
     }
 
-    /// The file this call would write, symbolic links followed.
+    /// The file this call would write, with symlinks resolved.
     fn changes(&self, _input: &Self::Input, _scope: &Scope) -> Option<PathBuf> {
         None
     }
@@ -141,60 +141,60 @@ impl<T: TypedTool> Tool for T {
     }
 }
 
-/// Whether a call can run at the same time as others.
+/// Parallel or exclusive execution of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runs {
-    /// It can.
+    /// It can run in parallel with others.
     Beside,
-    /// It runs when those before it have ended, and those after it wait.
+    /// It runs after those before it have ended, and those after it wait.
     Alone,
 }
 
 impl Runs {
-    /// As usual: what only looks does not mind others.
+    /// The default: read-only calls run in parallel.
     pub fn of(access: Access) -> Self {
         if access == Access::ReadOnly { Self::Beside } else { Self::Alone }
     }
 }
 
-/// How much of an output stays in the conversation before the engine puts it into a file.
+/// Limit on an output in the conversation, above which the engine spills it to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// In Unicode scalars.
     Characters(usize),
-    /// It bounds itself.
+    /// The tool bounds its output itself.
     Unlimited,
 }
 
-/// What a call gave.
+/// Output of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Output {
-    /// What the model reads.
+    /// Content for the model.
     pub content: Vec<Block>,
-    /// Whether it failed.
+    /// Success or failure.
     pub outcome: Outcome,
-    /// What a person reads, in one line.
+    /// Summary for people, in one line.
     pub summary: String,
     /// The file it changed.
     pub changed: Option<PathBuf>,
-    /// The guarded paths that a command made in a sandbox: whoever runs it says what becomes of them.
+    /// The guarded paths that a command made in a sandbox: the caller decides what becomes of them.
     pub made: Vec<MadePath>,
-    /// What other programs are told of it, in Claude Code's form; the model does not read it.
+    /// Metadata for other programs, in Claude Code's format; the model does not read it.
     pub about: Option<Value>,
 }
 
 impl Output {
-    /// It worked, and this is what the model reads.
+    /// A successful output with text for the model.
     pub fn done(text: impl AsRef<str>, summary: impl Into<String>) -> Self {
         Self::of(vec![Block::text(text)], summary)
     }
 
-    /// It worked, with content that is more than text.
+    /// A successful output with more than text.
     pub fn of(content: Vec<Block>, summary: impl Into<String>) -> Self {
         Self { content, outcome: Outcome::Done, summary: summary.into(), changed: None, made: Vec::new(), about: None }
     }
 
-    /// It failed, and this is why. The first line is the summary.
+    /// A failed output with its reason. The first line is the summary.
     pub fn failed(why: impl AsRef<str>) -> Self {
         let why = why.as_ref();
         Self {
@@ -207,7 +207,7 @@ impl Output {
         }
     }
 
-    /// What other programs are told of it: where that repeats what the model reads, they read the same.
+    /// Metadata for other programs: if it repeats the content for the model, they read the same.
     pub fn for_programs(&self) -> Option<Value> {
         let mut about = self.about.clone()?;
         if let Some(content) = about.get_mut("content") {
@@ -216,23 +216,23 @@ impl Output {
         Some(about)
     }
 
-    /// Names the file it changed.
+    /// Sets the file it changed.
     #[must_use]
     pub fn with_changed(mut self, path: &Path) -> Self {
         self.changed = Some(path.to_owned());
         self
     }
 
-    /// Its text, without pictures and documents.
+    /// Its text, without images and documents.
     pub fn text(&self) -> String {
         self.content.iter().filter_map(Block::as_text).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// How many characters a tool may return when it does not say.
+/// Default limit on a tool's output, in characters.
 const USUAL_LIMIT: usize = 100_000;
 
-/// How many characters a tool may return; none if it bounds itself. A tool nobody knows has the usual limit.
+/// Limit on a tool's output in characters; `None` if it bounds itself. An unknown tool has the default limit.
 pub fn limit_of(tools: &[Arc<dyn Tool>], name: &str) -> Option<usize> {
     match tools.iter().find(|known| known.name() == name).map(|known| known.limit()) {
         Some(Limit::Unlimited) => None,

@@ -1,7 +1,7 @@
-//! Write: a whole file, new or instead of one that was read.
+//! Write: a whole file, new or in place of one that was read.
 //!
-//! An existing file is only overwritten by one who has seen it as it is: read before, and unchanged since. The new
-//! content appears at once or not at all, at the place that was judged: a link put there meanwhile is not followed.
+//! An existing file is overwritten only if its current state was seen: read before, and unchanged since. The new
+//! content appears at once or not at all, at the path that was judged: a symlink put there meanwhile is not followed.
 
 use std::path::{Path, PathBuf};
 
@@ -78,7 +78,7 @@ fn write(named: &Path, real: &Path, content: &str, scope: &Scope) -> Result<Outp
         .with_changed(named))
 }
 
-/// What the model is told of a file that could not be written.
+/// Error text for a file that could not be written.
 pub(crate) fn refusal(error: &Error, scope: &Scope) -> String {
     match error {
         Error::Changed { path } => {

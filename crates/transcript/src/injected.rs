@@ -41,8 +41,12 @@ purposes! {
     Standing,
     /// A file that was in view before a compaction.
     File,
+    /// Files that are another than the model knows them.
+    ChangedFiles,
     /// The plan that the user has approved.
     Plan,
+    /// The task list.
+    Tasks,
     /// The agents that can be sent out.
     Agents,
     /// The user wants an agent.
@@ -87,10 +91,10 @@ impl Purpose {
         use InjectedPlace::{Alone, Beside, InResult};
         match self {
             Self::Instructions => (Beside, Some(REMINDER), 2_000_000),
-            Self::Memory | Self::Standing => (Beside, Some(REMINDER), 50_000),
+            Self::Memory | Self::Standing | Self::Tasks => (Beside, Some(REMINDER), 50_000),
             Self::File | Self::Plan | Self::Agents | Self::Learnt | Self::Index => (Beside, Some(REMINDER), 500_000),
             Self::Hook | Self::Teammates => (Beside, Some(REMINDER), 200_000),
-            Self::Day | Self::Wanted | Self::Worktree => (Beside, Some(REMINDER), 10_000),
+            Self::Day | Self::Wanted | Self::Worktree | Self::ChangedFiles => (Beside, Some(REMINDER), 10_000),
             Self::Repeated => (InResult, Some(REMINDER), 10_000),
             Self::Report => (Alone, Some("task-notification"), 1_000_000),
             Self::Message => (Alone, Some("agent-message"), 200_000),

@@ -74,6 +74,22 @@ impl Prices {
     }
 }
 
+/// An amount of money, in millionths of a dollar, so that amounts can be compared exactly.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Dollars(u64);
+
+impl Dollars {
+    /// An amount above zero.
+    pub fn new(dollars: f64) -> Option<Self> {
+        Some(Self::rounded(dollars)).filter(|amount| dollars.is_finite() && amount.0 > 0)
+    }
+
+    /// A cost, to the nearest millionth; one below zero is nothing.
+    pub fn rounded(dollars: f64) -> Self {
+        Self((dollars * 1e6).round() as u64)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -35,7 +35,7 @@ use sdk_host::SdkHost;
 /// Runs the turns and prints what they say.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let args = &RunArgs { print: true, ..args.clone() }; // a pipe alone means it too
-    let place = ProgramPaths::from_env();
+    let place = ProgramPaths::from_env().map(|place| place.reading(args.setting_sources));
     let directory = place.as_ref().map_or(Path::new(""), |place| &place.directory);
     let output = Arc::new(Output::new(args, directory));
     let ran = match (place, args.input_format) {

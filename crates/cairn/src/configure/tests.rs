@@ -1,5 +1,6 @@
 use serde_json::{Value, json};
 use session::Home;
+use settings::SettingSources;
 use settings::keys::{KEYS, Kind, SettingKey};
 
 use super::*;
@@ -44,7 +45,8 @@ impl Stage {
         let root = tempfile::tempdir().unwrap();
         let directory = root.path().join("project");
         std::fs::create_dir(&directory).unwrap();
-        let place = ProgramPaths { home: Home::at(root.path().join("home")), directory, user_home: None };
+        let home = Home::at(root.path().join("home"));
+        let place = ProgramPaths { home, directory, user_home: None, sources: SettingSources::default() };
         Self { _root: root, place }
     }
 

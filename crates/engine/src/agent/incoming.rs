@@ -1,6 +1,6 @@
-//! Messages from others: they enter the log between two rounds, and begin a turn where nobody says anything.
+//! Messages from other agents: they enter the log between two rounds, and start a turn when the user is idle.
 //!
-//! What comes from outside of the team needs the user's consent, once for each sender; without anybody to ask it waits.
+//! A message from outside the team needs the user's consent, once for each sender; with nobody to ask, it waits.
 
 use context::Fact;
 use mail::mailbox::{ControlMessage, LEAD, Message};
@@ -15,16 +15,16 @@ use transcript::Purpose;
 use super::Agent;
 use crate::event::Event;
 
-/// How messages are taken.
+/// Point at which messages are taken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MessageTiming {
-    /// They begin a turn.
+    /// They start a turn.
     Begins,
-    /// They join the one under way.
+    /// They join the current turn.
     Joins,
 }
 
-/// What the user said of a sender, as the log has it.
+/// The user's decision about a sender, as recorded in the log.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename = "consent")]
 struct Consent {
@@ -33,7 +33,7 @@ struct Consent {
 }
 
 impl Agent {
-    /// Lets others write to it.
+    /// Lets other agents write to this one.
     #[must_use]
     pub fn with_mail(mut self, mail: Mail) -> Self {
         mail.remember(self.session());
@@ -44,12 +44,12 @@ impl Agent {
         self
     }
 
-    /// What others write to it.
+    /// Messages from other agents.
     pub fn mail(&self) -> &Mail {
         &self.mail
     }
 
-    /// Enters what waits into the log. Says whether anything came.
+    /// Enters waiting messages into the log. Returns whether there were any.
     pub(super) async fn take_mail(&mut self, taking: MessageTiming, cancel: &CancellationToken) -> Result<bool, Error> {
         let mail = self.mail.clone();
         if !mail.is_open() {
@@ -90,14 +90,14 @@ impl Agent {
         Ok(came)
     }
 
-    /// Says what is wrong with a mailbox, once: it is looked at before every request.
+    /// Reports a problem with a mailbox once, although mailboxes are checked before every request.
     fn warn_once(&mut self, text: String) {
         if self.mail.is_new(&text) {
             self.driver.live.tell(Event::Warning(text));
         }
     }
 
-    /// Writes down which sessions are those of its teammates: by them it is known what they used.
+    /// Records the sessions of its teammates, so that their usage can be attributed.
     pub(super) fn name_teammates(&mut self) -> Result<(), Error> {
         let started = self.contacts.teammates.as_ref().map(|teammates| teammates.take_started());
         for (name, session) in started.into_iter().flatten() {
@@ -106,7 +106,7 @@ impl Agent {
         Ok(())
     }
 
-    /// The model is told what became of its teammates meanwhile.
+    /// Tells the model what has become of its teammates.
     pub(super) fn tell_of_teammates(&mut self) -> Result<(), Error> {
         let untold = self.contacts.teammates.as_ref().map(|teammates| teammates.take_untold());
         for text in untold.into_iter().flatten() {
@@ -115,7 +115,7 @@ impl Agent {
         Ok(())
     }
 
-    /// The lead's word on a plan; what a teammate has used.
+    /// Applies control messages: the lead's decision on a plan, and a teammate's usage.
     fn obey(&mut self, message: &Message) {
         self.contacts.teammates.iter().for_each(|teammates| teammates.heard(message));
         if let ControlMessage::PlanResponse { approve: true, .. } = message.word()
@@ -126,7 +126,7 @@ impl Agent {
         }
     }
 
-    /// Whether the user lets somebody write to this session; none where nobody could be asked.
+    /// Returns whether the user lets a sender write to this session; `None` if nobody could be asked.
     async fn consent(&mut self, arrived: &WaitingMessage, cancel: &CancellationToken) -> Result<Option<bool>, Error> {
         let WaitingMessage { message, origin: MessageOrigin::Elsewhere } = arrived else { return Ok(Some(true)) };
         let from = sender(arrived);

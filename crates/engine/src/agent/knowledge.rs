@@ -1,4 +1,5 @@
-//! What an agent knows beside what is said: instructions and memories that come into view for what it hears and does.
+//! Knowledge of an agent beyond the conversation: instructions and memories that are attached as it hears and does
+//! things.
 
 use std::path::Path;
 
@@ -18,16 +19,16 @@ use crate::live::LiveSession;
 /// Knowledge of an agent.
 #[derive(Default)]
 pub(super) struct AgentKnowledge {
-    /// Instruction files and memory, where it has any.
+    /// Instruction files and memory, if it has any.
     pub(super) knowledge: Option<Knowledge>,
-    /// What the turn has touched and used, for what has to be known about it.
+    /// Files touched and tools used in this turn, which decide what is recalled.
     pub(super) doing: WorkAtHand,
-    /// The tools that the turn before used, each once.
+    /// Tools used in the turn before, each once.
     recent_tools: Vec<String>,
 }
 
 impl AgentKnowledge {
-    /// A turn begins: what the one before did is what was done last.
+    /// Starts a turn: the work of the one before becomes the recent work.
     pub(super) fn turn_begins(&mut self) {
         let done = std::mem::take(&mut self.doing);
         if done.tools.is_empty() {
@@ -41,7 +42,7 @@ impl AgentKnowledge {
         }
     }
 
-    /// The user said something: what bears on it comes into view.
+    /// Attaches what is relevant to a message of the user.
     pub(super) fn said(&mut self, text: &str, live: &mut LiveSession) -> Result<(), Error> {
         let Some(knowledge) = &mut self.knowledge else { return Ok(()) };
         let said = UserMessage { message: text, doing: &self.doing, recent_tools: &self.recent_tools };
@@ -49,7 +50,7 @@ impl AgentKnowledge {
         self.attach(recalled, live)
     }
 
-    /// Puts before what is said what has to stand there: files changed by hand, and what a session begins with.
+    /// Attaches what has to precede a message: files edited by hand, and the opening of a session.
     pub(super) fn begin(&mut self, live: &mut LiveSession) -> Result<(), Error> {
         let Some(knowledge) = &mut self.knowledge else { return Ok(()) };
         knowledge.remember(&live.session);
@@ -59,7 +60,7 @@ impl AgentKnowledge {
         self.attach(beginning, live)
     }
 
-    /// What the calls of a reply touched: its instructions are loaded, and the user hears of saved memories.
+    /// Loads the instructions for files that the calls of a reply touched, and tells the user about saved memories.
     pub(super) async fn touched(
         &mut self,
         calls: &[ModelCall],
@@ -103,8 +104,8 @@ impl AgentKnowledge {
         self.attach(recalled.unwrap_or_default(), &mut driver.live)
     }
 
-    /// Asks about files from outside the project that a touched file would bring into view, once each and before they are
-    /// read, and loads what is agreed to.
+    /// Asks about files outside the project that a touched file would bring into view, once each and before they are
+    /// read, and loads those the user agrees to.
     async fn ask_about_outside(
         &mut self,
         touched: &Path,
@@ -134,7 +135,7 @@ impl AgentKnowledge {
         self.load(agreed, &mut driver.live)
     }
 
-    /// Puts instruction files beside what was said.
+    /// Attaches instruction files.
     fn load(
         &self,
         loaded: Option<(Vec<LoadedInstruction>, AttachedText)>,
@@ -145,7 +146,7 @@ impl AgentKnowledge {
         self.attach([attached], live)
     }
 
-    /// Puts context beside what was said.
+    /// Attaches context.
     pub(super) fn attach(
         &self,
         attached: impl IntoIterator<Item = AttachedText>,
@@ -167,7 +168,7 @@ impl AgentKnowledge {
     }
 }
 
-/// A call in words: the tool's name, and the command it runs.
+/// Describes a call: the tool's name, and the command it runs.
 fn doing(call: &ModelCall) -> String {
     match call.input["command"].as_str() {
         Some(command) => format!("{} {command:.200}", call.tool),

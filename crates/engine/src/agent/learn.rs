@@ -1,4 +1,4 @@
-//! The agent learns, after its turns and when it ends; its memories are brought into order beside it.
+//! Learning: the agent extracts memories after its turns and at its end; dreams tidy them in the background.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use transcript::{Injected, Purpose, Usage};
 use super::Agent;
 use crate::event::Event;
 
-/// The name of costs that belong to an earlier session.
+/// Ledger name for costs that belong to an earlier session.
 const EARLIER: &str = "extract-earlier";
 
 impl Agent {
-    /// Lets it learn. What a run left half done that was killed is brought into order first.
+    /// Enables learning. Repairs first what a killed run left half done.
     #[must_use]
     pub fn with_learning(mut self, learning: Learning) -> Self {
         if let Some(memory) = self.known.knowledge.as_ref().and_then(Knowledge::memory_directory)
@@ -39,12 +39,12 @@ impl Agent {
         self
     }
 
-    /// How it learns, if it does.
+    /// Settings of learning, if it is enabled.
     pub fn learning(&self) -> Option<&Learning> {
         self.extraction.as_ref().map(Extraction::learning)
     }
 
-    /// Lets it learn in another way, or no more.
+    /// Changes the settings of learning, or turns it off.
     pub fn set_learning(&mut self, learning: Option<Learning>) {
         match (&mut self.extraction, learning) {
             (Some(extraction), Some(learning)) => extraction.set_learning(learning),
@@ -52,12 +52,12 @@ impl Agent {
         }
     }
 
-    /// Whether it is writing down what was learnt.
+    /// Returns whether an extraction is running.
     pub fn is_learning(&self) -> bool {
         self.extraction.as_ref().is_some_and(Extraction::is_busy)
     }
 
-    /// Learns from what is new.
+    /// Starts an extraction over the new part of the conversation.
     pub(super) fn learn(&mut self, occasion: Occasion) -> Result<(), Error> {
         self.take_in_learnt()?;
         let memory = self.known.knowledge.as_ref().and_then(Knowledge::memory_directory).map(Path::to_owned);
@@ -85,8 +85,8 @@ impl Agent {
         Ok(())
     }
 
-    /// The session ends: what nothing was learnt from yet is, and what is under way is waited for, a dream too, for up to a
-    /// minute; `stop` ends it.
+    /// Finishes learning at the session's end: extracts from the rest, and waits up to a minute for running work,
+    /// dreams included; `stop` ends the wait.
     pub async fn finish_learning(&mut self, stop: &CancellationToken) -> Result<(), Error> {
         let end = tokio::time::Instant::now() + CLOSING;
         self.learn(Occasion::End)?;
@@ -97,13 +97,13 @@ impl Agent {
         self.finish_dreams(end.saturating_duration_since(tokio::time::Instant::now()), stop).await
     }
 
-    /// Whether there is anything to learn from, or to wait for, before it ends.
+    /// Returns whether there is anything to extract or to wait for before the session ends.
     pub fn has_to_learn(&self) -> bool {
         self.is_dreaming()
             || self.extraction.as_ref().is_some_and(|extraction| extraction.has_left(&self.driver.live.session))
     }
 
-    /// Writes into the log what is over of learning.
+    /// Writes the results of finished extractions to the log.
     pub fn take_in_learnt(&mut self) -> Result<(), Error> {
         let Some(extraction) = &self.extraction else { return Ok(()) };
         let (ended, notes) = extraction.take_ended();
@@ -127,7 +127,7 @@ impl Agent {
         Ok(())
     }
 
-    /// What was learnt since the user last said something: the model has to know what "forget that" means.
+    /// Memories saved since the user's last message, so that the model knows what "forget that" means.
     pub(super) fn what_was_learnt(&mut self) -> Option<AttachedText> {
         let saved = std::mem::take(&mut self.learnt);
         let directory = self.known.knowledge.as_ref().and_then(Knowledge::memory_directory)?;
@@ -142,24 +142,24 @@ impl Agent {
         })
     }
 
-    /// Lets dreams come beside it.
+    /// Enables dreams beside the session.
     #[must_use]
     pub fn with_dreams(mut self, dreaming: SessionDreams) -> Self {
         self.dreaming = Some(dreaming);
         self
     }
 
-    /// The dreams beside it, if it may have any.
+    /// The dreams of this session, if enabled.
     pub fn dreams(&mut self) -> Option<&mut SessionDreams> {
         self.dreaming.as_mut()
     }
 
-    /// Whether one is under way.
+    /// Returns whether a dream is running.
     pub fn is_dreaming(&self) -> bool {
         self.dreaming.as_ref().is_some_and(SessionDreams::is_running)
     }
 
-    /// A turn has ended: what is over of dreams is written down, and one begins if it is time.
+    /// Records finished dreams after a turn, and starts one if it is time.
     pub(super) async fn dream(&mut self) -> Result<(), Error> {
         self.take_in_dreams().await?;
         if let Some(dreaming) = &mut self.dreaming {
@@ -168,14 +168,14 @@ impl Agent {
         Ok(())
     }
 
-    /// Writes into the log what is over of dreams.
+    /// Writes the results of finished dreams to the log.
     pub async fn take_in_dreams(&mut self) -> Result<(), Error> {
         let Some(dreaming) = &mut self.dreaming else { return Ok(()) };
         let ended = dreaming.take_ended().await;
         self.dreamt(ended)
     }
 
-    /// The session ends: a dream under way is waited for, for so long; `stop` ends it.
+    /// Waits at the session's end for a running dream, up to `patience`; `stop` ends it.
     pub async fn finish_dreams(&mut self, patience: Duration, stop: &CancellationToken) -> Result<(), Error> {
         let Some(dreaming) = &mut self.dreaming else { return Ok(()) };
         let ended = dreaming.wait(patience, stop).await;

@@ -1,4 +1,4 @@
-//! What an agent hands to the tools that run for it: subagents begin from there.
+//! Snapshot of an agent that is handed to its tools, from which subagents start.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::live::LiveSession;
 
 /// Tools that start subagents, or wake them by writing to them.
 const STARTING: [&str; 2] = [tool_names::AGENT, tool_names::SEND_MESSAGE];
-/// What a fork is told that wants to fork.
+/// Error for a fork that tries to fork.
 const NO_FORK: &str = "A fork cannot be forked again. Do it yourself, or name a type in subagent_type.";
-/// What the model is told that forks before anything was said.
+/// Error for a fork before anything was said.
 const NOTHING_TO_FORK: &str = "There is nothing to fork from.";
 
-/// The agent as it is now, for calls that start subagents. One that another subagent wakes later begins from here too.
+/// The agent as it is now, for calls that start subagents. A subagent woken later by another one starts from here too.
 pub(super) fn caller(agent: &Agent, calls: &[ModelCall], cancel: &CancellationToken) -> Option<Arc<Caller>> {
     let children = agent.contacts.agents.as_ref()?;
     if !calls.iter().any(|call| STARTING.contains(&call.tool.as_str())) {
@@ -49,7 +49,7 @@ fn is_fork(call: &ModelCall) -> bool {
     call.tool == tool_names::AGENT && (kind.is_empty() || kind == FORK)
 }
 
-/// The parts it is made of by now.
+/// The agent's current parts.
 fn parts(agent: &Agent) -> Parts {
     let LiveSession { talk, prompt, work, lineage, out, .. } = &agent.driver.live;
     Parts {

@@ -1,4 +1,4 @@
-//! What an agent is put together from.
+//! Parts of which an agent is built.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,53 +29,53 @@ use crate::run::TurnLimits;
 use crate::send_message::SendMessage;
 use crate::teammates::Teammates;
 
-/// What an agent is made of, besides its session. [`Parts::new`] has a sensible value for everything; change what you
-/// need, and hand it to [`Agent::new`](super::Agent::new).
+/// Parts of an agent, besides its session. [`Parts::new`] has a sensible value for everything; change what you need,
+/// and hand it to [`Agent::new`](super::Agent::new).
 #[derive(Clone)]
 pub struct Parts {
-    /// The model that is talked to, and how.
+    /// The model, and how it is called.
     pub talk: Talk,
-    /// What the system prompt is made of.
+    /// Parts of the system prompt.
     pub prompt: PromptParts,
-    /// The tools, and where they run.
+    /// The tools, and the environment they run in.
     pub work: Workplace,
-    /// Who decides whether something happens.
+    /// Deciders on permission.
     pub consent: Consent,
-    /// Whose child it is, where another sent it out.
+    /// Relation to the agent that started it, if one did.
     pub lineage: Lineage,
-    /// Whom it knows, and who reaches it.
+    /// Other agents it can reach, and that can reach it.
     pub contacts: Contacts,
-    /// Where what happens is told and written down.
+    /// Destinations for events and records.
     pub out: Outlets,
-    /// What settings, flags and place decide, as far as it is in the groups above.
+    /// Configuration from settings, flags and location, as far as the groups above hold it.
     pub(super) said: Configuration,
-    /// Who is asked before each request whether the settings have changed.
+    /// Check for changed settings, made before each request.
     pub reload: Option<Reload>,
 }
 
-/// Why a session sends no agents out.
+/// Reason why a session has no subagents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoSubagents {
-    /// It was not given any.
+    /// It was built without them.
     NotGiven,
-    /// It began without them. To add them would cost its cache, which is kept for so long after a reply.
+    /// It started without them. Adding them would break its cached prefix, which lives this long after a reply.
     BeganWithout(SignedDuration),
     /// A rule denies the tool.
     Forbidden,
 }
 
-/// Whom it knows, and who reaches it.
+/// Other agents it can reach, and that can reach it.
 #[derive(Clone)]
 pub struct Contacts {
-    /// Agents it may send out.
+    /// Definitions and subagents.
     pub agents: Option<Arc<Subagents>>,
-    /// How it reaches others, where it may.
+    /// Outgoing messages, if it may send any.
     pub post: Option<Post>,
-    /// How it starts teammates, where it may.
+    /// Starter of teammates, if it may have any.
     pub teammates: Option<Teammates>,
-    /// Whose messages from elsewhere are heard.
+    /// Senders outside the team whose messages are accepted.
     pub messages: Admission,
-    /// How often those who work beside it say anew what they do; never without.
+    /// Interval between labels of background agents and teammates; `None` for no labels.
     pub labelled: Option<Duration>,
 }
 
@@ -89,7 +89,7 @@ impl Contacts {
 }
 
 impl Parts {
-    /// The standard tools, nobody to ask, and nobody who listens.
+    /// The standard tools, no approver and no listener.
     pub fn new(model: Arc<dyn Model>, name: impl Into<String>) -> Self {
         let name = name.into();
         Self {
@@ -118,6 +118,7 @@ impl Parts {
                 tools: tools::standard(),
                 directories: Vec::new(),
                 user_home: None,
+                tasks: None,
                 environment: Environment::default(),
                 guard: None,
                 scratchpad: None,
@@ -142,14 +143,14 @@ impl Parts {
         }
     }
 
-    /// With what the settings say.
+    /// Applies the settings.
     #[must_use]
     pub fn with_settings(self, settings: &Settings) -> Self {
         let configuration = Configuration::of(settings, &self.talk.name);
         self.configured(configuration)
     }
 
-    /// With what settings, flags and place decide.
+    /// Applies a configuration.
     #[must_use]
     pub fn configured(mut self, configuration: Configuration) -> Self {
         self.talk.follow(&configuration);
@@ -163,8 +164,8 @@ impl Parts {
         self
     }
 
-    /// With the tools that know the session, and without those that it may not have. Says why it sends nobody out, where it
-    /// does not.
+    /// Adds the tools that need the session, and removes those it may not have. Also returns the reason for having no
+    /// subagents, if it has none.
     pub(super) fn fitted(mut self, session: &Session) -> (Self, Option<NoSubagents>) {
         if let (Some(post), Some(children)) = (&self.contacts.post, &self.contacts.agents) {
             post.sends_out(&(children.clone() as Arc<dyn Neighbours>));
@@ -198,7 +199,7 @@ impl Parts {
         (fitted, alone)
     }
 
-    /// Without the tools of which no call may ever run: what is not offered is not asked for, and costs no tokens.
+    /// Removes tools that rules deny entirely: a tool that is not offered is not called, and costs no tokens.
     fn without_forbidden_tools(mut self) -> Self {
         self.work.tools.retain(|tool| !self.consent.policy.rules.forbid(tool.name()));
         // Without commands there is nothing in the background to look at.
@@ -218,12 +219,12 @@ impl Parts {
     }
 }
 
-/// Whether a session may have begun without a tool that others have.
+/// True for tools that older sessions may have started without.
 fn added_later(tool: &str) -> bool {
     settings::agents::OF_PLANS.contains(&tool) || [SendOut::NAME, SendMessage::NAME].contains(&tool)
 }
 
-/// Results that were put into files beside the session can be read again, and files of its own written.
+/// Rules that let it read spilled results beside the session, and write to its scratchpad.
 pub(super) fn kept(session: &Session, scratchpad: Option<&Path>) -> Result<Vec<Rule>, Error> {
     let mut inside = vec![format!("Read(/{}/**)", session.folder().display())];
     if let Some(path) = scratchpad {

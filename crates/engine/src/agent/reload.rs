@@ -1,5 +1,5 @@
-//! Settings that change while a session runs. What they say counts from the next request on; the prompt is not changed
-//! before it is made anew. What was chosen by hand stays, unless it is managed.
+//! Settings that change while a session runs. They apply from the next request on; the prompt stays until it is next
+//! rebuilt. A choice made by hand stays in force unless the setting is managed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,23 +20,23 @@ use crate::driver::Driver;
 use crate::event::Event;
 use crate::live::LiveSession;
 
-/// Asked before each request: what the settings say, if their files have changed. It is to be cheap where they have not.
+/// Called before each request; returns the new settings if their files have changed. It must be cheap if they have not.
 pub type Reload = Arc<dyn Fn() -> Option<BoxFuture<'static, Option<ChangedSettings>>> + Send + Sync>;
 
-/// Settings that have changed.
+/// Changed settings.
 pub struct ChangedSettings {
-    /// Their files, each with whose it is, as hooks are told.
+    /// The changed files, each with its source as hooks are told it.
     pub files: Vec<(PathBuf, Option<&'static str>)>,
-    /// What they say now.
+    /// The new configuration.
     pub configuration: Configuration,
-    /// The model to talk to, where it is another than before.
+    /// The new model, if it differs.
     pub model: Option<Arc<dyn Model>>,
-    /// What else is to be said.
+    /// Further messages for the user.
     pub told: Vec<String>,
 }
 
 impl Agent {
-    /// Takes in what the settings say now. Each turn does so before its requests.
+    /// Applies changed settings. Each turn does so before its requests.
     pub async fn reload(&mut self, cancel: &CancellationToken) -> Result<(), Error> {
         let Some(changed) = self.reload.as_ref().and_then(|reload| reload()) else { return Ok(()) };
         let Some(ChangedSettings { files, configuration, model, told }) = changed.await else { return Ok(()) };
@@ -60,7 +60,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Does from now on as is said, but for what was chosen by hand.
+    /// Applies a new configuration, except for choices made by hand.
     async fn follow(&mut self, new: Configuration, model: Option<Arc<dyn Model>>) -> Result<(), Error> {
         if new.mode != self.said.mode {
             match new.managed.mode {
@@ -116,7 +116,7 @@ impl Agent {
         self.declare()
     }
 
-    /// Makes the sandbox anew, or lets it go.
+    /// Rebuilds the sandbox, or drops it.
     async fn confine(&mut self, said: &SandboxSettings, is_managed: bool) -> Result<(), Error> {
         let scope = &self.driver.live.scope;
         let by_hand = self.sandbox == ChosenBy::Hand && !is_managed;
@@ -131,8 +131,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Writes down what stands before the messages, where a request is now to say something else. Its text stays as it
-    /// was sent, unless another model reads it, which has nothing of it in its cache.
+    /// Records a changed prologue in the log, if the next request needs one. Its text stays as it was sent, unless
+    /// another model reads it, which has none of it cached.
     fn declare(&mut self) -> Result<(), Error> {
         let Some(known) = self.driver.live.session.log().view().prologue().cloned() else { return Ok(()) };
         let now = self.driver.live.prologue();
@@ -146,7 +146,7 @@ impl Agent {
         Ok(())
     }
 
-    /// What holds now: what was said, and where something was chosen by hand, that.
+    /// The configuration in force: the settings, overridden by choices made by hand.
     pub fn in_force(&self) -> Configuration {
         let LiveSession { talk, prompt, work, out, scope, .. } = &self.driver.live;
         let (said, gate) = (&self.said, &self.driver.gate);

@@ -1,4 +1,4 @@
-//! What a session hears of the agents it sent out: their reports, what they used, and who was lost.
+//! Reports from subagents: their results, their usage, and the subagents that were lost.
 
 use std::sync::Arc;
 
@@ -12,15 +12,16 @@ use crate::event::Event;
 use crate::live::LiveSession;
 use crate::subagent::{Subagent, SubagentOutcome, SubagentPhase, SubagentResult};
 
-/// Reports of the agents that a session sent out.
+/// Reports from the subagents of a session.
 pub(super) struct SubagentReports {
     children: Option<Arc<Subagents>>,
-    /// What they used in this turn, in tokens.
+    /// Tokens they used in this turn.
     pub(super) used: u64,
 }
 
 impl SubagentReports {
-    /// Those of some agents, if there may be any. Who was at work when the session last ended is told of.
+    /// Collects the reports of some subagents, if there can be any. Tells of those that were running when the session
+    /// last ended.
     pub(super) fn of(children: Option<Arc<Subagents>>, live: &mut LiveSession) -> Result<Self, Error> {
         for lost in lost(&live.session) {
             if !lost.is_told {
@@ -35,7 +36,7 @@ impl SubagentReports {
         Ok(Self { children, used: 0 })
     }
 
-    /// Where the user names agents, the model is told that they are wanted.
+    /// Tells the model which agents the user's message names.
     pub(super) fn point_at_agents(&self, said: &str, live: &mut LiveSession) -> Result<(), Error> {
         let Some(children) = &self.children else { return Ok(()) };
         let named = memory::recall::agents(said);
@@ -49,7 +50,7 @@ impl SubagentReports {
         Ok(())
     }
 
-    /// Writes down what agents used that were waited for.
+    /// Records the usage of subagents that ran in the foreground.
     pub(super) fn take_waited_for(&mut self, live: &mut LiveSession) -> Result<(), Error> {
         for subagent in self.children.as_ref().map(|children| children.take_unaccounted()).unwrap_or_default() {
             self.account_for(&subagent, live)?;
@@ -57,7 +58,7 @@ impl SubagentReports {
         Ok(())
     }
 
-    /// Takes in what has come from agents in the background. Says whether something has.
+    /// Takes in reports from background subagents. Returns whether there were any.
     pub(super) fn take(&mut self, live: &mut LiveSession) -> Result<bool, Error> {
         self.take_waited_for(live)?;
         let news = self.children.as_ref().map(|children| children.take_news()).unwrap_or_default();
@@ -75,7 +76,7 @@ impl SubagentReports {
         Ok(())
     }
 
-    /// Ends all agents with the session: what became of them is in the log, and the user hears who was stopped.
+    /// Ends all subagents with the session: their outcome is logged, and the user is told which were stopped.
     pub(super) async fn end_agents(&mut self, live: &mut LiveSession) {
         let Some(children) = self.children.clone() else { return };
         children.close().await;
@@ -93,7 +94,7 @@ impl SubagentReports {
         }
     }
 
-    /// Writes down what an agent used.
+    /// Records the usage of a subagent.
     fn account_for(&mut self, subagent: &Subagent, live: &mut LiveSession) -> Result<(), Error> {
         let SubagentPhase::Ended(ended) = subagent.phase() else { return Ok(()) };
         heard_of(live, &subagent.id, ended.bytes)?;
@@ -106,8 +107,8 @@ impl SubagentReports {
         Ok(())
     }
 
-    /// Waits for agents in the background where nobody would be told of them later. Says whether the turn goes on: one has
-    /// reported, or the user has stopped it.
+    /// Waits for background subagents when nobody could be told of them later. Returns whether the turn goes on: one
+    /// has reported, or the user has stopped it.
     pub(super) async fn wait(&mut self, live: &mut LiveSession, cancel: &CancellationToken) -> Result<bool, Error> {
         let Some(children) = self.children.clone().filter(|children| children.is_waited_for()) else {
             return Ok(false);
@@ -120,7 +121,7 @@ impl SubagentReports {
     }
 }
 
-/// Writes down that the conversation has heard of an agent: it is not lost.
+/// Records that the conversation has heard of a subagent, so that it does not count as lost.
 fn heard_of(live: &mut LiveSession, id: &str, bytes: u64) -> Result<(), Error> {
     let heard = HeardAgent { id: id.to_owned(), bytes };
     live.session.note(&serde_json::to_value(heard).unwrap_or_default())

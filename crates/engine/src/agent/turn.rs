@@ -1,4 +1,4 @@
-//! A turn: the steps that the machine names, taken one after the other, until it is over.
+//! A turn: runs the steps that the step machine names, until it is over.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use learning::extract::Occasion;
 use session::Error;
 use tokio_util::sync::CancellationToken;
 use tools::{Bash, Output, Tool, ToolCall, run_all};
+use transcript::price::Dollars;
 use transcript::{Block, Purpose, Usage, tool_names};
 
 use super::incoming::MessageTiming;
@@ -15,36 +16,36 @@ use crate::event::Event;
 use crate::hooks::SessionStart;
 use crate::run::{NOT_RUN, Run, RunEnd, Step, TurnEnd};
 
-/// A turn that is over.
+/// Result of a turn.
 #[derive(Debug)]
 pub struct Turn {
-    /// How it ended.
+    /// Reason for its end.
     pub end: TurnEnd,
     /// The text of the last reply.
     pub text: String,
-    /// How many requests it took.
+    /// Number of requests.
     pub rounds: u32,
-    /// What they used together.
+    /// Usage of all requests.
     pub usage: Usage,
-    /// What agents used that were sent out, and those that these sent out, in tokens.
+    /// Tokens used by subagents, at every depth.
     pub below: u64,
 }
 
 impl Turn {
-    /// One in which nothing has happened yet.
+    /// A turn in which nothing has happened yet.
     pub(super) fn new(end: TurnEnd) -> Self {
         Self { end, text: String::new(), rounds: 0, usage: Usage::default(), below: 0 }
     }
 }
 
 impl Agent {
-    /// One turn for a text, which nobody stops.
+    /// Runs one turn for a text, without cancellation.
     pub async fn say(&mut self, text: &str) -> Turn {
         self.turn(vec![Block::text(text)], &CancellationToken::new()).await
     }
 
-    /// One turn: the user's words, and everything until the model answers without calling a tool. Without words it is
-    /// for what others have written, and over at once where that is nothing.
+    /// Runs one turn: the user's message, and everything until the model answers without calling a tool. With an empty
+    /// message the turn is for messages from other agents, and ends at once if there are none.
     pub async fn turn(&mut self, said: Vec<Block>, cancel: &CancellationToken) -> Turn {
         let mut turn = Turn::new(TurnEnd::Cancelled);
         self.reports.used = 0;
@@ -84,7 +85,7 @@ impl Agent {
         turn
     }
 
-    /// The first thing that is done in a session: hooks hear that it starts.
+    /// Runs the hooks for the session's start, once.
     pub(super) async fn starts(&mut self, cancel: &CancellationToken) -> Result<(), Error> {
         let Some(start) = self.start.take() else { return Ok(()) };
         let sent = self.driver.live.lineage.sent.clone();
@@ -96,7 +97,7 @@ impl Agent {
         }
     }
 
-    /// Hooks hear of the instruction files that a session begins with.
+    /// Runs the hooks for the instruction files that a session starts with.
     async fn loaded(&mut self, cancel: &CancellationToken) -> Result<(), Error> {
         let files = self.known.knowledge.as_ref().map(|known| known.instructions().files.clone()).unwrap_or_default();
         self.driver.loaded(&files, None, cancel).await
@@ -127,6 +128,7 @@ impl Agent {
             }
             self.reports.take_waited_for(&mut self.driver.live)?;
             run.used_below(self.reports.used);
+            run.has_cost(Dollars::rounded(self.driver.live.out.ledger.here().unwrap_or_default()));
             let mut step = run.next(self.session().log());
             if !matches!(step, Step::CallTools(_))
                 && let Some(said) = self.inbox.next()
@@ -180,6 +182,7 @@ impl Agent {
                     let caller = parent_snapshot::caller(self, &calls, cancel);
                     self.driver.call_tools(&mut calls, run.repeats(), caller, cancel).await?;
                     self.known.touched(&calls, &mut self.driver, cancel).await?;
+                    self.tasks.round(&calls, &mut self.driver.live)?;
                     self.name_teammates()?;
                     if let Some(why) = self.driver.gate.take_stopped() {
                         return Ok(TurnEnd::Stopped(why));
@@ -203,8 +206,8 @@ impl Agent {
         }
     }
 
-    /// Runs a command the user typed. Nothing is asked and no model is called; the model sees command and output with
-    /// the user's next words.
+    /// Runs a command the user typed. Asks for no permission and calls no model; the model sees command and output with
+    /// the user's next message.
     pub async fn shell(&mut self, command: &str, cancel: &CancellationToken) -> Turn {
         let mut turn = Turn::new(TurnEnd::Ended(RunEnd::Answered));
         let id = format!("shell-{}", self.session().world().fresh_id());

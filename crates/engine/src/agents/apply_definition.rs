@@ -1,7 +1,7 @@
-//! What a definition makes of an agent: its parent's parts, less what the definition takes away.
+//! Applies a definition to an agent: its parent's parts, reduced by what the definition takes away.
 //!
-//! A subagent gets a copy of its parent's parts; a teammate is a session of its own that becomes an agent of a type at its
-//! beginning. Neither gains anything by it.
+//! A subagent gets a copy of its parent's parts; a teammate is a session of its own that takes a role at its start.
+//! Neither gains any permission by it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,11 +20,10 @@ use super::memory::{self, AgentMemoryPlace};
 use super::subagents::Subagents;
 use crate::agent::Parts;
 
-/// What a fork is told that calls a tool which is its parent's alone.
+/// Error for a fork that calls a tool reserved for its parent.
 const NOT_FORKS: &str = "A fork cannot do this: it belongs to the conversation it was branched off from.";
 
-/// What one run may read and write, in tokens: as its definition says, and never more than the settings let an agent, or
-/// the one who sends it out has.
+/// Token budget of one run: the definition's, capped by the settings for subagents and by the parent's own budget.
 pub(super) fn budget(parent: &ParentSnapshot, who: &SpawnKind) -> Option<u64> {
     let own = match who {
         SpawnKind::Typed(definition) => definition.budget,
@@ -33,8 +32,8 @@ pub(super) fn budget(parent: &ParentSnapshot, who: &SpawnKind) -> Option<u64> {
     own.into_iter().chain(parent.parts.out.ledger.budget().agent_tokens).chain(parent.parts.talk.limits.budget).min()
 }
 
-/// What every agent of a type has of its definition: memories of its own, fewer tools, narrower permissions, the effort and
-/// the system prompt. `transcript` is its own file, `session` that of the conversation it works for.
+/// Applies what every typed agent takes from its definition: own memories, fewer tools, narrower permissions, effort
+/// and system prompt. `transcript` is its own file, `session` that of the conversation it works for.
 fn apply(
     parts: &mut Parts,
     definition: &Definition,
@@ -56,7 +55,7 @@ fn apply(
     Ok(())
 }
 
-/// What a typed agent is made of.
+/// Parts of a typed agent.
 pub(super) fn typed(
     parent: &ParentSnapshot,
     children: &Subagents,
@@ -88,8 +87,8 @@ pub(super) fn typed(
     Ok(parts)
 }
 
-/// Makes of a session, by its file, an agent of a type: a teammate. The model is chosen before, the hooks are those of the
-/// session's settings, and what it needs to work in a team stays. Says where it keeps memories of its own, if it does.
+/// Turns a session into a teammate of a given type. The model is chosen beforehand, the hooks are those of the
+/// session's settings, and the tools for teamwork stay. Returns the directory of its own memories, if it keeps any.
 pub fn take_role(
     parts: &mut Parts,
     definition: &Definition,
@@ -111,7 +110,7 @@ pub fn take_role(
     Ok(memory.map(|memory| memory.directory))
 }
 
-/// What a fork is made of: all that its parent is, so that it sends the same bytes.
+/// Parts of a fork: the same as its parent's, so that it sends the same bytes.
 pub(super) fn forked(
     parent: &ParentSnapshot,
     children: &Subagents,
@@ -136,7 +135,7 @@ pub(super) fn forked(
     Ok(parts)
 }
 
-/// The tools of a parent without what is bound to it.
+/// The tools of a parent without those bound to it.
 fn own(tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
     let standard = tools::standard();
     let kept = tools.into_iter().filter(|tool| ![tool_names::AGENT, tool_names::HISTORY].contains(&tool.name()));
@@ -149,8 +148,8 @@ fn own(tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
     kept.map(fresh).collect()
 }
 
-/// Lets it talk to another model. A short name stands for the newest of its kind, or for the cheapest there is; a server
-/// that has none of these kinds stays with the model of its parent.
+/// Switches to another model. A short name stands for the newest of its kind, or for the configured small model; on a
+/// server without such models, the parent's model stays.
 fn choose(parts: &mut Parts, model: &str) {
     let kind = models::newest_of(model);
     if let ("haiku", Some(small)) = (model, &parts.talk.small) {
@@ -163,7 +162,7 @@ fn choose(parts: &mut Parts, model: &str) {
     }
 }
 
-/// A smaller model has a smaller window.
+/// Narrows the window to that of a smaller model.
 fn narrow_window(parts: &mut Parts) {
     let own = Window::of(&WindowHints {
         model: &parts.talk.name,
@@ -187,8 +186,8 @@ mod tests {
         Parts::new(Arc::new(model), name)
     }
 
-    /// AGENT-1: a short name is a model of the same maker, the cheapest is the one that is set, and elsewhere it means nothing;
-    /// a smaller model's window is kept to.
+    /// AGENT-1: a short name resolves to a model of the same provider, `haiku` to the configured small model, and with
+    /// other providers it has no effect; a smaller model's window is respected.
     #[test]
     fn a_short_name_is_a_model_that_is_there() {
         let name = |parent: &str, model: &str| {

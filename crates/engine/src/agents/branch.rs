@@ -1,7 +1,7 @@
-//! Forks of a conversation: all that call out from one reply begin with the same bytes, and differ in their directive alone.
+//! Forks of a conversation: all forks of one reply begin with the same bytes and differ only in their directive.
 //!
-//! The first of them to be sent writes what they share into the provider's cache. The others wait until its reply has
-//! begun, since only then can it be read.
+//! The first to be sent writes the shared prefix to the provider's cache. The others wait until its reply has begun,
+//! since the prefix can be read only then.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use session::child::{BranchPoint, ChildMeta};
 use tokio::sync::watch;
 use transcript::{Log, Request};
 
-/// What forks of one reply begin with.
+/// Shared start of the forks of one reply.
 pub(crate) struct Branch {
-    /// What they send before their own words.
+    /// The request that precedes their own text.
     pub(crate) request: Arc<Request>,
-    /// All that was said.
+    /// The conversation so far.
     pub(crate) log: Log,
     claimed: AtomicBool,
     begun: watch::Sender<bool>,
 }
 
 impl Branch {
-    /// Of a reply that is about to call.
+    /// Creates the branch for a reply that is about to make calls.
     pub(crate) fn new(request: Request, log: Log) -> Arc<Self> {
         let request = Arc::new(learning::fork::branched(request));
         Arc::new(Self { request, log, claimed: AtomicBool::new(false), begun: watch::channel(false).0 })
     }
 
-    /// Waits until what they share can be read; the first goes at once, to write it.
+    /// Waits until the shared prefix can be read; the first fork goes at once, to write it.
     pub(super) async fn turn(self: &Arc<Self>) -> Option<FirstFork> {
         if !self.claimed.swap(true, Ordering::SeqCst) {
             return Some(FirstFork(self.clone()));
@@ -38,18 +38,18 @@ impl Branch {
         None
     }
 
-    /// The first reply has begun.
+    /// Signals that the first reply has begun.
     pub(super) fn has_begun(&self) {
         self.begun.send_replace(true);
     }
 
-    /// Where it branched off, so that it can be gone on with.
+    /// The branch point, so that the fork can be resumed.
     pub(super) fn origin(&self, session: &Path) -> BranchPoint {
         BranchPoint { session: session.to_owned(), line: self.log.tip().map(ToString::to_string) }
     }
 }
 
-/// The first of them. When it goes, the others need not wait any longer.
+/// The first fork. Dropping it releases the others.
 pub(super) struct FirstFork(Arc<Branch>);
 
 impl Drop for FirstFork {
@@ -58,12 +58,12 @@ impl Drop for FirstFork {
     }
 }
 
-/// What a fork is told.
+/// The directive for a fork.
 pub(super) fn directive(task: &str) -> String {
     include_str!("../prompts/agents/fork.md").trim_end().replace("{{ task }}", task)
 }
 
-/// What was said before a fork began, by what its file says.
+/// Reads the conversation before a fork, as named in the fork's file.
 pub(super) fn before(file: &Path) -> Result<Log, Error> {
     let origin = ChildMeta::read(file).branched_from;
     // Its own place says where its parent lies; what is written in the file only says that there is one.

@@ -1,7 +1,7 @@
-//! An agent at work: an agent of its own, with what its parent may and no more, and a file of its own.
+//! A running subagent: an agent with at most its parent's permissions and a transcript of its own.
 //!
-//! What it asks about goes to whoever is asked for its parent, under its name. What it says last is what its parent hears
-//! of it: data, bounded, and framed as such.
+//! Its permission requests go to its parent's approver, under its own name. Its final message is its report to the
+//! parent: data, bounded, and framed as such.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -30,64 +30,64 @@ use crate::run::{RunEnd, TurnEnd};
 use crate::send_message::{SendMessage, below};
 use crate::subagent::{Subagent, SubagentIdentity, SubagentOutcome, SubagentResult};
 
-/// Agents of this program that change nothing of the project: they go without its instructions, which are mostly about how to
-/// change it. Whoever sent them knows these, and judges what they found.
+/// Built-in agents that change nothing in the project: they run without its instructions, which are mostly about how to
+/// change it. Their caller knows these, and judges the findings.
 const UNINSTRUCTED: [&str; 4] = ["Explore", "Plan", "cairn-guide", "statusline-setup"];
 
-/// A session as it is while it runs the calls of a reply: what it hands to the tool that starts subagents.
+/// A session while it runs the calls of a reply, as handed to the tool that starts subagents.
 pub(crate) struct Caller {
-    /// What subagents inherit.
+    /// State that subagents inherit.
     pub(crate) parent: Arc<ParentSnapshot>,
-    /// What forks of the reply begin with, or why it may have none.
+    /// Shared start of this reply's forks, or the reason it may have none.
     pub(crate) branch: Result<Arc<Branch>, &'static str>,
 }
 
-/// What subagents inherit from the session that starts them.
+/// State that subagents inherit from the session that starts them.
 #[derive(Clone)]
 pub(crate) struct ParentSnapshot {
-    /// What it is made of.
+    /// The parent's parts.
     pub(crate) parts: Parts,
-    /// Where its tools run.
+    /// The scope in which its tools run.
     pub(crate) scope: Scope,
     /// Its file.
     pub(crate) session: PathBuf,
-    /// Where it works.
+    /// The working directory.
     pub(crate) directory: PathBuf,
-    /// The time and fresh names.
+    /// The clock, and the source of fresh ids.
     pub(crate) world: World,
-    /// The last words of the user's that were submitted to it, by their id.
+    /// Id of the last prompt that the user submitted.
     pub(crate) prompt: Option<String>,
 }
 
-/// What an agent is told to do.
+/// Order for a subagent.
 #[derive(Clone)]
 pub(super) struct SpawnRequest {
-    /// Who does it.
+    /// Kind of subagent.
     pub(super) who: SpawnKind,
-    /// All of it.
+    /// The full prompt.
     pub(super) prompt: String,
-    /// The model, where another is asked for than its definition says.
+    /// The model, if it differs from the definition's.
     pub(super) model: Option<String>,
-    /// Where it works.
+    /// Isolation of its working directory.
     pub(super) isolation: Isolation,
-    /// Whether it goes on with what it said before.
+    /// Fresh start or resumption.
     pub(super) start: SubagentStart,
 }
 
-/// Who does a task.
+/// Kind of subagent.
 #[derive(Clone)]
 pub(super) enum SpawnKind {
-    /// An agent of a type, which knows nothing of the conversation.
+    /// A typed agent, which knows nothing of the conversation.
     Typed(Box<Definition>),
-    /// A fork of the conversation, which knows all of it; one that begins has what it begins with.
+    /// A fork, which knows all of the conversation; a fresh one has its branch.
     Fork(Option<Arc<Branch>>),
 }
 
-/// How an agent begins.
+/// Start of a subagent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum SubagentStart {
     Fresh,
-    /// Where its file ends.
+    /// Resumed at the end of its transcript.
     Resumed,
 }
 
@@ -100,7 +100,7 @@ impl SpawnKind {
         }
     }
 
-    /// What it begins with, if it is a fork that begins.
+    /// The branch, if this is a fresh fork.
     fn branch(&self) -> Option<&Arc<Branch>> {
         match self {
             Self::Fork(branch) => branch.as_ref(),
@@ -108,7 +108,7 @@ impl SpawnKind {
         }
     }
 
-    /// Whether it is told the project's instructions.
+    /// Returns whether it is given the project's instructions.
     fn is_instructed(&self) -> bool {
         match self {
             Self::Typed(definition) => {
@@ -120,7 +120,7 @@ impl SpawnKind {
     }
 }
 
-/// Runs an agent to its end. Whatever happens, something comes of it.
+/// Runs a subagent to its end. There is a result whatever happens.
 pub(super) async fn work(
     parent: Arc<ParentSnapshot>,
     children: Arc<Subagents>,
@@ -159,7 +159,7 @@ pub(super) async fn work(
     }
 }
 
-/// The messages that wait for it, by id.
+/// Ids of the messages that wait for it.
 fn waiting(subagent: &Subagent) -> Vec<String> {
     subagent.mail.waiting().unwrap_or_default().into_iter().map(|arrived| arrived.message.id).collect()
 }
@@ -219,7 +219,7 @@ async fn run(
     Ok(SubagentResult { beside, ..ended(turn, model, spent, subagent, &left) })
 }
 
-/// Keeps the words for what it does up to date while it works in the background.
+/// Keeps its label up to date while it works in the background.
 async fn keep_label(parent: &ParentSnapshot, subagent: &Arc<Subagent>, labels: &mut ActivityReporter) -> Infallible {
     loop {
         let label = labels.next(|| subagent.is_background(), &subagent.stop).await;
@@ -243,7 +243,7 @@ fn ended(turn: Turn, model: String, spent: String, subagent: &Subagent, left: &W
     SubagentResult { how, report, usage: turn.usage, below: turn.below, beside: Vec::new(), model, bytes: 0 }
 }
 
-/// Why it did not answer.
+/// Describes why it did not answer.
 fn in_words(ending: RunEnd) -> &'static str {
     match ending {
         RunEnd::Answered => "it ended without a word",
@@ -252,11 +252,12 @@ fn in_words(ending: RunEnd) -> &'static str {
         RunEnd::WindowFull => "its window is full",
         RunEnd::MaxRounds => "it has made as many requests as it may",
         RunEnd::BudgetSpent => "its budget is spent",
+        RunEnd::CostLimit => "the session has cost as much as it may",
         RunEnd::Looping => "it made the same call again and again",
     }
 }
 
-/// What it is told first. One that goes on is told nothing: it goes on for what was written to it.
+/// Its first message. A resumed subagent gets none: it continues with the messages written to it.
 fn opening(order: &SpawnRequest) -> Vec<Block> {
     let text = match &order.who {
         _ if order.start == SubagentStart::Resumed => return Vec::new(),
@@ -269,7 +270,7 @@ fn opening(order: &SpawnRequest) -> Vec<Block> {
     vec![Block::text(text)]
 }
 
-/// The agent itself, with a file of its own.
+/// Builds the agent, with a transcript of its own.
 fn agent(
     parent: &ParentSnapshot,
     children: &Arc<Subagents>,
@@ -350,7 +351,7 @@ fn agent(
     Ok(memory.into_iter().fold(agent, |agent, memory| agent.remembering(&memory.directory)))
 }
 
-/// Writes down who an agent is, beside its transcript.
+/// Writes a subagent's metadata, beside its transcript.
 pub(super) fn write_meta(
     parent: &ParentSnapshot,
     who: &SpawnKind,
@@ -369,7 +370,7 @@ pub(super) fn write_meta(
     Ok(meta.write(&subagent.file)?)
 }
 
-/// Passes on what happens to it, and counts what it does.
+/// Passes its events on, and counts its calls.
 fn listener(parent: &ParentSnapshot, subagent: &Arc<Subagent>, who: &SpawnKind) -> crate::event::Listener {
     let (parent, subagent) = (parent.clone(), subagent.clone());
     let begun = who.branch().cloned();
@@ -405,7 +406,7 @@ pub(super) fn tell(parent: &ParentSnapshot, subagent: &Arc<Subagent>, news: Suba
     (parent.parts.out.listener)(Event::Agent { subagent: subagent.clone(), news });
 }
 
-/// Asks whoever is asked for the parent, and says for whom. In the background it waits until somebody looks.
+/// Asks the parent's approver, naming the subagent. In the background it waits until somebody looks.
 struct ParentApprover {
     subagent: Arc<Subagent>,
     parent: ParentSnapshot,

@@ -1,6 +1,6 @@
-//! The Agent tool of a session that may have teammates: a call that names a team starts one, all others are as ever.
+//! The Agent tool of a session that may have teammates: a call with a team name starts one, all others work as usual.
 //!
-//! The definition stays as it is, byte for byte; SendMessage's says what a team is.
+//! The tool's definition stays the same, byte for byte; that of SendMessage explains teams.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ pub(crate) struct InTeam {
     children: Arc<Subagents>,
 }
 
-/// What a call for a teammate says.
+/// Input of a call for a teammate.
 #[derive(Debug, Deserialize)]
 struct TeammateCall {
-    /// That one is wanted. A session has one team, whatever it is called.
+    /// Marks the call as one for a teammate. A session has one team, whatever its name.
     #[serde(rename = "team_name")]
     _team: String,
     name: Option<String>,
@@ -64,7 +64,7 @@ impl InTeam {
     }
 }
 
-/// Whether a call is for a teammate.
+/// The input as a call for a teammate, if it is one.
 fn order(input: &Value) -> Option<TeammateCall> {
     serde_json::from_value(input.clone()).ok()
 }

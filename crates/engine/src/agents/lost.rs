@@ -1,7 +1,7 @@
-//! Agents that a session sent out and never heard of, because it ended before they did.
+//! Subagents whose report never arrived, because the session ended before they did.
 //!
-//! The log says of each agent that was heard how long its transcript was then. One whose transcript is longer, or that was
-//! never heard, is lost: the model and the user are told so when the session goes on, once, and what it used is written down.
+//! For each reported subagent the log holds the length of its transcript at that time. One whose transcript is longer,
+//! or that never reported, is lost: model and user are told once, when the session resumes, and its usage is recorded.
 
 use std::path::Path;
 
@@ -14,28 +14,28 @@ use transcript::{Id, Usage};
 
 use super::subagent_report::{data, launched};
 
-/// An agent was heard of, as the log has it.
+/// Log entry: a subagent was heard of.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename = "agent-heard")]
 pub(crate) struct HeardAgent {
     pub(crate) id: String,
-    /// How long its transcript was when it ended.
+    /// Length of its transcript at its end.
     pub(crate) bytes: u64,
 }
 
-/// An agent that was lost.
+/// A lost subagent.
 pub(crate) struct LostAgent {
     pub(crate) past: PastSubagent,
-    /// How long its transcript is.
+    /// Length of its transcript.
     pub(crate) bytes: u64,
-    /// What it used that is not written down: for what, of which model, and how much.
+    /// Its unrecorded usage: purpose, model and tokens.
     pub(crate) used: Vec<(String, String, Usage)>,
-    /// Whether the log says how it ended all the same: then only what it used is not written down.
+    /// True if the log has its end all the same, so that only its usage is unrecorded.
     pub(crate) is_told: bool,
 }
 
 impl LostAgent {
-    /// What the conversation is told of it.
+    /// Notification for the model.
     pub(crate) fn notification(&self) -> String {
         let PastSubagent { id, description, file, .. } = &self.past;
         format!(
@@ -47,7 +47,7 @@ impl LostAgent {
         )
     }
 
-    /// What the user is told of it.
+    /// Warning for the user.
     pub(crate) fn warning(&self) -> String {
         let PastSubagent { id, kind, description, .. } = &self.past;
         format!(
@@ -58,12 +58,12 @@ impl LostAgent {
     }
 }
 
-/// How long a transcript is; nothing where there is none.
+/// Length of a transcript; 0 if there is none.
 pub(super) fn length(transcript: &Path) -> u64 {
     files::Lines::open(transcript).and_then(|lines| lines.file_len()).unwrap_or_default()
 }
 
-/// The agents that a session has lost.
+/// The lost subagents of a session.
 pub(crate) fn lost(session: &Session) -> Vec<LostAgent> {
     let all = sent_out(session.path());
     let own = all.iter().filter(|past| is_of(past, session.path()));
@@ -82,13 +82,13 @@ pub(crate) fn lost(session: &Session) -> Vec<LostAgent> {
     lost.collect()
 }
 
-/// Whether a transcript sent an agent out itself.
+/// Returns whether a subagent was started directly from a transcript.
 fn is_of(past: &PastSubagent, transcript: &Path) -> bool {
     past.file.parent() == Some(&session::child::children_of(transcript))
 }
 
-/// Whether lines tell how an agent ended, though nothing says that it was heard: the program ended in between, or another
-/// one wrote them.
+/// Returns whether the log has a subagent's end although nothing records that it was heard of: the program ended in
+/// between, or another program wrote the lines.
 fn is_told_of(lines: &[Line], past: &PastSubagent) -> bool {
     let call = ChildMeta::read(&past.file).tool_use_id;
     let named = format!("<task-id>{}</task-id>", past.id);
@@ -107,7 +107,7 @@ fn is_told_of(lines: &[Line], past: &PastSubagent) -> bool {
     })
 }
 
-/// What an agent used after so many bytes of its transcript, and those that it lost itself; none where another program
+/// Usage of a subagent, and of those it lost itself, after a given length of its transcript; `None` if another program
 /// wrote it.
 fn used(all: &[PastSubagent], past: &PastSubagent, from: u64) -> Option<Vec<(String, String, Usage)>> {
     let part = files::Lines::open(&past.file).and_then(|lines| lines.part(from..u64::MAX));

@@ -1,7 +1,7 @@
-//! Memories of an agent type: where they lie, and what it is told of them.
+//! Memories of an agent type: their location, and the prompt about them.
 //!
-//! They are its own: nothing is recalled into its work by itself, and nothing is learnt from it. What it wants to know
-//! again it writes down, and its index is shown to it at the start.
+//! They belong to the agent: nothing is recalled into its work automatically, and nothing is extracted from it. It
+//! writes down itself what it wants to remember, and its index is shown at the start.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use transcript::tool_names;
 
 use super::subagents::Subagents;
 
-/// Where agents keep memories of their own.
+/// Directories for agents' own memories.
 #[derive(Debug, Clone)]
 pub struct MemoryPlaces {
     /// For all projects.
@@ -25,13 +25,13 @@ pub struct MemoryPlaces {
     pub local: PathBuf,
 }
 
-/// The memories of one type.
+/// Memory directory of one agent type.
 pub(super) struct AgentMemoryPlace {
     scope: AgentMemoryScope,
     pub(super) directory: PathBuf,
 }
 
-/// Where a type's memories lie, if it keeps any.
+/// Locates a type's memories, if it keeps any.
 pub(super) fn place(definition: &Definition, children: &Subagents) -> Option<AgentMemoryPlace> {
     let (scope, places) = (definition.memory?, children.memory()?);
     let folder = match scope {
@@ -42,7 +42,7 @@ pub(super) fn place(definition: &Definition, children: &Subagents) -> Option<Age
     Some(AgentMemoryPlace { scope, directory: folder.join(definition.name.replace(':', "-")) })
 }
 
-/// It reads and writes them with the ordinary tools.
+/// Adds the tools to read and write them.
 pub(super) fn add_tools(definition: &mut Definition) {
     if let OfferedTools::Only(names) = &mut definition.tools {
         for tool in [tool_names::READ, tool_names::EDIT, tool_names::WRITE] {
@@ -55,7 +55,7 @@ pub(super) fn add_tools(definition: &mut Definition) {
 }
 
 impl AgentMemoryPlace {
-    /// What it is told.
+    /// The prompt about its memories.
     pub(super) fn prompt(&self) -> String {
         let index = memory::index::shown(&self.directory.join(memory::index::FILE));
         let scope = match self.scope {
@@ -66,7 +66,7 @@ impl AgentMemoryPlace {
         memory::taxonomy::agent_rules(&self.directory, scope, index.as_deref())
     }
 
-    /// Its own memories it may read and write without asking.
+    /// Rules that let it read and write its own memories without asking.
     pub(super) fn rules(&self, ground: &BasePaths<'_>) -> Result<Vec<Rule>, Error> {
         let inside = format!("{}/**", self.directory.display());
         Ok(rules(&[format!("Read(/{inside})"), format!("Edit(/{inside})")], ground)?)

@@ -1,4 +1,4 @@
-//! Writing to an agent: one that is out hears it at its next round, one that has ended goes on from its transcript.
+//! Messages to subagents: a running one reads them at its next round, an ended one resumes from its transcript.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use super::subagents::Subagents;
 use super::tool::spawn;
 use crate::subagent::{Subagent, SubagentCard};
 
-/// How much of a message is said again to who wrote it, in characters.
+/// Characters of a message that are quoted back to its sender.
 const QUOTED: usize = 200;
 
-/// What became of a message for an agent.
+/// Outcome of a message to a subagent.
 #[derive(Debug, Clone)]
 pub enum Delivery {
-    /// It hears it at its next round.
+    /// It is running, and reads the message at its next round.
     Hears(Arc<Subagent>),
-    /// It had ended, and goes on in the background.
+    /// It had ended, and resumes in the background.
     GoesOn(Arc<Subagent>),
 }
 
@@ -43,7 +43,7 @@ impl Neighbours for Subagents {
 }
 
 impl Subagents {
-    /// Gives a message to an agent of this session, by its name or id. The error lists those there are.
+    /// Delivers a message to a subagent of this session, by name or id. The error lists the existing ones.
     pub fn write_to(self: &Arc<Self>, to: &str, message: &Message, from: MessageOrigin) -> Result<Delivery, MailError> {
         if let Some(subagent) = self.hand(to, message, from)? {
             return Ok(Delivery::Hears(subagent));
@@ -60,7 +60,7 @@ impl Subagents {
         Ok(Delivery::GoesOn(subagent))
     }
 
-    /// Lets one go on that was written to while it ended.
+    /// Resumes a subagent that received a message while it was ending.
     pub(super) fn again(
         self: &Arc<Self>,
         parent: &Arc<ParentSnapshot>,
@@ -69,7 +69,7 @@ impl Subagents {
         self.go_on(parent, badge_of(subagent, subagent.mail.clone()))
     }
 
-    /// One that was written to could not go on for it: whoever wrote hears why.
+    /// Tells the senders why a subagent could not resume for their messages.
     pub(super) fn give_back(&self, parent: &ParentSnapshot, subagent: &Subagent, why: &str) {
         let Some(post) = &parent.parts.contacts.post else { return };
         for WaitingMessage { message, .. } in subagent.mail.waiting().unwrap_or_default() {
@@ -111,7 +111,7 @@ fn badge_of(subagent: &Subagent, mail: Mail) -> SubagentCard {
     }
 }
 
-/// One that an earlier run of this session sent out; of several with one name the newest.
+/// A subagent of an earlier run of this session; the newest if several share a name.
 fn left(parent: &ParentSnapshot, to: &str) -> Option<SubagentCard> {
     let mut entries = files::list(children_of(&parent.session)).unwrap_or_default();
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.modified));

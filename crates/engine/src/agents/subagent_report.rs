@@ -1,4 +1,4 @@
-//! What an agent says, as its parent reads it: data, cleaned, bounded, and framed so that it cannot step out.
+//! Reports of subagents as the parent reads them: data, cleaned, bounded, and framed so that it cannot break out.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::worktree::WorktreeRemains;
 use crate::subagent::{Subagent, SubagentOutcome, SubagentPhase, SubagentResult};
 
-/// How much of a child's last words its parent is given, in characters.
+/// Characters of a subagent's final message that its parent is given.
 pub(super) const MOST: usize = 40_000;
 
-/// The report of an agent.
+/// The framed report of a subagent.
 pub(super) fn framed(subagent: &Subagent, text: &str, left: &WorktreeRemains) -> String {
     let Subagent { id, kind, .. } = subagent;
     let quoted = data(text);
@@ -21,7 +21,7 @@ pub(super) fn framed(subagent: &Subagent, text: &str, left: &WorktreeRemains) ->
     format!("<agent-report from=\"{kind}\" id=\"{id}\">\n{quoted}\n</agent-report>{left}")
 }
 
-/// What the model reads of the end of an agent that was waited for.
+/// Tool result for a subagent that ran in the foreground.
 pub(super) fn result(subagent: &Subagent, ended: &SubagentResult) -> String {
     match &ended.how {
         SubagentOutcome::Done => ended.report.clone(),
@@ -34,7 +34,7 @@ pub(super) fn result(subagent: &Subagent, ended: &SubagentResult) -> String {
     }
 }
 
-/// What Claude Code is told of an agent that was waited for: it opens those whose launch it finds.
+/// Metadata in Claude Code's format for a foreground subagent: it opens those whose launch it finds.
 pub(super) fn about(subagent: &Subagent, ended: &SubagentResult, prompt: &str) -> Value {
     let progress = subagent.progress();
     let took = u64::try_from(progress.took.as_millis()).unwrap_or(u64::MAX);
@@ -50,7 +50,7 @@ pub(super) fn about(subagent: &Subagent, ended: &SubagentResult, prompt: &str) -
     })
 }
 
-/// The same of one that goes on in the background.
+/// Metadata in Claude Code's format for a subagent that continues in the background.
 pub(super) fn about_launch(subagent: &Subagent, prompt: &str) -> Value {
     json!({
         "isAsync": true, "status": "async_launched", "agentId": subagent.id, "agentType": subagent.kind,
@@ -58,7 +58,7 @@ pub(super) fn about_launch(subagent: &Subagent, prompt: &str) -> Value {
     })
 }
 
-/// What the conversation is told of an agent that has ended in the background.
+/// Notification for the model that a background subagent has ended.
 pub(crate) fn notification(subagent: &Arc<Subagent>) -> Option<String> {
     let SubagentPhase::Ended(ended) = subagent.phase() else { return None };
     let (id, status, description) = (&subagent.id, ended.how.status(), data(&subagent.description));
@@ -69,12 +69,12 @@ pub(crate) fn notification(subagent: &Arc<Subagent>) -> Option<String> {
     ))
 }
 
-/// What the model reads of an agent that goes on in the background begins with this.
+/// Beginning of the tool result for a subagent that continues in the background.
 pub(super) fn launched(id: &str) -> String {
     format!("The agent works in the background as {id}.")
 }
 
-/// How it is with an agent, for one who looks.
+/// Describes a subagent's state, for TaskOutput.
 pub(super) fn state(subagent: &Subagent) -> String {
     let progress = subagent.progress();
     let doing = progress.label.or(progress.tool).map(|what| format!(": {}", data(&what))).unwrap_or_default();
@@ -89,7 +89,7 @@ pub(super) fn state(subagent: &Subagent) -> String {
     }
 }
 
-/// Text of an agent as data: what a terminal or a model would take for more than text is taken out or quoted.
+/// Turns an agent's text into data: removes or quotes whatever a terminal or a model would take for more than text.
 pub(super) fn data(text: &str) -> String {
     let clean = without_escapes(text);
     let bounded = match clean.char_indices().nth(MOST) {
@@ -99,7 +99,7 @@ pub(super) fn data(text: &str) -> String {
     memory::quoting::quoted(&bounded).into_owned()
 }
 
-/// Text without what steers a terminal or turns the direction of writing.
+/// Removes escape sequences, control characters and changes of writing direction.
 fn without_escapes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
@@ -147,7 +147,7 @@ fn skip_until_final(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
 mod tests {
     use super::*;
 
-    /// AGENT-2: a report is text: escapes are taken out, tags that mean something are quoted, and it has an end.
+    /// AGENT-2: a report is data: escapes are removed, meaningful tags are quoted, and its length is bounded.
     #[test]
     fn a_report_is_data() {
         let text = "red \u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7}after \u{1b}]8;;http://x\u{1b}\\link \u{9b}2Jgone\u{202e} \u{8}end\r\n";

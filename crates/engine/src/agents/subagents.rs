@@ -1,7 +1,6 @@
-//! The agents of a session: which there are, who is out, and what came back.
+//! The subagents of a session: definitions, running subagents, and their results.
 //!
-//! When it goes, so do all that are out. So many are out at once and no more; so deep do agents send out agents and no
-//! deeper.
+//! When this is dropped, all of them end. Their number at once and their depth are limited.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,26 +24,26 @@ use super::worktree::Worktree;
 use crate::driver::SubagentHost;
 use crate::subagent::{Subagent, SubagentPhase, SubagentResult};
 
-/// How many may be out at the same time.
+/// Limit on running subagents.
 pub const MOST_OUT: usize = 20;
-/// How many that have ended are remembered.
+/// Number of ended subagents that are remembered.
 const REMEMBERED: usize = 100;
-/// After so long nobody waits for an agent any longer: it goes on in the background.
+/// Time after which a foreground subagent moves to the background.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Whether a turn ends while agents are out.
+/// Behaviour of a turn's end while subagents run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtEnd {
-    /// It does: somebody is there who is told later.
+    /// The turn ends: somebody is there to be told later.
     LeavesThem,
-    /// It waits for them: nobody would be told.
+    /// The turn waits for them: nobody could be told later.
     WaitsForThem,
 }
 
-/// Agents a session may send out, and those that are.
+/// Definitions and subagents of a session.
 pub struct Subagents {
     registry: Mutex<KnownAgents>,
-    /// How many are above: 0 for a person's session.
+    /// Number of agents above: 0 for a person's session.
     depth: u32,
     at_end: AtEnd,
     patience: Duration,
@@ -54,25 +53,26 @@ pub struct Subagents {
     stop: CancellationToken,
 }
 
-/// The agents there are, and those of them that the program has defined which drives this one.
+/// The definitions, and those among them that the embedding program added.
 #[derive(Default)]
 struct KnownAgents {
     registry: Arc<Registry>,
     defined: Map<String, Value>,
-    /// The rules of the session that sends them out.
+    /// The rules of the session that starts them.
     rules: Rules,
 }
 
 #[derive(Default)]
 struct State {
-    /// The session as it was when it last started or wrote to one: whoever is woken by another begins from there.
+    /// The session as it was when it last started or wrote to a subagent: one woken by another subagent starts from
+    /// there.
     parent: Option<Arc<ParentSnapshot>>,
-    /// The instruction files of the session, as those are told that it sends out.
+    /// The session's instruction files, as its subagents are given them.
     instructions: Option<InheritedInstructions>,
     out: Vec<(Arc<Subagent>, Option<AbortOnDropHandle<()>>)>,
-    /// Those that ended in the background, until the conversation has heard of it.
+    /// Subagents that ended in the background, until the conversation is told.
     unheard: VecDeque<Arc<Subagent>>,
-    /// Those that ended while they were waited for, until what they used is written down.
+    /// Subagents that ended in the foreground, until their usage is recorded.
     unaccounted: Vec<Arc<Subagent>>,
 }
 
@@ -91,12 +91,12 @@ impl SubagentHost for Subagents {
 }
 
 impl Subagents {
-    /// Of a session that a person, or a program, talks to.
+    /// For the session of a person or of an embedding program.
     pub fn new(registry: Arc<Registry>, at_end: AtEnd) -> Arc<Self> {
         Arc::new(Self::at(registry, 0, at_end, PATIENCE))
     }
 
-    /// The same, with another patience: for those who test it.
+    /// Like [`new`](Self::new), with another patience for tests.
     pub fn patient(registry: Arc<Registry>, at_end: AtEnd, patience: Duration) -> Arc<Self> {
         Arc::new(Self::at(registry, 0, at_end, patience))
     }
@@ -115,12 +115,13 @@ impl Subagents {
         }
     }
 
-    /// For an agent that is sent out; none where it is too deep.
+    /// For a subagent; `None` if it would be too deep.
     pub(super) fn below(&self) -> Option<Arc<Self>> {
         Some(self.deeper()).filter(|below| !below.is_too_deep())
     }
 
-    /// The same, for one that is offered all that its parent is: where it is too deep, each call is refused.
+    /// Like [`below`](Self::below), for a fork, which is offered all of its parent's tools: if it is too deep, each
+    /// call is refused.
     pub(super) fn deeper(&self) -> Arc<Self> {
         let mut below = Self::at(self.registry(), self.depth + 1, AtEnd::WaitsForThem, self.patience);
         below.memory.clone_from(&self.memory);
@@ -128,12 +129,12 @@ impl Subagents {
         Arc::new(below)
     }
 
-    /// Whether no agent can be sent out from here.
+    /// Returns whether no subagent can be started from here.
     pub(super) fn is_too_deep(&self) -> bool {
         self.depth >= DEPTH
     }
 
-    /// Lets agents keep memories of their own there.
+    /// Lets subagents keep their own memories there.
     #[must_use]
     pub fn with_memory(mut self: Arc<Self>, places: super::MemoryPlaces) -> Arc<Self> {
         if let Some(own) = Arc::get_mut(&mut self) {
@@ -146,12 +147,12 @@ impl Subagents {
         self.memory.as_ref()
     }
 
-    /// The agents there are.
+    /// The definitions.
     pub fn registry(&self) -> Arc<Registry> {
         self.known().registry.clone()
     }
 
-    /// More of them, which the program that drives this one has defined. Says what is wrong with them.
+    /// Adds definitions of the embedding program. Returns the problems found in them.
     pub fn define(&self, agents: &Map<String, Value>) -> Vec<String> {
         let mut known = self.known();
         let told = known.registry.troubles().to_vec();
@@ -161,18 +162,18 @@ impl Subagents {
         new.filter(|one| one.weight > Weight::Note).map(ToString::to_string).collect()
     }
 
-    /// Others in their place, as the settings now say; what a program has defined stays.
+    /// Replaces the definitions from settings; those of the embedding program stay.
     pub(crate) fn replace(&self, registry: Registry) {
         let mut known = self.known();
         known.registry = Arc::new(registry.with(&known.defined));
     }
 
-    /// These rules hold for the session from now on.
+    /// Sets the session's rules.
     pub(crate) fn held_to(&self, rules: &Rules) {
         self.known().rules.clone_from(rules);
     }
 
-    /// Whether a rule keeps one from being sent out.
+    /// Returns whether a rule denies an agent.
     pub fn denies(&self, agent: &Definition) -> bool {
         agent.is_denied(&self.known().rules)
     }
@@ -181,17 +182,17 @@ impl Subagents {
         self.registry.lock()
     }
 
-    /// How long an agent is waited for.
+    /// Time for which a foreground subagent is waited for.
     pub(super) fn patience(&self) -> Duration {
         self.patience
     }
 
-    /// The session is about to start or write to some, and is like this.
+    /// Sets the parent's state, before it starts or writes to subagents.
     pub(crate) fn set_parent(&self, parent: Arc<ParentSnapshot>) {
         self.state().parent = Some(parent);
     }
 
-    /// The session says which instruction files it has.
+    /// Sets the session's instruction files.
     pub(crate) fn instruct(&self, instructions: Option<InheritedInstructions>) {
         self.state().instructions = instructions;
     }
@@ -204,7 +205,7 @@ impl Subagents {
         self.state().parent.clone()
     }
 
-    /// Whether an agent gets a worktree, and making one runs programs that the repository's configuration names.
+    /// Returns whether a subagent would get a worktree and git would run programs that the repository configures.
     pub(crate) fn makes_git_run_programs(&self, isolation: Option<&str>, kind: Option<&str>) -> bool {
         let Some(parent) = self.parent() else { return false };
         let definition = kind.and_then(|kind| self.registry().find(kind).cloned());
@@ -213,25 +214,25 @@ impl Subagents {
         isolated && git_runs_programs(&parent.directory, parent.scope.home()).is_some()
     }
 
-    /// Whether its agents can have worktrees; why not, if not.
+    /// Checks that subagents can have worktrees; the error says why not.
     pub(crate) async fn can_have_worktrees(&self) -> Result<(), String> {
         let parent = self.parent().ok_or("no agent can be sent out from here")?;
         Worktree::check((&*parent).into()).await
     }
 
-    /// Those that are out, and those that lately were; oldest first.
+    /// Running and recently ended subagents, oldest first.
     pub fn list(&self) -> Vec<Arc<Subagent>> {
         self.state().out.iter().map(|(subagent, _)| subagent.clone()).collect()
     }
 
-    /// The one of an id or a name; of several with one name the newest.
+    /// Finds a subagent by id or name; the newest if several share a name.
     pub fn find(&self, name: &str) -> Option<Arc<Subagent>> {
         let state = self.state();
         let found = state.out.iter().rev().find(|(one, _)| one.id == name || one.name.as_deref() == Some(name));
         found.map(|(subagent, _)| subagent.clone())
     }
 
-    /// Puts a message into the queue of one that is out, by its id or name. An agent cannot end between the look and this.
+    /// Delivers a message to a running subagent, by id or name. The subagent cannot end between lookup and delivery.
     pub(super) fn hand(
         &self,
         to: &str,
@@ -247,17 +248,17 @@ impl Subagents {
         Ok(Some(subagent.clone()))
     }
 
-    /// What stops all of them.
+    /// A token that stops all of them.
     pub(super) fn stop_token(&self) -> CancellationToken {
         self.stop.child_token()
     }
 
-    /// Stops all that are out. Each ends soon after.
+    /// Stops all running subagents. Each ends soon after.
     pub fn stop_all(&self) {
         self.list().iter().for_each(|subagent| subagent.stop());
     }
 
-    /// Stops all that are out and waits until nothing of them is left.
+    /// Stops all running subagents and waits until they are gone.
     pub(crate) async fn close(&self) {
         self.stop.cancel();
         self.stop_all();
@@ -268,25 +269,25 @@ impl Subagents {
         self.state().parent = None;
     }
 
-    /// Drops all that are out where they stand, as the end of the process would.
+    /// Drops all running subagents on the spot, as the end of the process would.
     pub fn abandon(&self) {
         let mut state = self.state();
         (state.out, state.parent) = (Vec::new(), None);
         (state.unheard, state.unaccounted) = (VecDeque::new(), Vec::new());
     }
 
-    /// How many are out in the background.
+    /// Number of subagents running in the background.
     pub fn in_background(&self) -> usize {
         self.state().out.iter().filter(|(subagent, _)| subagent.is_background()).count()
     }
 
-    /// Whether a turn cannot end yet: one of them is out, or has ended and was not heard.
+    /// Returns whether a turn cannot end yet: a subagent is running in the background, or has an unheard report.
     pub(crate) fn is_waited_for(&self) -> bool {
         // Asked in this order: one that ends in between is unheard.
         self.at_end == AtEnd::WaitsForThem && (self.in_background() > 0 || self.has_news())
     }
 
-    /// Waits until one of those in the background has something to say.
+    /// Waits until a background subagent has news.
     pub(crate) async fn news(&self) {
         loop {
             let heard = self.news.notified();
@@ -297,17 +298,17 @@ impl Subagents {
         }
     }
 
-    /// Whether one has ended that the conversation has not heard of.
+    /// Returns whether a subagent has ended that the conversation has not heard of.
     pub fn has_news(&self) -> bool {
         !self.state().unheard.is_empty()
     }
 
-    /// Those that ended in the background since this was last asked.
+    /// Takes the subagents that ended in the background since the last call.
     pub(crate) fn take_news(&self) -> Vec<Arc<Subagent>> {
         self.state().unheard.drain(..).collect()
     }
 
-    /// The conversation has heard of one's end by another way.
+    /// Marks a subagent's end as heard by another way.
     pub(super) fn heard_of(&self, subagent: &Subagent) {
         let mut state = self.state();
         if let Some(at) = state.unheard.iter().position(|one| one.id == subagent.id)
@@ -317,12 +318,12 @@ impl Subagents {
         }
     }
 
-    /// Those whose use is still to be written down.
+    /// Takes the subagents whose usage is not yet recorded.
     pub(crate) fn take_unaccounted(&self) -> Vec<Arc<Subagent>> {
         std::mem::take(&mut self.state().unaccounted)
     }
 
-    /// Takes one in, unless too many are out.
+    /// Registers a subagent, unless too many are running.
     pub(super) fn take_in(&self, subagent: &Arc<Subagent>) -> Result<(), String> {
         let mut state = self.state();
         let out = state.out.iter().filter(|(one, _)| one.is_out()).count();
@@ -340,19 +341,19 @@ impl Subagents {
         Ok(())
     }
 
-    /// Its task, which ends with this.
+    /// Sets the task of a subagent, which ends when this is dropped.
     pub(super) fn works(&self, subagent: &Subagent, task: AbortOnDropHandle<()>) {
         if let Some((_, slot)) = self.state().out.iter_mut().find(|(one, _)| one.id == subagent.id) {
             *slot = Some(task);
         }
     }
 
-    /// One that was taken in cannot begin: nobody waits for it.
+    /// Removes a registered subagent that cannot start.
     pub(super) fn give_up(&self, subagent: &Subagent) {
         self.state().out.retain(|(one, _)| one.id != subagent.id);
     }
 
-    /// One has ended: whoever waits for it hears of it at once, and the conversation of any other at its next round.
+    /// Records a subagent's end: a waiting caller hears of it at once, else the conversation at its next round.
     pub(super) fn ended(&self, subagent: &Arc<Subagent>, ended: SubagentResult) {
         let mut state = self.state();
         match subagent.end(ended) {
@@ -363,7 +364,7 @@ impl Subagents {
         self.news.notify_waiters();
     }
 
-    /// What the model is told of the agents there are; not of those that a rule denies.
+    /// Listing of the agents for the model, without those that a rule denies.
     pub fn listing(&self) -> String {
         let registry = self.registry();
         let told = registry.agents().filter(|agent| !self.denies(agent));
@@ -374,7 +375,7 @@ impl Subagents {
         format!("Agents for the Agent tool:\n{}", lines.join("\n"))
     }
 
-    /// The agent of a name, or which there are.
+    /// The definition of a name, or an error that lists the names.
     pub(crate) fn named(&self, name: &str) -> Result<Definition, String> {
         let registry = self.registry();
         registry.find(name).cloned().ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! TaskOutput and TaskStop for agents: the same two tools, which know commands, know agents as well.
+//! TaskOutput and TaskStop for subagents: the same two tools that know commands, extended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use super::subagent_report;
 use super::subagents::Subagents;
 use crate::subagent::Subagent;
 
-/// How long is waited for the end where the call does not say, and at most, in milliseconds: as for commands.
+/// Default and longest wait for the end, in milliseconds: as for commands.
 const WAIT: (u64, u64) = (30_000, 600_000);
 
-/// One of the two, for commands, which asks first whether an agent is meant.
+/// One of the two command tools, with a lookup of subagents before it.
 struct Task {
     commands: Arc<dyn Tool>,
     children: Arc<Subagents>,
 }
 
-/// The tools with those two made to know agents.
+/// Extends the two tools to subagents.
 pub(crate) fn knowing(tools: Vec<Arc<dyn Tool>>, children: &Arc<Subagents>) -> Vec<Arc<dyn Tool>> {
     let knowing = |tool: Arc<dyn Tool>| match tool.name() {
         tool_names::TASK_OUTPUT | tool_names::TASK_STOP => {

@@ -1,4 +1,4 @@
-//! The tool that sends agents out.
+//! The tool that starts subagents.
 
 use std::sync::Arc;
 
@@ -44,11 +44,11 @@ pub struct AgentInput {
     pub isolation: Option<String>,
 }
 
-/// Sends agents out.
+/// The tool that starts subagents.
 pub struct SendOut(Arc<Subagents>);
 
 impl SendOut {
-    /// Sends out the agents of a session.
+    /// Creates the tool for a session's subagents.
     pub fn of(children: Arc<Subagents>) -> Self {
         Self(children)
     }
@@ -133,7 +133,7 @@ async fn send(children: &Arc<Subagents>, input: AgentInput, scope: &Scope) -> Re
     })
 }
 
-/// Who is sent, and how.
+/// Turns the input into an order, and foreground or background.
 fn order(children: &Subagents, caller: &Caller, input: &AgentInput) -> Result<(SpawnRequest, Runs), String> {
     let isolation = Isolation::of_call(input.isolation.as_deref())?;
     let asked = match input.run_in_background {
@@ -158,7 +158,7 @@ fn order(children: &Subagents, caller: &Caller, input: &AgentInput) -> Result<(S
     Ok((SpawnRequest { who: SpawnKind::Typed(Box::new(definition)), prompt, model, isolation, start }, runs))
 }
 
-/// Lets one work, in a task of its own.
+/// Starts a subagent in its own task.
 pub(super) fn spawn(
     children: &Arc<Subagents>,
     parent: &Arc<ParentSnapshot>,

@@ -1,8 +1,8 @@
-//! A git worktree for one agent, with a branch of its own.
+//! A git worktree for one agent, with its own branch.
 //!
-//! One in which nothing has changed goes, and its branch with it; one that has changed stays with both and is named. What
-//! is made is written down before, so that a session that was killed leaves nothing that the next one does not find:
-//! whatever is half there is cleaned up, whatever holds work is named.
+//! A worktree without changes is removed together with its branch; one with changes stays, and is named. A record is
+//! written before it is made, so that the next session finds whatever a killed one leaves behind: half-made worktrees
+//! are removed, those that hold work are named.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,34 +20,34 @@ use transcript::{Injected, Purpose};
 use super::child::ParentSnapshot;
 use crate::agent::Parts;
 
-/// Where worktrees are written down, below the config home: nothing that a repository brings is believed.
+/// Folder of the records, below the config home: nothing that a repository brings is trusted.
 const RECORDS: &str = "cairn/worktrees";
-/// Beside that folder, held by whoever changes which worktrees there are.
+/// Lock file beside that folder, held while worktrees are added or removed.
 const LOCK: &str = "worktrees.lock";
-/// How often it is tried to take that.
+/// Interval between attempts to take the lock.
 const AGAIN: Duration = Duration::from_millis(20);
-/// The largest record.
+/// Largest size of a record, in bytes.
 const MOST_RECORD: u64 = 10_000;
-/// What an agent is told that goes on in another worktree than it had.
+/// Message for an agent that resumes in a fresh worktree.
 pub(super) const FRESH: &str = "Your worktree was gone. You have a fresh one in its place, as the project's newest \
                      commit is; look again before you rely on what you saw there.";
-/// How long git may take: a checkout of a large repository.
+/// Timeout for git: the checkout of a large repository.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Where an agent is sent from that gets a worktree, and how git runs there.
+/// The site from which an agent with a worktree is started, and git's environment there.
 #[derive(Debug, Clone, Copy)]
 pub struct WorktreeSite<'a> {
-    /// The variables that git is given.
+    /// Environment variables for git.
     pub environment: &'a Environment,
     /// The guard, if there is one.
     pub guard: Option<&'a Path>,
-    /// What `~` stands for.
+    /// The directory for `~`.
     pub user_home: Option<&'a Path>,
-    /// In which working tree.
+    /// The working tree.
     pub directory: &'a Path,
     /// The session whose folder holds the worktree.
     pub session: &'a Path,
-    /// The session that a person or a program talks to.
+    /// The session of the person or program at the top.
     pub top: &'a Path,
 }
 
@@ -65,7 +65,7 @@ impl<'a> From<&'a ParentSnapshot> for WorktreeSite<'a> {
 }
 
 impl<'a> WorktreeSite<'a> {
-    /// Where the worktrees of its agents lie.
+    /// Folder of its agents' worktrees.
     fn folder(&self) -> PathBuf {
         session::folder_of(self.session).join("worktrees")
     }
@@ -76,49 +76,49 @@ impl<'a> WorktreeSite<'a> {
     }
 }
 
-/// A worktree of an agent that is out.
+/// The worktree of a running agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Worktree {
-    /// Where it is.
+    /// Its path.
     pub(super) path: PathBuf,
     branch: String,
-    /// The commit it began with.
+    /// The commit it started from.
     base: String,
-    /// The agent's transcript: whoever holds it works there.
+    /// The agent's transcript: whoever holds its lock works in the worktree.
     transcript: PathBuf,
     /// The repository it belongs to.
     repository: PathBuf,
-    /// Where it is written down.
+    /// Path of its record.
     #[serde(skip)]
     record: PathBuf,
-    /// The working tree that it is a copy of.
+    /// The working tree that it copies.
     #[serde(skip)]
     top: PathBuf,
-    /// How its agent finds it.
+    /// Its state for the agent.
     #[serde(skip)]
     pub(super) begins: WorktreeState,
 }
 
-/// How an agent finds its worktree.
+/// State of a worktree when its agent starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum WorktreeState {
-    /// As the project's newest commit is.
+    /// At the project's newest commit.
     #[default]
     Fresh,
-    /// As it left it.
+    /// As the agent left it.
     AsItWas,
 }
 
-/// What is left of one when its agent has ended.
+/// Remains of a worktree after its agent has ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum WorktreeRemains {
     /// Nothing.
     Nothing,
     /// It has changes.
     Kept {
-        /// Where.
+        /// Its path.
         path: PathBuf,
-        /// On which branch.
+        /// Its branch.
         branch: String,
     },
 }
@@ -137,7 +137,7 @@ impl fmt::Display for WorktreeRemains {
 }
 
 impl Worktree {
-    /// Lets a session that has just been opened work in one of its own: as it left it, or in a new one.
+    /// Moves a newly opened session into its worktree: the one it left, or a new one.
     pub async fn enter(session: &mut Session, from: WorktreeSite<'_>, id: &str) -> Result<Self, String> {
         let file = session.path().to_owned();
         let worktree = Self::again(from, id, &file).await?;
@@ -149,13 +149,13 @@ impl Worktree {
         Ok(worktree)
     }
 
-    /// Whether there can be one; why not, if not.
+    /// Checks that a worktree can be made; the error says why not.
     pub(crate) async fn check(from: WorktreeSite<'_>) -> Result<(), String> {
         let folder = from.folder();
         Self::planned(&from.git(&folder), from, "", from.session).await.map(drop)
     }
 
-    /// Makes one for an agent.
+    /// Makes a worktree for an agent.
     pub(super) async fn make(from: WorktreeSite<'_>, id: &str, transcript: &Path) -> Result<Self, String> {
         let folder = from.folder();
         let git = from.git(&folder);
@@ -165,7 +165,7 @@ impl Worktree {
         worktree.add(&git, &new).await
     }
 
-    /// For an agent that goes on: its own where that is still there, with all that it did; else a fresh one in its place.
+    /// For a resumed agent: its own worktree with its work if that is still there, else a fresh one in its place.
     pub(super) async fn again(from: WorktreeSite<'_>, id: &str, transcript: &Path) -> Result<Self, String> {
         let folder = from.folder();
         let git = from.git(&folder);
@@ -200,13 +200,13 @@ impl Worktree {
         worktree.add(&git, &words).await
     }
 
-    /// For whoever works in it: the rules that hold in the project hold here.
+    /// Applies the project's rules to the worktree.
     pub fn furnish(&self, parts: &mut Parts) {
         parts.prompt.surroundings.changes = None; // those of the project
         parts.consent.policy.rules.hold_in_copy(&self.path, &self.top);
     }
 
-    /// What it is a copy of.
+    /// The folder that it copies.
     pub fn copied(&self) -> CopiedFolder {
         CopiedFolder { at: self.path.clone(), of: self.top.clone() }
     }
@@ -215,7 +215,7 @@ impl Worktree {
         self.path.display().to_string()
     }
 
-    /// Writes down that there is going to be one.
+    /// Writes the record, before the worktree is made.
     fn write_down(&self) -> Result<(), String> {
         let text = serde_json::to_vec(self).unwrap_or_default();
         let kept = files::replace_private(&self.record, &text);
@@ -238,7 +238,7 @@ impl Worktree {
         Ok(self)
     }
 
-    /// Where one for an agent is, or is going to be.
+    /// Plans a worktree for an agent, whether it exists or not.
     async fn planned(git: &Git<'_>, from: WorktreeSite<'_>, id: &str, transcript: &Path) -> Result<Self, String> {
         let repository = git.run(from.directory, &["rev-parse", "--show-toplevel"]).await;
         let repository = repository.map_err(|_| format!("{} is in no git repository", from.directory.display()))?;
@@ -258,7 +258,7 @@ impl Worktree {
         })
     }
 
-    /// Its agent has ended.
+    /// Ends the use of the worktree, after its agent has ended.
     pub async fn finish(self, from: WorktreeSite<'_>) -> WorktreeRemains {
         let folder = from.folder();
         let git = from.git(&folder);
@@ -270,7 +270,7 @@ impl Worktree {
         WorktreeRemains::Kept { path: self.path, branch: self.branch }
     }
 
-    /// What would be left if its agent ended now.
+    /// Remains if the agent ended now.
     pub async fn left(&self, from: WorktreeSite<'_>) -> WorktreeRemains {
         let folder = from.folder();
         match self.is_unchanged(&from.git(&folder)).await {
@@ -279,15 +279,15 @@ impl Worktree {
         }
     }
 
-    /// Whether it holds nothing that its first commit does not.
+    /// Returns whether it holds nothing beyond its first commit.
     async fn is_unchanged(&self, git: &Git<'_>) -> bool {
         let status = git.run(&self.path, &["status", "--porcelain", "--untracked-files=all"]).await;
         let head = git.run(&self.path, &["rev-parse", "HEAD"]).await;
         status.is_ok_and(|status| status.is_empty()) && head.is_ok_and(|head| head == self.base)
     }
 
-    /// Keeps others from adding and removing worktrees for as long as it lives: git fails where it comes across one that
-    /// is half made. Whoever cannot get it goes on without it, and git says what is wrong.
+    /// Keeps others from adding and removing worktrees while it lives: git fails when it meets a half-made one. Without
+    /// the lock the caller goes on, and git reports what is wrong.
     async fn alone(&self) -> Option<files::Lock> {
         let root = Root::open(self.record.ancestors().nth(2)?).ok()?;
         let taken = async {
@@ -301,7 +301,7 @@ impl Worktree {
         tokio::time::timeout(PATIENCE, taken).await.ok()
     }
 
-    /// Takes it away with its branch, and forgets it.
+    /// Removes it with its branch and its record.
     async fn remove(&self, git: &Git<'_>) {
         let _alone = self.alone().await;
         let place = self.path.display().to_string();
@@ -316,8 +316,8 @@ impl Worktree {
         self.forget();
     }
 
-    /// Whether its agent is at work. One that gets its worktree, or gives it back, holds no transcript: then whoever sent it
-    /// does, in another session than the one that asks.
+    /// Returns whether its agent is working. While an agent gets or gives back its worktree, it holds no transcript:
+    /// then its sender's transcript is held, by another session than the one that asks.
     fn is_worked_in(&self, session: &Path) -> bool {
         let folder = self.transcript.parent().and_then(Path::parent);
         let sender = folder.map(|folder| folder.with_extension("jsonl"));
@@ -329,7 +329,7 @@ impl Worktree {
     }
 }
 
-/// Looks for worktrees of agents whose session was killed, or is the one that begins here: says of each what became of it.
+/// Looks for worktrees of agents whose session was killed or is the one starting here; reports what became of each.
 pub async fn left_behind(
     home: &Path,
     directory: &Path,
@@ -360,14 +360,14 @@ pub async fn left_behind(
     told
 }
 
-/// Whether a process writes to a transcript.
+/// Returns whether a process is writing to a transcript.
 fn is_held(transcript: &Path) -> bool {
     let exists = files::glance(transcript).is_some();
     exists && matches!(files::Log::open(transcript, "a look at what is left behind"), Err(files::Error::Held { .. }))
 }
 
-/// How git is run for the agents of a session: confined to the repository and the folder of worktrees. Where the
-/// repository makes it run other programs, the user was asked.
+/// Git for the agents of a session: confined to the repository and the folder of worktrees. If the repository makes git
+/// run other programs, the user was asked before.
 fn git<'a>(
     environment: &'a Environment,
     guard: Option<&'a Path>,

@@ -1,4 +1,4 @@
-//! After a reply: what the provider did by itself, and whether its cache held.
+//! Checks after each reply: provider-side edits, and cache breaks.
 
 use context::Fact;
 use context::breaks::{CacheBreak, Cause, DeclaredChange, Detector};
@@ -10,20 +10,20 @@ use transcript::{Reply, Request, Usage};
 use crate::event::Event;
 use crate::live::LiveSession;
 
-/// Watches the provider's cache: what it should hold, and what was changed on purpose.
+/// Watches the provider's cache: its expected contents, and deliberate changes.
 pub(super) struct CacheWatch {
     detector: Detector,
-    /// Lines of the log that the detector knows of.
+    /// Number of log lines that the detector has seen.
     accounted: usize,
 }
 
 impl CacheWatch {
-    /// The watch over a session from now on.
+    /// Starts to watch a session.
     pub(super) fn of(session: &Session) -> Self {
         Self { detector: Detector::default(), accounted: session.log().lines().len() }
     }
 
-    /// A reply came: what the provider left out is a commit, and a cache that did not hold a fact.
+    /// Processes a reply: records a commit for what the provider left out, and a fact for a cache break.
     pub(super) fn answered(&mut self, live: &mut LiveSession, request: Request, reply: &Reply) -> Result<(), Error> {
         let now = live.session.world().now();
         if let Some(usage) = reply.remarks.compaction {
@@ -43,7 +43,7 @@ impl CacheWatch {
         }
     }
 
-    /// A fork was answered: it should have read what the conversation left in the cache.
+    /// Processes a fork's reply: it should have read the conversation's cached prefix.
     pub(super) fn forked(&mut self, live: &mut LiveSession, kind: &str, usage: &Usage) -> Result<(), Error> {
         let now = live.session.world().now();
         match self.detector.forked(usage, live.talk.ttl, now) {
@@ -52,13 +52,13 @@ impl CacheWatch {
         }
     }
 
-    /// The newest commit changes what was sent, on purpose, for a reason its kind does not tell.
+    /// Declares that the newest commit changes the request on purpose, for a reason that its kind does not tell.
     pub(super) fn declare(&mut self, session: &Session, what: &str) {
         let commit = session.log().lines().last().and_then(|line| line.id.clone());
         self.detector.declare(DeclaredChange { commit, what: what.to_owned() });
     }
 
-    /// Commits since the last reply, whoever made them, that change what was sent.
+    /// Declares all commits since the last reply that change the request, whoever made them.
     fn declare_commits(&mut self, session: &Session) {
         let lines = session.log().lines();
         for line in lines.get(self.accounted..).unwrap_or_default() {

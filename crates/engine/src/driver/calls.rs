@@ -1,4 +1,4 @@
-//! Running the calls of a reply: each goes through the [gate](crate::gate), runs, and is answered in the log.
+//! Runs the calls of a reply: each passes the [gate](crate::gate), runs, and is answered in the log.
 
 use std::any::Any;
 use std::path::Path;
@@ -31,8 +31,8 @@ impl Driver {
         blocks.iter().filter_map(|block| self.asked(block)).collect()
     }
 
-    /// Runs the calls of a reply: neighbours that do not mind one another together, the others one by one. A call is judged when all
-    /// before it have run, since they may have moved the directory its paths start from.
+    /// Runs the calls of a reply: adjacent calls that allow it in parallel, the others one by one. A call is judged
+    /// after all before it have run, since they may have changed the directory its paths start from.
     pub(crate) async fn call_tools(
         &mut self,
         calls: &mut [ModelCall],
@@ -65,7 +65,7 @@ impl Driver {
         self.attach_words(words)
     }
 
-    /// Runs calls that may, and writes down what each gave as soon as it has ended.
+    /// Runs allowed calls, and logs the result of each as soon as it has ended.
     async fn run_unseen(
         &mut self,
         allowed: &[AllowedCall<'_>],
@@ -94,8 +94,8 @@ impl Driver {
         Ok(())
     }
 
-    /// The same where hooks see results first: those of one call while others still run, so that nobody waits for them
-    /// but that call's result.
+    /// Like [`run_unseen`](Self::run_unseen), but hooks see results first: those of one call while others still run, so
+    /// that only that call's result waits for them.
     async fn run_seen_by_hooks(
         &mut self,
         allowed: &[AllowedCall<'_>],
@@ -136,7 +136,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The tools that run calls. Where one of them writes a memory, that goes the one way memories are saved.
+    /// The tools that run calls. If one of them writes a memory, it goes through the saver of memories.
     async fn tools_for(&self, allowed: &[AllowedCall<'_>], scope: &Scope) -> (Vec<Arc<dyn Tool>>, Option<Arc<Saver>>) {
         let tools = self.live.work.tools.clone();
         let writes = |call: &ModelCall| matches!(call.tool.as_str(), tool_names::WRITE | tool_names::EDIT);
@@ -161,13 +161,13 @@ impl Driver {
         }
     }
 
-    /// Whether a file lies where memories do.
+    /// Returns whether a file is in a memory directory.
     fn is_memory(&self, real: &Path) -> bool {
         let mut places = self.memories.iter().chain(&self.user_memories);
         places.any(|place| real.starts_with(&place.directory))
     }
 
-    /// Takes in which memories were saved and removed.
+    /// Takes in the memories that were saved and removed.
     fn saved_by(&mut self, saver: Option<Arc<Saver>>) {
         let Some(saver) = saver else { return };
         saver.end();
@@ -177,12 +177,12 @@ impl Driver {
         self.memory_changes.extend(saved.chain(removed));
     }
 
-    /// Settles what becomes of the guarded paths that a command made.
+    /// Settles the guarded paths that a command made.
     async fn settle(&mut self, output: Output, scope: &Scope, cancel: &CancellationToken) -> Output {
         super::guarded_paths::settle(&mut self.gate, &GateSite { scope, ..self.live.site() }, output, cancel).await
     }
 
-    /// A call has ended: what it gave is written down.
+    /// Logs the result of a call that has ended.
     fn end(
         &mut self,
         (call, subject, ..): &AllowedCall<'_>,
@@ -194,7 +194,7 @@ impl Driver {
         self.write_result(call, output, &scope.clone().for_call(subject))
     }
 
-    /// Keeps what hooks are told of when all calls have ended.
+    /// Collects results for the hooks that run when all calls have ended.
     fn tell_batch(&self, results: &mut Vec<CallReport>, call: &ModelCall, output: &Output) {
         if self.gate.consent.hooks.any(HookEvent::PostToolBatch) {
             results.push(told(call, output));
@@ -211,8 +211,8 @@ impl Driver {
         Some(ModelCall { id, tool, input, runs, invalid: provider::invalid_input(block) })
     }
 
-    /// Asks about a call. One that may run is announced, and the file it is about to change is kept; one that may not
-    /// is answered. What was judged is what is kept and what runs: links are followed once.
+    /// Asks the gate about a call. An allowed call is announced, and the file it will change is kept; a refused one is
+    /// answered. What was judged is what is kept and what runs: symlinks are followed once.
     async fn may_run(
         &mut self,
         call: &mut ModelCall,
@@ -266,7 +266,7 @@ impl Driver {
         Ok(())
     }
 
-    /// What a later session has to know of this call: the file it saw, the directory it moved to.
+    /// Metadata that a later session needs of this call: the file it saw, the directory it changed to.
     fn beside(&self, call: &ModelCall, scope: &Scope) -> LineMeta {
         let known = self.live.work.tools.iter().find(|known| known.name() == call.tool);
         let seen = known.and_then(|known| match known.subject(&call.input, scope) {
@@ -281,7 +281,7 @@ impl Driver {
     }
 }
 
-/// A call that may run, what it is about, what it may do, and the file it changes as it was.
+/// An allowed call, its subject, its rights, and the earlier text of the file it changes.
 type AllowedCall<'a> = (&'a ModelCall, Subject, Rights, TextBefore);
 
 fn to_run(allowed: &[AllowedCall<'_>]) -> Vec<ToolCall> {
@@ -295,13 +295,13 @@ fn to_run(allowed: &[AllowedCall<'_>]) -> Vec<ToolCall> {
     allowed.iter().map(call).collect()
 }
 
-/// What a call gave, with what its command made.
+/// Output of a call, with the guarded paths that its command made.
 fn made(output: &Output, repeats: u32, scope: &Scope) -> Output {
     let output = if repeats >= REPEATS_TOLD { told_of_repeats(output, repeats) } else { output.clone() };
     Output { made: [output.made.clone(), scope.jobs().take_made()].concat(), ..output }
 }
 
-/// A call and what the model sees of its result: tool, input, id, and the text, or the blocks where there are others.
+/// A call and its result as the model sees it: tool, input, id, and text, or blocks if there are others.
 type CallReport = (String, Value, String, Value);
 
 fn told(call: &ModelCall, output: &Output) -> CallReport {
@@ -314,7 +314,7 @@ fn told(call: &ModelCall, output: &Output) -> CallReport {
     (call.tool.clone(), call.told_input(), call.id.clone(), seen)
 }
 
-/// The same call again gives the same again; the model is told so where it looks.
+/// Adds a note to the result of a call that keeps being repeated with the same input.
 fn told_of_repeats(output: &Output, repeats: u32) -> Output {
     let note = format!(
         "<system-reminder>This is call number {repeats} in a row with the same input, and its result will not change. \

@@ -1,5 +1,5 @@
-//! Summaries that are written before they are needed: a fork summarises a span in the background, and what it wrote is a
-//! fact of the log until the span gives way to it.
+//! Summaries written ahead: a fork summarises a span in the background, and its text is a fact of the log until it
+//! replaces the span.
 
 use context::Fact;
 use context::layer::{SummaryAhead, WritingTask};
@@ -12,12 +12,12 @@ use transcript::{Id, Usage};
 use super::side_work::{self, SideWork, SideWorkResult, quoted};
 use crate::live::LiveSession;
 
-/// This kind of work in the background.
+/// Kind of this background work.
 const KIND: &str = "collapse";
-/// A fork that may call no tool gets a second chance to say so in words.
+/// Limit on rounds: a fork that may call no tool gets a second chance to answer in words.
 const ROUNDS: u32 = 2;
 
-/// What came of summarising a span.
+/// Result of summarising a span.
 #[derive(Debug)]
 pub(super) struct SpanSummary {
     first: Id,
@@ -28,7 +28,7 @@ pub(super) struct SpanSummary {
 }
 
 impl SideWork {
-    /// Begins to summarise a span, unless another is being summarised.
+    /// Starts to summarise a span, unless another one is being summarised.
     pub(super) fn stage(&mut self, live: &mut LiveSession, stage: &SummaryAhead) -> Result<(), Error> {
         let WritingTask { about, directive, most_output, patience, .. } = &stage.write;
         let context::layer::WritingSubject::Conversation { end } = about else { return Ok(()) };
@@ -49,7 +49,7 @@ impl SideWork {
         Ok(())
     }
 
-    /// What somebody is writing already is waited for. None if nobody is, or nothing comes of it.
+    /// Waits for a summary that is being written. Returns `None` if there is none, or if it fails.
     pub(super) async fn wait_for_staged(
         &mut self,
         live: &mut LiveSession,
@@ -74,7 +74,7 @@ impl SideWork {
     }
 }
 
-/// Takes in what was written of a span.
+/// Records the summary of a span.
 pub(super) fn take_in(live: &mut LiveSession, summarised: SpanSummary) -> Result<(), Error> {
     let SpanSummary { first, last, model, outcome, usage } = summarised;
     live.record(Fact::Side { agent: KIND.to_owned(), model, usage })?;

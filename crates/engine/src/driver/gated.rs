@@ -1,4 +1,4 @@
-//! The driver at the [gate](crate::gate): it asks, and writes down what is to be told.
+//! The driver's calls to the [gate](crate::gate), and the attachments that follow from them.
 
 use std::path::{Path, PathBuf};
 
@@ -14,12 +14,12 @@ use crate::run::TurnEnd;
 use crate::subagent::SubagentIdentity;
 
 impl Driver {
-    /// Writes down what models used that hooks asked.
+    /// Records the usage of models that hooks asked.
     pub(super) fn write_used(&mut self) -> Result<(), Error> {
         self.gate.take_used().into_iter().try_for_each(|fact| self.live.record(fact))
     }
 
-    /// Runs the hooks that a happening concerns.
+    /// Runs the hooks that match an event.
     pub(crate) async fn hooked(
         &mut self,
         happening: &HookInput,
@@ -30,7 +30,7 @@ impl Driver {
         Ok(answers)
     }
 
-    /// Puts what hooks said beside what was said.
+    /// Attaches hook messages.
     pub(crate) fn attach_words(&mut self, words: Vec<HookMessage>) -> Result<(), Error> {
         self.write_used()?;
         for word in words {
@@ -40,7 +40,7 @@ impl Driver {
         Ok(())
     }
 
-    /// What was said is about to be sent: what is to be told with it, or why it is held back.
+    /// Asks the gate about the user's prompt; returns the text to attach, or the reason it is blocked.
     pub(crate) async fn gate_prompt(
         &mut self,
         prompt: &str,
@@ -51,7 +51,7 @@ impl Driver {
         Ok(words)
     }
 
-    /// The session starts, or a subagent's begins: what hooks add is told.
+    /// Runs the hooks for the start of a session or a subagent, and attaches what they add.
     pub(crate) async fn gate_start(
         &mut self,
         start: &SessionStart,
@@ -65,7 +65,7 @@ impl Driver {
         self.attach_words(words)
     }
 
-    /// Whether a compaction may happen.
+    /// Asks the gate whether a compaction may happen.
     pub(super) async fn gate_compaction(
         &mut self,
         occasion: &Occasion,
@@ -76,7 +76,7 @@ impl Driver {
         Ok(may)
     }
 
-    /// A compaction has happened.
+    /// Tells the gate of a finished compaction.
     pub(super) async fn after_compaction(
         &mut self,
         occasion: &Occasion,
@@ -87,12 +87,13 @@ impl Driver {
         if let Some(plan) = crate::plan::restored(self.live.scope.temporary()).filter(|_| has_plans) {
             self.live.inject(Purpose::Plan, &plan)?;
         }
+        super::task_reminder::restore(&mut self.live)?;
         self.gate_start(&SessionStart::Compact { model: self.live.talk.name.clone() }, None, cancel).await?;
         self.gate.compacted(&self.live.site(), occasion, summary, cancel).await;
         self.write_used()
     }
 
-    /// The model has answered: whether it is to go on.
+    /// Asks the gate after the model's answer whether the turn is to continue.
     pub(crate) async fn gate_end(
         &mut self,
         answer: &str,
@@ -106,13 +107,13 @@ impl Driver {
         Ok(true)
     }
 
-    /// A turn has ended.
+    /// Tells the gate that a turn has ended.
     pub(crate) async fn ended(&mut self, end: &TurnEnd, cancel: &CancellationToken) -> Result<(), Error> {
         self.gate.ended(&self.live.site(), end, cancel).await;
         self.write_used()
     }
 
-    /// Why changed settings do not count, where a hook says so.
+    /// Asks the gate about changed settings; returns the reason if a hook blocks them.
     pub(crate) async fn gate_settings(
         &mut self,
         files: &[(PathBuf, Option<&'static str>)],
@@ -123,7 +124,7 @@ impl Driver {
         Ok(why)
     }
 
-    /// Instruction files were loaded.
+    /// Tells the gate that instruction files were loaded.
     pub(crate) async fn loaded(
         &mut self,
         files: &[LoadedInstruction],
@@ -134,7 +135,7 @@ impl Driver {
         self.write_used()
     }
 
-    /// Before a request: what hooks have to say of files that have changed, and those that nobody waited for.
+    /// Collects hook messages before a request: about changed files, and from background hooks.
     pub(crate) async fn hear_hooks(&mut self, cancel: &CancellationToken) -> Result<(), Error> {
         let words = self.gate.look_at_files(&self.live.site(), cancel).await;
         self.attach_words(words)?;
@@ -143,7 +144,7 @@ impl Driver {
         self.attach_words(meanwhile.context())
     }
 
-    /// Gives commands the variables that hooks have left.
+    /// Gives commands the environment variables that hooks have set.
     pub(super) fn take_variables(&mut self) {
         if let Some(environment) = self.gate.environment_with_variables(&self.live.site()) {
             self.live.scope = self.live.scope.clone().with_environment(environment);

@@ -1,6 +1,7 @@
-//! Guarded paths that a command made in its sandbox: they stay if writing them would have been allowed, or are set aside.
+//! Guarded paths that a command made in its sandbox: they stay if writing them would have been allowed, else they are
+//! set aside.
 //!
-//! Nothing is removed: what a command moved into such a path was there before, and belongs to the user.
+//! Nothing is removed: what a command moved into such a path existed before, and belongs to the user.
 
 use std::path::Path;
 
@@ -16,14 +17,14 @@ use crate::event::Event;
 use crate::gate::{Gate, GateSite};
 use crate::run::NOT_RUN;
 
-/// Where in the session's folder things are kept that were set aside.
+/// Folder within the session folder for paths set aside.
 const KEPT: &str = "kept";
-/// How much of a new file is shown in a question.
+/// Bytes of a new file that are shown in a question.
 const SHOWN: u64 = 64 * 1024;
-/// How many files of a new folder.
+/// Number of files of a new folder that are shown.
 const SHOWN_FILES: usize = 20;
 
-/// Settles what becomes of the guarded paths that a command made, and tells the model.
+/// Settles the guarded paths that a command made, and tells the model.
 pub(super) async fn settle(
     gate: &mut Gate,
     site: &GateSite<'_>,
@@ -58,7 +59,7 @@ pub(super) async fn settle(
     output
 }
 
-/// Moves what was made to where nothing uses it, and says what came of it.
+/// Moves a path to where nothing uses it, and describes the result.
 fn set_aside(made: &MadePath, scope: &Scope) -> String {
     match files::exact::set_aside(&made.path, &made.identity, scope.temporary().join(KEPT)) {
         Ok(kept) => format!("which was moved to {}", kept.display()),
@@ -68,7 +69,7 @@ fn set_aside(made: &MadePath, scope: &Scope) -> String {
     }
 }
 
-/// What was made, to be read before the answer: the text of a file, or of each in a folder.
+/// Content to show in the question: the text of a file, or of each file in a folder.
 fn content(path: &Path) -> String {
     let text = |file: files::Snapshot| String::from_utf8_lossy(&file.bytes).into_owned();
     if let Ok(file) = files::read(path, SHOWN) {
@@ -83,7 +84,7 @@ fn content(path: &Path) -> String {
     found.iter().take(SHOWN_FILES).map(show).collect()
 }
 
-/// The one who is asked, told that it has happened already.
+/// An approver that says that the change has already happened.
 struct AfterwardsApprover<'a>(&'a dyn Approver);
 
 impl Approver for AfterwardsApprover<'_> {

@@ -10,37 +10,37 @@ use crate::subagent::Subagent;
 
 /// The subagents of a session, as its driver knows them.
 pub(crate) trait SubagentHost: Send + Sync {
-    /// From now on those that these rules deny are not to be listed.
+    /// Sets the rules: denied agents are no longer listed.
     fn held_to(&self, rules: &Rules);
 
-    /// Those that may be sent out, in words for the model.
+    /// Listing of the agents that may be started, for the model.
     fn listing(&self) -> String;
 
-    /// The one that a call sent out.
+    /// The subagent that a call started.
     fn sent_by(&self, call: &str) -> Option<Arc<Subagent>>;
 }
 
 /// The listing of a session's agents.
 #[derive(Default)]
 pub(crate) struct AgentListing {
-    /// Its subagents, where it may have any.
+    /// Its subagents, if it may have any.
     pub(crate) subagents: Option<Arc<dyn SubagentHost>>,
-    /// The line that lists them, as it was last seen.
+    /// The line that holds the listing, when last checked.
     line: Option<Id>,
 }
 
 impl AgentListing {
-    /// Another list is to be told of, after all that was said.
+    /// Lists the agents again, at the end of the conversation.
     pub(crate) fn renew(&mut self) {
         self.line = None;
     }
 
-    /// The subagent that a call sent out.
+    /// The subagent that a call started.
     pub(super) fn sent_by(&self, call: &str) -> Option<Arc<Subagent>> {
         self.subagents.as_ref()?.sent_by(call)
     }
 
-    /// Sees to it that a session has it in view.
+    /// Makes sure that the listing is in view.
     pub(super) fn show(&mut self, session: &mut Session, rules: &Rules) -> Result<(), Error> {
         let Some(subagents) = &self.subagents else { return Ok(()) };
         subagents.held_to(rules);

@@ -1,12 +1,11 @@
-//! Pictures and documents that the provider finds too large leave the view.
+//! Removes images and documents from view that are too large for the provider.
 
 use transcript::Block;
 use transcript::block::Kind;
 use transcript::commit::{Act, Commit, Reason, Replacement};
 use transcript::view::View;
 
-/// Commits that leave pictures and documents out of the view which the provider finds too large: the one at a place of the
-/// request, or all.
+/// Commits that remove too large images and documents from view: the one at a position in the request, or all.
 pub(super) fn without_large(view: &View, place: Option<(usize, usize)>) -> Vec<Commit> {
     let wanted = place.and_then(|place| item_at(view, place));
     let mut commits = Vec::new();
@@ -30,7 +29,7 @@ pub(super) fn without_large(view: &View, place: Option<(usize, usize)>) -> Vec<C
     commits
 }
 
-/// The item a block of the request belongs to.
+/// The item that a block of the request belongs to.
 fn item_at(view: &View, (message, block): (usize, usize)) -> Option<usize> {
     let mut place = (0, 0);
     let mut role = None;
@@ -47,7 +46,7 @@ fn item_at(view: &View, (message, block): (usize, usize)) -> Option<usize> {
     None
 }
 
-/// The text of some blocks, pictures and documents named.
+/// The text of some blocks, with placeholders for images and documents.
 fn named(blocks: &[Block]) -> String {
     let texts = blocks.iter().map(|block| match block.kind() {
         Kind::Image => "[image: left out, too large for the provider]".to_owned(),

@@ -1,5 +1,4 @@
-//! Keeping notes: a fork brings them up to date beside the work, and what is written down before results are cleared is
-//! added to them.
+//! Notes: a fork updates them in the background, and digests written before results are cleared are added to them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,31 +17,31 @@ use super::side_work::{self, SideWork, SideWorkResult};
 use crate::event::Event;
 use crate::live::LiveSession;
 
-/// The most requests of an update.
+/// Limit on requests of an update.
 const ROUNDS: u32 = 3;
-/// The most time for one; an older one counts as stuck.
+/// Timeout of an update; an older one counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A compaction waits so long for notes that are being written.
+/// Time for which a compaction waits for notes that are being written.
 const WAIT: Duration = Duration::from_secs(15);
-/// Larger notes are not read.
+/// Largest size of notes that are read, in bytes.
 const NOTES_BYTES: u64 = 1_000_000;
-/// This kind of work in the background.
+/// Kind of this background work.
 const KIND: &str = ledger::NOTES;
 
-/// What came of an update.
+/// Result of an update.
 #[derive(Debug)]
 pub(super) struct NotesUpdate {
     outcome: Result<ForkResult, ForkError>,
     usage: Usage,
     model: String,
     update: Update,
-    /// Whether the file was changed, and whether the section that has to be was not.
+    /// True if the file was changed; the next field is true if the section that must be rewritten was not.
     changed: bool,
     left_current_state: bool,
 }
 
 impl SideWork {
-    /// Begins an update, if none is under way.
+    /// Starts an update, if none is running.
     pub(super) fn update_notes(&mut self, live: &LiveSession, update: &Update) {
         if self.background.is_running(KIND) || live.out.ledger.allows(KIND).is_err() {
             return;
@@ -62,8 +61,7 @@ impl SideWork {
         self.background.start(KIND, PATIENCE * 2, live.session.world().now(), work);
     }
 
-    /// Adds what was written down to the notes. While somebody is writing them, or where they have no place for it, it
-    /// stands in the log alone.
+    /// Adds a digest to the notes. While they are being written, or have no section for it, it stays in the log alone.
     pub(super) fn add_to_notes(&self, live: &LiveSession, written: &str) {
         if !live.talk.layers.notes || self.background.is_running(KIND) {
             return;
@@ -73,7 +71,7 @@ impl SideWork {
         }
     }
 
-    /// A compaction waits for notes that are being written, unless they are stuck.
+    /// Waits before a compaction for notes that are being written, unless they are stuck.
     pub(super) async fn wait_for_notes(&mut self, live: &mut LiveSession) -> Result<(), Error> {
         match self.background.wait_for(KIND, WAIT, live.session.world().now()).await {
             Some(ended) => side_work::take_in(live, ended),
@@ -82,7 +80,7 @@ impl SideWork {
     }
 }
 
-/// Takes in what came of an update.
+/// Records the result of an update.
 pub(super) fn take_in(live: &mut LiveSession, updated: NotesUpdate) -> Result<(), Error> {
     let NotesUpdate { outcome, usage, model, update, changed, left_current_state } = updated;
     live.record(Fact::Side { agent: KIND.to_owned(), model, usage })?;
@@ -97,13 +95,13 @@ pub(super) fn take_in(live: &mut LiveSession, updated: NotesUpdate) -> Result<()
     Ok(())
 }
 
-/// The notes as they are, if there are any.
+/// The current notes, if there are any.
 pub(super) fn read(live: &LiveSession) -> Option<String> {
     let snapshot = files::read(live.notes_path(), NOTES_BYTES).ok()?;
     Some(String::from_utf8_lossy(&snapshot.bytes).into_owned())
 }
 
-/// The notes as they are; made from the template where there are none, or where they tell of what was taken back.
+/// The current notes; created from the template if there are none, or if they describe messages that were rewound.
 fn current(live: &LiveSession) -> Option<String> {
     let template = live.talk.layers.notes_template.as_deref().unwrap_or(notes_format::TEMPLATE);
     let text = open(&live.notes_path(), template)?;
@@ -113,7 +111,7 @@ fn current(live: &LiveSession) -> Option<String> {
     files::replace(live.notes_path(), template.as_bytes()).ok().map(|_| template.to_owned())
 }
 
-/// The notes as they are; made from the template where there are none.
+/// The current notes; created from the template if there are none.
 fn open(path: &Path, template: &str) -> Option<String> {
     match files::read(path, NOTES_BYTES) {
         Ok(snapshot) => String::from_utf8(snapshot.bytes).ok(),
@@ -126,7 +124,7 @@ fn open(path: &Path, template: &str) -> Option<String> {
     }
 }
 
-/// Runs the fork; all it may do is edit this one file, in its form.
+/// Runs the fork, which may only edit this one file, within its format.
 async fn write(mut fork: Fork, path: PathBuf, before: String, update: Update) -> SideWorkResult {
     let model = fork.parent.prologue.model.clone();
     let now = Arc::new(Mutex::new(before.clone()));
@@ -144,7 +142,7 @@ async fn write(mut fork: Fork, path: PathBuf, before: String, update: Update) ->
     SideWorkResult::Notes(NotesUpdate { outcome, usage, model, update, changed: after != before, left_current_state })
 }
 
-/// The notes after a call, if it is one that may run: an edit of this one file that keeps its form.
+/// The notes after a call, if the call may run: an edit of this one file that keeps its format.
 fn edited(text: &str, path: &Path, tool: &str, input: &serde_json::Value) -> Result<String, String> {
     let only = || format!("Only Edit on {} runs here.", path.display());
     if tool != tool_names::EDIT {

@@ -1,5 +1,5 @@
-//! Asking the model: one request, its stream, and the reply in the log. A request that the provider finds too long is made
-//! shorter and sent again, once until the model has replied.
+//! Asks the model: one request, its stream, and the reply in the log. A request that is too long for the provider is
+//! shortened and sent again, once until the model has replied.
 
 use context::{Fact, LayerRole, Occasion};
 use futures_util::StreamExt;
@@ -19,21 +19,21 @@ use super::run_layers::RequestRoom;
 use crate::event::Event;
 use crate::run::NOT_RUN;
 
-/// Where the provider does not say how much was too much, this part of the conversation is.
+/// If the provider does not say by how much a request is too long, one in this many parts of the conversation is.
 const OVER_PART: u64 = 5;
-/// In a window that turns out smaller, a reply has no more than this part.
+/// If the window turns out smaller, a reply gets at most one in this many parts of it.
 const REPLY_PART: u64 = 3;
-/// What follows a reply that ended because the window was full: a request ends with the user.
+/// Message after a reply that ended because the window was full: a request ends with the user.
 const CUT_OFF: &str = "[The reply was cut off: the window was full. There is room now; go on.]";
-/// What the log says where the user stopped a turn.
+/// Log text for a turn that the user stopped.
 const INTERRUPTED: &str = "[The user interrupted this turn.]";
 
-/// How a reply ends whose provider compacted and waits.
+/// Stop reason of a reply whose provider has compacted and waits.
 fn paused() -> StopReason {
     StopReason::Other("compaction".to_owned())
 }
 
-/// What came of a request.
+/// Result of a request.
 pub(crate) enum ReplyResult {
     Whole(Reply),
     Cancelled,
@@ -41,17 +41,17 @@ pub(crate) enum ReplyResult {
     NoRoom(String),
 }
 
-/// Under which name the use of replies stands that did not come to their end.
+/// Ledger name for replies that did not finish.
 const BROKEN_OFF: &str = "interrupted";
 
-/// What was heard of a reply so far.
+/// The part of a reply received so far.
 #[derive(Default)]
 struct PartialReply {
     whole: Vec<Block>,
     text: String,
-    /// The model that answers, and what the provider said that it has used when it began.
+    /// The model that answers, and the usage that the provider reported at its start.
     begun: Option<(String, Usage)>,
-    /// How much has come of it, in bytes.
+    /// Bytes received.
     bytes: u64,
 }
 
@@ -63,7 +63,7 @@ impl PartialReply {
 }
 
 impl Driver {
-    /// Makes room and asks the model; where the provider finds the request too long, makes more room and asks again.
+    /// Makes room and asks the model; if the provider finds the request too long, makes more room and asks again.
     pub(crate) async fn ask(
         &mut self,
         round: u32,
@@ -94,7 +94,7 @@ impl Driver {
         }
     }
 
-    /// The provider compacted by itself: says whether its summary took the place of what was said.
+    /// Takes in the provider's own compaction; returns whether its summary replaced the conversation.
     async fn provided(
         &mut self,
         summary: &str,
@@ -106,7 +106,7 @@ impl Driver {
         Ok(walked.done.contains(&LayerRole::Compaction))
     }
 
-    /// Sends the view and passes on what comes back.
+    /// Sends the view and passes the reply's events on.
     async fn call_model(&mut self, round: u32, cancel: &CancellationToken) -> Result<ReplyResult, Error> {
         let Some(request) = self.live.request() else {
             let message = "the session has no prologue".to_owned();
@@ -159,14 +159,14 @@ impl Driver {
         }
     }
 
-    /// A reply that had begun does not come to its end: it is paid for all the same.
+    /// Records the usage of a reply that began but did not finish: it is paid for all the same.
     fn account_for_broken_off(&mut self, heard: &mut PartialReply) -> Result<(), Error> {
         let Some((model, begun)) = heard.begun.take().filter(|(_, usage)| usage.total() > 0) else { return Ok(()) };
         let usage = broken_off(begun, heard.bytes);
         self.live.record(Fact::Side { agent: BROKEN_OFF.to_owned(), model, usage })
     }
 
-    /// Under which kind of work its requests stand in the ledger.
+    /// Kind of work under which its requests stand in the ledger.
     fn kind(&self) -> &'static str {
         if self.live.lineage.sent.is_some() { ledger::AGENT } else { ledger::CONVERSATION }
     }
@@ -215,7 +215,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The user stopped the turn: what was heard of the reply is kept, calls it did not get to make are not.
+    /// Logs a turn that the user stopped: the received part of the reply is kept, calls it did not get to make are not.
     pub(crate) fn interrupt(&mut self, heard: Vec<Block>) -> Result<(), Error> {
         let heard: Vec<Block> =
             heard.into_iter().filter(|block| !matches!(block.kind(), Kind::ToolUse { .. })).collect();
@@ -229,7 +229,7 @@ impl Driver {
         self.live.inject(Purpose::Interrupted, INTERRUPTED)
     }
 
-    /// The provider refused: says whether it is worth sending again.
+    /// Reacts to a provider's refusal; returns whether it is worth sending again.
     pub(super) async fn react(
         &mut self,
         error: &ProviderError,
@@ -265,7 +265,7 @@ impl Driver {
         Ok(!walked.cancelled && self.live.session.log().view().tally().count() < count)
     }
 
-    /// The reply ended because the window is full: says whether room was made.
+    /// Makes room after a reply that ended because the window is full; returns whether that worked.
     pub(crate) async fn overflowed(
         &mut self,
         knowledge: &mut Option<Knowledge>,
@@ -281,7 +281,7 @@ impl Driver {
         Ok(room)
     }
 
-    /// Leaves pictures and documents out of the view that the provider finds too large. Says whether there were any.
+    /// Removes images and documents from view that are too large for the provider. Returns whether there were any.
     fn leave_out_media(&mut self, place: Option<(usize, usize)>) -> Result<bool, Error> {
         let commits = without_large(self.live.session.log().view(), place);
         let any = !commits.is_empty();

@@ -1,4 +1,4 @@
-//! Walking the layers: what each decides is written, what it needs is done.
+//! Runs the layers: writes each decision, and does the work it needs.
 
 use context::due::MOST_FAILURES;
 use context::layer::{Decision, LayerChange, Need};
@@ -20,32 +20,32 @@ use super::Driver;
 use super::side_work::NeedResult;
 use crate::event::Event;
 
-/// Whether the next request can be sent.
+/// Room for the next request.
 pub(crate) enum RequestRoom {
-    /// It can.
+    /// It can be sent.
     Enough,
-    /// It cannot, and this is why.
+    /// It cannot be sent, for this reason.
     None(String),
     /// The user stopped it.
     Cancelled,
 }
 
-/// What came of a walk.
+/// Result of a walk through the layers.
 #[derive(Default)]
 pub(super) struct WalkResult {
     /// The layers that acted.
     pub(super) done: Vec<LayerRole>,
-    /// Why a summary came to nothing.
+    /// Reason why a summary failed.
     pub(super) failed: Option<String>,
     pub(super) cancelled: bool,
     compaction: Option<Compaction>,
-    /// What stands for what was said now.
+    /// The summary that now stands for the conversation.
     summary: String,
-    /// What hooks say of a compaction, once they were asked.
+    /// Decision of the hooks on a compaction, once they were asked.
     hooks: Option<Result<(), String>>,
 }
 
-/// How a layer came to its decision. A compaction without an answer is only names, and no success.
+/// Source of a layer's decision. A compaction without a summary only lists ids, and does not count as a success.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DecisionSource {
     Itself,
@@ -56,13 +56,13 @@ enum DecisionSource {
 #[derive(Clone, Copy)]
 struct Compaction {
     made: HistorySource,
-    /// Whether what is before it is gone, and so is what was attached there.
+    /// True if everything before it is gone, and with it the attachments there.
     from_the_start: bool,
     by: DecisionSource,
     before: u64,
 }
 
-/// Where a walk is: why, since when, and who has acted.
+/// State of a walk: occasion, start, and the layers that acted.
 struct WalkState<'a> {
     occasion: &'a Occasion,
     now: Timestamp,
@@ -70,7 +70,7 @@ struct WalkState<'a> {
 }
 
 impl Driver {
-    /// The turn is over: what may be done now is done.
+    /// Runs the layers at the end of a turn.
     pub(crate) async fn turn_ends(
         &mut self,
         knowledge: &mut Option<Knowledge>,
@@ -94,7 +94,7 @@ impl Driver {
         Ok(if walked.cancelled { RequestRoom::Cancelled } else { self.blocked() })
     }
 
-    /// Compacts because the user asks for it.
+    /// Compacts at the user's request.
     pub(crate) async fn compact(
         &mut self,
         instructions: Option<String>,
@@ -117,7 +117,7 @@ impl Driver {
         })
     }
 
-    /// Tells of results that were needed after they had been cleared.
+    /// Reports results that were needed after they had been cleared.
     fn tell_regrets(&mut self) {
         let figures = self.live.clearing_figures();
         if figures.regrets > self.told_regrets {
@@ -203,7 +203,7 @@ impl Driver {
         Ok(walked)
     }
 
-    /// Whether hooks let a compaction happen; they are asked once.
+    /// Returns whether hooks allow a compaction; they are asked once.
     async fn may_compact(
         &mut self,
         occasion: &Occasion,
@@ -237,7 +237,7 @@ impl Driver {
         look(self.live.session.log().view(), &situation)
     }
 
-    /// Writes what a layer decided, and tells of it.
+    /// Writes a layer's decision, and tells of it.
     fn put(
         &mut self,
         change: LayerChange,
@@ -294,8 +294,7 @@ impl Driver {
         Ok(())
     }
 
-    /// A compaction is in place: what stands before the messages is computed anew, instructions are read again, and it is
-    /// written down whether that was enough.
+    /// Completes a compaction: recomputes the prologue, reads instructions again, and records whether it freed enough.
     fn compacted(
         &mut self,
         compaction: Compaction,
@@ -339,7 +338,7 @@ impl Driver {
         Ok(())
     }
 
-    /// What stands before the messages, where that alone is more than the window holds.
+    /// Error if system prompt and tools alone exceed the window.
     fn alone_too_large(&self) -> Option<String> {
         let prologue = self.live.session.log().view().prologue()?;
         let tokens = self.live.session.log().view().tally().of_prologue(prologue);
@@ -352,7 +351,7 @@ impl Driver {
         })
     }
 
-    /// With nothing that makes room by itself, a full window is the user's to empty.
+    /// Blocks the request if the window is full and no layer may make room by itself.
     fn blocked(&self) -> RequestRoom {
         let (layers, count) = (&self.live.talk.layers, self.live.session.log().view().tally().count());
         let by_itself = layers.reactive || layers.collapse || layers.auto_compact == AutoCompact::On;

@@ -1,16 +1,16 @@
-//! A request made shorter, for a summariser whose provider finds it too long. It reads no cache.
+//! Shortens a request for a summariser whose provider finds it too long. The shorter request reads no cache.
 
 use transcript::block::Kind;
 use transcript::mark::Marks;
 use transcript::tokens::Tally;
 use transcript::{Block, Message, Outcome, Request, Role};
 
-/// Where the provider does not say how much is too much, this part of the rounds goes.
+/// If the provider does not say by how much a request is too long, one in this many rounds is dropped.
 const DROPPED_PART: usize = 5;
-/// What the first message says when the beginning had to go.
+/// First message once the beginning had to be dropped.
 const NO_START: &str = "[The beginning of this conversation was too long to be shown here.]";
 
-/// A request without its oldest rounds, pictures and documents named only. It reads no cache.
+/// A request without its oldest rounds, with placeholders for images and documents. It reads no cache.
 pub(super) fn shortened(request: &Request, gap: Option<u64>, tally: &Tally) -> Request {
     let rounds = request.messages.iter().filter(|message| message.role == Role::Assistant).count();
     let mut dropped = 0;

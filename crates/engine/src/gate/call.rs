@@ -1,4 +1,4 @@
-//! Whether a call runs, and what follows from it.
+//! Decisions on calls, and their consequences.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,53 +22,53 @@ use crate::plan;
 use crate::run::NOT_RUN;
 use crate::subagent::Subagent;
 
-/// A call the model asks for.
+/// A call that the model asks for.
 #[derive(Debug, Clone)]
 pub(crate) struct ModelCall {
     /// Its id.
     pub(crate) id: String,
     /// The tool.
     pub(crate) tool: String,
-    /// What it is called with.
+    /// Its input.
     pub(crate) input: Value,
-    /// Whether it can run at the same time as others.
+    /// Parallel or exclusive execution.
     pub(crate) runs: Runs,
-    /// The input as it was written, where it is not JSON.
+    /// The raw input, if it is not valid JSON.
     pub(crate) invalid: Option<String>,
 }
 
-/// A call that has ended, as hooks are told of it.
+/// A call that has ended, for hooks.
 pub(crate) struct EndedCall<'a> {
     /// The call.
     pub(crate) call: &'a ModelCall,
-    /// What it was about.
+    /// Its subject.
     pub(crate) subject: &'a Subject,
-    /// The file it changed, as it was.
+    /// Earlier text of the file it changed.
     pub(crate) before: &'a TextBefore,
-    /// What it gave.
+    /// Its output.
     pub(crate) output: &'a Output,
-    /// How long it took.
+    /// Its duration.
     pub(crate) took: Duration,
-    /// The subagent that it sent out.
+    /// The subagent that it started.
     pub(crate) sent: Option<Arc<Subagent>>,
 }
 
-/// What becomes of a call.
+/// Decision on a call.
 pub(crate) enum Ruling {
-    /// It runs, about this, with these rights.
+    /// It runs, on this subject, with these rights.
     Run(Subject, Rights),
-    /// It does not, and the model is told why.
+    /// It does not run, and the model is told why.
     Refused {
-        /// In words for the model.
+        /// The reason, for the model.
         why: String,
     },
 }
 
-/// What the model is told of a call that a hook's end of the turn has overtaken.
+/// Result of a call that did not run because a hook ended the turn.
 const OVERTAKEN: &str = "[Not run: a hook has ended the turn.]";
 
 impl Gate {
-    /// Decides on a call. Hooks may leave it with another input.
+    /// Decides on a call. Hooks may change its input.
     pub(crate) async fn decide(
         &mut self,
         site: &GateSite<'_>,
@@ -121,7 +121,7 @@ impl Gate {
         self.consent.policy.weigh(&**tool, &call.input, &scope, leave)
     }
 
-    /// The hooks that look at every call: what they leave the rules to decide, or why it does not run.
+    /// Runs the hooks that see every call; returns what they leave the rules to decide, or the reason for a refusal.
     async fn hooks_on_every_call(
         &mut self,
         site: &GateSite<'_>,
@@ -152,7 +152,8 @@ impl Gate {
         }
     }
 
-    /// The hooks that answer in place of a person. Their yes is a rule's: what a rule asks about is still asked.
+    /// Runs the hooks that answer in place of a person. Their yes is worth a rule's: what a rule asks about is still
+    /// asked.
     async fn hooks_that_answer(
         &mut self,
         site: &GateSite<'_>,
@@ -195,7 +196,7 @@ impl Gate {
         }
     }
 
-    /// Rules and modes that a hook of the user's, or the program that was asked, sets for this session.
+    /// Applies rules and modes that a user's hook, or the program that was asked, sets for this session.
     fn change_permissions(&mut self, site: &GateSite<'_>, changes: &[Value]) {
         for change in changes {
             match PermissionUpdate::of(change) {
@@ -218,7 +219,7 @@ impl Gate {
         }
     }
 
-    /// Asks the person or the program, and lets hooks know that somebody is waited for.
+    /// Asks the person or the program, and notifies hooks of the wait.
     async fn ask_somebody(
         &mut self,
         site: &GateSite<'_>,
@@ -236,7 +237,7 @@ impl Gate {
         }
     }
 
-    /// A call that was denied and not by a person: hooks are told.
+    /// Tells hooks of a call that was denied, but not by a person.
     async fn denied(
         &mut self,
         site: &GateSite<'_>,
@@ -252,17 +253,17 @@ impl Gate {
         Ruling::Refused { why }
     }
 
-    /// Whether somebody has to see a result before it is written.
+    /// Returns whether hooks have to see a result before it is logged.
     pub(crate) fn has_hooks_on_results(&self) -> bool {
         self.consent.hooks.any(HookEvent::PostToolUse) || self.consent.hooks.any(HookEvent::PostToolUseFailure)
     }
 
-    /// What a file holds that a call is about to change, where hooks are told of it.
+    /// Current text of the file that a call is about to change, if hooks are told of it.
     pub(crate) fn before(&self, changes: Option<&PathBuf>) -> TextBefore {
         changes.filter(|_| self.consent.hooks.any(HookEvent::PostToolUse)).and_then(|path| text(path))
     }
 
-    /// Lets hooks see what a call gave. Nobody else waits for them.
+    /// Runs hooks on the result of a call. Only that call's result waits for them.
     pub(crate) fn hooks_on_result(
         &self,
         site: &GateSite<'_>,
@@ -294,7 +295,7 @@ impl Gate {
         }
     }
 
-    /// What a call gave once hooks have seen it.
+    /// Output of a call after hooks have seen it.
     pub(crate) fn after_hooks(&mut self, site: &GateSite<'_>, mut output: Output, answers: &HookOutputs) -> Output {
         self.take_in(site, answers);
         if let Some(changed) = answers.output() {
@@ -307,7 +308,7 @@ impl Gate {
         output
     }
 
-    /// All calls of a reply have ended: hooks see them together. Says what they want the model to be told beside the results.
+    /// Runs the hooks for all calls of a reply together. Returns their messages for the model.
     pub(crate) async fn results(
         &mut self,
         site: &GateSite<'_>,
@@ -333,7 +334,7 @@ fn called<'a>(call: &'a ModelCall, input: &'a Value, subject: &'a Subject) -> Ho
 }
 
 impl ModelCall {
-    /// Its input with what stands where nothing is said, as Claude Code tells it.
+    /// Its input with default values filled in, as Claude Code reports it.
     pub(crate) fn told_input(&self) -> Value {
         let mut input = self.input.clone();
         if self.tool == tool_names::EDIT && input.is_object() && input["replace_all"].is_null() {

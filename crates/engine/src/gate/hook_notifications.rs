@@ -1,4 +1,4 @@
-//! What hooks are told of that nobody decides: files and directories that change, people who are waited for.
+//! Hook notifications that decide nothing: changed files and directories, waiting for a person.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::{Gate, GateSite};
 use crate::hooks::{HookInput, HookMessage};
 
 impl Gate {
-    /// A person is waited for. Nobody waits for these hooks.
+    /// Notifies hooks in the background that a person is waited for.
     pub(crate) fn notify(&self, site: &GateSite<'_>, message: &str, kind: &str) {
         if !self.consent.hooks.any(HookEvent::Notification) {
             return;
@@ -21,7 +21,7 @@ impl Gate {
         hooks.clone().beside(async move { hooks.run(&happening, &ground, &hooks.session_ends()).await });
     }
 
-    /// Instruction files were loaded.
+    /// Tells hooks that instruction files were loaded.
     pub(crate) async fn loaded(
         &mut self,
         site: &GateSite<'_>,
@@ -37,7 +37,7 @@ impl Gate {
         }
     }
 
-    /// A command has moved the working directory.
+    /// Tells hooks that a command has changed the working directory.
     pub(crate) async fn moved(&mut self, site: &GateSite<'_>, old: &Path, cancel: &CancellationToken) {
         let new = site.scope.directory();
         if new != old && self.consent.hooks.any(HookEvent::CwdChanged) {
@@ -47,7 +47,7 @@ impl Gate {
         }
     }
 
-    /// Looks whether files have changed that hooks want to know of. Says what hooks want the model to be told of that.
+    /// Checks watched files for changes. Returns the messages of hooks for the model.
     pub(crate) async fn look_at_files(&mut self, site: &GateSite<'_>, cancel: &CancellationToken) -> Vec<HookMessage> {
         if !self.consent.hooks.any(HookEvent::FileChanged) {
             return Vec::new();
@@ -73,7 +73,7 @@ impl Gate {
         words
     }
 
-    /// The files that hooks want to know of: those their matchers name in the working directory, and those they asked for.
+    /// The files that hooks watch: those their matchers name in the working directory, and those they asked for.
     fn watched(&self, site: &GateSite<'_>) -> Vec<PathBuf> {
         let directory = site.scope.directory();
         let hooks = self.consent.hooks.list().iter().filter(|hook| hook.moment == HookEvent::FileChanged);
@@ -92,7 +92,7 @@ impl Gate {
         files
     }
 
-    /// The environment of commands with the variables that hooks have left, where there are any: every shell reads them first.
+    /// The environment of commands with the variables that hooks have set, if any: every shell reads them first.
     pub(crate) fn environment_with_variables(&self, site: &GateSite<'_>) -> Option<Environment> {
         let leaves = |moment| self.consent.hooks.any(moment);
         let file = site.variables_file();
@@ -108,11 +108,11 @@ impl Gate {
 }
 
 impl GateSite<'_> {
-    /// Makes the place where commands of hooks may leave variables.
+    /// Makes the folder for the file in which hook commands may set variables.
     pub(super) fn prepare_variables(&self) {
         let _ = files::create_directory(self.session.folder()); // without it there are none
     }
 }
 
-/// The variable that names what a shell reads first.
+/// Variable that names the file which a shell reads first.
 const VARIABLES: &str = "BASH_ENV";

@@ -15,7 +15,7 @@ use transcript::Request;
 use super::*;
 use crate::agent::Parts;
 
-/// A model that nobody asks.
+/// A model that is never called.
 struct Silent;
 
 impl Model for Silent {
@@ -28,7 +28,7 @@ impl Model for Silent {
     }
 }
 
-/// Says this to everything, and counts how often it was asked.
+/// An approver that always gives this answer, and counts the questions.
 struct Says(PermissionAnswer, Mutex<usize>);
 
 impl Approver for Says {
@@ -38,7 +38,7 @@ impl Approver for Says {
     }
 }
 
-/// What becomes of two calls of one command in a row, and how often somebody was asked.
+/// Runs the same command twice; returns which calls were allowed, and the number of questions.
 async fn twice(denied: &[&str], answer: PermissionAnswer) -> ([bool; 2], usize) {
     let folder = tempfile::tempdir().unwrap();
     let session = Session::create(&Home::at(folder.path().join("home")), folder.path(), None, World::real()).unwrap();
@@ -67,7 +67,8 @@ async fn twice(denied: &[&str], answer: PermissionAnswer) -> ([bool; 2], usize) 
     (runs, asked)
 }
 
-/// PERM-1: what no rule is about is asked each time; "always" spares the next question; a rule that denies spares the first.
+/// PERM-1: a call that no rule covers is asked about each time; "always" saves the next question; a deny rule saves the
+/// first.
 #[tokio::test]
 async fn each_has_its_say_in_its_turn() {
     let always = |text: &str| {

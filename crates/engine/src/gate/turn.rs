@@ -1,4 +1,4 @@
-//! Whether what was said is sent, a compaction happens, a turn ends, a change of the settings counts.
+//! Decisions on prompts, compactions, the end of turns and changed settings.
 
 use std::path::PathBuf;
 
@@ -16,11 +16,11 @@ use crate::hooks::{HookInput, HookMessage, SessionExit, SessionStart};
 use crate::run::{RunEnd, TurnEnd};
 use crate::subagent::SubagentIdentity;
 
-/// So many times in a row a hook may send the model on.
+/// Number of times in a row that a hook may make the model continue.
 const MOST_BLOCKS: u32 = 8;
 
 impl Gate {
-    /// What was said is about to be sent: what is to be told with it, or why it is held back.
+    /// Runs the hooks on a prompt; returns the text to attach, or the reason it is blocked.
     pub(crate) async fn prompt_submitted(
         &mut self,
         site: &GateSite<'_>,
@@ -46,7 +46,7 @@ impl Gate {
         }
     }
 
-    /// The session starts: what hooks add to it.
+    /// Runs the hooks for the session's start; returns what they add.
     pub(crate) async fn starts(
         &mut self,
         site: &GateSite<'_>,
@@ -68,7 +68,7 @@ impl Gate {
         self.hooked(site, &happening, cancel).await.context()
     }
 
-    /// An agent begins that was sent out: what hooks add to what it is told.
+    /// Runs the hooks for a subagent's start; returns what they add to its prompt.
     pub(crate) async fn sent_out(
         &mut self,
         site: &GateSite<'_>,
@@ -82,7 +82,7 @@ impl Gate {
         self.hooked(site, &HookInput::subagent_start(&sent.id, &sent.kind), cancel).await.context()
     }
 
-    /// Whether a compaction may happen.
+    /// Asks hooks whether a compaction may happen; the error is the reason it may not.
     pub(crate) async fn compaction(
         &mut self,
         site: &GateSite<'_>,
@@ -107,7 +107,7 @@ impl Gate {
         }
     }
 
-    /// A compaction has happened, and all that has to be told after it was.
+    /// Runs the hooks after a compaction.
     pub(crate) async fn compacted(
         &mut self,
         site: &GateSite<'_>,
@@ -120,7 +120,8 @@ impl Gate {
         }
     }
 
-    /// The model has answered: what it is told where it is to go on. `blocks` counts how often in a row it was sent on.
+    /// Runs the hooks after the model's answer; returns the text for the model if it is to continue. `blocks` counts
+    /// how often in a row it did.
     pub(crate) async fn answered(
         &mut self,
         site: &GateSite<'_>,
@@ -154,7 +155,7 @@ impl Gate {
         Some(site.said_no(&word))
     }
 
-    /// A turn has ended by an error.
+    /// Runs the hooks for a turn that ended with an error.
     pub(crate) async fn ended(&mut self, site: &GateSite<'_>, end: &TurnEnd, cancel: &CancellationToken) {
         if !self.consent.hooks.any(HookEvent::StopFailure) {
             return;
@@ -168,7 +169,7 @@ impl Gate {
         self.hooked(site, &HookInput::stop_failure(error, &details), cancel).await;
     }
 
-    /// Whether changed settings count: why not, of each file for which a hook says so.
+    /// Asks hooks about changed settings; returns the reason for each file that one blocks.
     pub(crate) async fn settings_changed(
         &mut self,
         site: &GateSite<'_>,
@@ -189,7 +190,7 @@ impl Gate {
 }
 
 impl GateSite<'_> {
-    /// How a session was left that goes on.
+    /// State in which a resumed session was left.
     fn left(&self) -> Option<SessionExit> {
         let lines = self.session.log().lines().iter().rev();
         let last = lines.filter(|line| matches!(line.body, Body::Assistant { .. })).find_map(|line| line.time)?;
@@ -208,7 +209,7 @@ fn trigger(occasion: &Occasion) -> &'static str {
     if matches!(occasion, Occasion::Asked { .. }) { "manual" } else { "auto" }
 }
 
-/// What kind of error it was, in Claude Code's words.
+/// Category of an error, in Claude Code's words.
 fn category(error: &provider::Error) -> &'static str {
     use provider::Error as E;
     match error {

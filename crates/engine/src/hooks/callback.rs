@@ -1,6 +1,6 @@
-//! Hooks of the program that drives a session: each is called back by its id, and answers with an object.
+//! Hooks of the embedding program: each is called back by its id, and answers with an object.
 //!
-//! They run among the others and may no more than they. What such a hook says is the word of who started the program.
+//! They run among the others, with the same rights. Such a hook speaks for whoever started the program.
 
 use std::time::Duration;
 
@@ -13,22 +13,22 @@ use super::hook_output::HookOutput;
 
 /// A program whose hooks can be called back.
 pub trait CallsBack: Send + Sync {
-    /// Tells the hook of an id what happens, and which call it is about; waits for what it says.
+    /// Passes an event, and the call it is about, to the hook with an id; waits for its answer.
     fn call_back(&self, id: &str, input: &Value, call: Option<&str>) -> BoxFuture<'_, CallbackReply>;
 }
 
-/// What comes of calling a hook back.
+/// Result of calling a hook back.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallbackReply {
-    /// It says this.
+    /// Its answer.
     Said(Value),
     /// It failed, for this reason.
     Failed(String),
-    /// Nobody is there any more.
+    /// The program is gone.
     Gone,
 }
 
-/// The hooks that a program asks for in its greeting, by their moments, and what is to be said of them.
+/// Hooks that a program registers in its greeting, by event, with warnings about them.
 pub fn asked_for(hooks: &Map<String, Value>) -> (Vec<Hook>, Vec<String>) {
     let (mut asked, mut told) = (Vec::new(), Vec::new());
     for (name, groups) in hooks {
@@ -60,7 +60,7 @@ pub fn asked_for(hooks: &Map<String, Value>) -> (Vec<Hook>, Vec<String>) {
     (asked, told)
 }
 
-/// What such a hook has said.
+/// Output of such a hook.
 pub(super) fn said(on_failure: OnFailure, moment: HookEvent, back: CallbackReply) -> HookOutput {
     let said = match back {
         CallbackReply::Said(object) => HookOutput::of_object(moment, &object),
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// HOOK-2: a program's hooks are asked for by moment and matcher; one that has to agree denies by failing.
+    /// HOOK-2: a program's hooks are registered by event and matcher; a blocking one denies when it fails.
     #[test]
     fn a_programs_hooks_are_read_as_the_sdks_send_them() {
         let asked = json!({
@@ -116,7 +116,7 @@ mod tests {
         }
     }
 
-    /// HOOK-1: settings that change leave a program's hooks in place, unless an organisation lets run none but its own.
+    /// HOOK-1: changed settings leave a program's hooks in place, unless an organisation allows only its own.
     #[test]
     fn a_programs_hooks_outlive_a_change_of_settings() {
         use super::super::Hooks;

@@ -1,7 +1,6 @@
-//! What hooks are told, key by key as Claude Code has it.
+//! Input of hooks, key by key as Claude Code has it.
 //!
-//! Keys we have no value for are left out and never made up: `effort` where nobody has said it, `agent_id` outside of
-//! agents.
+//! Keys without a value are left out and never made up: `effort` if it is not set, `agent_id` outside of subagents.
 
 use std::path::{Path, PathBuf};
 
@@ -13,88 +12,88 @@ use tools::Subject;
 use tools::permission::Mode;
 use transcript::{Effort, tool_names};
 
-/// Something that hooks are told of.
+/// An event with its data, as hooks are told of it.
 #[derive(Debug, Clone)]
 pub struct HookInput {
-    /// When.
+    /// The hook event.
     pub moment: HookEvent,
-    /// The names that matchers look at; none where a moment has nothing to match.
+    /// Names that matchers are applied to; none if the event has nothing to match.
     pub names: Vec<String>,
     /// The call it is about, for `if`.
     pub(super) call: Option<(String, Subject)>,
-    /// What is told of it alone.
+    /// Fields of this event alone.
     pub(super) fields: Map<String, Value>,
 }
 
-/// What is told of every happening.
+/// Fields of every event.
 #[derive(Debug, Clone)]
 pub struct CommonInput {
     /// The session's id.
     pub session: String,
     /// Its file.
     pub transcript: PathBuf,
-    /// Where the work is done now.
+    /// The current working directory.
     pub directory: PathBuf,
-    /// The last words of the user that were submitted; none before the first.
+    /// The last prompt that the user submitted; `None` before the first.
     pub prompt: Option<String>,
-    /// How much may happen without asking.
+    /// The permission mode.
     pub mode: Mode,
-    /// How hard the model is asked to try, where it is.
+    /// Effort of the model, if it is set.
     pub effort: Option<Effort>,
-    /// The id and the type of the agent it happens in, where it was sent out.
+    /// Id and type of the subagent that it happens in, if it is one.
     pub agent: Option<(String, String)>,
 }
 
-/// A call, as hooks are told of it.
+/// A call, for hooks.
 #[derive(Debug, Clone, Copy)]
 pub struct HookedCall<'a> {
     /// The tool.
     pub tool: &'a str,
-    /// What it is called with.
+    /// Its input.
     pub input: &'a Value,
     /// The call's id.
     pub id: &'a str,
-    /// What it is about.
+    /// Its subject.
     pub subject: &'a Subject,
 }
 
-/// Why a session starts.
+/// Reason for a session's start.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SessionStart {
     /// It is new.
     Startup,
-    /// It goes on, and is told of as it was left.
+    /// It is resumed; the state in which it was left is reported.
     Resume,
-    /// It is new, since the one before was left by `/clear`.
+    /// It is new, since `/clear` ended the one before.
     Clear,
-    /// It goes on in a copy.
+    /// It continues in a copy.
     Fork,
-    /// What was said gave way to a summary.
+    /// The conversation was compacted.
     Compact {
         /// The model.
         model: String,
     },
 }
 
-/// How a session was left.
+/// State in which a session was left.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SessionExit {
     /// Seconds since the last reply.
     pub seconds: i64,
-    /// What is in view, in tokens.
+    /// Tokens in view.
     pub tokens: u64,
-    /// Whether the provider has likely forgotten it.
+    /// True if the cached prefix has likely expired.
     pub expired: bool,
-    /// What it costs to be cached again, in dollars.
+    /// Cost of caching it again, in dollars.
     pub cost: Option<f64>,
 }
 
-/// Why a session ends.
+/// Reason for a session's end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ExitReason {
-    /// For a new one.
+    /// For a new session.
     Clear,
-    /// For another one.
+    /// For another session.
     Resume,
     /// The user left.
     PromptInputExit,
@@ -136,7 +135,7 @@ impl HookInput {
         Self::of_call(HookEvent::PostToolUseFailure, call, more)
     }
 
-    /// After all calls of a reply: tool, input, id and what the model sees of the result.
+    /// After all calls of a reply: tool, input, id and the result as the model sees it.
     pub fn post_tool_batch(calls: &[(String, Value, String, Value)]) -> Self {
         let calls: Vec<Value> = calls
             .iter()
@@ -147,7 +146,7 @@ impl HookInput {
         Self::new(HookEvent::PostToolBatch, None, json!({"tool_calls": calls}))
     }
 
-    /// Before somebody is asked about a call.
+    /// Before a permission request.
     pub fn permission_request(call: HookedCall<'_>, suggestions: &[PermissionUpdate]) -> Self {
         let more = if suggestions.is_empty() { json!({}) } else { json!({"permission_suggestions": suggestions}) };
         Self::of_call(HookEvent::PermissionRequest, call, more)
@@ -158,7 +157,7 @@ impl HookInput {
         Self::of_call(HookEvent::PermissionDenied, call, json!({"tool_use_id": call.id, "reason": reason}))
     }
 
-    /// Before what was said is sent.
+    /// Before a prompt is sent.
     pub fn user_prompt_submit(prompt: &str) -> Self {
         Self::new(HookEvent::UserPromptSubmit, None, json!({"prompt": prompt}))
     }
@@ -179,7 +178,8 @@ impl HookInput {
         Self::new(HookEvent::SessionStart, Some(source), fields)
     }
 
-    /// With how a session was left that goes on: how long ago, with how many tokens, and what they cost to be cached again.
+    /// Adds the state in which a resumed session was left: how long ago, how many tokens, and the cost of caching them
+    /// again.
     #[must_use]
     pub fn left(self, left: &SessionExit) -> Self {
         let mut fields = json!({
@@ -192,7 +192,7 @@ impl HookInput {
         self.with(fields)
     }
 
-    /// When it ends.
+    /// When a session ends.
     pub fn session_end(leaving: ExitReason) -> Self {
         let reason = match leaving {
             ExitReason::Clear => "clear",
@@ -221,12 +221,12 @@ impl HookInput {
         Self::new(HookEvent::Stop, None, fields)
     }
 
-    /// When an agent is sent out.
+    /// When a subagent starts.
     pub fn subagent_start(id: &str, kind: &str) -> Self {
         Self::new(HookEvent::SubagentStart, Some(kind), json!({"agent_id": id, "agent_type": kind}))
     }
 
-    /// When an agent that was sent out has answered: its type, and where what it said is written.
+    /// When a subagent has answered: its type, and its transcript.
     pub fn subagent_stop(again: bool, answer: &str, jobs: &[tools::Job], (kind, file): (&str, &Path)) -> Self {
         let stop = Self::stop(again, answer, jobs);
         let mut happening = Self::new(HookEvent::SubagentStop, Some(kind), json!({"agent_transcript_path": file}));
@@ -234,7 +234,7 @@ impl HookInput {
         happening
     }
 
-    /// When a turn ends by an error.
+    /// When a turn ends with an error.
     pub fn stop_failure(error: &str, details: &str) -> Self {
         let fields = json!({"error": error, "last_assistant_message": details});
         Self::new(HookEvent::StopFailure, Some(error), fields)
@@ -246,7 +246,7 @@ impl HookInput {
         Self::new(HookEvent::PreCompact, Some(trigger), fields)
     }
 
-    /// After one.
+    /// After a compaction.
     pub fn post_compact(trigger: &str, summary: &str) -> Self {
         Self::new(HookEvent::PostCompact, Some(trigger), json!({"trigger": trigger, "compact_summary": summary}))
     }
@@ -272,7 +272,7 @@ impl HookInput {
         Self::new(HookEvent::ConfigChange, Some(source), json!({"source": source, "file_path": file}))
     }
 
-    /// When the working directory moves.
+    /// When the working directory changes.
     pub fn cwd_changed(old: &Path, new: &Path) -> Self {
         Self::new(HookEvent::CwdChanged, None, json!({"old_cwd": old, "new_cwd": new}))
     }
@@ -289,7 +289,7 @@ impl HookInput {
         Self::new(HookEvent::Notification, Some(kind), fields)
     }
 
-    /// One to try hooks with, about a tool, a source or whatever else matchers look at.
+    /// A sample to try hooks with, about a tool, a source or whatever else matchers are applied to.
     pub fn sample(moment: HookEvent, name: Option<&str>) -> Self {
         let input = json!({"command": "echo hello", "description": "Say hello"});
         let subject = Subject::Command("echo hello".to_owned());
@@ -339,7 +339,7 @@ impl HookInput {
         sample
     }
 
-    /// With other or more fields.
+    /// Replaces or adds fields.
     #[must_use]
     pub fn with(mut self, fields: Value) -> Self {
         if let Value::Object(fields) = fields {
@@ -348,12 +348,12 @@ impl HookInput {
         self
     }
 
-    /// The tool and its input, where it is about a call.
+    /// The tool and its input, if it is about a call.
     pub(super) fn tool(&self) -> Option<(&str, &Value)> {
         Some((self.fields.get("tool_name")?.as_str()?, self.fields.get("tool_input")?))
     }
 
-    /// All that a hook is told.
+    /// The complete input of a hook.
     pub fn json(&self, common: &CommonInput) -> Value {
         let mut all = Map::new();
         all.insert("session_id".into(), json!(common.session));

@@ -1,17 +1,17 @@
-//! How the words of hooks reach the model: those of the user's hooks in the user's name, those of a project's as data.
+//! Hook messages as the model sees them: those of the user's hooks in the user's name, those of a project's as data.
 
 use memory::quoting;
 use settings::hooks::HookAuthor;
 
 use super::hook_output::HookMessage;
 
-/// What is longer than this goes to a file, in characters.
+/// Length above which a message goes to a file, in characters.
 pub const LONGEST: usize = 10_000;
-/// What it stands under in the settings, beside the names of tools.
+/// Name of that limit in the settings, beside the names of tools.
 pub const LIMIT_NAME: &str = "Hook";
 
 impl HookMessage {
-    /// As context beside what is said, as the answer to something, or as a message of its own.
+    /// The message as text, for use as context, as a tool result, or as a message of its own.
     pub fn plain(&self) -> String {
         let moment = self.moment.name();
         match self.voice {

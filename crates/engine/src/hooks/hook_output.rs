@@ -1,7 +1,7 @@
-//! What hooks say: of one by its exit code and what it printed, of several what follows from all of them.
+//! Output of hooks: that of one by its exit code and printed text, and the consequence of several.
 //!
-//! A broken answer decides nothing and is told. Of several answers the stricter counts; of two that change the same thing
-//! the later one in the order of the settings.
+//! A broken answer decides nothing and is reported. Of several answers the stricter one wins; of two that change the
+//! same thing, the later one in the order of the settings.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,51 +11,51 @@ use settings::hooks::{Block, Hook, HookAuthor, HookEvent};
 use tools::program::{EndedProgram, ProgramEnd};
 use transcript::Usage;
 
-/// What a hook says of a call, the weakest first.
+/// A hook's verdict on a call, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HookVerdict {
     /// It may run, as far as no rule says otherwise.
     Allow,
-    /// Somebody is to be asked.
+    /// The user is to be asked.
     Ask,
     /// It may not run.
     Deny,
 }
 
-/// What one hook said.
+/// Output of one hook.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HookOutput {
-    /// What becomes of a call.
+    /// Verdict on a call.
     pub verdict: Option<HookVerdict>,
-    /// What is not to happen, and why; to the model after the fact.
+    /// Reason to block something; if it has already happened, the model is told.
     pub block: Option<String>,
-    /// That the turn is over, and why.
+    /// Reason to end the turn.
     pub stop: Option<String>,
-    /// What the model is told besides.
+    /// Context for the model.
     pub context: Vec<String>,
-    /// What the user is told.
+    /// Message for the user.
     pub message: Option<String>,
-    /// The call's input in place of what it was.
+    /// Replacement for the call's input.
     pub input: Option<Value>,
-    /// What the model sees of a call in place of what it gave.
+    /// Replacement for the call's output, as the model sees it.
     pub output: Option<Value>,
-    /// Rules and modes that are to hold from now on.
+    /// Rules and modes to apply from now on.
     pub permissions: Vec<Value>,
-    /// Files to look at from now on.
+    /// Files to watch from now on.
     pub watch: Vec<PathBuf>,
-    /// What went wrong with it.
+    /// Reason for its failure.
     pub failed: Option<String>,
-    /// What a model used for it.
+    /// Model and usage, if it asked one.
     pub used: Option<(String, Usage)>,
 }
 
 impl HookOutput {
-    /// A hook that came to nothing.
+    /// Output of a hook that failed.
     pub fn failed(why: impl Into<String>) -> Self {
         Self { failed: Some(why.into()), ..Self::default() }
     }
 
-    /// What a command said.
+    /// Output of a command.
     pub fn of_command(moment: HookEvent, ran: &EndedProgram, limit: std::time::Duration) -> Self {
         let code = match ran.end {
             ProgramEnd::Exited(code) => code,
@@ -76,7 +76,7 @@ impl HookOutput {
         }
     }
 
-    /// What a hook says that is against it.
+    /// Output of a hook that refuses.
     pub fn refusing(moment: HookEvent, reason: String) -> Self {
         match moment.block() {
             Block::Prevents | Block::Tells => {
@@ -87,7 +87,7 @@ impl HookOutput {
         }
     }
 
-    /// What a hook says that has ended well.
+    /// Output of a hook that succeeded.
     pub fn of_text(moment: HookEvent, text: &str) -> Self {
         let text = text.trim();
         match object(text) {
@@ -102,7 +102,7 @@ impl HookOutput {
         }
     }
 
-    /// What an object says.
+    /// Parses an output object.
     pub fn of_object(moment: HookEvent, object: &Value) -> Self {
         let text = |value: &Value| value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
         let own = &object["hookSpecificOutput"];
@@ -188,16 +188,16 @@ fn object(text: &str) -> Option<Value> {
     serde_json::from_str::<Value>(text.trim()).ok().filter(Value::is_object)
 }
 
-/// What all hooks of a happening said, in the order of the settings.
+/// Outputs of all hooks of an event, in the order of the settings.
 #[derive(Debug, Clone, Default)]
 pub struct HookOutputs(pub Vec<(Arc<Hook>, HookOutput)>);
 
-/// A text of a hook's, with whose word it is.
+/// A hook's text, with its author.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookMessage {
-    /// When it was said.
+    /// The hook event.
     pub moment: HookEvent,
-    /// Whose it is.
+    /// The author.
     pub voice: HookAuthor,
     /// The text.
     pub text: String,
@@ -208,14 +208,14 @@ impl HookOutputs {
         HookMessage { moment: hook.moment, voice: hook.voice(), text: text.to_owned() }
     }
 
-    /// What becomes of a call, and the reason of the first who says so.
+    /// The strictest verdict on a call, with the reason of the first hook that gave it.
     pub fn verdict(&self) -> Option<(HookVerdict, HookMessage)> {
         let strictest = self.0.iter().filter_map(|(_, said)| said.verdict).max()?;
         let (hook, said) = self.0.iter().find(|(_, said)| said.verdict == Some(strictest))?;
         Some((strictest, Self::word(hook, said.block.as_deref().unwrap_or_default())))
     }
 
-    /// Why something is not to happen.
+    /// The first reason to block something.
     pub fn block(&self) -> Option<HookMessage> {
         let (hook, said) = self.0.iter().find(|(_, said)| said.block.is_some())?;
         Some(Self::word(hook, said.block.as_deref()?))
@@ -226,12 +226,12 @@ impl HookOutputs {
         self.0.iter().filter_map(|(hook, said)| Some(Self::word(hook, said.block.as_deref()?))).collect()
     }
 
-    /// Why the turn is over.
+    /// The reason to end the turn.
     pub fn stop(&self) -> Option<String> {
         self.0.iter().find_map(|(_, said)| said.stop.clone())
     }
 
-    /// What the model is told besides.
+    /// Context for the model.
     pub fn context(&self) -> Vec<HookMessage> {
         let of = |(hook, said): &(Arc<Hook>, HookOutput)| -> Vec<HookMessage> {
             said.context.iter().map(|text| Self::word(hook, text)).collect()
@@ -239,7 +239,7 @@ impl HookOutputs {
         self.0.iter().flat_map(of).collect()
     }
 
-    /// The changed input, whose word it is, and what is to be said where several changed it.
+    /// The changed input, its author, and a warning if several hooks changed it.
     pub fn input(&self) -> Option<(Value, HookAuthor, Option<String>)> {
         let mut changing = self.0.iter().filter(|(_, said)| said.input.is_some());
         let (last, said) = changing.next_back()?;
@@ -250,7 +250,7 @@ impl HookOutputs {
         Some((said.input.clone()?, last.voice(), note))
     }
 
-    /// What the model is to see of a call.
+    /// The changed output, as the model is to see it.
     pub fn output(&self) -> Option<Value> {
         self.0.iter().rev().find_map(|(_, said)| said.output.clone())
     }
@@ -267,8 +267,8 @@ mod tests {
         HookOutput::of_command(moment, &ran, Duration::from_secs(1))
     }
 
-    /// HOOK-2: exit 0 is fine, 2 blocks with what stands on standard error, anything else is a warning unless it says
-    /// something that can be read.
+    /// HOOK-2: exit code 0 succeeds, 2 blocks with standard error as the reason, any other is a warning unless the
+    /// output can be parsed.
     #[test]
     fn exit_codes_mean_what_they_mean() {
         use HookEvent::*;
@@ -287,7 +287,7 @@ mod tests {
         }
     }
 
-    /// HOOK-2: text becomes context where a moment takes it; a broken object nowhere.
+    /// HOOK-2: text becomes context for events that take it; a broken object never does.
     #[test]
     fn text_is_context_for_prompts_and_starts_alone() {
         for &moment in HookEvent::ALL {
@@ -300,7 +300,7 @@ mod tests {
         assert!(said(HookEvent::Stop, 0, "[1]", "").failed.is_none(), "not an object: text");
     }
 
-    /// HOOK-2: what an object can say, and that it says it of this moment.
+    /// HOOK-2: the fields of an object, which must name the right event.
     #[test]
     fn an_object_decides() {
         let own = |own: Value| json!({"hookSpecificOutput": own}).to_string();

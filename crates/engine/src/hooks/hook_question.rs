@@ -1,7 +1,7 @@
-//! Hooks that ask a model whether a condition holds: a small one at once, or an agent that looks first.
+//! Hooks that ask a model whether a condition holds: a small model at once, or an agent that looks first.
 //!
-//! The agent reads and searches, where the rules let it without asking, and does nothing else. No hook runs for what it
-//! does. It is bounded in rounds, in time and in tokens; one that comes to no answer decides nothing.
+//! The agent reads and searches, as far as the rules allow it without asking, and does nothing else. No hook runs for
+//! its calls. It is bounded in rounds, time and tokens; without a clear answer it decides nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,52 +25,52 @@ use learning::fork::SmallModel;
 
 const PROMPT: &str = include_str!("prompt.md");
 const AGENT: &str = include_str!("agent.md");
-/// The longest answer to a question, in tokens.
+/// Limit on the answer to a question, in tokens.
 const ANSWER: u64 = 1_000;
-/// The longest reply of an agent, which may think aloud and call.
+/// Limit on a reply of an agent, which may think aloud and make calls, in tokens.
 const REPLY: u64 = 4_000;
-/// The most requests of an agent, as Claude Code has it.
+/// Limit on requests of an agent, as in Claude Code.
 const ROUNDS: u32 = 50;
-/// What an agent may read and write in all of them, in tokens.
+/// Token budget of all its requests.
 const BUDGET: u64 = 500_000;
-/// What an agent may use.
+/// Tools of an agent.
 const LOOKING: [&str; 3] = [tool_names::READ, tool_names::GREP, tool_names::GLOB];
-/// What stands for the input in a question.
+/// Placeholder for the input in a question.
 const ARGUMENTS: &str = "$ARGUMENTS";
-/// What requests of hooks are counted under.
+/// Ledger kind for requests of hooks.
 pub(crate) const KIND: &str = "hook";
 
-/// Whom hooks ask, and what with.
+/// Models that hooks can ask, and the limits for it.
 #[derive(Clone)]
 pub struct HookInquiry {
     /// The small model.
     pub small: SmallModel,
-    /// What agents may look at.
+    /// Permission policy of its agents.
     pub policy: Policy,
-    /// From where.
+    /// The scope of their tools.
     pub scope: Scope,
-    /// Where what is used is written down.
+    /// The ledger that records the usage.
     pub ledger: Arc<Ledger>,
 }
 
-/// Who answers.
+/// Kind of answerer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HookAnswerer {
-    /// A model, at once.
+    /// A model, which answers at once.
     Model,
     /// An agent, which looks first.
     Agent,
 }
 
-/// A question of a hook's.
+/// A hook's question.
 pub(super) struct HookQuestion<'a> {
     pub(super) who: HookAnswerer,
     pub(super) moment: HookEvent,
     pub(super) prompt: &'a str,
-    /// The model; the small one where this is none.
+    /// The model; `None` for the small one.
     pub(super) model: Option<&'a str>,
     pub(super) input: &'a Value,
-    /// What was said so far.
+    /// The session's transcript.
     pub(super) transcript: &'a Path,
     pub(super) limit: Duration,
 }
@@ -121,7 +121,7 @@ impl HookQuestion<'_> {
         }
     }
 
-    /// Reading and searching, as far as the rules let it without asking; what was said so far can be read.
+    /// Policy for reading and searching, as far as the rules allow it without asking; the transcript can be read too.
     fn looking(&self, asking: &HookInquiry) -> ToolPolicy {
         let mut policy = Policy { mode: Mode::Default.into(), ..asking.policy.clone() };
         let ground = BasePaths { directory: asking.scope.project(), home: None };
@@ -145,7 +145,7 @@ impl HookQuestion<'_> {
         ToolPolicy::Tools { tools, scope: asking.scope.fork(), judge: Arc::new(judge) }
     }
 
-    /// What stands before the question.
+    /// The request before the question.
     fn request(&self, model: &str, tools: &[Arc<dyn Tool>]) -> Request {
         let (system, max_tokens) = match self.who {
             HookAnswerer::Model => (PROMPT, ANSWER),
@@ -170,7 +170,7 @@ impl HookQuestion<'_> {
         Request { prologue: Arc::new(prologue), messages: Vec::new(), marks: Marks::default() }
     }
 
-    /// The question, with the input where it says, or behind it.
+    /// The question, with the input at its placeholder, or after it.
     fn words(&self) -> String {
         let input = self.input.to_string();
         match self.prompt.contains(ARGUMENTS) {
@@ -180,7 +180,7 @@ impl HookQuestion<'_> {
     }
 }
 
-/// What an answer says; none where it cannot be understood.
+/// Parses an answer; `None` if it cannot be understood.
 fn answered(moment: HookEvent, text: &str) -> Option<HookOutput> {
     // There may be words around it.
     let found = text.find('{').zip(text.rfind('}')).and_then(|(from, to)| text.get(from..=to))?;
@@ -196,7 +196,7 @@ fn answered(moment: HookEvent, text: &str) -> Option<HookOutput> {
 mod tests {
     use super::*;
 
-    /// HOOK-2: `$ARGUMENTS` is the input; where it does not stand, the input follows.
+    /// HOOK-2: `$ARGUMENTS` is replaced with the input; without it, the input follows.
     #[test]
     fn the_input_stands_where_the_question_says() {
         let asked = |prompt: &str| {
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(asked("Fine?"), "Fine?\n\n{\"a\":1}");
     }
 
-    /// HOOK-2: no is no, and an answer that is none decides nothing.
+    /// HOOK-2: a no blocks, and an answer that cannot be parsed decides nothing.
     #[test]
     fn a_models_answer_decides() {
         let of = |text: &str| answered(HookEvent::Stop, text);

@@ -1,9 +1,9 @@
-//! A tool's input that is too long for a variable.
+//! Tool inputs that are too long for an environment variable.
 //!
-//! The system starts no program with a variable of any length, so `TOOL_INPUT` holds [`MARK`] in place of a long input;
-//! standard input has all of it. A hook that judges a call by the variable would judge nothing then, and a call could be
-//! padded to get past it. Such a hook counts as one that says no. That a hook reads the variable is told by its text, and by
-//! that of the scripts it names; a script that another one starts is not looked at.
+//! The system limits the length of a variable, so `TOOL_INPUT` holds [`MARK`] in place of a long input; standard input
+//! has all of it. A hook that judges a call by the variable would then judge nothing, and a call could be padded to get
+//! past it. Such a hook counts as refusing. A hook that reads the variable is recognised by its text, and by that of
+//! the scripts it names; scripts that those start are not examined.
 
 use std::path::{Path, PathBuf};
 
@@ -11,21 +11,21 @@ use settings::hooks::{HookEvent, Kind};
 
 use super::run_hooks::HookContext;
 
-/// The longest input that a variable holds: Linux has 128 KiB for a variable with its name.
+/// Longest input in a variable: Linux allows 128 KiB for a variable with its name.
 const LONGEST: usize = 100_000;
 /// The variable.
 const VARIABLE: &str = "TOOL_INPUT";
-/// What it holds in place of an input that is too long. It is no JSON.
+/// Placeholder for an input that is too long. It is not JSON.
 const MARK: &str = "TOOL_INPUT is too long for a variable; read standard input";
-/// The largest script that is looked at.
+/// Largest script that is examined, in bytes.
 const SCRIPT_BYTES: u64 = 1_000_000;
 
-/// What the variable holds.
+/// Value of the variable.
 pub(super) fn value(input: String) -> String {
     if input.len() <= LONGEST { input } else { MARK.to_owned() }
 }
 
-/// Why a call is denied without running a hook of this kind; none where the hook sees what it looks at.
+/// Reason to deny a call without running a hook of this kind; `None` if the hook can see the input.
 pub(super) fn denial(kind: &Kind, moment: HookEvent, input: &str, ground: &HookContext) -> Option<String> {
     let judges = matches!(moment, HookEvent::PreToolUse | HookEvent::PermissionRequest);
     let Kind::Command { command, args } = kind else { return None };
@@ -47,7 +47,7 @@ pub(super) fn denial(kind: &Kind, moment: HookEvent, input: &str, ground: &HookC
     })
 }
 
-/// The file that a word may be, variables of hooks filled in.
+/// The file that a word may name, with variables of hooks filled in.
 fn script(word: &str, ground: &HookContext) -> Option<PathBuf> {
     let project = ground.project.to_string_lossy();
     let home = || ground.variable.and_then(|read| read("HOME"));

@@ -1,6 +1,6 @@
-//! What a call gave, in the form in which Claude Code tells hooks of it.
+//! Output of a call in the format in which Claude Code reports it to hooks.
 //!
-//! It is put together from the call, its result and the file as it is: the tools themselves know nothing of it.
+//! It is put together from the call, its result and the current file: the tools themselves know nothing of it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use transcript::tool_names;
 
 use crate::subagent::{Subagent, SubagentPhase};
 
-/// The largest file that is told of whole.
+/// Largest file that is reported in full, in bytes.
 pub(crate) const LARGEST: u64 = 10_000_000;
 
-/// The text of a file before a call changed it; none where it was not there, or could not be read.
+/// Text of a file before a call changed it; `None` if it did not exist or could not be read.
 pub(crate) type TextBefore = Option<String>;
 
-/// The text that a file holds now.
+/// Current text of a file.
 pub(crate) fn text(path: &Path) -> Option<String> {
     String::from_utf8(files::read(path, LARGEST).ok()?.bytes).ok()
 }
 
-/// What the tool gave.
+/// The tool's output.
 pub(crate) fn response(
     tool: &str,
     input: &Value,
@@ -49,7 +49,7 @@ pub(crate) fn response(
     }
 }
 
-/// What an agent gave that was sent out; that it works, where nobody waits for it.
+/// Output of a subagent; for one in the background, the news that it runs.
 pub(crate) fn agent(subagent: &Subagent, input: &Value, took: Duration) -> Value {
     let (progress, id, prompt) = (subagent.progress(), &subagent.id, &input["prompt"]);
     let SubagentPhase::Ended(ended) = subagent.phase() else {
@@ -142,7 +142,7 @@ fn bash(input: &Value, output: &Output) -> Value {
     told
 }
 
-/// What a command printed, without the blank lines before it and what is said in place of nothing.
+/// Output of a command, without leading blank lines and the placeholder for empty output.
 fn printed(text: &str) -> &str {
     let blank = text.split_inclusive('\n').take_while(|line| line.trim().is_empty()).map(str::len).sum::<usize>();
     if text == tools::PRINTED_NOTHING { "" } else { &text[blank..] }
@@ -181,10 +181,10 @@ fn grep(input: &Value, output: &Output) -> Value {
     told
 }
 
-/// What a search listed, without the remarks of the tool that did.
+/// Matches that a search listed, without the tool's remarks.
 struct ListedMatches {
     lines: Vec<String>,
-    /// Of how many, as the tool counted.
+    /// Total number, as the tool counted.
     total: usize,
     is_cut: bool,
 }
@@ -236,7 +236,7 @@ fn patch(before: &str, after: &str) -> Value {
 mod tests {
     use super::*;
 
-    /// HOOK-1: what an edit gave, as it was recorded of Claude Code.
+    /// HOOK-1: the output of an edit, as recorded from Claude Code.
     #[test]
     fn an_edit_is_told_as_claude_code_tells_it() {
         let folder = tempfile::tempdir().unwrap();
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(told, expected);
     }
 
-    /// HOOK-1: what searches found, without our remarks, as it was recorded of Claude Code.
+    /// HOOK-1: the output of searches without our remarks, as recorded from Claude Code.
     #[test]
     fn searches_are_told_as_claude_code_tells_them() {
         let took = Duration::from_millis(5);

@@ -1,4 +1,4 @@
-//! Running the hooks that a happening concerns.
+//! Runs the hooks that match an event.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -20,44 +20,44 @@ use super::hook_output::{HookOutput, HookOutputs};
 use super::hook_question::{HookAnswerer, HookInquiry, HookQuestion};
 use super::long_input;
 
-/// So many hooks that nobody waits for run at the same time.
+/// Limit on background hooks at the same time.
 const MOST_BESIDE: usize = 16;
 
-/// The hooks of a session. Clones share what has run.
+/// The hooks of a session. Clones share their state.
 #[derive(Clone, Default)]
 pub struct Hooks {
     settings: Arc<HookSettings>,
-    /// The program that drives the session, where it has hooks of its own.
+    /// The embedding program, if it has hooks of its own.
     program: Option<Arc<dyn CallsBack>>,
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Those that run once and have.
+    /// Hooks with `once` that have run.
     done: HashSet<String>,
-    /// Those that nobody waits for.
+    /// Hooks running in the background.
     beside: Vec<AbortOnDropHandle<HookOutputs>>,
-    /// Ends them.
+    /// Stops the background hooks.
     stop: CancellationToken,
 }
 
-/// Where hooks run, and what with.
+/// Environment in which hooks run.
 #[derive(Clone)]
 pub struct HookContext {
-    /// What each is told.
+    /// Input common to all.
     pub common: CommonInput,
     /// The project's directory.
     pub project: PathBuf,
     /// The variables of commands.
     pub environment: Environment,
-    /// The program that is a guard.
+    /// The guard program.
     pub guard: Option<PathBuf>,
-    /// Where commands may leave variables for later ones.
+    /// File in which commands may set variables for later ones.
     pub variables: PathBuf,
-    /// Who can be asked, if anybody can.
+    /// Models that can be asked, if any.
     pub asking: Option<Arc<HookInquiry>>,
-    /// A variable of this program, by its name.
+    /// Reads an environment variable of this program.
     pub variable: Option<fn(&str) -> Option<String>>,
 }
 
@@ -68,12 +68,12 @@ impl fmt::Debug for Hooks {
 }
 
 impl Hooks {
-    /// Those of the settings.
+    /// The hooks of the settings.
     pub fn new(settings: HookSettings) -> Self {
         Self { settings: Arc::new(settings), ..Self::default() }
     }
 
-    /// With more after them, as far as those may run.
+    /// Appends more hooks, as far as those may run.
     #[must_use]
     pub fn and(mut self, more: Vec<Hook>) -> Self {
         let settings = Arc::make_mut(&mut self.settings);
@@ -82,19 +82,19 @@ impl Hooks {
         self
     }
 
-    /// Whether those of the program that drives the session may run.
+    /// Returns whether hooks of the embedding program may run.
     pub fn let_a_programs_run(&self) -> bool {
         self.settings.whose.lets_run(settings::SettingsSource::Flag)
     }
 
-    /// With those of the program that drives the session after them.
+    /// Appends the hooks of the embedding program.
     #[must_use]
     pub fn driven(mut self, more: Vec<Hook>, program: Arc<dyn CallsBack>) -> Self {
         self.program = Some(program);
         self.and(more)
     }
 
-    /// These in place of those before; what has run once has run, and the hooks of the program that drives the session stay.
+    /// Replaces earlier hooks; those that have run once stay done, and those of the embedding program stay.
     #[must_use]
     pub fn instead_of(mut self, before: &Self) -> Self {
         self.state = before.state.clone();
@@ -104,22 +104,22 @@ impl Hooks {
         self.and(stay)
     }
 
-    /// As the settings define them.
+    /// The settings that define them.
     pub fn settings(&self) -> &HookSettings {
         &self.settings
     }
 
-    /// All of them.
+    /// All hooks.
     pub fn list(&self) -> &[Arc<Hook>] {
         &self.settings.list
     }
 
-    /// Whether there are any at a moment.
+    /// Returns whether there are hooks for an event.
     pub fn any(&self, moment: HookEvent) -> bool {
         self.list().iter().any(|hook| hook.moment == moment)
     }
 
-    /// Those that a happening concerns: identical ones once, and those that are done not again.
+    /// Hooks that match an event: identical ones once, and none that ran with `once`.
     pub fn concerned(&self, happening: &HookInput) -> Vec<Arc<Hook>> {
         let names: Vec<&str> = happening.names.iter().map(String::as_str).collect();
         let mut known = HashSet::new();
@@ -135,7 +135,7 @@ impl Hooks {
         concerned
     }
 
-    /// Runs those that a happening concerns, and waits for them.
+    /// Runs the hooks that match an event, and waits for them.
     pub async fn run(&self, happening: &HookInput, ground: &HookContext, cancel: &CancellationToken) -> HookOutputs {
         let input = happening.json(&ground.common);
         let mut running = Vec::new();
@@ -164,7 +164,7 @@ impl Hooks {
         HookOutputs(join_all(running).await)
     }
 
-    /// What those have said by now that nobody waits for.
+    /// Takes the outputs of background hooks that have ended.
     pub async fn said_meanwhile(&self) -> HookOutputs {
         let ended: Vec<_> = {
             let beside = &mut self.state.lock().beside;
@@ -175,7 +175,7 @@ impl Hooks {
         HookOutputs(join_all(ended).await.into_iter().flatten().flat_map(|answers: HookOutputs| answers.0).collect())
     }
 
-    /// Runs some that nobody waits for.
+    /// Runs hooks in the background.
     pub(crate) fn beside(&self, running: impl Future<Output = HookOutputs> + Send + 'static) {
         let mut state = self.state.lock();
         if state.beside.len() < MOST_BESIDE {
@@ -183,12 +183,12 @@ impl Hooks {
         }
     }
 
-    /// What the end of the session cancels.
+    /// A token that is cancelled at the session's end.
     pub(crate) fn session_ends(&self) -> CancellationToken {
         self.state.lock().stop.clone()
     }
 
-    /// Ends those that nobody waits for, and waits until nothing of them is left.
+    /// Stops the background hooks, and waits until they are gone.
     pub async fn end(&self) {
         let running = {
             let mut state = self.state.lock();
@@ -219,12 +219,12 @@ impl Hooks {
     }
 }
 
-/// What makes two hooks the same.
+/// Identity by which two hooks count as the same.
 fn identity(hook: &Hook) -> String {
     format!("{} {:?} {:?}", hook.moment.name(), hook.kind, hook.condition.as_ref().map(ToString::to_string))
 }
 
-/// Whether a call is what the hook's `if` is about; one that cannot be told apart is.
+/// Returns whether a call matches the hook's `if`; true if that cannot be decided.
 fn is_meant(hook: &Hook, happening: &HookInput) -> bool {
     let (Some(rule), Some((tool, subject))) = (&hook.condition, &happening.call) else { return true };
     let rules = Rules { ask: vec![rule.clone()], ..Rules::default() };
@@ -233,7 +233,7 @@ fn is_meant(hook: &Hook, happening: &HookInput) -> bool {
         || (rule.covers(tool) && *subject == Subject::Whole)
 }
 
-/// The variables of a command.
+/// Environment variables of a command.
 fn environment(happening: &HookInput, ground: &HookContext) -> Environment {
     let mut environment = ground.environment.clone();
     let mut give = |name: &str, value: String| environment.given.insert(name.to_owned(), value);
@@ -250,7 +250,7 @@ fn environment(happening: &HookInput, ground: &HookContext) -> Environment {
     environment
 }
 
-/// A text with its variables, `$NAME` or `${NAME}`, filled in.
+/// Fills in variables, `$NAME` or `${NAME}`, in a text.
 fn filled(text: &str, value: impl Fn(&str) -> String) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some(at) = rest.find('$') {
@@ -275,7 +275,7 @@ fn filled(text: &str, value: impl Fn(&str) -> String) -> String {
     out + rest
 }
 
-/// One hook that is about to run.
+/// A hook that is about to run.
 struct HookRun {
     hook: Arc<Hook>,
     input: serde_json::Value,
@@ -327,13 +327,13 @@ impl HookRun {
         }
     }
 
-    /// Why the call is denied, where the hook would judge an input that it cannot see.
+    /// Reason to deny the call, if the hook would judge an input that it cannot see.
     fn judges_unseen_input(&self) -> Option<String> {
         let input = self.input.get("tool_input")?.to_string();
         long_input::denial(&self.hook.kind, self.hook.moment, &input, &self.ground)
     }
 
-    /// What comes of something, unless it is stopped or takes too long.
+    /// Result of some work, unless it is stopped or times out.
     async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, String> {
         let limit = self.hook.limit();
         tokio::select! {

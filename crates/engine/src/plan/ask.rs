@@ -1,7 +1,7 @@
-//! Questions of the model's to the user, each with answers to choose from.
+//! Questions from the model to the user, each with options to choose from.
 //!
-//! The tool does not ask by itself: whoever decides on its call answers, by putting the answers into its input. A model
-//! that writes answers of its own has none.
+//! The tool does not ask by itself: whoever decides on its call puts the answers into its input. Answers that the model
+//! writes itself are dropped.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use transcript::tool_names;
 
 /// The tool's name.
 pub const NAME: &str = tool_names::ASK_USER_QUESTION;
-/// Where the answers stand in the input.
+/// Input field for the answers.
 pub const ANSWERS: &str = "answers";
-/// So many questions at once.
+/// Limit on questions in one call.
 const MOST_QUESTIONS: usize = 4;
-/// So many answers to choose from.
+/// Limit on options of a question.
 const MOST_OPTIONS: usize = 4;
 
 /// Asks the user what only they can decide: 1-4 questions, 2-4 answers each, the best first. They can also say
@@ -53,26 +53,26 @@ pub struct Offer {
 }
 
 impl Inquiry {
-    /// Whether several answers can be chosen.
+    /// Returns whether several options can be chosen.
     pub fn takes_several(&self) -> bool {
         self.multi_select == Some(true)
     }
 }
 
-/// The questions of a call, where they can be asked.
+/// The questions of a call, if they are valid.
 pub fn inquiries(input: &Value) -> Option<Vec<Inquiry>> {
     let asked: AskUserQuestionInput = serde_json::from_value(input.clone()).ok()?;
     wrong(&asked.questions).is_none().then_some(asked.questions)
 }
 
-/// A call's input with what the user said, by question.
+/// Adds the user's answers to a call's input, by question.
 pub fn answered(input: &Value, answers: &BTreeMap<String, String>) -> Value {
     let mut input = input.clone();
     input[ANSWERS] = serde_json::json!(answers);
     input
 }
 
-/// A call's input without answers: nobody but who is asked gives them.
+/// Removes answers from a call's input: only the user gives them.
 pub(crate) fn unanswered(tool: &str, input: &mut Value) {
     if tool == NAME
         && let Some(fields) = input.as_object_mut()
@@ -81,7 +81,7 @@ pub(crate) fn unanswered(tool: &str, input: &mut Value) {
     }
 }
 
-/// Why these questions cannot be asked.
+/// Reason why these questions are invalid.
 fn wrong(questions: &[Inquiry]) -> Option<String> {
     if !(1..=MOST_QUESTIONS).contains(&questions.len()) {
         return Some(format!("ask 1 to {MOST_QUESTIONS} questions at once, not {}", questions.len()));
@@ -103,7 +103,7 @@ fn wrong(questions: &[Inquiry]) -> Option<String> {
     None
 }
 
-/// Asks the user.
+/// The tool that asks the user.
 #[derive(Debug, Clone, Copy)]
 pub struct AskUserQuestion;
 
@@ -121,7 +121,7 @@ impl TypedTool for AskUserQuestion {
     }
 }
 
-/// What the model is told.
+/// The tool's result.
 fn told(input: &AskUserQuestionInput) -> Output {
     if let Some(why) = wrong(&input.questions) {
         return Output::failed(format!("Nobody was asked: {why}."));
@@ -147,7 +147,7 @@ mod tests {
         json!({"question": question, "header": "", "options": options, "multiSelect": false})
     }
 
-    /// PLAN-1: what can be asked is asked in every mode; what cannot be, and what is answered, is not.
+    /// PLAN-1: valid questions are asked in every mode; invalid and answered ones are not.
     #[test]
     fn questions_are_asked_once_and_only_if_they_can_be() {
         let access = |input: &Value| Tool::access(&AskUserQuestion, input);
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// PLAN-1: answers that the model writes itself are none.
+    /// PLAN-1: answers that the model writes itself do not count.
     #[test]
     fn nobody_answers_for_the_user() {
         let mut input = json!({"questions": [asking("Which?", &["one", "two"])], "answers": {"Which?": "one"}});

@@ -1,4 +1,4 @@
-//! Entering the mode that only looks, and leaving it with a plan that the user approves of.
+//! Entering plan mode, and leaving it with a plan that the user approves of.
 
 use futures_util::future::{BoxFuture, ready};
 use mail::Post;
@@ -39,7 +39,7 @@ pub struct ExitPlanModeInput {
     pub plan: String,
 }
 
-/// Leaves the mode that only looks, once the user approves.
+/// Leaves plan mode, once the user approves.
 #[derive(Debug, Clone)]
 pub struct ExitPlanMode(pub SharedMode);
 
@@ -63,7 +63,7 @@ impl TypedTool for ExitPlanMode {
     }
 }
 
-/// Hands in the plan of a teammate: it goes to the lead, whose word on it comes as a message and ends plan mode.
+/// Submits a teammate's plan: it goes to the lead, whose answer arrives as a message and ends plan mode.
 #[derive(Debug, Clone)]
 pub struct HandInPlan(pub Post);
 

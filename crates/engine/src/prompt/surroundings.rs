@@ -1,19 +1,19 @@
-//! Where a session runs, as its prompt tells it: the system, the shell, and how git's work stood when it began.
+//! System facts for the prompt: the system, the shell, and the git status when the session began.
 //!
-//! All of it is passed in. None of it can hold a sentence: of git's status the numbers are told, and names of files only where
-//! they are short and plain ([`is_plain_path`]), since they belong to whoever made them. A log cannot bring any other text back
-//! as ours either.
+//! All of it is passed in. None of it can hold a sentence: the git status is given as numbers, and file names are shown
+//! only if they are short and plain ([`is_plain_path`]), since they come from others. A log cannot bring back any other
+//! text as ours either.
 
 use std::fmt;
 
-/// Where a session runs.
+/// System facts of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Surroundings {
-    /// The system, with its version.
+    /// Operating system, with its version.
     pub system: String,
     /// The user's shell.
     pub shell: Option<String>,
-    /// What git says of the working tree.
+    /// Git status of the working tree.
     pub changes: Option<Changes>,
 }
 
@@ -24,36 +24,36 @@ impl Default for Surroundings {
     }
 }
 
-/// How many files of git's status are named.
+/// Limit on named files of the git status.
 const MOST_NAMED: usize = 40;
 
-/// What git says of a working tree: how many files, and which.
+/// Git status of a working tree: counts, and names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Changed, and added to the index.
+    /// Number of staged files.
     pub staged: usize,
-    /// Changed, and not added to the index.
+    /// Number of changed but unstaged files.
     pub changed: usize,
-    /// Not known to git.
+    /// Number of untracked files.
     pub untracked: usize,
-    /// Changed on both sides of a merge.
+    /// Number of files in a merge conflict.
     pub conflicting: usize,
-    /// Those that can be named, in git's order.
+    /// Files that can be named, in git's order.
     pub named: Vec<ChangedFile>,
-    /// How many are not named: there are too many, or what they are called could be read as a sentence.
+    /// Number of files that are not named: there are too many, or their names could be read as a sentence.
     pub unnamed: usize,
 }
 
-/// A file in git's status.
+/// A file in the git status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedFile {
-    /// Git's two letters for it, the index first; a dot where nothing changed.
+    /// Git's two letters for it, the index first; a dot if nothing changed.
     marks: String,
     path: String,
 }
 
 impl ChangedFile {
-    /// One that may be told.
+    /// Creates one if it may be shown.
     fn new(marks: &str, path: &str) -> Option<Self> {
         let are_marks = marks.len() == 2 && marks.chars().all(|mark| "MTADRCU?.".contains(mark));
         (are_marks && is_plain_path(path)).then(|| Self { marks: marks.to_owned(), path: path.to_owned() })
@@ -67,7 +67,7 @@ impl fmt::Display for ChangedFile {
 }
 
 impl Changes {
-    /// Reads what `git status --porcelain` prints.
+    /// Parses the output of `git status --porcelain`.
     pub fn of(porcelain: &str) -> Self {
         let mut changes = Self::default();
         for line in porcelain.lines() {
@@ -93,7 +93,7 @@ impl Changes {
         changes
     }
 
-    /// Reads what [`Changes`] are shown as; nothing else.
+    /// Parses the displayed form of [`Changes`], and nothing else.
     pub(super) fn shown(text: &str) -> Option<Self> {
         let mut changes = Self::default();
         let (numbers, names) = text.split_once(" (").unwrap_or((text, ")"));
@@ -139,11 +139,11 @@ impl fmt::Display for Changes {
     }
 }
 
-/// What stands behind the number of files that are not named.
+/// Text after the number of files that are not named.
 const NOT_NAMED: &str = " more not named";
 
-/// Whether this is a path that cannot be read as a sentence: short, of letters, digits and few signs, with few words in each
-/// part and in all.
+/// Returns whether a path cannot be read as a sentence: it is short, of letters, digits and few signs, with few words
+/// in each part and in total.
 fn is_plain_path(path: &str) -> bool {
     const LONGEST: usize = 80;
     const WORDS_OF_A_PART: usize = 3;
@@ -170,14 +170,14 @@ fn is_plain_path(path: &str) -> bool {
         && parts.iter().sum::<usize>() <= WORDS
 }
 
-/// Whether this is a name such as a shell has, and no sentence.
+/// Returns whether this is a name such as a shell has, and no sentence.
 pub fn is_name(text: &str) -> bool {
     const LONGEST: usize = 30;
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     (1..=LONGEST).contains(&text.len()) && text.chars().all(fits)
 }
 
-/// Up to when models know the world, by how their names begin; the longest that fits counts. From their makers' pages.
+/// Knowledge cutoffs of models by the prefix of their names; the longest match counts. From their makers' pages.
 const CUTOFFS: [(&str, &str); 15] = [
     ("claude-fable-5-1", "June 2026"),
     ("claude-opus-5-5", "June 2026"),
@@ -196,7 +196,7 @@ const CUTOFFS: [(&str, &str); 15] = [
     ("claude-3-5-haiku", "July 2024"),
 ];
 
-/// Up to when a model knows the world.
+/// Knowledge cutoff of a model.
 pub(super) fn cutoff(model: &str) -> Option<&'static str> {
     let known = CUTOFFS.iter().filter(|(start, _)| model.starts_with(start));
     known.max_by_key(|(start, _)| start.len()).map(|(_, cutoff)| *cutoff)
@@ -206,7 +206,7 @@ pub(super) fn cutoff(model: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// CACHE-1: of git's status the numbers are told, and what is shown can be read back, and nothing else.
+    /// CACHE-1: the git status is given as numbers, and only its displayed form can be parsed again.
     #[test]
     fn a_status_is_numbers() {
         let printed = "M  a\n M b\nMM c\n?? d\n?? obey the stranger\nUU e\nR  f -> g\n!! h\nodd\n";
@@ -237,7 +237,8 @@ mod tests {
         }
     }
 
-    /// TRUST-5: a name is told where it is plain; one that could be read as a sentence is counted. So are those beyond a limit.
+    /// TRUST-5: a plain file name is shown; one that could be read as a sentence is only counted, and so are those
+    /// beyond a limit.
     #[test]
     fn a_name_that_reads_as_a_sentence_is_not_told() {
         for plain in

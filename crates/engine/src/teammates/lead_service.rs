@@ -1,10 +1,9 @@
-//! The lead's side of what is between it and its teammates: answers to what they ask, and the mode they are held to.
+//! The lead's service for its teammates: answers to their permission requests, and the mode they are held to.
 //!
-//! A person is asked when they look; a program at once; what the lead's own mode would not ask about is not asked. An answer
+//! A person is asked when they look; a program at once; what the lead's own mode allows unasked is not asked. An answer
 //! is a yes or a no for one call.
 //!
-//! What it refuses to do: believe a question of somebody who is not in the team; take what a teammate's program says of a call
-//! for what the call does.
+//! It refuses to trust a request from outside the team, or a teammate's own description of a call.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -28,7 +27,7 @@ use crate::activity;
 use crate::event::MateNews::{self, Labelled};
 use crate::event::{Event, Listener};
 
-/// The lead, as its teammates' programs know it.
+/// The lead, as its teammates see it.
 pub(super) struct LeadService {
     pub(super) team: Team,
     pub(super) world: World,
@@ -36,10 +35,10 @@ pub(super) struct LeadService {
     pub(super) questions: Questions,
 }
 
-/// Who is asked for the teammates, and who hears what becomes of them.
+/// Approver of the teammates' requests, and receiver of their events.
 pub(super) type LeadContacts = (Arc<dyn Approver>, Listener);
 
-/// What the lead's own session lets happen unasked.
+/// Permission policy of the lead's own session.
 #[derive(Debug, Clone)]
 pub(super) struct LeadPolicy {
     pub(super) policy: Policy,
@@ -47,7 +46,7 @@ pub(super) struct LeadPolicy {
 }
 
 impl LeadPolicy {
-    /// Whether the lead could make the call unasked, by its own rules and mode, and it means the same there.
+    /// Returns whether the lead could make the call unasked, by its own rules and mode, with the same subject.
     fn allows(&self, question: &CallQuestion) -> bool {
         let Some(tool) = known(&question.tool) else { return false };
         let weigh = || self.policy.weigh(&*tool, &question.input, &self.scope, CallGrant::None);
@@ -57,11 +56,11 @@ impl LeadPolicy {
 
 type HeldQuestions = (Question, oneshot::Sender<PermissionAnswer>);
 
-/// Questions that wait until somebody looks, by who asks. Clones share them.
+/// Permission requests that wait until somebody looks, by teammate. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Questions {
     kept: Arc<Mutex<BTreeMap<String, HeldQuestions>>>,
-    /// What takes them back, also from a program that is being asked.
+    /// Tokens that withdraw them, also from a program that is being asked.
     open: Arc<Mutex<BTreeMap<String, CancellationToken>>>,
 }
 
@@ -74,7 +73,7 @@ impl Questions {
         self.kept.lock().remove(name).filter(|(_, reply)| !reply.is_closed())
     }
 
-    /// Nobody waits for an answer any more.
+    /// Withdraws a teammate's requests.
     pub(super) fn withdraw(&self, name: &str) {
         self.kept.lock().remove(name);
         if let Some(open) = self.open.lock().remove(name) {
@@ -95,8 +94,8 @@ impl Questions {
 }
 
 impl LeadService {
-    /// Sees to it that teammates get answers and know the mode, as long as there is a team. `asked` says who is asked, and
-    /// `tell` passes on what they do.
+    /// Answers teammates and tells them the mode, as long as there is a team. `asked` returns the approver, and `tell`
+    /// passes on their news.
     pub(super) async fn serve(
         self,
         asked: impl Fn() -> Option<LeadContacts>,
@@ -201,7 +200,7 @@ impl LeadService {
     }
 }
 
-/// Whether the teammate would not have asked in the mode that accepts edits. It says so itself, so this allows nothing.
+/// Returns whether the teammate says that it would not have asked in `acceptEdits`. That alone allows nothing.
 fn is_spared_by_accepting(suggestions: &[Value]) -> bool {
     let accepts = |update| matches!(update, PermissionUpdate::SetMode { mode: Mode::AcceptEdits, .. });
     suggestions.iter().any(|suggestion| PermissionUpdate::of(suggestion).is_ok_and(accepts))
@@ -228,7 +227,7 @@ async fn ask(
     answer.await.unwrap_or_else(|_| nobody())
 }
 
-/// What a teammate is told. Rules and modes of the lead's session stay with it.
+/// The answer for a teammate. Rules and modes of the lead's session stay with the lead.
 fn said(answer: PermissionAnswer) -> LeadAnswer {
     match answer {
         PermissionAnswer::Allow | PermissionAnswer::Always(_) => LeadAnswer::Allowed(None),
@@ -238,7 +237,7 @@ fn said(answer: PermissionAnswer) -> LeadAnswer {
     }
 }
 
-/// What the call is about, by its input alone: what the teammate's program says of it is not taken for it.
+/// Subject of the call, from its input alone: the teammate's own description is not trusted.
 fn subject(tool: &str, input: &serde_json::Value, directory: &Path) -> Subject {
     known(tool).map_or(Subject::Whole, |known| known.subject(input, &Scope::new(directory, directory)))
 }
@@ -260,7 +259,7 @@ mod tests {
     use mail::{AskLead, Post, TeamInvitation};
     use settings::agents::Isolation;
 
-    /// A program that denies everything, and says what.
+    /// An approver that denies everything, with the tool's name as the reason.
     struct Denier;
 
     impl Approver for Denier {
@@ -273,7 +272,7 @@ mod tests {
         }
     }
 
-    /// What comes of asking it about a tool, as the teammate's side takes it in.
+    /// Its answer about a tool, as the teammate receives it.
     fn denied(tool: &str) -> LeadAnswer {
         LeadAnswer::Denied(tool.to_owned())
     }
@@ -292,7 +291,7 @@ mod tests {
         }))
     }
 
-    /// What the lead's side answers to two questions of its teammate, in a folder.
+    /// The lead's answers to two questions of its teammate, in a folder.
     async fn answers(folder: &Path, policy: Option<Policy>, one: Question, other: Question) -> [PermissionAnswer; 2] {
         let lead = Team::led_by(folder, "s1").unwrap();
         lead.begin("s1", folder, Timestamp::UNIX_EPOCH).unwrap();
@@ -316,7 +315,7 @@ mod tests {
         [one, other]
     }
 
-    /// MSG-1: a teammate and its agents may ask at the same time, and each hears the answer to its own question.
+    /// MSG-1: a teammate and its subagents may ask at the same time, and each gets the answer to its own question.
     #[tokio::test]
     async fn questions_asked_at_once_each_get_their_answer() {
         let folder = tempfile::tempdir().unwrap();
@@ -324,8 +323,8 @@ mod tests {
         assert_eq!((said(one), said(other)), (denied("Write"), denied("Edit")));
     }
 
-    /// AGENT-2: what the lead would do unasked is not asked for its teammate either; that is decided by what the call does, and
-    /// not by what the teammate's letter says of it.
+    /// AGENT-2: a call that the lead could make unasked is not asked about for its teammate either; that depends on the
+    /// call itself, not on the teammate's description of it.
     #[tokio::test]
     async fn a_letter_that_calls_it_an_edit_allows_nothing() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! Teammates: processes that work beside a session, each with a session of its own.
+//! Processes of teammates, each with a session of its own.
 //!
-//! One is started below the session's guard, among its jobs, so it ends with its lead however that ends. Its first task is
-//! a message in its mailbox like any later one. It may no more than the lead: it gets the lead's flags and is held to the
-//! lead's mode; what would have to be asked is asked on the lead's side, under its name. Who stops the lead stops it too, and
-//! it stays.
+//! A teammate is started below the session's guard, among its jobs, so it ends with its lead however that ends. Its
+//! first task is a message in its mailbox like any later one. It has no more permissions than the lead: it gets the
+//! lead's flags and is held to the lead's mode; permission requests go to the lead's side, under its name. Stopping the
+//! lead interrupts it too, but it stays.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,21 +30,21 @@ use transcript::price::Prices;
 use super::lead_service::{LeadContacts, LeadPolicy, LeadService, Questions};
 use crate::event::{Event, Listener, MateNews};
 
-/// How long one that has said that it ends is waited for.
+/// Time for which a teammate that has announced its end is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What one is of whom nothing is said.
+/// Default type of a teammate.
 const TEAMMATE: &str = "teammate";
-/// What one does that was there before.
+/// Task text of a resumed teammate.
 const GOES_ON: &str = "goes on with what it knew";
-/// Says to one that it works in a worktree of its own.
+/// Flag that makes a teammate work in its own worktree.
 const IN_WORKTREE: &str = "--in-worktree";
-/// What the model is told of those who were stopped with it.
+/// Reminder for the model about teammates that were stopped with it.
 const INTERRUPTED: &str =
     "were interrupted by the user. They are idle and know what they knew: write to one, and it goes on.";
-/// What it is told of those who had to end.
+/// Reminder for the model about teammates that had to end.
 const GONE: &str = "ended when this session last ended. Tasks they had begun are pending again. Write to one, and it \
                     goes on where it was.";
-/// What a teammate is told before anything else.
+/// First message to a teammate.
 const PROMPT: &str = include_str!("../prompts/teammate.md");
 
 /// Starts teammates for a session. Clones share the team.
@@ -59,32 +59,32 @@ struct TeammatesInner {
     board: Board,
     mode: SharedMode,
     begun: AtomicBool,
-    /// Whether the lead is leaving.
+    /// True while the lead is leaving.
     leaves: Arc<AtomicBool>,
     lead: Lead,
-    /// What they wait with until somebody looks.
+    /// Permission requests that wait until somebody looks.
     questions: Questions,
     state: Mutex<TeammatesState>,
 }
 
 #[derive(Default)]
 struct TeammatesState {
-    /// Who is asked for the teammates, and who hears that one waits.
+    /// Approver of the teammates' requests, and receiver of their events.
     asked: Option<LeadContacts>,
-    /// What the lead may do unasked; none where no session leads them.
+    /// The lead's permission policy; `None` if no session leads them.
     policy: Option<LeadPolicy>,
     answering: Option<AbortOnDropHandle<()>>,
-    /// Those who were started and are not in the lead's log yet: their names and sessions.
+    /// Names and sessions of started teammates that are not yet in the lead's log.
     started: Vec<(String, String)>,
-    /// What sees to the end of each that was started.
+    /// Tasks that clean up after each started teammate.
     ending: BTreeMap<String, JoinHandle<()>>,
-    /// The sessions of those who were at work here: whose each is, and how many lines it had before.
+    /// Sessions that were active here: their teammate, and their number of lines before.
     sessions: BTreeMap<String, (String, usize)>,
-    /// What each does, as it last said.
+    /// Latest label of each teammate.
     labels: BTreeMap<String, String>,
-    /// What the model is to be told of them with the next turn.
+    /// Reminders for the model's next turn.
     untold: Vec<String>,
-    /// That the lead is there.
+    /// Lock that shows that the lead is present.
     held: Option<files::Lock>,
 }
 
@@ -93,43 +93,43 @@ struct TeammatesState {
 pub struct Lead {
     /// Its session.
     pub session: String,
-    /// Where its own task list lies.
+    /// Folder of its own task list.
     pub folder: PathBuf,
-    /// Where the sessions of its directory lie, those of its teammates among them.
+    /// Folder of its project's sessions, which holds those of its teammates.
     pub sessions: PathBuf,
-    /// What tokens cost.
+    /// Prices of tokens.
     pub prices: Prices,
-    /// Where it works.
+    /// Its working directory.
     pub directory: PathBuf,
-    /// The program that a teammate is.
+    /// The program that teammates run.
     pub program: PathBuf,
-    /// The lead's flags that hold for its teammates too.
+    /// The lead's flags that apply to its teammates too.
     pub flags: Vec<String>,
     /// The guard, if there is one.
     pub guard: Option<PathBuf>,
-    /// The time.
+    /// The clock.
     pub world: World,
 }
 
-/// A teammate that is wanted.
+/// Request for a teammate.
 #[derive(Debug, Clone)]
 pub struct TeammateRequest {
     /// Its name.
     pub name: String,
-    /// What it is to do.
+    /// Its task.
     pub prompt: String,
-    /// What it is, by the name of a definition that there is.
+    /// Its type, the name of an existing definition.
     pub kind: Option<String>,
-    /// The model, where another is asked for than the lead's.
+    /// The model, if it differs from the lead's.
     pub model: Option<String>,
-    /// Whether it has to plan first, and to wait for the lead's word on the plan.
+    /// True if it has to plan first, and wait for the lead's approval.
     pub plans: bool,
-    /// Where it works.
+    /// Isolation of its working directory.
     pub isolation: Isolation,
 }
 
 impl TeammateRequest {
-    /// One that is what a definition says. What was asked for by hand counts more, but for the right to look only.
+    /// Applies a definition. Explicit values win, except that plan mode of the definition stays.
     #[must_use]
     pub fn of_type(self, definition: Definition) -> Self {
         let words = definition.initial_prompt.into_iter().chain([self.prompt]);
@@ -176,27 +176,27 @@ impl Teammates {
         &self.inner.team
     }
 
-    /// Says who is asked what the teammates have to ask.
+    /// Sets the approver of the teammates' requests.
     pub fn answered_by(&self, approver: Arc<dyn Approver>, listener: Listener) {
         self.inner.state.lock().asked = Some((approver, listener));
     }
 
-    /// Says what the lead itself may do unasked, as of now.
+    /// Sets the lead's current permission policy.
     pub(crate) fn judged_by(&self, policy: Policy, scope: Scope) {
         self.inner.state.lock().policy = Some(LeadPolicy { policy, scope });
     }
 
-    /// Who waits with a question until somebody looks.
+    /// Teammates that wait with a permission request until somebody looks.
     pub fn asking(&self) -> Vec<String> {
         self.inner.questions.names()
     }
 
-    /// The question that one waits with, if it does; whoever takes it answers.
+    /// Takes a teammate's waiting permission request, if any; the caller answers it.
     pub fn take_question(&self, name: &str) -> Option<(Question, oneshot::Sender<PermissionAnswer>)> {
         self.inner.questions.take(name)
     }
 
-    /// Starts one. It runs when this returns, and has its first message.
+    /// Starts a teammate. When this returns, it runs and has its first message.
     pub fn start(&self, wanted: &TeammateRequest, jobs: &Jobs) -> Result<String, String> {
         let TeammatesInner { team, post, lead, .. } = &*self.inner;
         self.begin()?;
@@ -232,12 +232,12 @@ impl Teammates {
         Ok(format!("{name} works in a process of its own. It tells you when it is idle; write to it with SendMessage."))
     }
 
-    /// Those who were started since this was last asked: their names and sessions.
+    /// Takes the names and sessions of teammates started since the last call.
     pub(crate) fn take_started(&self) -> Vec<(String, String)> {
         std::mem::take(&mut self.inner.state.lock().started)
     }
 
-    /// Lets one go on that has ended, with the session it had. Says whether there was one.
+    /// Resumes a teammate that has ended, with its old session. Returns whether there was one.
     pub async fn wake(&self, name: &str, jobs: &Jobs) -> Result<bool, String> {
         let team = &self.inner.team;
         if self.inner.post.mail().has_left(name) {
@@ -262,7 +262,7 @@ impl Teammates {
         Ok(true)
     }
 
-    /// Waits until the process of one that leaves has ended, for a while.
+    /// Waits for a while until the process of a leaving teammate has ended.
     async fn has_ended(&self, name: &str) {
         let ending = self.inner.state.lock().ending.remove(name);
         if let Some(ending) = ending {
@@ -270,7 +270,7 @@ impl Teammates {
         }
     }
 
-    /// Runs a teammate's process, and sees to what is left when it has ended.
+    /// Runs a teammate's process, and cleans up after it has ended.
     fn run(&self, (name, about): (&str, &str), words: Vec<String>, jobs: &Jobs) -> Result<(), String> {
         let TeammatesInner { team, post, lead, .. } = &*self.inner;
         // A pipe is read once; what stands on a command line anybody can look at.
@@ -304,9 +304,9 @@ impl Teammates {
         Ok(())
     }
 
-    /// Goes on with the team of a session that is resumed: what was written to it meanwhile is heard.
+    /// Continues with the team of a resumed session: messages written meanwhile are received.
     ///
-    /// Those who were at work then are gone with the lead they had: says who.
+    /// Returns the teammates that were working then and ended with their lead.
     pub fn go_on(&self) -> Result<Vec<String>, String> {
         let members = self.inner.team.members();
         if members.is_empty() {
@@ -319,12 +319,12 @@ impl Teammates {
         Ok(gone)
     }
 
-    /// What the model was not told yet.
+    /// Takes the reminders that the model was not yet given.
     pub(crate) fn take_untold(&self) -> Vec<String> {
         std::mem::take(&mut self.inner.state.lock().untold)
     }
 
-    /// Interrupts those who are at work: each stops what it does, and stays. Says who.
+    /// Interrupts working teammates: each stops its turn, and stays. Returns their names.
     pub fn interrupt(&self) -> Vec<String> {
         let TeammatesInner { team, post, lead, questions, .. } = &*self.inner;
         let there = team.others();
@@ -342,7 +342,7 @@ impl Teammates {
         busy
     }
 
-    /// Takes in that one has nothing to do any more, and whom it has given something to do.
+    /// Takes in that a teammate is idle, and to whom it has given work.
     pub fn heard(&self, message: &Message) {
         if let ControlMessage::Idle { rest, handed, .. } = message.word() {
             let there = self.inner.team.others();
@@ -353,13 +353,13 @@ impl Teammates {
         }
     }
 
-    /// What one that is at work is doing, as far as it has said.
+    /// Label of a working teammate, if it has one.
     pub fn label(&self, name: &str) -> Option<String> {
         let is_busy = || self.inner.post.mail().busy().iter().any(|busy| busy == name);
         self.inner.state.lock().labels.get(name).filter(|_| is_busy()).cloned()
     }
 
-    /// What those used who were at work since this began, by their own sessions.
+    /// Usage of the teammates that were working since this began, from their own sessions.
     pub fn spent(&self) -> Vec<Teammate> {
         let Lead { sessions, prices, .. } = &self.inner.lead;
         let known = self.inner.state.lock().sessions.clone();
@@ -369,19 +369,19 @@ impl Teammates {
         known.iter().filter_map(spent).collect()
     }
 
-    /// Waits for those who have said that they end: what they still use is theirs, and belongs to the sum.
+    /// Waits for teammates that have announced their end, so that the rest of their usage is counted.
     pub async fn part(&self) {
         for name in self.inner.post.mail().left() {
             self.has_ended(&name).await; // one that hangs is ended with its lead
         }
     }
 
-    /// The lead leaves: who ends with it stays a member, for whoever goes on with the session.
+    /// Notes that the lead is leaving: teammates that end with it stay members, for when the session is resumed.
     pub(crate) fn leave(&self) {
         self.inner.leaves.store(true, Ordering::SeqCst);
     }
 
-    /// The team begins with the first who is started.
+    /// Starts the team, with the first teammate.
     fn begin(&self) -> Result<(), String> {
         if self.inner.begun.swap(true, Ordering::SeqCst) {
             return Ok(());
@@ -421,7 +421,7 @@ impl Teammates {
         words
     }
 
-    /// The session ends, and its team with it.
+    /// Ends the team with the session.
     pub fn end(&self) {
         // Whoever opens the session anew is the lead then, also while somebody still holds this.
         let mut state = self.inner.state.lock();
@@ -435,21 +435,21 @@ impl Teammates {
 }
 
 impl TeammatesInner {
-    /// The model is told something of some.
+    /// Adds a reminder for the model about some teammates.
     fn remind(&self, names: &[String], of: &str) {
         if !names.is_empty() {
             self.state.lock().untold.push(format!("Your teammates {} {of}", names.join(", ")));
         }
     }
 
-    /// What one uses from now on is used here.
+    /// Counts a teammate's usage here from now on.
     fn counts(&self, name: &str, session: &str) {
         let file = self.lead.sessions.join(format!("{session}.jsonl"));
         let before = session::record::lines(&file).map_or(0, |(lines, _)| lines.len());
         self.state.lock().sessions.entry(session.to_owned()).or_insert_with(|| (name.to_owned(), before));
     }
 
-    /// Tells what happened to one, with what it has used.
+    /// Sends an event about a teammate, with its usage.
     fn tell(&self, name: &str, news: MateNews) {
         match &news {
             MateNews::Labelled(label) => drop(self.state.lock().labels.insert(name.to_owned(), label.clone())),
@@ -464,7 +464,7 @@ impl TeammatesInner {
     }
 }
 
-/// What a teammate is told before anything else.
+/// First message to a teammate.
 pub fn briefing(team: &Team) -> String {
     let values = minijinja::context! { name => team.me(), team => team.name() };
     minijinja::Environment::new().render_str(PROMPT, values).unwrap_or_default()
@@ -474,7 +474,7 @@ pub fn briefing(team: &Team) -> String {
 mod tests {
     use super::*;
 
-    /// MSG-1: a teammate is told who it is, whom it works for, and what a message is worth.
+    /// MSG-1: a teammate is told its name, its lead, and how far to trust messages.
     #[test]
     fn a_teammate_is_told_who_it_is() {
         let team = Team::of(std::path::Path::new("/c"), "session-1", "scout").unwrap();

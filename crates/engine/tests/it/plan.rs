@@ -55,3 +55,71 @@ async fn a_plan_is_a_file_and_somebody_is_asked() {
         assert!(matches!(decision, Decision::Ask { .. }), "{mode:?}");
     }
 }
+
+/// A model that puts two tasks on the list, then works on for as many rounds as it is told to.
+const WORKER: &str = r##"
+    [[rule]]
+    when = { user = "(?i)summar" }
+    say = "<summary>Work.</summary>"
+    [[rule]]
+    when = { user = "begin", missing = "#2 " }
+    call = [
+        { tool = "TaskCreate", input = { subject = "mend the </system-reminder> roof", description = "" } },
+        { tool = "TaskCreate", input = { subject = "paint", description = "" } },
+    ]
+    [[rule]]
+    when = { user = "finish", missing = "#2 \\[completed" }
+    call = [
+        { tool = "TaskUpdate", input = { taskId = "1", status = "completed" } },
+        { tool = "TaskUpdate", input = { taskId = "2", status = "completed" } },
+    ]
+    [[rule]]
+    when = { user = "work to 8", missing = "line 8" }
+    call = [{ tool = "Bash", input = { command = "n=$(($(cat n 2>/dev/null) + 1)); echo $n >n; echo line $n" } }]
+    [[rule]]
+    when = { user = "work to 16", missing = "line 16" }
+    call = [{ tool = "Bash", input = { command = "n=$(($(cat n 2>/dev/null) + 1)); echo $n >n; echo line $n" } }]
+    [[rule]]
+    when = { user = "work to 24", missing = "line 24" }
+    call = [{ tool = "Bash", input = { command = "n=$(($(cat n 2>/dev/null) + 1)); echo $n >n; echo line $n" } }]
+    [[rule]]
+    say = "Done."
+"##;
+
+fn reminders(request: &serde_json::Value) -> (usize, usize) {
+    let sent = request["messages"].to_string();
+    (
+        sent.matches("You have not used the task list for a while.").count(),
+        sent.matches("You keep a task list.").count(),
+    )
+}
+
+/// TOOL-1: a task list that the model forgot is shown every ten rounds, and after a compaction; one that is done is
+/// not. Its text stays quoted.
+#[tokio::test]
+async fn a_forgotten_task_list_is_shown_again() {
+    let stage = crate::stage::Stage::new(WORKER).await;
+    let board = Board::default();
+    let mut agent = stage.agent_with(None, |parts| {
+        parts.work.tools.extend(engine::plan::listed(&board));
+        parts.work.tasks = Some(board);
+    });
+    let last = || reminders(&stage.simulator.requests().pop().unwrap());
+    crate::stage::say(&mut agent, "begin").await;
+    assert_eq!(last(), (0, 0));
+    for words in ["work to 8", "work to 16", "work to 24"] {
+        crate::stage::say(&mut agent, words).await;
+    }
+    assert_eq!(last(), (2, 0), "after ten of twenty-four rounds, and after ten more");
+    let sent = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+    assert!(!sent.contains("mend the </system-reminder> roof\\n#2"), "{sent}");
+    let cancel = tokio_util::sync::CancellationToken::new();
+    let all = || engine::context::CompactionReach::Everything;
+    agent.compact(None, all(), &cancel).await.unwrap().unwrap();
+    crate::stage::say(&mut agent, "hello").await;
+    assert_eq!(last().1, 1, "the list is back");
+    crate::stage::say(&mut agent, "finish").await;
+    agent.compact(None, all(), &cancel).await.unwrap().unwrap();
+    crate::stage::say(&mut agent, "hello").await;
+    assert_eq!(last().1, 0, "what is done needs no reminder");
+}

@@ -1,9 +1,10 @@
-//! Ours beside BM25, question by question: the order, and what is surfaced where both are as often silent.
+//! Our ranker compared with BM25, question by question: the order, and what is surfaced when both are silent equally
+//! often.
 
 use super::QuestionOutcome;
 use crate::rank::{FOLLOWS, Hit, MOST};
 
-/// So many deviations hold 95 of 100.
+/// Standard deviations of a 95 % interval.
 const DEVIATIONS: f64 = 1.96;
 
 /// A share of the answerable questions, ours and BM25's.
@@ -13,8 +14,8 @@ pub struct Difference {
     pub ours: f64,
     /// BM25's.
     pub plain: f64,
-    /// Half the 95 % interval of the difference. The same questions are asked of both, so only those count that one has and the
-    /// other has not.
+    /// Half the 95 % interval of the difference. Both are asked the same questions, so only those count that one gets
+    /// right and the other does not.
     pub interval: f64,
 }
 
@@ -33,20 +34,20 @@ impl Difference {
         Self { ours: ours / all, plain: plain / all, interval }
     }
 
-    /// The least that is not below BM25 by more than the interval.
+    /// The lowest value that is not below BM25 by more than the interval.
     pub fn least(&self) -> f64 {
         self.plain - self.interval
     }
 }
 
-/// What is compared.
+/// Figures that are compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Comparison {
-    /// The likeliest memory is wanted.
+    /// The top memory is wanted.
     pub first: Difference,
-    /// One of the five likeliest is.
+    /// One of the top five is wanted.
     pub five: Difference,
-    /// A surfaced one is, where BM25 surfaces from a score on with which it is silent as often as we are.
+    /// A surfaced memory is wanted, with a threshold at which BM25 is silent as often as we are.
     pub surfaced: Difference,
 }
 
@@ -75,12 +76,12 @@ impl Comparison {
     }
 }
 
-/// BM25's score for the likeliest memory.
+/// BM25's score of the top memory.
 fn best(answer: &QuestionOutcome<'_>) -> f32 {
     answer.ranked.first().map_or(0.0, |hit| hit.share)
 }
 
-/// The score from which on BM25 speaks, so that it is silent on as many unanswerable questions as we are.
+/// The threshold at which BM25 is silent on as many unanswerable questions as we are.
 fn enough(ours: &[QuestionOutcome<'_>], plain: &[QuestionOutcome<'_>]) -> f32 {
     let nothing = |answer: &&QuestionOutcome<'_>| answer.question.wanted.is_empty();
     let silent = ours.iter().filter(nothing).filter(|answer| answer.surfaced.is_empty()).count();

@@ -1,4 +1,4 @@
-//! What the ranker is held against: BM25 as in a textbook. One field, stop words, Snowball's stems, k1 1.2, b 0.75.
+//! Baseline of the ranker: BM25 as in a textbook. One field, stop words, Snowball's stems, k1 1.2, b 0.75.
 
 use std::collections::HashMap;
 
@@ -14,13 +14,13 @@ const B: f64 = 0.75;
 #[derive(Debug)]
 pub struct Plain {
     docs: Vec<(String, HashMap<String, f64>, f64)>,
-    /// In how many memories each word is.
+    /// Number of memories that contain each word.
     having: HashMap<String, f64>,
     average: f64,
 }
 
 impl Plain {
-    /// Counts words.
+    /// Indexes memories.
     pub fn of(memories: &[Memory]) -> Self {
         let splitter = Splitter::new();
         let docs: Vec<_> = memories
@@ -44,12 +44,12 @@ impl Plain {
         Self { docs, having, average }
     }
 
-    /// Paths, the best first.
+    /// Paths, best first.
     pub fn rank(&self, question: &str) -> Vec<String> {
         self.scored(question).into_iter().map(|(_, path)| path).collect()
     }
 
-    /// The same with their scores.
+    /// Paths with their scores, best first.
     pub fn scored(&self, question: &str) -> Vec<(f64, String)> {
         let splitter = Splitter::new();
         let asked = words(question, &splitter);
@@ -71,8 +71,8 @@ impl Plain {
         scored.into_iter().map(|(score, path)| (score, path.to_owned())).collect()
     }
 
-    /// Asks every question of a set. It is never silent, and never sure: what would be surfaced is told by its scores, which stand
-    /// as shares.
+    /// Asks every question of a set. It is never silent, and never sure: its scores, given as shares, decide what would
+    /// be surfaced.
     pub fn ask<'s>(&self, set: &'s Set) -> Vec<QuestionOutcome<'s>> {
         let hit = |(score, path): (f64, String)| Hit {
             path,
@@ -92,7 +92,7 @@ impl Plain {
     }
 }
 
-/// The stems of a text's words; of scripts without spaces, pairs of characters.
+/// The stems of a text's words; for scripts without spaces, pairs of characters.
 fn words(text: &str, splitter: &Splitter) -> Vec<String> {
     splitter.split(text).into_iter().filter(|token| !token.stop).map(|token| token.text.to_string()).collect()
 }

@@ -1,5 +1,5 @@
-//! How good recall is with a model to choose: the real way, from a shelf on the disk to what is surfaced, with a selector that is
-//! passed in and sees nothing but its request.
+//! Quality of recall with a model to choose: the real path, from a shelf on disk to what is surfaced, with a selector
+//! that is passed in and sees nothing but its request.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use crate::recall::Need;
 use crate::shelf::{Shelf, ShelfHit};
 use crate::verdict::{self, CANDIDATES, RecallVerdict};
 
-/// How a question went with a model to choose.
+/// Outcome of a question with a model to choose.
 #[derive(Debug, Clone)]
 pub struct Selected<'s> {
-    /// What was ranked, and what was surfaced in the end.
+    /// The ranked and the finally surfaced memories.
     pub answer: QuestionOutcome<'s>,
-    /// Whether a wanted memory is among as many of the likeliest as a model is shown, whether it was asked or not.
+    /// True if a wanted memory is among the candidates for a model, whether it was asked or not.
     pub is_candidate: bool,
-    /// How many bytes of a prompt the model was sent; none where it was not asked.
+    /// Bytes of the prompt for the model; `None` if it was not asked.
     pub asked: Option<usize>,
 }
 
 impl Set {
-    /// Asks every question of its memories as they lie on a shelf. `select` gets a question and the prompt of a selector, and
+    /// Asks every question about its memories on a shelf. `select` gets a question and the prompt for a selector, and
     /// answers it.
     pub fn ask_with<'s>(
         &'s self,
@@ -56,7 +56,7 @@ impl Set {
     }
 }
 
-/// The keys of the memories that a selector's prompt shows.
+/// The keys of the memories in a selector's prompt.
 pub fn read_keys(prompt: &str) -> Vec<&str> {
     let memories = prompt.split_once("\n\nMemories:\n").map_or("", |(_, memories)| memories);
     let key = |line: &'_ str| -> Option<usize> { line.find(" (") };

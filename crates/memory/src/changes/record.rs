@@ -1,9 +1,10 @@
-//! A run of the user's own: begun with the first change, so that a command that changes nothing leaves nothing.
+//! A run of the user's own: started with the first change, so that a command that changes nothing leaves nothing
+//! behind.
 
 use super::{Changes, KeptChange, RunHead, Writer};
 use crate::error::Error;
 
-/// A run that begins when something is changed.
+/// A run that starts with its first change.
 #[derive(Debug)]
 pub struct Recorder {
     changes: Changes,
@@ -13,14 +14,14 @@ pub struct Recorder {
 }
 
 impl Changes {
-    /// A run under a name nobody has yet, which begins with its first change.
+    /// A run under a new name, which starts with its first change.
     pub fn recorder(&self, id: String, head: RunHead) -> Recorder {
         Recorder { changes: self.clone(), id, head, writer: None }
     }
 }
 
 impl Recorder {
-    /// Keeps a change that is about to be made.
+    /// Records a change that is about to be made.
     pub fn keep(&mut self, change: &KeptChange) -> Result<(), Error> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
@@ -29,7 +30,7 @@ impl Recorder {
         writer.keep(change)
     }
 
-    /// The run is over. Says what it is called, if it changed something.
+    /// Completes the run. Returns its name, if it changed something.
     pub fn end(&mut self) -> Result<Option<String>, Error> {
         let Some(writer) = self.writer.take() else { return Ok(None) };
         writer.end()?;

@@ -1,7 +1,8 @@
-//! Taking back what a run changed.
+//! Undoing a run.
 //!
-//! A memory is restored if it is still as the run left it; what was changed since stays, and is said. The same holds for its line
-//! in the index: one that was reworded since stays. What an agent made and the user takes back leaves a tombstone.
+//! A memory is restored if it is still as the run left it; one that was changed since stays, and is reported. The same
+//! holds for its line in the index: one that was reworded since stays. A memory that an agent made and the user undoes
+//! leaves a tombstone.
 
 use super::{ChangeRun, Changes, KeptChange, USER, is_index};
 use crate::entry::Memory;
@@ -9,18 +10,18 @@ use crate::error::Error;
 use crate::index;
 use crate::store::{MODE, Store, checked, home};
 
-/// A file larger than this is not restored.
+/// Largest file that is restored, in bytes.
 const LIMIT: u64 = 16 * 1024 * 1024;
 
-/// What came of taking a memory back.
+/// Result of undoing one memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UndoResult {
-    /// It is as it was before.
+    /// It was restored.
     Restored {
         /// The memory.
         path: String,
     },
-    /// It was new, and is gone.
+    /// It was new, and was removed.
     Removed {
         /// The memory.
         path: String,
@@ -29,15 +30,15 @@ pub enum UndoResult {
     ChangedSince {
         /// The memory.
         path: String,
-        /// How it was before the run.
+        /// Its text before the run.
         before: Option<String>,
-        /// How it is now.
+        /// Its current text.
         now: Option<String>,
     },
 }
 
 impl Changes {
-    /// Takes back what a run did, or, of all it did, one memory.
+    /// Undoes a run, or only one memory of it.
     pub fn undo(&self, id: &str, only: Option<&str>, store: &Store) -> Result<Vec<UndoResult>, Error> {
         let run = self.run(id)?;
         let mut paths: Vec<&str> = run.changes.iter().map(|change| change.path.as_str()).collect();
@@ -64,7 +65,7 @@ impl Changes {
     }
 }
 
-/// Brings one memory back to what it was before a run.
+/// Restores one memory to its state before a run.
 fn restore(path: &str, first: &KeptChange, last: &KeptChange, store: &Store) -> Result<UndoResult, Error> {
     if !is_index(path) {
         checked(path)?;
@@ -102,7 +103,7 @@ fn restore(path: &str, first: &KeptChange, last: &KeptChange, store: &Store) -> 
     Ok(if first.before.is_some() { UndoResult::Restored { path } } else { UndoResult::Removed { path } })
 }
 
-/// The lines that the run may have left: the one there was, or the one that is made from a memory's name and description.
+/// The lines that the run may have left: the earlier one, or one made from a memory's name and description.
 fn made_lines(target: &str, first: &KeptChange, last: &KeptChange) -> Vec<String> {
     let mut lines: Vec<String> = first.line.iter().map(|line| line.trim().to_owned()).collect();
     for text in [&first.before, &last.after].into_iter().flatten() {

@@ -1,7 +1,8 @@
-//! Mending what can be mended without guessing, so that no word is lost.
+//! Repairs without guessing, so that no word is lost.
 //!
-//! What a line of the index says and its file does not, is put into the file before the line is cut or removed; a line whose file
-//! is gone stays as words, unless a memory says them. Files keep their dates. Each change is kept before it is made.
+//! What a line of the index says and its file does not is put into the file before the line is cut or removed; a line
+//! whose file is gone stays as text, unless a memory says the same. Files keep their dates. Each change is recorded
+//! before it is made.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,12 +18,12 @@ use crate::scan;
 use crate::store::{MODE, Store, TEAM, home, set_kind};
 use crate::taxonomy::Kind;
 
-/// Something that was mended.
+/// A repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoctorFix {
-    /// What was wrong.
+    /// The problem.
     pub finding: DoctorFinding,
-    /// What was done, to which lines.
+    /// Description of the repair, with the lines.
     pub done: String,
 }
 
@@ -32,13 +33,13 @@ impl fmt::Display for DoctorFix {
     }
 }
 
-/// The indexes as they are to be.
+/// The indexes in their new form.
 struct Indexes<'s> {
     store: &'s Store,
     texts: BTreeMap<&'static str, (String, String)>,
 }
 
-/// Mends what can be mended without guessing, and says what was done.
+/// Repairs what can be repaired without guessing, and describes it.
 pub fn mend(store: &Store) -> Result<Vec<DoctorFix>, Error> {
     let _held = store.lock()?;
     let mut indexes = Indexes::read(store)?;
@@ -90,7 +91,7 @@ impl<'s> Indexes<'s> {
         text.into_iter().filter(|link| link.target == target).collect()
     }
 
-    /// Gives a memory its line.
+    /// Adds a memory's line.
     fn list(&mut self, path: &str) -> Result<String, Error> {
         let memory = Memory::read(self.store.root(), path)?;
         let (at, target) = home(path);
@@ -101,7 +102,7 @@ impl<'s> Indexes<'s> {
         Ok(format!("a line was added to {at}: {}", index::line(&memory.name, target, &hook)))
     }
 
-    /// Removes a line without a file, or makes words of it if no memory says what it says.
+    /// Removes a line without a file, or turns it into text if no memory says the same.
     fn unlink(&mut self, index: &str, target: &str) -> Result<Option<String>, Error> {
         let Some(link) = self.links(index, target).into_iter().next() else { return Ok(None) };
         let written = self.text(index).and_then(|text| index::written(text, target).map(str::to_owned));
@@ -150,7 +151,7 @@ impl<'s> Indexes<'s> {
         Ok(Some(format!("the line was shortened; what it said is in {file}")))
     }
 
-    /// Writes what is to be otherwise.
+    /// Writes the changed indexes.
     fn write(self) -> Result<(), Error> {
         for (at, (before, now)) in self.texts.into_iter().filter(|(_, (before, now))| before != now) {
             let was = (!before.is_empty()).then_some(before.as_str());
@@ -167,7 +168,7 @@ fn path_of(index: &str, target: &str) -> String {
     if index == index::FILE { target.to_owned() } else { format!("{TEAM}{target}") }
 }
 
-/// Whether a memory says something.
+/// Returns whether a memory contains these words.
 fn is_said(store: &Store, words: &str) -> Result<bool, Error> {
     let words = by_what_it_says(words.trim_end_matches('…'));
     let has = |path: &String| {
@@ -177,7 +178,7 @@ fn is_said(store: &Store, words: &str) -> Result<bool, Error> {
     Ok(scan::paths(store.root())?.iter().any(|path| has(path).unwrap_or(false)))
 }
 
-/// Sees to it that a file says what lines say. Whether it does.
+/// Makes sure that a file says what lines say. Returns whether it does.
 fn says(store: &Store, path: &str, lines: &[Link]) -> Result<bool, Error> {
     let Ok(file) = store.root().read(path, READ_LIMIT) else { return Ok(false) };
     let Ok(memory) = String::from_utf8(file.bytes) else { return Ok(false) };
@@ -192,14 +193,14 @@ fn says(store: &Store, path: &str, lines: &[Link]) -> Result<bool, Error> {
     Ok(lost.is_empty() || rewrite(store, path, |text| format!("{}\n\n{}\n", text.trim_end(), lost.join("\n\n")))?)
 }
 
-/// Corrects a type that is one of the four in other letters, such as `Feedback` or `projects`.
+/// Corrects a type that is one of the four in another spelling, such as `Feedback` or `projects`.
 fn retype(store: &Store, path: &str, found: &str) -> Result<Option<String>, Error> {
     let word = found.trim().to_lowercase();
     let Some(kind) = Kind::of(&word).or_else(|| Kind::of(word.trim_end_matches('s'))) else { return Ok(None) };
     Ok(rewrite(store, path, |text| set_kind(text, kind))?.then(|| format!("the type is {kind} now")))
 }
 
-/// Writes a file anew; it stays as old as it was.
+/// Rewrites a file; its date stays.
 fn rewrite(store: &Store, path: &str, change: impl Fn(&str) -> String) -> Result<bool, Error> {
     let file = store.root().read(path, READ_LIMIT)?;
     let Ok(text) = std::str::from_utf8(&file.bytes) else { return Ok(false) };

@@ -1,11 +1,11 @@
-//! Changing one key of the frontmatter: only its own lines.
+//! Changes one key of the frontmatter: only its own lines.
 
 use std::ops::Range;
 
 use super::{Fences, bom, fences, lenient};
 
-/// The text with `key` set to `value`. The key's own lines are replaced; a new key goes last; without frontmatter one
-/// is put on top. Every other byte is kept.
+/// Sets `key` to `value`. The key's own lines are replaced; a new key goes last; without frontmatter, one is put on
+/// top. Every other byte is kept.
 pub fn set(text: &str, key: &str, value: &str) -> String {
     let Some(fences) = fences(text) else {
         let (head, rest) = text.split_at(bom(text));
@@ -18,8 +18,7 @@ pub fn set(text: &str, key: &str, value: &str) -> String {
     }
 }
 
-/// The text with `key` below `parent` (such as `metadata`) set to `value`, where `parent` is there; else as [`set`] does
-/// it at the top level.
+/// Sets `key` below `parent` (such as `metadata`) to `value`, if `parent` exists; else like [`set`] at the top level.
 pub fn set_under(text: &str, parent: &str, key: &str, value: &str) -> String {
     let found = fences(text).and_then(|fences| Some((find(text, &fences.block, parent)?, fences)));
     let Some((parent, fences)) = found else { return set(text, key, value) };
@@ -38,7 +37,7 @@ pub fn set_under(text: &str, parent: &str, key: &str, value: &str) -> String {
     insert(text, &fences, parent.lines.end, &format!("{indent}{key}: {}", quoted(value)))
 }
 
-/// The text without `key` and its lines.
+/// Removes `key` and its lines.
 pub fn remove(text: &str, key: &str) -> String {
     match fences(text).and_then(|fences| find(text, &fences.block, key)) {
         Some(found) => format!("{}{}", &text[..found.lines.start], &text[found.lines.end..]),
@@ -46,9 +45,9 @@ pub fn remove(text: &str, key: &str) -> String {
     }
 }
 
-/// Where a key is.
+/// Position of a key.
 struct KeyPlace {
-    /// What follows the colon on its line, without the line's end.
+    /// Text after the colon on its line, without the line ending.
     value: Range<usize>,
     /// All its lines.
     lines: Range<usize>,
@@ -97,7 +96,7 @@ fn keys<'t>(
     found.into_iter().map(|(name, _, key)| (name, key))
 }
 
-/// Puts a value in the place of another: what follows it on the line (a comment) is kept, deeper lines go.
+/// Replaces a value: a comment after it on the line is kept, deeper lines go.
 fn replace_value(text: &str, found: &KeyPlace, value: &str) -> String {
     let old = &text[found.value.clone()];
     let comment = comment(old);
@@ -159,7 +158,7 @@ fn insert(text: &str, fences: &Fences, at: usize, line: &str) -> String {
     format!("{before}{glue}{line}{end}{after}")
 }
 
-/// The line ending a text uses.
+/// The line ending of a text.
 pub(crate) fn line_end(text: &str) -> &'static str {
     match text.find('\n') {
         Some(at) if text[..at].ends_with('\r') => "\r\n",
@@ -167,7 +166,7 @@ pub(crate) fn line_end(text: &str) -> &'static str {
     }
 }
 
-/// A value as YAML: plain where every reader takes it as that text, else in double quotes.
+/// A value as YAML: plain if every reader takes it as that text, else in double quotes.
 pub(crate) fn quoted(value: &str) -> String {
     let plain = value.chars().next().is_some_and(char::is_alphabetic)
         && value.trim() == value
@@ -203,7 +202,7 @@ fn in_quotes(value: &str) -> String {
     out
 }
 
-/// What stands in a text that is all of it one block of code and begins like a memory.
+/// The content of a text that is entirely one code block and begins like a memory.
 fn unfenced(text: &str) -> Option<&str> {
     let (first, rest) = text.trim().strip_prefix("```")?.split_once('\n')?;
     let inside = rest.strip_suffix("```")?;
@@ -212,9 +211,9 @@ fn unfenced(text: &str) -> Option<&str> {
     is_memory.then_some(inside)
 }
 
-/// The text with what is no YAML (models write `description: a: b`) put into quotes, if that makes it the YAML that was meant.
-/// What begins like a list or another structure was meant as one, and is broken. A memory that is all of it a block of code
-/// (models copy the form as it was shown to them) is taken out of it.
+/// Quotes values that are not YAML (models write `description: a: b`), if that gives the YAML that was meant. What
+/// begins like a list or another structure was meant as one, and stays broken. A memory that is entirely a code block
+/// (models copy the form as it was shown to them) is unwrapped.
 pub fn mended(text: &str) -> String {
     let text = unfenced(text).unwrap_or(text);
     let front = super::read(text);

@@ -1,9 +1,9 @@
-//! Reading frontmatter line by line, when it is no YAML or needs none.
+//! Reads frontmatter line by line, if it is not YAML or needs no parser.
 
 use serde_json::{Map, Value};
 
 /// The fields, if every line is `key: value` with a value no YAML reader could take for anything but that text, or
-/// nothing: the shape nearly all memories have, read without a parser.
+/// nothing: the shape of nearly all memories, read without a parser.
 pub(super) fn plain(block: &str) -> Option<Map<String, Value>> {
     let mut fields = Map::new();
     for line in block.lines() {
@@ -28,14 +28,14 @@ pub(super) fn plain(block: &str) -> Option<Map<String, Value>> {
     Some(fields)
 }
 
-/// Words that are not text to YAML.
+/// Returns whether a word is not text to YAML.
 pub(super) fn is_word_of_yaml(value: &str) -> bool {
     ["true", "false", "null", "yes", "no", "on", "off", "nan", "inf", "y", "n"]
         .iter()
         .any(|word| value.eq_ignore_ascii_case(word))
 }
 
-/// The key and what follows its colon, if a line is `key: value` or `key:`. Leading space is not part of the key.
+/// The key and the text after its colon, if a line is `key: value` or `key:`. Leading space is not part of the key.
 pub(super) fn key(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once(':')?;
     let key = key.trim();
@@ -46,7 +46,7 @@ pub(super) fn key(line: &str) -> Option<(&str, &str)> {
     (good && (value.is_empty() || value.starts_with([' ', '\t', '\r']))).then_some((key, value))
 }
 
-/// Reads what can be read. Of a key given twice the first counts.
+/// Reads what can be read. Of a duplicate key the first counts.
 pub(super) fn read(block: &str) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut lines = block.lines().peekable();
@@ -104,7 +104,7 @@ fn value_of(value: &str, below: &[&str]) -> Value {
     }
 }
 
-/// Without the quotes around it, if it has a pair.
+/// Removes the pair of quotes around a value, if it has one.
 fn unquote(value: &str) -> &str {
     for quote in ['"', '\''] {
         if let Some(inner) = value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote)) {

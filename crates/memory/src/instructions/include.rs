@@ -1,17 +1,17 @@
-//! `@path` in an instruction file: which files it includes.
+//! `@path` in an instruction file: the files it includes.
 //!
-//! An include starts with `@` at the start of a line or after a space, outside code spans and blocks. It ends at the next
-//! space; a space in a path is written `\ `. What follows `#` is a place inside the file, and punctuation at the end
-//! belongs to the sentence.
+//! An include starts with `@` at the start of a line or after a space, outside code spans and blocks. It ends at the
+//! next space; a space in a path is written `\ `. What follows `#` is a place inside the file, and punctuation at the
+//! end belongs to the sentence.
 
 use std::path::{Path, PathBuf};
 
 use crate::markdown;
 
-/// The longest path that is taken for one.
+/// Longest path of an include.
 const LONGEST: usize = 1_024;
 
-/// Endings of files that are text. A file without an ending may be one.
+/// Extensions of text files. A file without one may be text.
 const TEXT: [&str; 84] = [
     "md",
     "mdx",
@@ -99,7 +99,7 @@ const TEXT: [&str; 84] = [
     "log",
 ];
 
-/// The paths a text includes, as they are written, each once.
+/// The paths a text includes, as written, each once.
 pub fn paths(text: &str) -> Vec<String> {
     if !text.contains('@') {
         return Vec::new();
@@ -154,7 +154,7 @@ fn path(rest: &str) -> Option<String> {
     (starts && !matches!(path, "" | "/" | "." | "..")).then(|| path.to_owned())
 }
 
-/// Where a path leads: from the home directory, from the root, or from the file that includes it.
+/// Resolves a path: from the home directory, from the root, or from the file that includes it.
 pub fn resolve(written: &str, by: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let path = match written.strip_prefix("~/") {
         Some(rest) => home?.join(rest),
@@ -163,12 +163,12 @@ pub fn resolve(written: &str, by: &Path, home: Option<&Path>) -> Option<PathBuf>
     Some(crate::place::without_dots(&path))
 }
 
-/// Whether what is written after `@` can only be meant as a file.
+/// Returns whether the text after `@` can only be meant as a file.
 pub(super) fn looks_like_a_file(written: &str) -> bool {
     written.contains(['/', '.'])
 }
 
-/// Whether a file is of a kind that is text, by its ending.
+/// Returns whether a file is text, by its extension.
 pub(super) fn is_text_type(path: &Path) -> bool {
     path.extension().and_then(|ending| ending.to_str()).is_none_or(|ending| {
         let ending = ending.to_ascii_lowercase();

@@ -1,9 +1,9 @@
-//! How far an instruction file reaches: where it may lie once links are followed, and what it may include.
+//! Reach of an instruction file: its allowed real path, and what it may include.
 //!
-//! The user's own files and the organisation's reach everywhere. A file of the project reaches what lies in the project.
-//! A file in a directory above the project reaches what lies in that directory, and is only read if it is not another
-//! user's: anyone can put a CLAUDE.md into `/tmp`. Whatever lies beyond is left out unless the user agreed to that very
-//! file. The check and the reading are one: the kernel keeps the reading inside, whatever happens to links meanwhile.
+//! The files of the user and the organisation reach everywhere. A file of the project reaches what is in the project. A
+//! file in a directory above the project reaches what is in that directory, and is only read if it is not another
+//! user's: anyone can put a CLAUDE.md into `/tmp`. Anything beyond is left out unless the user agreed to that very
+//! file. Check and read are one step: the kernel keeps the read inside, whatever happens to symlinks meanwhile.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,19 +13,19 @@ use files::{Error, Root, Snapshot};
 use super::{InstructionSources, READ_LIMIT};
 use crate::place;
 
-/// How far a file reaches.
+/// Reach of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum IncludeReach {
     /// Everywhere.
     Anywhere,
-    /// What lies in this directory, links followed.
+    /// The inside of this directory, with symlinks resolved.
     Inside(PathBuf),
 }
 
-/// Why a file was not read.
+/// Reason why a file was not read.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// It leads to a file outside, to which nobody agreed.
+    /// It leads to a file outside, to which the user has not agreed.
     Outside(PathBuf),
     /// Another user put it there.
     OfAnother,
@@ -33,8 +33,8 @@ pub(super) enum Refusal {
     Failed(Error),
 }
 
-/// The project a session works in: the checkout that the working directory belongs to, else that directory. A home
-/// directory under git is no project: all that lies in it would be inside.
+/// The session's project: the checkout of the working directory, else that directory. A home directory under git is not
+/// a project: everything in it would be inside.
 pub(super) fn project(sources: &InstructionSources) -> PathBuf {
     let working = super::real(&sources.working_directory);
     let home = sources.home.as_deref().map(super::real);
@@ -44,13 +44,13 @@ pub(super) fn project(sources: &InstructionSources) -> PathBuf {
 }
 
 impl IncludeReach {
-    /// How far the files of a directory reach, seen from the project.
+    /// Reach of the files of a directory, seen from the project.
     pub(super) fn of(directory: &Path, project: &Path) -> Self {
         let directory = super::real(directory);
         Self::Inside(if directory.starts_with(project) { project.to_owned() } else { directory })
     }
 
-    /// Reads a file that lies within reach, or one that was agreed to.
+    /// Reads a file within reach, or one that was agreed to.
     pub(super) fn read(&self, path: &Path, agreed: &BTreeSet<PathBuf>) -> Result<Snapshot, Refusal> {
         let Self::Inside(root) = self else { return files::read(path, READ_LIMIT).map_err(Refusal::Failed) };
         let real = files::real(path).map_err(Refusal::Failed)?;
@@ -80,7 +80,7 @@ impl IncludeReach {
     }
 }
 
-/// Whether a file above the project is there by the user's hand, or by that of whoever owns the project.
+/// Returns whether a file above the project belongs to the user, or to the owner of the project.
 pub(super) fn is_own(path: &Path, working: &Path) -> bool {
     files::is_own(path, working) && files::is_own(super::real(path), working)
 }

@@ -1,5 +1,5 @@
-//! Instruction files as the model sees them: one reminder, in the first user message. The index of memory stands in it
-//! too, apart from them: it is data, and gives no orders.
+//! Instruction files as the model sees them: one reminder, in the first user message. The index of memory is in it too,
+//! kept apart: it is data, and gives no orders.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use super::{LoadedInstruction, Owner};
 use crate::quoting;
 
-/// The first user message: all files in order, the date, and how to take it.
+/// The first user message: all files in order, the date, and how to treat it.
 pub fn first_message(files: &[LoadedInstruction], today: Date) -> String {
     let mut text = String::from("Background for this conversation.\n");
     let (indexes, instructions): (Vec<&LoadedInstruction>, Vec<&LoadedInstruction>) =
@@ -53,7 +53,7 @@ pub fn nested(files: &[LoadedInstruction]) -> String {
     ended(sections.join("\n"))
 }
 
-/// What takes the place of instruction files that were changed, and of those that say nothing any more.
+/// Text that replaces changed instruction files, and those that are now empty.
 pub fn changed(files: &[LoadedInstruction], gone: &[PathBuf]) -> String {
     let mut text =
         String::from("The user has changed instruction files. This takes the place of what you were shown of them.\n");
@@ -68,7 +68,7 @@ pub fn changed(files: &[LoadedInstruction], gone: &[PathBuf]) -> String {
     ended(text)
 }
 
-/// Without the end of its last line.
+/// Removes the final line ending.
 fn ended(mut text: String) -> String {
     if text.ends_with('\n') {
         text.pop();
@@ -76,7 +76,7 @@ fn ended(mut text: String) -> String {
     text
 }
 
-/// An index, as what somebody wrote down.
+/// An index, quoted as data.
 fn quoted(file: &LoadedInstruction) -> String {
     let path = file.path.display().to_string();
     format!("\nContents of {}:\n\n{}\n", quoting::inside_reminder(&path), quoting::quoted(&file.text))

@@ -1,11 +1,11 @@
-//! What was loaded and why, and what was not as it should be: for hooks, for commands and for people.
+//! Loaded files with reasons, and problems: for hooks, for commands and for people.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use super::{DEEPEST_INCLUDE, LONG_FILE, MOST_BYTES, MOST_FILES};
 
-/// Whose file it is.
+/// Owner of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// The organisation's.
@@ -18,18 +18,18 @@ pub enum Owner {
     Local,
     /// The memory index.
     AutoMem,
-    /// The index of the memory that is shared with others.
+    /// The index of team memory.
     TeamMem,
 }
 
-/// Why a file was loaded.
+/// Reason why a file was loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// The session began.
     SessionStart,
     /// Its directory was read.
     NestedTraversal,
-    /// A file that its rule is for was touched.
+    /// A file that matches its rule was touched.
     PathGlobMatch,
     /// Another file includes it.
     Include,
@@ -40,11 +40,11 @@ pub enum Reason {
 /// A file that was loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadedInstruction {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// Whose it is (`memory_type` to hooks).
+    /// Its owner (`memory_type` for hooks).
     pub owner: Owner,
-    /// Why it was loaded.
+    /// Reason why it was loaded.
     pub reason: Reason,
     /// The file that includes it.
     pub parent: Option<PathBuf>,
@@ -52,46 +52,46 @@ pub struct LoadedInstruction {
     pub globs: Vec<String>,
     /// The text, without frontmatter and comments.
     pub text: String,
-    /// How many bytes the file has.
+    /// Size of the file, in bytes.
     pub size: u64,
 }
 
-/// Something that was not as it should be.
+/// A problem with an instruction file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// The file, or the pattern.
     pub path: PathBuf,
     /// The file that asked for it.
     pub parent: Option<PathBuf>,
-    /// What.
+    /// The problem.
     pub what: InstructionFault,
 }
 
-/// What was not as it should be.
+/// Kind of problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InstructionFault {
     /// An included file does not exist.
     Missing,
     /// Includes are nested too deep.
     TooDeep,
-    /// An included file is no text.
+    /// An included file is not text.
     NotText,
     /// It cannot be read: a device, a pipe, too large, not permitted.
     Unreadable(String),
     /// It is long. It was loaded.
     Long(usize),
-    /// It leads to this file outside the project, to which nobody agreed.
+    /// It leads to this file outside the project, to which the user has not agreed.
     Outside(PathBuf),
-    /// It lies above the project, and another user put it there.
+    /// It is above the project, and another user put it there.
     OfAnother,
-    /// A pattern is no glob.
+    /// A pattern is not a glob.
     BadGlob(String),
     /// There are too many files.
     TooMany,
 }
 
 impl Owner {
-    /// The word hooks get.
+    /// Its name for hooks.
     pub fn name(self) -> &'static str {
         match self {
             Self::Managed => "Managed",
@@ -105,7 +105,7 @@ impl Owner {
 }
 
 impl Reason {
-    /// The word hooks get.
+    /// Its name for hooks.
     pub fn name(self) -> &'static str {
         match self {
             Self::SessionStart => "session_start",

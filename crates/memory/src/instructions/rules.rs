@@ -9,12 +9,12 @@ use super::reach::IncludeReach;
 use super::{FileRequest, Owner};
 use crate::frontmatter::Frontmatter;
 
-/// Patterns, and the bad ones left out.
+/// Valid patterns.
 #[derive(Debug, Default)]
 pub(super) struct Globs(GlobSet);
 
 impl Globs {
-    /// Patterns of paths. `bad` hears of those that are none.
+    /// Compiles patterns of paths. `bad` is called for invalid ones.
     pub(super) fn new(patterns: &[String], bad: &mut dyn FnMut(&str, String)) -> Self {
         let mut set = GlobSetBuilder::new();
         for pattern in patterns {
@@ -46,7 +46,7 @@ impl Globs {
     }
 }
 
-/// A rule that waits for a file it is for.
+/// A rule that waits for a matching file.
 #[derive(Debug)]
 pub(super) struct WaitingRule {
     pub(super) path: PathBuf,
@@ -62,13 +62,13 @@ impl WaitingRule {
         Self { path, owner, reach, base: base.to_owned(), globs }
     }
 
-    /// Whether it is for a file.
+    /// Returns whether it matches a file.
     pub(super) fn is_for(&self, file: &Path) -> bool {
         file.strip_prefix(&self.base).is_ok_and(|relative| self.globs.is_match(relative)) || self.globs.is_match(file)
     }
 }
 
-/// The patterns of a rule. One that means every file is no condition.
+/// The patterns of a rule. A pattern for every file is no condition.
 pub(super) fn patterns(front: &Frontmatter) -> Vec<String> {
     let patterns = front.list("paths");
     if patterns.iter().any(|pattern| matches!(pattern.as_str(), "**" | "**/*")) { Vec::new() } else { patterns }

@@ -242,3 +242,79 @@ fn what_was_removed_by_hand_is_buried() {
         assert_eq!(buried, ["gone.md"]);
     }
 }
+
+/// TOMB-1: a memory that was removed by hand is buried by its name where no run of it is kept any more.
+#[test]
+fn what_was_removed_by_hand_long_after_its_run_is_buried_by_name() {
+    let place = Place::new();
+    let mut run = place.begin("r-1");
+    place.write(&mut run, "old.md", "What an old memory says is said nowhere else.");
+    run.end().unwrap();
+    std::fs::remove_file(place.store.root().path().join("old.md")).unwrap();
+    // Newer runs push it out.
+    for number in 0..memory::changes::KEPT {
+        let mut run = place.begin(&format!("s-{number:03}"));
+        place.write(&mut run, "other.md", &format!("Something else, for the {number}th time."));
+        run.end().unwrap();
+    }
+    std::fs::remove_file(place.changes.folder().join("r-1.jsonl")).unwrap_or_default();
+    for _ in 0..2 {
+        place.changes.bury_removed(&place.store, "2026-03-02T00:00:00Z".parse().unwrap()).unwrap();
+        let buried: Vec<String> = place.changes.tombstones().all().into_iter().map(|stone| stone.path).collect();
+        assert_eq!(buried, ["old.md"]);
+    }
+}
+
+/// TOMB-1: after a removal the user's new words are learnt; words typed before it, nobody's words, and the removed text under
+/// some new sentence are not.
+#[test]
+fn what_the_user_types_after_a_removal_may_be_learnt() {
+    let place = Place::new();
+    let body = "Releases of the archive go out on Fridays after the night shift.";
+    let stones = place.changes.tombstones();
+    stones.plant("releases.md", &text("releases", body), Some("2026-03-02T00:00:00Z".into())).unwrap();
+    let spoken = |sentence: &str, at: &str| memory::spoken::QuotedSentence {
+        sentence: sentence.into(),
+        at: Some(at.into()),
+        session: None,
+        message: None,
+    };
+    let (before, after) = ("2026-02-01T00:00:00Z", "2026-12-01T00:00:00Z");
+    let new = text("releases", "It is Tuesdays now.");
+    let is_refused = |text: &str, spoken: Option<&memory::spoken::QuotedSentence>| {
+        stones.refusing("releases.md", text, spoken).is_some()
+    };
+    assert!(!is_refused(&new, Some(&spoken("We release on Tuesdays now.", after))));
+    assert!(is_refused(&new, Some(&spoken("We release on Tuesdays now.", before))));
+    assert!(is_refused(&new, None));
+    let old = text("releases", body);
+    assert!(is_refused(&old, Some(&spoken("Thanks, go on as before.", after))), "the old text under other words");
+    assert!(!is_refused(&old, Some(&spoken(body, after))), "the user says it again");
+}
+
+/// TOMB-1: what was learnt again after a removal and is removed once more is buried with the later date.
+#[test]
+fn a_second_removal_by_hand_is_buried_too() {
+    let place = Place::new();
+    let body = "What comes and goes is said nowhere else in here.";
+    let earlier = "2020-01-01T00:00:00Z";
+    place.changes.tombstones().plant("twice.md", &text("twice", "Something else."), Some(earlier.into())).unwrap();
+    let spoken = memory::spoken::QuotedSentence {
+        sentence: body.into(),
+        at: Some("2025-01-01T00:00:00Z".into()),
+        session: None,
+        message: None,
+    };
+    let mut run = place.begin("r-1");
+    let mut keep = |change: &memory::changes::KeptChange| run.keep_said(change, Some(&spoken));
+    let origin = MemoryOrigin::default();
+    place.store.revise("twice.md", &text("twice", body), None, &origin, None, &mut keep).unwrap();
+    run.end().unwrap();
+    std::fs::remove_file(place.store.root().path().join("twice.md")).unwrap();
+    for _ in 0..2 {
+        place.changes.bury_removed(&place.store, "2027-03-02T00:00:00Z".parse().unwrap()).unwrap();
+        assert_eq!(place.changes.tombstones().all().len(), 2);
+    }
+    let again = place.changes.tombstones().refusing("twice.md", &text("twice", body), Some(&spoken));
+    assert!(again.is_some(), "said between the two removals");
+}

@@ -350,8 +350,9 @@ impl Year {
                 self.tell(&format!("forgotten: {gauge}"));
                 let text = std::fs::read_to_string(&file).unwrap();
                 let changes = self.home().changes(&self.memories());
+                let removed = jiff::Timestamp::from_millisecond(at).unwrap().to_string();
                 Store::open(self.memories(), IndexUpkeep::Kept).unwrap().remove(&format!("{gauge}.md")).unwrap();
-                changes.tombstones().plant(&format!("{gauge}.md"), &text, None).unwrap();
+                changes.tombstones().plant(&format!("{gauge}.md"), &text, Some(removed)).unwrap();
                 self.diary.lock().gauges.get_mut(&gauge).unwrap().removed(at);
             }
             3 => self.dream(),

@@ -1,4 +1,4 @@
-//! The guard as a program of its own, for those who embed the engine and have no binary that can be one.
+//! The guard as a program of its own, for embedding programs whose own binary cannot be one.
 
 use std::process::ExitCode;
 

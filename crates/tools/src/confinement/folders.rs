@@ -1,12 +1,12 @@
-//! Folders with tools in a home directory: what compilers, interpreters and package managers need, and no credentials.
+//! Tool folders in a home directory: the needs of compilers, interpreters and package managers, and no credentials.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Programs and what they are made of. What else lies in the same places (`.cargo/credentials.toml`, `.npmrc`,
-/// `.gem/credentials`, `.pub-cache/credentials.json`, `.local/share/uv/credentials`, `.m2/settings.xml`,
-/// `.gradle/gradle.properties`) may hold keys, and is not named.
+/// Programs and their files. Other files in the same places (`.cargo/credentials.toml`, `.npmrc`, `.gem/credentials`,
+/// `.pub-cache/credentials.json`, `.local/share/uv/credentials`, `.m2/settings.xml`, `.gradle/gradle.properties`) may
+/// hold keys, and are not listed.
 const FOLDERS: &str = ".arkade/bin .asdf .asdfrc .bun/bin .bun/install .cabal/bin .cabal/packages .cabal/store .cargo/bin .cargo/env \
     .cargo/git .cargo/registry .composer/vendor .default-gems .default-npm-packages .default-python-packages \
     .deno/bin .dotnet/dotnet .dotnet/host .dotnet/packs .dotnet/sdk .dotnet/shared .dotnet/store .dotnet/templates \
@@ -24,21 +24,21 @@ const FOLDERS: &str = ".arkade/bin .asdf .asdfrc .bun/bin .bun/install .cabal/bi
     .tfenv .tool-versions .virtualenvs .volta .yarn/berry .yarn/bin .zig anaconda3 go/bin go/pkg mambaforge \
     micromamba miniconda3 miniforge3 sdk";
 
-/// Where programs are told what to use, and could be told a key.
+/// Configuration files of programs, which might hold a key.
 const CONFIGURED: [&str; 3] = [".cargo/config.toml", ".cargo/config", ".config/mise/config.toml"];
 
-/// The largest configuration that is looked through.
+/// Largest configuration that is searched, in bytes.
 const CONFIG: u64 = 64 * 1024;
 
-/// Words that stand where a key does.
+/// Words that indicate a key.
 const KEYS: [&str; 6] = ["token", "secret", "password", "passwd", "[env", "_key"];
 
-/// The folders with tools that there are in a home.
+/// The existing tool folders of a home.
 pub fn tool_folders(home: &Path) -> Vec<PathBuf> {
     folders_in(home, |_| true)
 }
 
-/// Those of them that are asked for, by the first parts of their names.
+/// The tool folders whose first path component is wanted.
 fn folders_in(home: &Path, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let is_wanted = |name: &&str| name.split('/').next().is_some_and(&wanted);
     let configured = CONFIGURED.iter().copied().filter(is_wanted).map(|name| home.join(name));
@@ -46,8 +46,8 @@ fn folders_in(home: &Path, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     folders.chain(configured.filter(|path| !may_hold_a_key(path))).filter(|path| path.exists()).collect()
 }
 
-/// What the programs of folders need besides them: a stand-in (`~/.pyenv/shims/python3`, `~/.cargo/bin/cargo`) finds the
-/// real one elsewhere.
+/// Further folders that programs in these folders need: a stand-in (`~/.pyenv/shims/python3`, `~/.cargo/bin/cargo`)
+/// finds the real program elsewhere.
 pub(crate) fn beside<'a>(folders: impl Iterator<Item = &'a PathBuf>) -> BTreeSet<PathBuf> {
     let place = |folder: &'a PathBuf| {
         let root = folder.ancestors().find(|above| above.file_name().is_some_and(is_root))?;
@@ -61,7 +61,8 @@ pub(crate) fn beside<'a>(folders: impl Iterator<Item = &'a PathBuf>) -> BTreeSet
     places.into_iter().flat_map(beside).collect()
 }
 
-/// Whether one of the names begins with this part. Asked for every command, so it looks at the list as one text.
+/// Returns whether one of the names begins with this component. It is called for every command, so it searches the list
+/// as one text.
 fn is_root(name: &OsStr) -> bool {
     let Some(name) = name.to_str().filter(|name| !name.is_empty()) else { return false };
     FOLDERS.match_indices(name).any(|(at, _)| {

@@ -1,28 +1,28 @@
-//! The wall around commands that only look: they run because they were judged to do nothing else, and here the kernel
-//! sees to it that they cannot.
+//! The wall around read-only commands: they run because they were judged to only read, and here the kernel makes sure
+//! of it.
 //!
 //! They see the working directories, the system's folders, programs and git's configuration, all read-only, and nothing
-//! else of the home. A temporary folder of their own is all they can write to. They open no socket, and of processes that
-//! are not theirs they see no more than the names.
+//! else of the home. They can write only to a temporary folder of their own. They open no socket, and see no more than
+//! the names of processes that are not theirs.
 
 use std::path::{Path, PathBuf};
 
 use super::{Base, Confinement, Network, tool_folders};
 
-/// Where git looks for the user's configuration, from the home.
+/// Git's user configuration, relative to the home.
 const GIT: [&str; 4] = [".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"];
 
 /// Keys of git's configuration that name another file.
 const GIT_FILES: [&str; 3] = ["path", "excludesfile", "attributesfile"];
 
-/// The largest configuration that is looked through.
+/// Largest configuration that is searched, in bytes.
 const CONFIG: u64 = 256 * 1024;
 
-/// Words that stand where a key does.
+/// Words that indicate a key.
 const KEYS: [&str; 6] = ["token", "secret", "password", "passwd", "extraheader", "_key"];
 
 impl Confinement {
-    /// For a program that looks at these places, and changes those.
+    /// For a program that reads these paths, and changes those.
     pub fn looking_at(mut readable: Vec<PathBuf>, writable: Vec<PathBuf>, home: Option<&Path>) -> Self {
         readable.extend(home.map(tool_folders).unwrap_or_default());
         readable.extend(home.map(git_files).unwrap_or_default());
@@ -30,7 +30,7 @@ impl Confinement {
     }
 }
 
-/// Git's configuration in a home, with the files it names, as far as it holds no keys.
+/// Git's configuration in a home with the files it names, as far as they hold no keys.
 fn git_files(home: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for path in GIT.iter().map(|name| home.join(name)) {
@@ -55,7 +55,7 @@ fn git_files(home: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whether a text may hold a key: by a word, or by an address with a name in it.
+/// Returns whether a text may hold a key: by a word, or by a URL with a user name in it.
 fn holds_a_key(text: &str) -> bool {
     let text = text.to_lowercase();
     let addressed = |line: &str| {

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::paths;
 
-/// A guarded path that a command made, and what was there when it was seen: whoever moves it away later can tell whether
-/// it still is the same.
+/// A guarded path that a command made, with the identity seen then: before it is moved away later, it can be checked to
+/// be the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MadePath {
-    /// Where it is.
+    /// Its path.
     #[serde(with = "paths::one")]
     pub path: PathBuf,
-    /// What it is.
+    /// Its identity.
     pub identity: Identity,
 }

@@ -13,7 +13,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     Ok(Vec::<OsString>::deserialize(deserializer)?.into_iter().map(PathBuf::from).collect())
 }
 
-/// One that may not be there.
+/// An optional path.
 pub(crate) mod maybe {
     use super::{Deserialize, Deserializer, OsStr, OsString, PathBuf, Serialize, Serializer};
 
@@ -27,7 +27,7 @@ pub(crate) mod maybe {
     }
 }
 
-/// A single one.
+/// A single path.
 pub(crate) mod one {
     use std::path::Path;
 

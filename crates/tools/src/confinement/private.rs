@@ -1,7 +1,8 @@
-//! What only root may read, where we are root: host keys, passwords, logs, dumps. It is known by its mode, not by a list.
+//! Files that only root may read, if we are root: host keys, passwords, logs, dumps. They are recognised by their mode,
+//! not by a list.
 //!
-//! A command of root's keeps no capability, but it still owns such files. So they are looked for once, where systems keep
-//! what they are told and what they store, and hidden.
+//! A root command keeps no capability, but it still owns such files. So they are searched for once, where systems keep
+//! configuration and state, and hidden.
 
 use std::fs::Metadata;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -10,13 +11,13 @@ use std::sync::OnceLock;
 
 use rustix::process::{getegid, geteuid};
 
-/// Where it is looked for, at any depth. Of the root directory only the entries themselves are looked at.
+/// Directories that are searched, at any depth. Of the root directory only the entries themselves are checked.
 const PLACES: [&str; 6] = ["/etc", "/usr/local", "/opt", "/srv", "/boot", "/var"];
 
-/// With more such files than this, a directory is hidden as a whole: each costs a mount, for every command.
+/// Number of such files above which a directory is hidden as a whole: each costs a mount, for every command.
 const MANY: usize = 64;
 
-/// The paths, found at the first call. Nothing, for whoever is not root.
+/// The paths, found at the first call. Empty if we are not root.
 pub(crate) fn private() -> &'static [PathBuf] {
     static FOUND: OnceLock<Vec<PathBuf>> = OnceLock::new();
     FOUND.get_or_init(|| if geteuid().is_root() { find() } else { Vec::new() })
@@ -37,7 +38,7 @@ fn find() -> Vec<PathBuf> {
     found
 }
 
-/// What is private in a directory, and the directories in it that are not.
+/// Private entries of a directory, and its subdirectories that are not private.
 fn private_in(directory: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let (mut private, mut directories) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -50,7 +51,7 @@ fn private_in(directory: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     (private, directories)
 }
 
-/// Whether we get at it as its owner or by our group, and others do not.
+/// Returns whether we have access as owner or group, and others have none.
 fn is_private(metadata: &Metadata) -> bool {
     // A directory that can only be passed through shows nothing by itself.
     let right = match metadata.file_type() {

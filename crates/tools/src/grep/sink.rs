@@ -1,4 +1,4 @@
-//! What becomes of the matches in one file: counted, or written down as lines.
+//! Sinks for the matches in one file: counting, or collecting lines.
 
 use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 use tokio_util::sync::CancellationToken;
@@ -6,13 +6,13 @@ use tokio_util::sync::CancellationToken;
 use super::OutputMode;
 use crate::show;
 
-/// How many characters of a line are shown.
+/// Characters shown of a line.
 const LINE_CHARACTERS: usize = 500;
 
-/// How many bytes are collected at most, whatever the call asks for.
+/// Limit on collected bytes, whatever the call asks for.
 const COLLECTED: usize = 1_000_000;
 
-/// Lines to be shown: some left out first, then up to so many.
+/// Lines to show: a number of lines is skipped, then up to a limit is kept.
 pub(super) struct CollectedLines {
     skip: usize,
     take: usize,
@@ -27,17 +27,17 @@ impl CollectedLines {
         Self { skip, take, seen: 0, bytes: 0, lines: Vec::new(), full: false }
     }
 
-    /// How many lines came so far.
+    /// Number of lines so far.
     pub(super) fn seen(&self) -> usize {
         self.seen
     }
 
-    /// Whether a line did not fit any more.
+    /// Returns whether a line no longer fitted.
     pub(super) fn is_full(&self) -> bool {
         self.full
     }
 
-    /// Takes a line; says whether more may come.
+    /// Adds a line; returns whether more may follow.
     pub(super) fn add(&mut self, line: String) -> bool {
         self.seen += 1;
         if self.seen <= self.skip {
@@ -52,7 +52,7 @@ impl CollectedLines {
         true
     }
 
-    /// The text that is shown.
+    /// The final text.
     pub(super) fn finish(self, summary: &str, unreadable: usize, mode: OutputMode) -> String {
         let noun = if mode == OutputMode::Content { "line" } else { "file" };
         let shown = self.lines.len();
@@ -78,7 +78,7 @@ impl CollectedLines {
     }
 }
 
-/// Counts matching lines, up to as many as are of interest.
+/// Counts matching lines, up to the number that matters.
 pub(super) struct MatchCounter<'a> {
     pub(super) matches: u64,
     enough: u64,
@@ -100,13 +100,13 @@ impl Sink for MatchCounter<'_> {
     }
 }
 
-/// Writes matches and the lines around them down, as `path:number:text` and `path-number-text`.
+/// Collects matches and the lines around them, as `path:number:text` and `path-number-text`.
 pub(super) struct MatchPrinter<'a> {
     path: String,
     numbers: bool,
     collected: &'a mut CollectedLines,
     cancel: &'a CancellationToken,
-    /// What a binary file gave before it turned out to be one is taken back.
+    /// State before the file, restored if the file turns out to be binary.
     before: (usize, usize),
 }
 

@@ -1,4 +1,4 @@
-//! Whoever started the guard, and what it says.
+//! The process that started the guard, and its orders.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
@@ -11,21 +11,21 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::guard_protocol::{END, GuardOrder, GuardReport, SIGN};
 
-/// Whoever started us: a socket, and the signals that speak for it.
+/// The process that started us: a socket, and signals with the same meaning.
 pub(super) struct Caller {
     socket: BufReader<UnixStream>,
     signals: SignalFd,
     word: CallerOrder,
 }
 
-/// What the caller wants.
+/// Order of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CallerOrder {
-    /// That the command runs.
+    /// The command may run on.
     None,
-    /// That it ends.
+    /// The command is to end.
     End,
-    /// Nothing any more: it is gone, and so shall all be.
+    /// The caller is gone, and everything ends.
     Gone,
 }
 
@@ -41,7 +41,7 @@ impl Caller {
         Ok(Self { socket: BufReader::new(socket), signals, word: CallerOrder::None })
     }
 
-    /// What it wants by now.
+    /// The current order.
     pub(super) fn word(&self) -> CallerOrder {
         self.word
     }
@@ -55,14 +55,14 @@ impl Caller {
         serde_json::from_slice(&line).map_err(io::Error::other)
     }
 
-    /// Waits for a word of the caller or a sign of a child, no longer than `limit`.
+    /// Waits for an order of the caller or a signal about a child, at most for `limit`.
     pub(super) fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
         let limit = limit.map_or(Ok(PollTimeout::NONE), PollTimeout::try_from).unwrap_or(PollTimeout::MAX);
         // Without the last millisecond, which rounding takes away, this would turn in circles.
         self.listen(if limit == PollTimeout::ZERO { PollTimeout::from(1_u8) } else { limit })
     }
 
-    /// Tells that there is still work going on, and hears what the caller wants by now.
+    /// Sends a sign of life, and returns the caller's current order.
     pub(super) fn sign_of_life(&mut self) -> io::Result<CallerOrder> {
         let _ = self.socket.get_mut().write_all(&[SIGN]);
         self.listen(PollTimeout::ZERO)?;
@@ -100,7 +100,7 @@ impl Caller {
         Ok(())
     }
 
-    /// Tells how it ended. Nobody may be there to hear it.
+    /// Sends the final report. The caller may be gone.
     pub(super) fn report(&mut self, report: &GuardReport) {
         if let Ok(mut line) = serde_json::to_vec(report) {
             line.push(b'\n');

@@ -1,9 +1,9 @@
 //! Guarded paths in the working directories: found before a command runs, and again after it.
 //!
-//! Found ones are made read-only, and with them every other name of a file in them: a second link to a file would be a
-//! way to write to it. New ones cannot be prevented, but they are seen. What was there before is known by what it is, not
-//! by its path: what was moved was not made. A directory that cannot be listed is made read-only as a whole, and nothing
-//! below it counts as made.
+//! Existing ones are made read-only, and so is every other name of a file in them: a second hard link would be a way to
+//! write to it. New ones cannot be prevented, but they are detected. Existing paths are known by identity, not by name:
+//! what was moved was not made. A directory that cannot be listed is made read-only as a whole, and nothing below it
+//! counts as made.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
@@ -17,10 +17,10 @@ use super::listing::{ContinueSign, Enter, ListedEntry, ListingStopped, walk};
 use crate::confinement::MadePath;
 use crate::permission::is_guarded_name;
 
-/// What git holds most of and never changes; clones on one disk share it by links.
+/// Git's object folder, which is large and never changes; clones on one disk share it by hard links.
 const OBJECTS: &str = "objects";
 
-/// What was found before a command runs.
+/// Guarded paths found before a command runs.
 pub(super) struct GuardedPaths {
     directories: Vec<PathBuf>,
     seen: Glimpse,
@@ -28,23 +28,23 @@ pub(super) struct GuardedPaths {
     aliases: Vec<PathBuf>,
 }
 
-/// What was seen in one look.
+/// Result of one scan.
 struct Glimpse {
     found: BTreeMap<PathBuf, Sighting>,
     /// Directories that could not be listed.
     closed: BTreeMap<PathBuf, Identity>,
 }
 
-/// What is at a guarded path.
+/// A guarded path as found.
 #[derive(PartialEq, Eq, Hash)]
 struct Sighting {
     own: Identity,
-    /// What a link leads to, where that is in a working directory.
+    /// Identity of a symlink's target, if that is in a working directory.
     leads_to: Option<Identity>,
 }
 
 impl GuardedPaths {
-    /// Looks for guarded paths.
+    /// Scans for guarded paths.
     pub(super) fn find(directories: &[PathBuf], sign: &mut ContinueSign<'_>) -> Result<Self, ListingStopped> {
         let directories = outermost(directories);
         let seen = see(&directories, &HashSet::new(), sign)?;
@@ -69,7 +69,7 @@ impl GuardedPaths {
         Ok(Self { directories, seen, aliases })
     }
 
-    /// What is to be made read-only in the working directories: also what a guarded link leads to.
+    /// Paths to make read-only in the working directories, including the targets of guarded symlinks.
     pub(super) fn to_protect(&self) -> Vec<PathBuf> {
         let found = &self.seen.found;
         let targets = found.iter().filter(|(_, sighting)| sighting.leads_to.is_some());
@@ -78,7 +78,7 @@ impl GuardedPaths {
         found.keys().chain(&self.aliases).chain(self.seen.closed.keys()).cloned().chain(targets).collect()
     }
 
-    /// Looks again: guarded paths that were nowhere before, and directories that could be listed and no longer can.
+    /// Scans again; returns guarded paths that existed nowhere before, and directories that can no longer be listed.
     pub(super) fn made_since(&self, sign: &mut ContinueSign<'_>) -> Result<Vec<MadePath>, ListingStopped> {
         let closed: HashSet<&Identity> = self.seen.closed.values().collect();
         let known: HashSet<&Sighting> = self.seen.found.values().collect();
@@ -90,7 +90,7 @@ impl GuardedPaths {
     }
 }
 
-/// Those that lie in no other of them.
+/// The directories that are inside no other of them.
 fn outermost(directories: &[PathBuf]) -> Vec<PathBuf> {
     let mut outermost: Vec<PathBuf> = Vec::new();
     let mut all: Vec<&PathBuf> = directories.iter().collect();
@@ -107,7 +107,7 @@ fn is_inside(path: &Path, directories: &[PathBuf]) -> bool {
     directories.iter().any(|directory| path.starts_with(directory))
 }
 
-/// Looks through directories, but not into those that are passed over.
+/// Scans directories, except for those passed over.
 fn see(
     directories: &[PathBuf],
     passed_over: &HashSet<&Identity>,
@@ -142,13 +142,13 @@ fn sighting(entry: &ListedEntry<'_>, directories: &[PathBuf]) -> Result<Sighting
     Ok(Sighting { own, leads_to })
 }
 
-/// A quick no for almost all names: every guarded one begins with a dot, unless something invisible stands before it.
+/// Rejects almost all names quickly: every guarded one begins with a dot, unless an invisible character precedes it.
 fn may_be_guarded(name: &OsStr) -> bool {
     let first = name.as_bytes().first().copied().unwrap_or_default();
     first == b'.' || !first.is_ascii_graphic()
 }
 
-/// The files at or below a guarded path that have another name somewhere.
+/// Files at or below a guarded path that have another name somewhere.
 fn several_names(path: &Path, sign: &mut ContinueSign<'_>) -> Result<Vec<u64>, ListingStopped> {
     let shared = |path: &Path| {
         let metadata = path.symlink_metadata().ok()?;

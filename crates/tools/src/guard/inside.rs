@@ -1,7 +1,7 @@
-//! The guard inside of a confinement: it gives up what it can do, for good, and then runs the command.
+//! The guard inside a confinement: it gives up its privileges for good, and then runs the command.
 //!
 //! It is as confined as the command, so that nothing is gained by tampering with it. As the first process of its
-//! namespace it cannot be killed from inside, and everybody in there ends with it.
+//! namespace it cannot be killed from inside, and all processes in there end with it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -40,8 +40,8 @@ fn working_directory() -> io::Result<PathBuf> {
     std::env::current_dir()
 }
 
-/// With the folders in which the shell looks for programs, and what these need, where they are hidden. A folder that
-/// everybody's things are in is none: the root, a home, a temporary one.
+/// Adds the folders of `PATH`, and those that their programs need, if they are hidden. Shared folders are left out: the
+/// root, a home, a temporary one.
 #[expect(clippy::disallowed_methods, reason = "the command's environment is our own")]
 fn with_programs(confinement: &Confinement) -> Confinement {
     let mut confinement = confinement.clone();

@@ -1,47 +1,47 @@
-//! What a confined command sees at which path, as a list: what is put over a read-only tree, and in which order.
+//! Layers of a confined command's view, as a list: what is mounted over a read-only tree, and in which order.
 
 use std::path::{Path, PathBuf};
 
 use super::pinned::{lies_in, resolved};
 use crate::confinement::{Base, Confinement, Network};
 
-/// Where sockets of the system lie.
+/// Directories with the system's sockets.
 const RUN: [&str; 2] = ["/run", "/var/run"];
 
-/// Where others than the session leave things.
+/// Temporary folder that others use too.
 const SCRATCH: &str = "/var/tmp";
 
 /// The temporary folder.
 const TEMPORARY: &str = "/tmp";
 
-/// Folders of the system: programs and what they need, and the state of the machine. What a link at one of these places
-/// leads to is shown where it lies.
+/// Folders of the system: programs and what they need, and the state of the machine. The target of a symlink at one of
+/// these places is shown at its own path.
 const SYSTEM: &str = "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix /gnu /snap /proc /sys/block /sys/bus /sys/class \
     /sys/dev /sys/devices /var/lib/dpkg /var/lib/rpm /var/lib/pacman /var/lib/apt /var/cache/apt /var/cache/man /run/utmp \
     /run/current-system /run/log/journal /var/log/journal";
 
-/// How names of hosts are resolved, which may be written below `/run`.
+/// Configuration of the resolver, which may be a symlink into `/run`.
 const RESOLVER: &str = "/etc/resolv.conf";
 
-/// What is at a place.
+/// Content of a path in the view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Layer {
-    /// Nothing.
+    /// Hidden.
     Hidden,
-    /// Nothing yet, and it may be written to.
+    /// Empty and writable.
     Empty,
-    /// What is there outside, not to be changed.
+    /// The original content, read-only.
     ReadOnly,
-    /// What is at this path outside, to be changed.
+    /// The content of this path outside, writable.
     Writable(PathBuf),
-    /// A link to what is shown elsewhere.
+    /// A symlink to a path that is shown elsewhere.
     Link(PathBuf),
-    /// A link that is there outside, not to be replaced.
+    /// An existing symlink, which cannot be replaced.
     Held,
 }
 
 impl Layer {
-    /// What is shown at a place, if anything of what is outside is.
+    /// The source outside of what is shown at a path, if any.
     pub(super) fn source<'a>(&'a self, place: &'a Path) -> Option<&'a Path> {
         match self {
             Self::ReadOnly => Some(place),
@@ -51,7 +51,7 @@ impl Layer {
     }
 }
 
-/// The layers, each at a path without links, deeper ones later. Of those at the same place the last one counts.
+/// The layers, each at a path without symlinks, deeper ones later. Of several at the same path the last one wins.
 pub(super) fn layers(confinement: &Confinement, guarded: &[PathBuf]) -> Vec<(PathBuf, Layer)> {
     let mut layers: Vec<(PathBuf, Layer)> = Vec::new();
     let writable = &confinement.writable;
@@ -102,7 +102,7 @@ pub(super) fn layers(confinement: &Confinement, guarded: &[PathBuf]) -> Vec<(Pat
     needed(layers)
 }
 
-/// What has to be put back: what lies in a working directory, or in a folder that is put back, is seen with it.
+/// Paths that have to be mounted: what lies in a working directory, or in another mounted folder, is visible with that.
 fn shown_by_itself(confinement: &Confinement) -> Vec<&PathBuf> {
     let Confinement { readable, writable, hidden, .. } = confinement;
     let seen_with = |path: &Path, folder: &PathBuf| {
@@ -115,7 +115,7 @@ fn shown_by_itself(confinement: &Confinement) -> Vec<&PathBuf> {
     readable.iter().filter(|path| !works_in(path) && !named(path)).collect()
 }
 
-/// Without what is hidden in what is hidden, and what is shown in what is shown: each costs a mount.
+/// Removes hidden paths within hidden ones, and shown paths within shown ones: each costs a mount.
 fn needed(layers: Vec<(PathBuf, Layer)>) -> Vec<(PathBuf, Layer)> {
     let mut needed: Vec<(PathBuf, Layer)> = Vec::new();
     for (path, layer) in layers {
@@ -128,7 +128,7 @@ fn needed(layers: Vec<(PathBuf, Layer)>) -> Vec<(PathBuf, Layer)> {
     needed
 }
 
-/// Where an entry itself lies, though it be a link.
+/// Path of an entry itself, even if it is a symlink.
 fn place_of(path: &Path) -> Option<PathBuf> {
     Some(resolved(path.parent()?, &[])?.join(path.file_name()?))
 }

@@ -1,7 +1,7 @@
-//! Everything below some directories, by name and kind alone.
+//! Lists everything below some directories, by name and kind alone.
 //!
-//! No file is looked at, so what it costs grows with the directories, and hardly with the files in them. There is no
-//! limit: what is below is seen whole, or the directory that could not be listed is named. Links are not followed, at any
+//! No file is opened, so the cost grows with the directories, and hardly with the files in them. There is no limit:
+//! everything below is listed, or the directory that could not be listed is named. Symlinks are not followed, at any
 //! part of a path.
 
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::pinned::PinnedPath;
 
-/// Room for what a directory gives in one piece: some thousand names.
+/// Buffer size for one part of a listing: some thousand names.
 const PIECE: usize = 128 * 1024;
 
 /// An entry of a directory.
@@ -32,22 +32,22 @@ impl ListedEntry<'_> {
     }
 }
 
-/// Whether to look into a directory.
+/// Decision whether to descend into a directory.
 #[derive(PartialEq, Eq)]
 pub(super) enum Enter {
     Yes,
     No,
 }
 
-/// Whether to go on: it is asked for every piece of a listing.
+/// Callback that decides whether to go on, called for every part of a listing.
 pub(super) type ContinueSign<'a> = dyn FnMut() -> Result<(), ListingStopped> + 'a;
 
-/// Somebody does not want to know any more.
+/// The listing was stopped.
 #[derive(Debug)]
 pub(super) struct ListingStopped;
 
-/// Shows every entry below the directories. Returns the directories that could not be listed, each the deepest one there
-/// that can at least be named.
+/// Calls back for every entry below the directories. Returns the directories that could not be listed, each as the
+/// deepest one that can be named.
 pub(super) fn walk(
     directories: &[PathBuf],
     sign: &mut ContinueSign<'_>,
@@ -75,7 +75,7 @@ pub(super) fn walk(
     Ok(closed)
 }
 
-/// Why a directory was not listed to its end.
+/// Reason why a directory was not listed completely.
 enum ListingFailure {
     System(Errno),
     Stopped,

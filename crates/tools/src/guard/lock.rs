@@ -1,4 +1,4 @@
-//! What a process gives up for good: Landlock, capabilities, and calls of the system.
+//! Privileges that a process gives up for good: Landlock, capabilities, and a system call filter.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,13 +17,13 @@ use seccompiler::{
 
 use crate::confinement::{Base, Confinement, Network, Sockets, Strength};
 
-/// The newest Landlock that is known here. What an older kernel does not know is left out.
+/// Newest Landlock ABI that is known here. Features that an older kernel lacks are left out.
 const NEWEST: ABI = ABI::V8;
 
-/// Where a view has something of its own. Without one, these are everybody's.
+/// Directories that are private in a view. Without one, they are shared with everybody.
 const TEMPORARY: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/dev/pts"];
 
-/// What every command may write to.
+/// Devices that every command may write to.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx"];
 
 /// `fchmodat2`, which is too new to be in every list.
@@ -35,21 +35,21 @@ const TYPING: [u64; 2] = [0x5412, 0x541c];
 /// `FIOSETOWN` and `SIOCSPGRP`: whoever owns a descriptor is sent a signal when something comes.
 const OWNING: [u64; 2] = [0x8901, 0x8902];
 
-/// What netlink is for: routes and interfaces, and what `ss` asks. Others may lead to a process.
+/// Netlink protocols that are allowed: routes and interfaces, and the queries of `ss`. Others may lead to a process.
 const NETLINK: [libc::c_int; 2] = [libc::NETLINK_ROUTE, libc::NETLINK_SOCK_DIAG];
 
-/// `fcntl` that says who owns a descriptor, by a structure in memory.
+/// `fcntl` command that sets the owner of a descriptor, by a structure in memory.
 const F_SETOWN_EX: libc::c_int = 15;
 
-/// All processes of a user, for priorities.
+/// Selects all processes of a user, for priorities.
 const PRIO_USER: u64 = 2;
 const IOPRIO_WHO_USER: u64 = 3;
 
-/// The bit that marks calls of the x32 flavour, which have numbers of their own. No program of today uses it.
+/// Bit that marks system calls of the x32 ABI, which have their own numbers. No current program uses it.
 const X32: u32 = 0x4000_0000;
 
-/// Restricts what is read and written by path, and who is signalled. In a view of its own this is the second lock: it also
-/// keeps everybody from mounting. Without namespaces it is the first one, and has to be had.
+/// Restricts access by path, and signals. In a private view this is the second lock, which also prevents mounting.
+/// Without namespaces it is the first one, and mandatory.
 pub(super) fn landlock(confinement: &Confinement) -> io::Result<Signals> {
     let alone = confinement.strength == Strength::Landlock;
     let restricted = restrict(confinement, alone).map_err(|error| io::Error::other(format!("Landlock: {error}")))?;
@@ -64,7 +64,7 @@ pub(super) fn landlock(confinement: &Confinement) -> io::Result<Signals> {
     })
 }
 
-/// Whether the kernel keeps signals among those who are confined together.
+/// Support of the kernel for restricting signals to processes confined together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signals {
     Scoped,
@@ -107,7 +107,7 @@ fn restrict(confinement: &Confinement, alone: bool) -> Result<RestrictionStatus,
         .restrict_self()
 }
 
-/// Everything outside of what is hidden, as few directories as possible. Landlock can only allow.
+/// Everything that is not hidden, in as few directories as possible. Landlock can only allow.
 fn not_hidden<'a>(hidden: impl Iterator<Item = &'a PathBuf>) -> Vec<PathBuf> {
     let hidden: Vec<PathBuf> = hidden.filter_map(|path| path.canonicalize().ok()).collect();
     let mut allowed = Vec::new();
@@ -127,7 +127,7 @@ fn not_hidden<'a>(hidden: impl Iterator<Item = &'a PathBuf>) -> Vec<PathBuf> {
     allowed
 }
 
-/// Gives up what lets root look into every process: keys of ours are in one.
+/// Gives up the capability that lets root look into every process: ours hold keys.
 pub(super) fn forget_tracing() -> io::Result<()> {
     let failed = |error: caps::errors::CapsError| io::Error::other(format!("capabilities: {error}"));
     if !caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP).map_err(failed)? {
@@ -139,7 +139,7 @@ pub(super) fn forget_tracing() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives up every capability, also those that a program could bring.
+/// Gives up every capability, including those that a program could bring.
 pub(super) fn drop_capabilities() -> io::Result<()> {
     let failed = |error: caps::errors::CapsError| io::Error::other(format!("capabilities: {error}"));
     // Who has none may not limit them either.
@@ -151,7 +151,7 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
     Ok(())
 }
 
-/// Refuses calls through which a command could reach outside past everything else.
+/// Refuses system calls through which a command could get around everything else.
 pub(super) fn filter(confinement: &Confinement, signals: Signals) -> io::Result<()> {
     let failed = |error: &dyn std::fmt::Display| io::Error::other(format!("a filter of calls: {error}"));
     nix::sys::prctl::set_no_new_privs()?;
@@ -205,8 +205,8 @@ fn program(confinement: &Confinement, signals: Signals) -> Result<BpfProgram, se
     Ok(before_all().into_iter().chain(rules).collect())
 }
 
-/// Instructions before all others: calls of a flavour that rules do not name are refused, and one that cannot be judged is
-/// answered as if it did not exist.
+/// Instructions before all others: calls of another ABI, which rules do not name, are refused, and one that cannot be
+/// judged is answered as if it did not exist.
 fn before_all() -> Vec<sock_filter> {
     // As the kernel numbers them: load a word, jump if it is the same, return.
     let [load, same, answer] = [0x20, 0x15, 0x06];
@@ -230,7 +230,7 @@ fn before_all() -> Vec<sock_filter> {
     instructions
 }
 
-/// Calls that act on other processes, where these are seen: on the guard, who is confined as the command is; and on all
+/// Rules for calls that act on other visible processes: on the guard, which is confined like the command; and on all
 /// others as far as nothing else forbids it.
 fn others(signals: Signals) -> Vec<(i64, Result<Vec<SeccompRule>, seccompiler::BackendError>)> {
     let guard = std::process::id();
@@ -281,14 +281,14 @@ fn made(rules: BTreeMap<i64, Vec<SeccompRule>>, error: libc::c_int) -> Result<Bp
     SeccompFilter::new(rules, SeccompAction::Allow, refused, std::env::consts::ARCH.try_into()?)?.try_into()
 }
 
-/// A call whose argument is a mode with the rights of the owner or the group in it.
+/// Rules for a call with a mode argument that has the setuid or setgid bit.
 fn as_another(argument: u8) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     let modes = [libc::S_ISUID, libc::S_ISGID].map(u64::from);
     let rule = |mode| SeccompRule::new(vec![condition(argument, SeccompCmpOp::MaskedEq(mode), mode)?]);
     modes.into_iter().map(rule).collect()
 }
 
-/// Pairs of sockets but for those of one's own that stay with one another: one for datagrams sends to any name.
+/// Rules for socket pairs other than private stream ones: a datagram socket can send to any name.
 fn pairs() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     const KIND: u64 = 0xf;
     let mut rules = none_of(0, &[libc::AF_UNIX])?;
@@ -298,13 +298,13 @@ fn pairs() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     Ok(rules)
 }
 
-/// A call whose argument is none of these.
+/// Rule for a call whose argument is none of these.
 fn none_of(argument: u8, values: &[libc::c_int]) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     let unlike = values.iter().map(|value| condition(argument, SeccompCmpOp::Ne, i64::from(*value).cast_unsigned()));
     Ok(vec![SeccompRule::new(unlike.collect::<Result<_, _>>()?)?])
 }
 
-/// A call whose argument is one of these.
+/// Rules for a call whose argument is one of these.
 fn one_of(argument: u8, values: &[u64]) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     values.iter().map(|value| SeccompRule::new(vec![condition(argument, SeccompCmpOp::Eq, *value)?])).collect()
 }

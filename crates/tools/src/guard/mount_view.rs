@@ -1,8 +1,8 @@
-//! The files as a confined command sees them.
+//! The file system as a confined command sees it.
 //!
-//! A second view of the whole tree is made, all of it read-only. What is hidden is covered by something empty, and what
-//! may be seen or changed is put back over it, each at its own path. Then the view becomes the root, and the tree as it
-//! was is let go. Nobody in a namespace below this one can take a part of it off again.
+//! A second view of the whole tree is made, all of it read-only. Hidden paths are covered by something empty, and
+//! visible or writable paths are mounted back over it, each at its own path. Then the view becomes the root, and the
+//! original tree is detached. No process in a namespace below this one can unmount a part of it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,16 +17,16 @@ use super::namespaces::{failed, write};
 use super::pinned::{PinnedPath, lies_in};
 use crate::confinement::{Base, Confinement};
 
-/// Where the view may be put together: any directory that holds nothing of what is put into it.
+/// Directories in which the view may be assembled: any that holds nothing of what is mounted into it.
 const STAGES: [&str; 8] = ["/mnt", "/media", "/srv", "/opt", "/boot", "/var", "/usr", "/etc"];
 
-/// What every command may use of the devices.
+/// Devices for every command.
 const DEVICES: [&str; 4] = ["null", "zero", "random", "urandom"];
 
-/// And what those may that do more than look.
+/// Further devices for commands that do more than read.
 const MORE_DEVICES: [&str; 2] = ["full", "tty"];
 
-/// Where programs find what they have open.
+/// Symlinks to a process's open files.
 const OPEN: [(&str, &str); 5] = [
     ("dev/fd", "/proc/self/fd"),
     ("dev/stdin", "/proc/self/fd/0"),
@@ -35,10 +35,10 @@ const OPEN: [(&str, &str); 5] = [
     ("dev/ptmx", "pts/ptmx"),
 ];
 
-/// No setuid programs and no devices, wherever it is.
+/// Mount flags everywhere: no setuid programs and no devices.
 const TAME: MsFlags = MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV);
 
-/// And not to be changed.
+/// The same, and read-only.
 const READ_ONLY: MsFlags = TAME.union(MsFlags::MS_RDONLY);
 
 /// Makes the view and enters it.
@@ -80,7 +80,7 @@ pub(super) fn enter(confinement: &Confinement, guarded: &[PathBuf]) -> io::Resul
     Ok(())
 }
 
-/// A directory that none of what is put into the view lies in.
+/// A directory that contains nothing of what is mounted into the view.
 fn stage(layers: &[(PathBuf, Layer)]) -> io::Result<PathBuf> {
     let free = |stage: &&&str| {
         let holds = |(place, layer): &(PathBuf, Layer)| {
@@ -94,12 +94,12 @@ fn stage(layers: &[(PathBuf, Layer)]) -> io::Result<PathBuf> {
 struct MountView {
     at: PathBuf,
     root: PinnedPath,
-    /// The limits outside of what can be written to.
+    /// Original mount flags of the writable paths.
     writable: Vec<(PathBuf, MsFlags)>,
     nothing: EmptyStandIn,
 }
 
-/// The limits that these layers have outside which can be written to.
+/// Original mount flags of the writable paths of these layers.
 fn limits_of_writable(layers: &[(PathBuf, Layer)]) -> io::Result<Vec<(PathBuf, MsFlags)>> {
     let sources = layers.iter().filter_map(|(_, layer)| match layer {
         Layer::Writable(source) => Some(source),
@@ -108,14 +108,14 @@ fn limits_of_writable(layers: &[(PathBuf, Layer)]) -> io::Result<Vec<(PathBuf, M
     sources.map(|source| Ok((source.clone(), PinnedPath::at(source)?.limits()?))).collect()
 }
 
-/// What stands in place of what is hidden: nothing in it can be read, and nothing of it can be changed.
+/// Stand-in for hidden paths: nothing in it can be read or changed.
 struct EmptyStandIn {
     directory: PinnedPath,
     file: PinnedPath,
 }
 
 impl EmptyStandIn {
-    /// Made at a place that something else is put over.
+    /// Makes one at a path that something else is mounted over.
     fn at(place: &Path) -> io::Result<Self> {
         memory(place, "mode=0755,size=64k", MsFlags::MS_NOEXEC)?;
         let (at, nothing) = (PinnedPath::at(place)?, None::<&str>);
@@ -128,7 +128,7 @@ impl EmptyStandIn {
 }
 
 impl MountView {
-    /// All that there is, read-only.
+    /// A view of the whole tree, read-only.
     fn of_everything(stage: &Path, layers: &[(PathBuf, Layer)]) -> io::Result<Self> {
         let writable = limits_of_writable(layers)?;
         bind(Path::new("/"), stage)?;
@@ -138,7 +138,7 @@ impl MountView {
         Ok(view)
     }
 
-    /// An empty directory.
+    /// A view of an empty directory.
     fn of_nothing(stage: &Path, layers: &[(PathBuf, Layer)]) -> io::Result<Self> {
         let writable = limits_of_writable(layers)?;
         let nothing = EmptyStandIn::at(stage)?;
@@ -146,7 +146,7 @@ impl MountView {
         Ok(Self { at: stage.to_owned(), root: PinnedPath::at(stage)?, writable, nothing })
     }
 
-    /// Hides what is at a path.
+    /// Hides a path.
     fn hide(&self, path: &Path, later: &[(PathBuf, Layer)]) -> io::Result<()> {
         let place = place_in_view(path)?;
         if !path.is_dir() {
@@ -159,7 +159,7 @@ impl MountView {
         bind(&self.nothing.directory.path(), &directory.path())
     }
 
-    /// Puts a layer at its path. `later` are those that come after it, some of which may be below it.
+    /// Mounts a layer at its path. `later` are the layers after it, some of which may be below it.
     fn put(&self, path: &Path, layer: &Layer, later: &[(PathBuf, Layer)]) -> io::Result<()> {
         let place = place_in_view(path)?;
         match layer {
@@ -175,7 +175,7 @@ impl MountView {
         }
     }
 
-    /// Shows what is outside at a place of the view.
+    /// Shows an outside path at a path of the view.
     fn put_back(&self, source: &Path, path: &Path, limits: MsFlags) -> io::Result<()> {
         let pinned = PinnedPath::at(source)?;
         let place = below_root(path);
@@ -195,7 +195,7 @@ impl MountView {
         }
     }
 
-    /// Makes what was covered read-only, once everything is in it that is to be seen there.
+    /// Makes covered paths read-only, once everything visible in them is mounted.
     fn close(&self, layers: &[(PathBuf, Layer)]) -> io::Result<()> {
         for (index, (path, layer)) in layers.iter().enumerate() {
             let later = &layers[index + 1..];
@@ -208,7 +208,7 @@ impl MountView {
         Ok(())
     }
 
-    /// Sets the limits of what is mounted at a path.
+    /// Sets the mount flags of a path.
     fn limit(&self, path: &Path, limits: MsFlags) -> io::Result<()> {
         let nothing: Option<&str> = None;
         let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | limits;
@@ -217,7 +217,7 @@ impl MountView {
             .map_err(|error| failed(&path.display().to_string(), error))
     }
 
-    /// Sets limits at a path and on everything that is mounted below it.
+    /// Sets mount flags of a path and of everything mounted below it.
     fn limit_all(&self, path: &Path, limits: MsFlags) -> io::Result<()> {
         let (mounts, place) = (Mounts::read()?, self.at.join(below_root(path)));
         self.limit(path, self.root.below(below_root(path))?.limits()? | limits)?;
@@ -231,7 +231,7 @@ impl MountView {
         Ok(())
     }
 
-    /// A `/dev` with nothing in it that is anybody's.
+    /// A `/dev` without anybody's devices.
     fn devices(&self) -> io::Result<()> {
         let limits = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
         memory(&self.root.directory(Path::new("dev"))?.path(), "mode=0755", limits)?;
@@ -270,13 +270,13 @@ impl MountView {
     }
 }
 
-/// Forbids further user namespaces, through a `/proc` that is not read-only yet: they would hold, but nobody needs what
-/// the kernel lets people do in them.
+/// Forbids further user namespaces, through a `/proc` that is not read-only yet: the confinement would hold, but nobody
+/// needs what the kernel permits in them.
 fn forbid_namespaces(proc: &str) -> io::Result<()> {
     write(&format!("{proc}/sys/user/max_user_namespaces"), "0")
 }
 
-/// Where a path is to be put, below the view's root.
+/// Path below the view's root.
 fn place_in_view(path: &Path) -> io::Result<&Path> {
     let place = below_root(path);
     if place.as_os_str().is_empty() {
@@ -295,13 +295,13 @@ fn bind(source: &Path, place: &Path) -> io::Result<()> {
     mount(Some(source), place, nothing, MsFlags::MS_BIND | MsFlags::MS_REC, nothing).map_err(io::Error::from)
 }
 
-/// Without what is mounted below.
+/// Binds a path without the mounts below it.
 fn bind_alone(source: &Path, place: &Path) -> io::Result<()> {
     let nothing: Option<&str> = None;
     mount(Some(source), place, nothing, MsFlags::MS_BIND, nothing).map_err(io::Error::from)
 }
 
-/// Memory as a directory.
+/// Mounts memory as a directory.
 fn memory(place: &Path, options: &str, limits: MsFlags) -> io::Result<()> {
     mount(Some("tmpfs"), place, Some("tmpfs"), TAME | limits, Some(options)).map_err(io::Error::from)
 }

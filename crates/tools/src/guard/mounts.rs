@@ -1,4 +1,4 @@
-//! What is mounted where, and with which limits: a bind mount that forgets one of them is refused.
+//! The mount table with mount flags: a bind mount that drops one of them is refused.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,10 +10,10 @@ use nix::mount::MsFlags;
 use super::namespaces::failed;
 use super::pinned::lies_in;
 
-/// The longest list of mounts that is read.
+/// Longest mount table that is read, in bytes.
 const LIST: u64 = 16 * 1024 * 1024;
 
-/// Everything that is mounted, in order.
+/// All mounts, in order.
 pub(super) struct Mounts(Vec<Mount>);
 
 struct Mount {
@@ -28,7 +28,7 @@ impl Mounts {
         Ok(Self(list.bytes.split(|byte| *byte == b'\n').filter_map(Mount::parse).collect()))
     }
 
-    /// What is mounted below a path, and the limits there.
+    /// Mounts below a path, with their flags.
     pub(super) fn below<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = (&'a Path, MsFlags)> {
         let below = self.0.iter().filter(move |mount| mount.at != path && lies_in(&mount.at, path));
         below.map(|mount| (&*mount.at, mount.flags))
@@ -36,7 +36,7 @@ impl Mounts {
 }
 
 impl Mount {
-    /// `id parent device root place options …`, with odd characters in octal.
+    /// Parses `id parent device root place options …`, with odd characters in octal.
     fn parse(line: &[u8]) -> Option<Self> {
         let mut fields = line.split(|byte| *byte == b' ');
         let at = PathBuf::from(OsString::from_vec(unescaped(fields.nth(4)?)));

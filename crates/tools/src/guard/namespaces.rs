@@ -1,6 +1,6 @@
-//! Namespaces: users, processes, messages and the network of one's own.
+//! Namespaces: private users, processes, IPC and network.
 //!
-//! Whoever we are outside, we are the same inside, and nobody else is. What can be done with it ends at the namespaces.
+//! We keep our user id inside, and no other exists there. Privileges gained by it end at the namespaces.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -13,7 +13,7 @@ use rustix::fs::{Mode, OFlags, open};
 
 use crate::confinement::{Base, Confinement, Network};
 
-/// Enters new namespaces. Processes that are started from now on live in them.
+/// Enters new namespaces. Processes started from now on live in them.
 pub(super) fn enter(confinement: &Confinement) -> io::Result<()> {
     let (user, group) = (geteuid(), getegid());
     if user.is_root() {
@@ -40,14 +40,14 @@ pub(super) fn enter(confinement: &Confinement) -> io::Result<()> {
     }
 }
 
-/// Makes what can be done in the namespaces outlast the start of another program, which has to set them up.
+/// Keeps the capabilities within the namespaces across exec, for the program that sets them up.
 fn keep_capabilities() -> Result<(), caps::errors::CapsError> {
     let all: CapsHashSet = caps::read(None, CapSet::Permitted)?;
     caps::set(None, CapSet::Inheritable, &all)?;
     caps::set(None, CapSet::Ambient, &all)
 }
 
-/// Sets the loopback up: the one message of `ip link set lo up`.
+/// Brings the loopback up: the one message of `ip link set lo up`.
 fn raise_loopback() -> nix::Result<()> {
     const NEW_LINK: u16 = 16;
     const REQUEST_AND_ANSWER: u16 = 1 | 4;
@@ -75,14 +75,14 @@ fn raise_loopback() -> nix::Result<()> {
     }
 }
 
-/// Writes to a file of the kernel, which wants it in one piece.
+/// Writes to a kernel file, which wants the text in one piece.
 pub(super) fn write(path: &str, text: &str) -> io::Result<()> {
     let file = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).map_err(|error| failed(path, error))?;
     rustix::io::write(&file, text.as_bytes()).map_err(|error| failed(path, error))?;
     Ok(())
 }
 
-/// An error that says at what it happened.
+/// An error that names what it happened to.
 pub(super) fn failed(what: &str, error: impl Into<io::Error>) -> io::Error {
     io::Error::other(format!("{what}: {}", error.into()))
 }

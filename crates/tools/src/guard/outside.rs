@@ -1,7 +1,7 @@
-//! The guard outside of a confinement: it starts another one in new namespaces, and sees to its end.
+//! The guard outside a confinement: it starts another one in new namespaces, and makes sure of its end.
 //!
-//! The one inside is the first process there, so when it is killed the system kills all the others with it. This one keeps
-//! to the files as they are, looks for guarded paths before and after, and passes on what it is told.
+//! The one inside is the first process there, so when it is killed the system kills all others with it. This one keeps
+//! the original file system, looks for guarded paths before and after, and passes on its orders.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
@@ -20,10 +20,10 @@ use super::{ARGUMENT, environment, namespaces};
 use crate::confinement::{Confinement, Strength};
 use crate::guard_protocol::{AFTER_EXIT, END, GRACE, GuardOrder, GuardReport, GuardSide};
 
-/// This program, also after an update has replaced its file.
+/// This program, even after an update has replaced its file.
 const AGAIN: &str = "/proc/self/exe";
 
-/// After so many pieces of listings a sign of life is given: a moment's work, also where each has to come from a disk.
+/// Number of listing parts between two signs of life: a moment's work, even if each comes from disk.
 const BETWEEN_SIGNS: u32 = 64;
 
 /// Runs a command in a confinement.
@@ -63,7 +63,7 @@ pub(super) fn run(order: &GuardOrder, confinement: &Confinement, caller: &mut Ca
     })
 }
 
-/// Shows signs of life from time to time, until the caller says this.
+/// Sends signs of life from time to time, until the caller gives this order.
 fn until(caller: &mut Caller, word: CallerOrder) -> impl FnMut() -> Result<(), ListingStopped> {
     let mut pieces = 0_u32;
     move || {

@@ -1,7 +1,7 @@
-//! Paths that cannot be bent while they are used.
+//! Paths that cannot be redirected while they are used.
 //!
-//! A command that still runs in the background may put a link where a directory was, at any moment. So a path is looked
-//! up once, without following a link, and from then on its descriptor stands for it.
+//! A command that still runs in the background may replace a directory with a symlink at any moment. So a path is
+//! looked up once, without following a symlink, and from then on its descriptor stands for it.
 
 use std::ffi::OsStr;
 use std::io;
@@ -12,11 +12,11 @@ use std::path::{Component, Path, PathBuf};
 use nix::mount::MsFlags;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, symlinkat};
 
-/// The most links that are followed.
+/// Limit on followed symlinks.
 const LINKS: usize = 40;
 
-/// A path without links. None where it does not exist, or where a link on the way lies in one of these directories: who
-/// may write there says where it leads.
+/// A path without symlinks. `None` if it does not exist, or if a symlink on the way is in one of these directories:
+/// whoever may write there decides where it leads.
 pub(super) fn resolved(path: &Path, untrusted: &[PathBuf]) -> Option<PathBuf> {
     let mut left = parts(path);
     let mut real = PathBuf::from("/");
@@ -44,15 +44,15 @@ pub(super) fn resolved(path: &Path, untrusted: &[PathBuf]) -> Option<PathBuf> {
     Some(real)
 }
 
-/// Whether a path is a folder or lies in it. Neither has a link or a dot on it, so their text tells: this is asked some
-/// thousand times for a command.
+/// Returns whether a path is a folder or inside it. Neither contains a symlink or a dot, so comparing text is enough:
+/// this is called some thousand times for a command.
 pub(super) fn lies_in(path: &Path, folder: &Path) -> bool {
     let (path, folder) = (path.as_os_str().as_bytes(), folder.as_os_str().as_bytes());
     let rest = path.strip_prefix(folder);
     rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || folder.ends_with(b"/"))
 }
 
-/// The parts of a path, the last one first.
+/// The components of a path, last one first.
 fn parts(path: &Path) -> Vec<std::ffi::OsString> {
     let named = |part: Component<'_>| match part {
         Component::Normal(name) => Some(name.to_owned()),
@@ -62,47 +62,47 @@ fn parts(path: &Path) -> Vec<std::ffi::OsString> {
     path.components().rev().filter_map(named).collect()
 }
 
-/// What is at a path, from now on.
+/// A file or directory, pinned by a descriptor.
 pub(super) struct PinnedPath(OwnedFd);
 
 impl PinnedPath {
-    /// What is at an absolute path on which no link is.
+    /// Pins an absolute path without symlinks.
     pub(super) fn at(path: &Path) -> io::Result<Self> {
         Ok(Self(openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)?))
     }
 
-    /// What is below it, without following a link.
+    /// Pins a path below it, without following a symlink.
     pub(super) fn below(&self, relative: &Path) -> io::Result<Self> {
         let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
         Ok(Self(openat2(&self.0, relative, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)?))
     }
 
-    /// A link below it, and not what it leads to.
+    /// Pins a symlink below it, not its target.
     pub(super) fn link_itself(&self, relative: &Path) -> io::Result<Self> {
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(Self(openat2(&self.0, relative, flags, Mode::empty(), resolve)?))
     }
 
-    /// A path for it that always leads there.
+    /// A path that always leads to it.
     pub(super) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
     }
 
-    /// Whether it is a directory.
+    /// Returns whether it is a directory.
     pub(super) fn is_directory(&self) -> io::Result<bool> {
         Ok(rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&self.0)?.st_mode).is_dir())
     }
 
-    /// The limits of the mount on which it lies.
+    /// Flags of the mount that it is on.
     pub(super) fn limits(&self) -> io::Result<MsFlags> {
         let limits = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         // How times of access are kept stays as it is when nothing is said of it.
         Ok(MsFlags::from_bits_truncate(rustix::fs::fstatvfs(&self.0)?.f_flag.bits()) & limits)
     }
 
-    /// A directory below it, made where it is missing.
+    /// A directory below it, created if missing.
     pub(super) fn directory(&self, relative: &Path) -> io::Result<Self> {
         match self.below(relative) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -114,7 +114,7 @@ impl PinnedPath {
         }
     }
 
-    /// A file below it, made where it is missing.
+    /// A file below it, created if missing.
     pub(super) fn file(&self, relative: &Path) -> io::Result<Self> {
         match self.below(relative) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -127,7 +127,7 @@ impl PinnedPath {
         }
     }
 
-    /// A link below it, made where nothing is.
+    /// A symlink below it, created if nothing is there.
     pub(super) fn link(&self, relative: &Path, target: &Path) -> io::Result<()> {
         let (parent, name) = self.parent(relative)?;
         match symlinkat(target, parent.as_ref().unwrap_or(self), name) {
@@ -136,7 +136,7 @@ impl PinnedPath {
         }
     }
 
-    /// The directory in which a path below it lies, made where it is missing, if it is another than this one; and the name there.
+    /// The parent directory of a path below it, created if missing, if it is not this one; and the name there.
     fn parent<'a>(&self, relative: &'a Path) -> io::Result<(Option<Self>, &'a OsStr)> {
         let name = relative.file_name().ok_or_else(|| io::Error::other("a path without a name"))?;
         let parent = relative.parent().filter(|parent| !parent.as_os_str().is_empty());

@@ -1,4 +1,4 @@
-//! What the guard does, from its order to its report.
+//! The guard's work, from its order to its report.
 
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
@@ -14,10 +14,10 @@ use super::{inside, lock, namespaces, outside};
 use crate::confinement::Base;
 use crate::guard_protocol::{AFTER_EXIT, GRACE, GuardReport, GuardSide, LOOK};
 
-/// How long those who were killed may take to be gone. One who hangs in the kernel cannot be waited for.
+/// Time that killed processes have to disappear. One that hangs in the kernel cannot be waited for.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Is a guard until the command and all it started are gone.
+/// Runs as a guard until the command and everything it started are gone.
 pub(super) fn main() -> ExitCode {
     match guard() {
         Ok(()) => ExitCode::SUCCESS,
@@ -48,7 +48,7 @@ fn guard() -> io::Result<()> {
     Ok(())
 }
 
-/// Closes what was inherited by accident. A command gets three descriptors and no more.
+/// Closes descriptors inherited by accident. A command gets three, and no more.
 fn close_others() -> io::Result<()> {
     let open = files::list("/proc/self/fd").map_err(io::Error::other)?;
     for number in open.iter().filter_map(|entry| entry.name.to_str()?.parse::<i32>().ok()).filter(|&number| number > 2)
@@ -94,7 +94,7 @@ fn run(mut command: Command, input: Option<String>, caller: &mut Caller) -> io::
     Ok(GuardReport::Ended { status: tree.status(), others, made: Vec::new() })
 }
 
-/// Kills all, until nobody is left.
+/// Kills all processes, until none is left.
 pub(super) fn kill(tree: &mut Tree, caller: &mut Caller) -> io::Result<()> {
     for _ in 0..PATIENCE.as_millis() / LOOK.as_millis() {
         if tree.is_gone() {
@@ -107,7 +107,7 @@ pub(super) fn kill(tree: &mut Tree, caller: &mut Caller) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for all to end by themselves, unless the caller says more than it has said.
+/// Waits for all processes to end by themselves, unless the caller gives a stronger order.
 #[expect(clippy::disallowed_methods, reason = "the guard is a program of its own, and nobody passes it the time")]
 pub(super) fn gone_within(
     limit: Duration,

@@ -1,4 +1,4 @@
-//! A command and everything below it, seen from the guard that is everybody's last parent.
+//! A command and everything below it, seen from the guard that adopts all of them in the end.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 use rustix::process::{WaitOptions, wait};
 
-/// The longest description of a process in `/proc`.
+/// Longest description of a process in `/proc`, in bytes.
 const STAT: u64 = 8 * 1024;
 
-/// A command and all that it started.
+/// A command and everything it started.
 pub(super) struct Tree {
     command: i32,
     status: Option<i32>,
@@ -21,22 +21,22 @@ impl Tree {
         Self { command: command.cast_signed(), status: None, gone: false }
     }
 
-    /// Whether the command itself has not ended yet.
+    /// Returns whether the command itself is still running.
     pub(super) fn command_runs(&self) -> bool {
         self.status.is_none()
     }
 
-    /// Whether nobody is left.
+    /// Returns whether no process is left.
     pub(super) fn is_gone(&self) -> bool {
         self.gone
     }
 
-    /// How the command ended, as the system writes it; killed, where it has not.
+    /// Exit status of the command, as the system encodes it; killed, if it has not ended.
     pub(super) fn status(&self) -> i32 {
         self.status.unwrap_or(Signal::SIGKILL as i32)
     }
 
-    /// Takes leave of those who have ended. Orphans come to us, so where there is no child there is nobody.
+    /// Reaps ended processes. Orphans come to us, so without a child there is no process left.
     pub(super) fn reap(&mut self) {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -55,7 +55,7 @@ impl Tree {
         }
     }
 
-    /// Sends a signal to all.
+    /// Sends a signal to all processes.
     pub(super) fn signal(&self, signal: Signal) {
         if Pid::this().as_raw() == 1 {
             // The first of a namespace: everybody else in it is below.
@@ -74,7 +74,7 @@ impl Tree {
     }
 }
 
-/// All below a process, parents before their children.
+/// All descendants of a process, parents before their children.
 fn descendants(of: i32) -> Option<Vec<i32>> {
     let entries = files::list("/proc").ok()?;
     let numbers = entries.iter().filter_map(|entry| entry.name.to_str()?.parse::<i32>().ok());

@@ -1,34 +1,34 @@
-//! What a job printed and the model has not looked at yet, in bounded memory: the end of it. The last of it stays for
-//! people, who look without taking anything away.
+//! Unread output of a job in bounded memory: the end of it. Its last part stays for people, who look without taking
+//! anything away.
 
 use std::collections::VecDeque;
 
-/// How much is kept: as much as of either end of a command in the foreground.
+/// Bytes kept: as much as of either end of a foreground command.
 const KEPT: usize = 1024 * 1024;
 
-/// How much stays for people: a few screens.
+/// Bytes kept for people: a few screens.
 const RECENT: usize = 16 * 1024;
 
-/// The end of a stream of bytes, up to where it was last looked at.
+/// The end of a stream of bytes, from where it was last read.
 #[derive(Debug, Default)]
 pub(crate) struct UnreadOutput {
     bytes: VecDeque<u8>,
     dropped: u64,
     recent: VecDeque<u8>,
-    /// How many bytes were printed, all in all.
+    /// Total number of bytes printed.
     printed: u64,
 }
 
-/// What was printed between two looks.
+/// Output between two reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NewOutput {
-    /// How many bytes at its beginning were not kept.
+    /// Number of bytes at its beginning that were not kept.
     pub(crate) dropped: u64,
     /// The rest.
     pub(crate) text: String,
 }
 
-/// What a look leaves for the next one, because it may not be complete.
+/// Part that a read leaves for the next one, because it may be incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IncompleteRest {
     /// Nothing.
@@ -40,7 +40,7 @@ pub(crate) enum IncompleteRest {
 }
 
 impl UnreadOutput {
-    /// Takes what comes next.
+    /// Appends bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.printed += bytes.len() as u64;
         self.bytes.extend(bytes);
@@ -52,14 +52,14 @@ impl UnreadOutput {
         self.recent.drain(..over);
     }
 
-    /// The last of what was printed, whoever has seen it.
+    /// The end of the output, whoever has seen it.
     pub(crate) fn recent(&self) -> String {
         let (one, two) = self.recent.as_slices();
         String::from_utf8_lossy(&[one, two].concat()).into_owned()
     }
 
-    /// The lines that were printed after so many bytes, as far as they are still there, and how many bytes it then is.
-    /// A line that is not complete is left for later, unless the job has ended.
+    /// The lines printed after a number of bytes, as far as they are still there, and the new number of bytes. An
+    /// incomplete line is left for later, unless the job has ended.
     pub(crate) fn lines_after(&self, shown: u64, leave: IncompleteRest) -> (String, u64) {
         let new = usize::try_from(self.printed.saturating_sub(shown)).unwrap_or(usize::MAX).min(self.recent.len());
         let bytes: Vec<u8> = self.recent.iter().skip(self.recent.len() - new).copied().collect();
@@ -67,7 +67,7 @@ impl UnreadOutput {
         (String::from_utf8_lossy(&bytes[..end]).into_owned(), self.printed - (new - end) as u64)
     }
 
-    /// Hands out what there is. Bytes that are not UTF-8 are replaced.
+    /// Takes the output. Bytes that are not UTF-8 are replaced.
     pub(crate) fn take(&mut self, leave: IncompleteRest) -> NewOutput {
         let end = complete(self.bytes.make_contiguous(), leave);
         let taken: Vec<u8> = self.bytes.drain(..end).collect();
@@ -78,7 +78,7 @@ impl UnreadOutput {
     }
 }
 
-/// How many of the bytes are complete.
+/// Number of bytes that are complete.
 fn complete(bytes: &[u8], leave: IncompleteRest) -> usize {
     match leave {
         IncompleteRest::Nothing => bytes.len(),

@@ -1,9 +1,9 @@
-//! What may be offered as "always": rules that cover what a person means, and no more.
+//! Rules to offer as "always": they cover what a person means, and no more.
 //!
-//! For a command one rule for each part that is not allowed yet: its subcommand (`git commit:*`, `cargo test:*`,
-//! `npm run build:*`) where the program has such, else exactly this command. Never anything that runs what it is given
-//! (interpreters, shells, wrappers), never a guarded path, never everything; and only if the rules together with those
-//! there are really allow the call. Edits are no matter of rules: a session accepts them by its mode.
+//! For a command there is one rule for each part that is not allowed yet: its subcommand (`git commit:*`, `cargo
+//! test:*`, `npm run build:*`) if the program has such, else exactly this command. Never anything that runs its
+//! arguments (interpreters, shells, wrappers), never a guarded path, never everything; and only if the rules together
+//! with the existing ones really allow the call. Edits get no rules: a session accepts them by its mode.
 
 use std::path::{Component, Path};
 
@@ -15,13 +15,13 @@ use super::{Places, Rule, Rules};
 use crate::subject::{Access, Subject};
 use shell::{Field, SimpleCommand};
 
-/// Programs that run what they are given.
+/// Programs that run their arguments.
 const RUNS_OTHERS: &str = "bash sh zsh dash ksh fish csh tcsh python python2 python3 perl ruby node nodejs deno php lua Rscript java \
     osascript pwsh tclsh awk gawk mawk sed ed ex vi vim nvim emacs env sudo doas su xargs eval exec source . command builtin \
     nohup nice timeout stdbuf time setsid watch strace ltrace parallel chroot unshare nsenter flock script expect ssh find fd \
     npx bunx uvx pipx busybox systemd-run at batch crontab gdb lldb tmux screen make ninja cmake";
 
-/// Programs whose second word says what they do, with the words that run what they are given.
+/// Programs with subcommands, and those subcommands that run their arguments.
 const SUBCOMMANDS: [(&str, &str); 21] = [
     ("git", "config submodule bisect filter-branch rebase difftool mergetool grep"),
     ("cargo", "run"),
@@ -46,13 +46,13 @@ const SUBCOMMANDS: [(&str, &str); 21] = [
     ("bundle", "exec"),
 ];
 
-/// Words behind which the next one says what is done: `npm run build`.
+/// Programs with a subcommand before the one that matters: `npm run build`.
 const RUNNERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
 
-/// The longest command of which exactly itself is offered.
+/// Longest command for which an exact rule is offered.
 const LONGEST: usize = 200;
 
-/// The rules that would allow a call from now on, as text and as rules; none where "always" is not for it.
+/// The rules that would allow a call from now on, as text and parsed; empty if "always" cannot be offered.
 pub fn always(situation: &Situation<'_>, access: Access, tool: &str, subject: &Subject) -> Vec<(String, Rule)> {
     let texts = match (access, subject) {
         (Access::Changes, Subject::Command(text)) => commands(situation, tool, text),
@@ -98,7 +98,7 @@ fn commands(situation: &Situation<'_>, tool: &str, text: &str) -> Option<Vec<Str
     Some(rules)
 }
 
-/// What a person means who always wants such a command.
+/// The rule that a person means who always wants such a command.
 fn meant(part: &SimpleCommand, text: &str) -> Option<String> {
     let words = part.words.iter().map(Field::text).collect::<Option<Vec<_>>>()?;
     let (name, rest) = words.split_first()?;
@@ -125,7 +125,7 @@ fn meant(part: &SimpleCommand, text: &str) -> Option<String> {
     exact.then(|| text.to_owned())
 }
 
-/// A rule for all that begins with these words, if the command does as it is written.
+/// A prefix rule of these words, if the command begins with them as written.
 fn prefix(words: &[&str], text: &str) -> Option<String> {
     let prefix = words.join(" ");
     let begins = text.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
@@ -138,14 +138,14 @@ fn is_plain(word: &str) -> bool {
         && !word.ends_with(':')
 }
 
-/// Whether a program runs what it is given, by whatever path and version it is called.
+/// Returns whether a program runs its arguments, by whatever path and version it is called.
 pub fn runs_others(name: &str) -> bool {
     let name = name.rsplit('/').next().unwrap_or(name);
     let bare = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
     RUNS_OTHERS.split_whitespace().any(|known| known == name || known == bare)
 }
 
-/// The folder of a file outside, if it is one of its own: not the root, not the home or what lies above it.
+/// The folder of a file outside, if a rule may name it: not the root, not the home or a folder above it.
 fn folder(situation: &Situation<'_>, file: &Path) -> Option<String> {
     let folder = if file.is_dir() { file } else { file.parent()? };
     let deep = folder.components().filter(|part| matches!(part, Component::Normal(_))).count() >= 2;

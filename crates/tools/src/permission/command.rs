@@ -1,32 +1,32 @@
-//! What the rules are held against in a shell command.
+//! Text of a shell command that rules are matched against.
 //!
-//! Two questions, each erring to its own safe side. For rules that allow: the simple commands it consists of, each by
-//! itself, with nothing in them that is not known. For rules that deny or ask: everything in it that could be run as a
-//! command, with quotes and wrappers taken off; it finds too much rather than too little, for a shell can spell
-//! any command in endless ways. Where something runs that cannot be named at all, that is said.
+//! There are two questions, each erring on its own safe side. For rules that allow: the simple commands it consists of,
+//! each by itself, with nothing unknown in them. For rules that deny or ask: everything in it that could be run as a
+//! command, without quotes and wrappers; it finds too much rather than too little, for a shell can spell any command in
+//! endless ways. If something runs that cannot be named at all, that is reported.
 
 use shell::{Field, Judgement, SimpleCommand};
 
-/// How many words behind a wrapper are taken for the beginning of a command, where the text is not understood.
+/// Number of words behind a wrapper that may begin a command, if the text is not understood.
 const GUESSES: usize = 8;
 
-/// Words that may stand before a command and run it.
+/// Words that may precede a command and run it.
 const WRAPPERS: &str = "if then elif else while until do ! time { sudo env command builtin exec nohup nice xargs eval coproc doas setsid \
     timeout stdbuf ionice watch setpriv prlimit setarch linux32 linux64 i386 x86_64 uname26 ssh-agent gdb lldb strace ltrace chrt \
     taskset flock unshare nsenter chroot busybox shell";
 
-/// Programs that run what stands in the texts they are given.
+/// Programs that run the texts they are given.
 const INTERPRETERS: &str =
     "git sed gsed awk gawk mawk nawk gdb lldb perl python python3 ruby node php lua vim ex ed find make";
 
-/// Options of git that stand before its command, with a value.
+/// Options of git before its subcommand that take a value.
 const GIT_VALUES: [&str; 5] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace"];
 
-/// A command that was looked at.
+/// A parsed command.
 #[derive(Debug)]
 pub(super) struct JudgedCommand {
     pub(super) judgement: Judgement,
-    /// Everything that could be run in it.
+    /// Everything in it that could be run.
     candidates: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ impl JudgedCommand {
         &self.candidates
     }
 
-    /// Why it cannot be said what it runs, if so.
+    /// Reason why its effects are unknown, if they are.
     pub(super) fn opaque(&self) -> Option<&str> {
         let mut found = self.judgement.found.iter();
         found.find(|one| one.finding.opaque).map(|one| one.finding.reason.as_str())
@@ -58,8 +58,8 @@ impl JudgedCommand {
     }
 }
 
-/// The text that a rule must match to allow a part, or none if no rule can: what is not known, or means something else by
-/// what came before it.
+/// The text that a rule must match to allow a part; `None` if no rule can, because it is unknown or something before it
+/// changes its meaning.
 pub(super) fn allowable(found: &SimpleCommand) -> Option<String> {
     let known = |field: &Field| !matches!(field, Field::Unknown(_));
     if matches!(found.words.first().and_then(Field::text), Some("<" | ">")) {
@@ -81,7 +81,7 @@ pub(super) fn allowable(found: &SimpleCommand) -> Option<String> {
     }
 }
 
-/// The ways in which a rule may name a command: with its path and without, and git without what stands before its
+/// The spellings by which a rule may name a command: with its path and without, and git without the options before its
 /// subcommand.
 fn spellings(words: &[Field]) -> Vec<String> {
     let texts: Vec<&str> = words.iter().map(|field| field.text().unwrap_or("…")).collect();
@@ -101,7 +101,7 @@ fn spellings(words: &[Field]) -> Vec<String> {
     found
 }
 
-/// What an interpreter may run of the texts it is given: from every word in them on.
+/// Commands that an interpreter may run from its texts: starting at every word in them.
 fn interpreted(words: &[Field]) -> Vec<String> {
     let Some((first, rest)) = words.split_first() else { return Vec::new() };
     let name = first.beginning().rsplit('/').next().unwrap_or_default();
@@ -118,7 +118,7 @@ fn interpreted(words: &[Field]) -> Vec<String> {
         .collect()
 }
 
-/// Everything in a text that could be run as a command, and the text itself, without understanding it.
+/// Everything in a text that could be run as a command, and the text itself, without parsing it.
 fn perhaps(command: &str) -> Vec<String> {
     let command = command.replace("\\\n", "");
     let mut found = vec![command.trim().to_owned()];
@@ -135,7 +135,7 @@ fn perhaps(command: &str) -> Vec<String> {
     found
 }
 
-/// The command as it stands, and behind each of the first wrappers, options or assignments that it starts with.
+/// The command as it stands, and behind each of the leading wrappers, options or assignments.
 fn unwrapped(candidate: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = candidate.trim().trim_start_matches('$').trim_start();
@@ -169,7 +169,7 @@ fn unwrapped(candidate: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// TOOL-2: what a rule denies is found behind whatever runs it.
+    /// TOOL-2: a denied command is found behind whatever runs it.
     #[test]
     fn whatever_could_run_is_found() {
         for command in [
@@ -227,7 +227,7 @@ mod tests {
         }
     }
 
-    /// TOOL-2: what is made of a command is in proportion to it, however it is built.
+    /// TOOL-2: the output is proportional to the command's length, however it is built.
     #[test]
     fn the_cost_is_linear_in_the_length() {
         for piece in [
@@ -257,7 +257,7 @@ mod tests {
         }
     }
 
-    /// SEC-2: what is too long or too deep is not understood, and says so.
+    /// SEC-2: a command that is too long or too deep is reported as not understood.
     #[test]
     fn what_is_too_long_or_too_deep_is_not_named() {
         for command in

@@ -1,4 +1,4 @@
-//! What follows from the rules in the mode the session is in.
+//! Decisions that follow from the rules in the session's mode.
 
 use std::path::{Path, PathBuf};
 
@@ -9,26 +9,26 @@ use super::{RuleVerdict, Rules, shell};
 use crate::confinement::SandboxExit;
 use crate::subject::{Access, Subject};
 
-/// How much may happen without asking.
+/// Permission mode: how much may happen without asking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Mode {
-    /// Looking inside the working directories, with commands that only look too; everything else is asked.
+    /// Reading inside the working directories, including read-only commands; everything else is asked.
     #[default]
     Default,
     /// Also writing and editing files inside the working directories.
     AcceptEdits,
-    /// Only looking; everything else is denied.
+    /// Only reading; everything else is denied.
     Plan,
-    /// Everything but what a rule denies or asks about.
+    /// Everything except what a rule denies or asks about.
     BypassPermissions,
 }
 
 impl Mode {
-    /// All of them, in the order in which they are offered.
+    /// All modes, in the order in which they are offered.
     pub const ALL: [Self; 4] = [Self::Default, Self::AcceptEdits, Self::Plan, Self::BypassPermissions];
 
-    /// As it is written.
+    /// Its name in settings.
     pub fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -39,59 +39,59 @@ impl Mode {
     }
 }
 
-/// Whether a call may run.
+/// Decision on a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// It may, with these rights.
+    /// It may run, with these rights.
     Allow(Rights),
     /// The user is to be asked.
     Ask {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// It may not.
+    /// It may not run.
     Deny {
-        /// Why, as the model is told.
+        /// The reason, as the model is told.
         why: String,
     },
 }
 
 impl Decision {
-    /// Whether the call runs unasked.
+    /// Returns whether the call runs unasked.
     pub fn allows(&self) -> bool {
         matches!(self, Self::Allow(_))
     }
 }
 
-/// What a call that may run is let do.
+/// Rights of an allowed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rights {
-    /// All that the user may, or the sandbox lets it.
+    /// All that the user may do, or the sandbox allows.
     Full,
-    /// To look: it runs because it was judged to do nothing else, and the kernel holds it to that where it can.
+    /// Reading: it runs because it was judged to do nothing else, and the kernel enforces that if it can.
     Looking(ReadOnlyView),
 }
 
-/// What a command that only looks sees, besides the working directories, the system and programs.
+/// View of a read-only command, besides the working directories, the system and programs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadOnlyView {
-    /// What it does not see, wherever it lies.
+    /// Hidden paths, wherever they are.
     pub hidden: Vec<PathBuf>,
-    /// What it sees of what lies elsewhere.
+    /// Visible paths elsewhere.
     pub readable: Vec<PathBuf>,
 }
 
-/// Whether the kernel can hold commands to looking.
+/// Ability of the kernel to confine commands to reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Wall {
-    /// It cannot, or that is not known: only commands of which every word is known are taken for looking.
+    /// It cannot, or that is unknown: only fully understood commands count as read-only.
     #[default]
     None,
     /// It can: nothing is written, no connection made and nothing hidden read, whatever the command is.
     Whole,
 }
 
-/// How far a command is kept from doing harm by where it runs.
+/// Degree to which a command is confined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ConfinementLevel {
     /// Not at all.
@@ -99,28 +99,28 @@ pub enum ConfinementLevel {
     No,
     /// Some promises of the sandbox hold here, not all: commands are asked about as if there were none.
     Partly,
-    /// Every promise holds: commands run unasked unless a rule or plan mode speaks.
+    /// Every promise holds: commands run unasked unless a rule or plan mode says otherwise.
     Wholly,
 }
 
-/// What a call is judged by, beside itself.
+/// Circumstances by which a call is judged.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
-    /// How much may happen without asking.
+    /// The permission mode.
     pub mode: Mode,
     /// The rules in force.
     pub rules: &'a Rules,
-    /// The working directories, symbolic links followed.
+    /// The working directories, with symlinks resolved.
     pub directories: &'a [PathBuf],
-    /// Where the call would run: paths in commands start from it.
+    /// Directory in which the call would run: paths in commands start from it.
     pub directory: &'a Path,
-    /// What `~` stands for.
+    /// The directory for `~`.
     pub home: Option<&'a Path>,
-    /// How commands run.
+    /// Degree to which commands are confined.
     pub confined: ConfinementLevel,
-    /// Whether commands can be held to looking.
+    /// Ability of the kernel to confine commands to reading.
     pub wall: Wall,
-    /// Whether the command asks to run outside of all that.
+    /// Request of the command to run outside the sandbox.
     pub leaves: SandboxExit,
 }
 

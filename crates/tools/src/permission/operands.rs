@@ -1,8 +1,8 @@
-//! Where the words of a command lead, as paths.
+//! Paths in the words of a command.
 //!
-//! Any word may be a path, and so may what stands behind a `=`, `@` or `:` in it. Those that lead somewhere are given as they
-//! are named and where they lead, from every directory the command may be in; patterns are matched against the disk, so
-//! that a link among the matches is seen. Words that are not known lead nowhere here: the kernel holds them.
+//! Any word may be a path, and so may the part after a `=`, `@` or `:` in it. Those that lead somewhere are returned as
+//! they are named and where they lead, from every directory the command may be in; patterns are matched against the
+//! disk, so that a symlink among the matches is seen. Unknown words are skipped here: the kernel confines them.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
@@ -12,7 +12,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use super::Situation;
 use shell::{Field, FilesRead, PROCESS, SimpleCommand};
 
-/// How many matches of a pattern are looked at.
+/// Limit on matches of a pattern.
 const MOST: usize = 5_000;
 
 /// Programs whose first word is a pattern or a program, unless an option brings it.
@@ -23,11 +23,11 @@ const PATTERN_FIRST: [&str; 10] = ["grep", "egrep", "fgrep", "rg", "ag", "sed", 
 pub(super) struct Operand {
     pub(super) named: PathBuf,
     pub(super) real: PathBuf,
-    /// Whether it is surely a path, and not only what a path could be.
+    /// True if it is surely a path, and not just a word that could be one.
     pub(super) surely: bool,
 }
 
-/// The paths that the words of a simple command lead to.
+/// The paths in the words of a simple command.
 pub(super) fn operands(found: &SimpleCommand, situation: &Situation<'_>) -> Vec<Operand> {
     let (Some(places), Some((first, rest))) = (places(found, situation), found.words.split_first()) else {
         return Vec::new();
@@ -64,8 +64,8 @@ pub(super) fn operands(found: &SimpleCommand, situation: &Situation<'_>) -> Vec<
     paths
 }
 
-/// Whether a word surely names a path: there is something, or it says from the root or the home on where something would
-/// be. A revision of a file may be there though the file is not.
+/// Returns whether a word surely names a path: it exists, or its parent does and it starts from the root or the home. A
+/// revision of a file may exist though the file does not.
 fn is_path(path: &Path, name: &str, field: &Field) -> bool {
     let from_the_top = matches!(field, Field::Home(_)) || field.beginning().starts_with('/');
     let parent = path.parent().filter(|parent| from_the_top && parent.parent().is_some());
@@ -74,14 +74,14 @@ fn is_path(path: &Path, name: &str, field: &Field) -> bool {
         || name == "git" && field.beginning().contains(':')
 }
 
-/// What in a word may be a path: `x`, and `x` in `if=x`, `@x`, `HEAD:x` and `--file=x`.
+/// Parts of a word that may be a path: `x`, and `x` in `if=x`, `@x`, `HEAD:x` and `--file=x`.
 fn texts(text: &str) -> impl Iterator<Item = &str> {
     let nowhere = ["", "-", PROCESS, "/dev/null", "/dev/stdin"];
     let tail = text.rsplit(['=', '@', ':']).next().filter(|tail| *tail != text);
     std::iter::once(text).chain(tail).filter(move |text| !nowhere.contains(text))
 }
 
-/// The directories a command may run in. None: not known.
+/// The directories that a command may run in; `None` if unknown.
 pub(super) fn places(found: &SimpleCommand, situation: &Situation<'_>) -> Option<Vec<PathBuf>> {
     let absolute = |field: &Field, from: &Path| match field {
         Field::Plain(text) | Field::Known(text) => Some(lexical(&from.join(text))),
@@ -98,7 +98,7 @@ pub(super) fn places(found: &SimpleCommand, situation: &Situation<'_>) -> Option
     }
 }
 
-/// The files a pattern matches, from a directory, as far as that can be said.
+/// The files that a pattern matches from a directory, as far as that can be told.
 fn matches(pattern: &str, place: &Path) -> Vec<PathBuf> {
     let start = if pattern.starts_with('/') { PathBuf::from("/") } else { place.to_owned() };
     let mut reached = vec![start];
@@ -122,7 +122,7 @@ fn matches(pattern: &str, place: &Path) -> Vec<PathBuf> {
     reached
 }
 
-/// A part of a pattern between slashes, in which `*` matches whatever a shell's does and more.
+/// Matcher for one component of a pattern, in which `*` matches at least what a shell's does.
 fn matcher(part: &str) -> Option<Gitignore> {
     let mut builder = GitignoreBuilder::new("");
     // Signs that mean something here and nothing there.
@@ -131,7 +131,7 @@ fn matcher(part: &str) -> Option<Gitignore> {
     builder.build().ok()
 }
 
-/// `.` and `..` taken out by name.
+/// Resolves `.` and `..` by name.
 pub(super) fn lexical(path: &Path) -> PathBuf {
     let mut absolute = PathBuf::new();
     for part in path.components() {

@@ -1,28 +1,28 @@
-//! Whether git may be run in a directory without running anything else.
+//! Check that git can be run in a directory without running anything else.
 //!
-//! Git runs programs that a repository's configuration names: to watch files, to show differences, to convert them. So a
-//! command of git only looks where that configuration holds nothing but keys from a list of harmless ones. Includes
-//! count, and the submodules that git would look into. The user's own configuration and the system's are theirs.
-//! Whatever is laid out in another way than a plain clone, or a worktree that its repository knows of, is not vouched for.
-//! Nothing is run to find out.
+//! Git runs programs that a repository's configuration names: to watch files, to show differences, to convert them. So
+//! a git command is read-only only if that configuration holds nothing but keys from a list of harmless ones. Includes
+//! count, and so do the submodules that git would look into. The configuration of the user and the system is trusted.
+//! Any layout other than a plain clone, or a worktree that its repository knows of, is rejected. Nothing is run to find
+//! out.
 
 use std::path::{Path, PathBuf};
 
 use crate::git_index::{self, BadIndex};
 
-/// The largest configuration file that is read.
+/// Largest configuration file that is read, in bytes.
 const CONFIG_LIMIT: u64 = 256 * 1024;
 
-/// How far includes and submodules are followed.
+/// Depth to which includes and submodules are followed.
 const DEEPEST: usize = 4;
 
-/// How many submodules are looked at.
+/// Limit on submodules that are checked.
 const MOST_SUBMODULES: usize = 64;
 
 /// The mode of a submodule in the index.
 const SUBMODULE: u32 = 0o160_000;
 
-/// Keys that make git run nothing and reach nobody. A `*` stands for the name of a subsection.
+/// Keys that make git run nothing and use no network. A `*` stands for the name of a subsection.
 const HARMLESS: &str = "core.repositoryformatversion core.filemode core.logallrefupdates core.ignorecase core.precomposeunicode \
     core.symlinks core.autocrlf core.eol core.safecrlf core.quotepath core.abbrev core.compression core.preloadindex \
     core.untrackedcache core.checkstat core.trustctime core.whitespace core.longpaths core.commentchar core.sharedrepository \
@@ -39,7 +39,8 @@ const HARMLESS: &str = "core.repositoryformatversion core.filemode core.logallre
     feature.manyfiles pack.threads maintenance.auto maintenance.strategy rerere.enabled help.autocorrect \
     lfs.repositoryformatversion";
 
-/// Why git may run something in `directory`. None: it runs nothing but itself there, or there is no repository.
+/// Reason why git may run something in `directory`; `None` if it runs nothing but itself there, or there is no
+/// repository.
 pub fn runs_programs(directory: &Path, home: Option<&Path>) -> Option<String> {
     let directory = files::real(directory).ok()?;
     for place in directory.ancestors() {
@@ -57,8 +58,8 @@ pub fn runs_programs(directory: &Path, home: Option<&Path>) -> Option<String> {
     None
 }
 
-/// What git reads of the repository around a directory: all of it, and for a worktree what it shares with others. A home
-/// that is a repository is not shown for that.
+/// Paths that git reads of the repository around a directory: all of it, and for a worktree what it shares with others.
+/// A home that is a repository is left out.
 pub(super) fn around(directory: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let is_home = |root: &PathBuf| home.is_some_and(|home| home.starts_with(root));
     repository(directory)
@@ -67,7 +68,7 @@ pub(super) fn around(directory: &Path, home: Option<&Path>) -> Vec<PathBuf> {
         .unwrap_or_default()
 }
 
-/// The repository around a directory: its files, and the folder in which git keeps it.
+/// The repository around a directory: its files, and git's folder.
 pub(crate) fn repository(directory: &Path) -> Option<(PathBuf, PathBuf)> {
     let directory = files::real(directory).ok()?;
     let root = directory.ancestors().find(|place| exists(&place.join(".git")))?;
@@ -76,7 +77,7 @@ pub(crate) fn repository(directory: &Path) -> Option<(PathBuf, PathBuf)> {
     Some((root.to_owned(), common))
 }
 
-/// Where git keeps the repository of a directory in a worktree.
+/// Git's folder of a directory in a worktree, if it is elsewhere.
 pub(crate) fn repository_elsewhere(directory: &Path) -> Option<PathBuf> {
     let (root, common) = repository(directory)?;
     (!common.starts_with(root)).then_some(common)
@@ -86,7 +87,7 @@ fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// A clone of its own.
+/// Checks a clone of its own.
 fn plain(root: &Path, git: &Path, home: Option<&Path>, depth: usize) -> Result<(), String> {
     if exists(&git.join("commondir")) {
         return Err(format!("{} belongs to another repository", git.display()));
@@ -94,13 +95,14 @@ fn plain(root: &Path, git: &Path, home: Option<&Path>, depth: usize) -> Result<(
     harmless_layout(&Layout { root, git, common: git }, home, depth)
 }
 
-/// A worktree of a repository elsewhere.
+/// Checks a worktree of a repository elsewhere.
 fn linked(root: &Path, file: &Path, home: Option<&Path>) -> Result<(), String> {
     let (git, common) = folders(root, file).ok_or_else(|| format!("{} leads somewhere else", file.display()))?;
     harmless_layout(&Layout { root, git: &git, common: &common }, home, 0)
 }
 
-/// The folder of a worktree, and the one that all worktrees share: its `.git` names a folder there that names it in turn.
+/// The git folder of a worktree, and the one that all worktrees share: its `.git` names a folder there that names it in
+/// turn.
 fn folders(root: &Path, file: &Path) -> Option<(PathBuf, PathBuf)> {
     let line = |path: &Path| -> Option<String> {
         let text = String::from_utf8(files::read(path, CONFIG_LIMIT).ok()?.bytes).ok()?;
@@ -115,13 +117,13 @@ fn folders(root: &Path, file: &Path) -> Option<(PathBuf, PathBuf)> {
     stands.then_some((git, common))
 }
 
-/// Where the parts of a repository lie.
+/// Layout of a repository.
 struct Layout<'a> {
-    /// The files.
+    /// The working tree.
     root: &'a Path,
-    /// What belongs to this checkout: its index.
+    /// Git's folder of this checkout, with its index.
     git: &'a Path,
-    /// What all worktrees share: the configuration, the hooks.
+    /// Git's folder that all worktrees share, with the configuration and hooks.
     common: &'a Path,
 }
 
@@ -153,7 +155,7 @@ fn harmless_layout(Layout { root, git, common }: &Layout<'_>, home: Option<&Path
     Ok(())
 }
 
-/// Where the `.git` file of a submodule points: below the `modules` of the repository it belongs to.
+/// Target of a submodule's `.git` file: below the `modules` of its repository.
 fn pointed(file: &Path, git: &Path) -> Result<PathBuf, String> {
     let odd = || format!("{} leads somewhere else", file.display());
     let text = files::read(file, CONFIG_LIMIT).map_err(|_| odd())?.bytes;
@@ -176,7 +178,8 @@ fn harmless(key: &str, value: &str) -> bool {
     })
 }
 
-/// Reads the keys of a configuration file and of those it includes. What cannot be read as git surely does is an error.
+/// Reads the keys of a configuration file and of those it includes. Anything that git might read differently is an
+/// error.
 fn config(path: &Path, home: Option<&Path>, depth: usize, keys: &mut Vec<(String, String)>) -> Result<(), String> {
     let odd = |what: &str| format!("{}: {what}", path.display());
     if depth > DEEPEST {
@@ -227,7 +230,7 @@ fn config(path: &Path, home: Option<&Path>, depth: usize, keys: &mut Vec<(String
     Ok(())
 }
 
-/// `core`, `remote "origin"`: as it stands in keys.
+/// Parses a heading (`core`, `remote "origin"`) into its form in keys.
 fn heading(text: &str) -> Option<String> {
     let plain = |name: &str| {
         let plain = !name.is_empty()

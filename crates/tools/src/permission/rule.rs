@@ -1,12 +1,12 @@
-//! One rule, as it stands in settings: `Bash`, `Bash(npm run test:*)`, `Read(src/**)`, `Edit(//etc/**)`, `Agent(Explore)`,
-//! `mcp__server`.
+//! One rule, as written in settings: `Bash`, `Bash(npm run test:*)`, `Read(src/**)`, `Edit(//etc/**)`,
+//! `Agent(Explore)`, `mcp__server`.
 //!
-//! The name before the parentheses says which tools are meant: `Edit` also means Write, `Read` also Grep and Glob,
-//! `mcp__server` every tool of that server. Without a pattern the rule is about every call of them.
+//! The name before the parentheses selects the tools: `Edit` includes Write, `Read` includes Grep and Glob,
+//! `mcp__server` includes every tool of that server. Without a pattern the rule covers every call of them.
 //!
-//! A command pattern is exact, or a prefix (`git log:*`, which ends at a word), or has `*` for anything. A path pattern is
-//! read as in a `.gitignore`, from where its beginning says: `//` the file system's root, `~/` home, `/` the directory of
-//! the settings file, anything else the working directory. For agents the pattern is a name.
+//! A command pattern is exact, or a prefix (`git log:*`, which ends at a word), or has `*` for anything. A path pattern
+//! is read as in a `.gitignore`; its beginning says where it starts: `//` the file system's root, `~/` home, `/` the
+//! directory of the settings file, anything else the working directory. For agents the pattern is a name.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,16 +17,16 @@ use transcript::tool_names;
 use super::command::JudgedCommand;
 use super::protected_paths::is_guarded_name;
 
-/// Where the paths in rules start from. All absolute.
+/// Base directories of the paths in rules. All absolute.
 #[derive(Debug, Clone)]
 pub struct Places {
     /// The working directory.
     pub directory: PathBuf,
-    /// The directory of the settings file the rule stands in.
+    /// The directory of the rule's settings file.
     pub settings: PathBuf,
     /// The user's home.
     pub home: Option<PathBuf>,
-    /// The settings file the rule stands in; none for a flag, or for what was said in this session.
+    /// The rule's settings file; `None` for a flag, or for an answer in this session.
     pub file: Option<PathBuf>,
 }
 
@@ -40,13 +40,13 @@ pub struct Rule {
     file: Option<String>,
 }
 
-/// A rule that cannot be understood.
+/// Error for a rule that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the permission rule `{rule}` cannot be understood: {why}")]
 pub struct BadRule {
-    /// As it stands in the settings.
+    /// The rule as written in the settings.
     pub rule: String,
-    /// What is wrong with it.
+    /// The problem.
     pub why: String,
 }
 
@@ -54,30 +54,30 @@ pub struct BadRule {
 enum Pattern {
     /// Every call.
     Any,
-    /// A command or a path, whichever the tool is about.
+    /// A command or a path, depending on the tool.
     Of { command: String, path: Option<Box<PathPattern>> },
 }
 
 #[derive(Debug, Clone)]
 struct PathPattern {
     matcher: Gitignore,
-    /// How far it says by name where it leads.
+    /// Leading part of the path without wildcards.
     literal: PathBuf,
-    /// Whether that is all of it.
+    /// True if that is the whole path.
     is_exact: bool,
     reach: PatternReach,
-    /// Where it is about the copy of a folder: the copy, and the folder.
+    /// The copy of a folder and the folder, if the pattern applies to a copy.
     copy: Option<(PathBuf, PathBuf)>,
 }
 
-/// Rules are alike that say the same of the same places, wherever they stand.
+/// Rules are equal if they say the same about the same places, whatever their file.
 impl PartialEq for Rule {
     fn eq(&self, other: &Self) -> bool {
         (&self.text, &self.pattern) == (&other.text, &other.pattern)
     }
 }
 
-/// The text of the rule says the rest.
+/// The text of the rule covers the rest.
 impl PartialEq for PathPattern {
     fn eq(&self, other: &Self) -> bool {
         let Self { matcher, literal, is_exact, reach, copy } = self;
@@ -86,19 +86,19 @@ impl PartialEq for PathPattern {
     }
 }
 
-/// Where the files lie that a pattern is about.
+/// Location of the files that a pattern covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PatternReach {
-    /// There is one, or one directory with all below it.
+    /// One file, or one directory with everything below it.
     Exactly,
-    /// In one directory.
+    /// Files in one directory.
     In,
-    /// In many.
+    /// Files in many directories.
     Anywhere,
 }
 
 impl Rule {
-    /// Reads a rule.
+    /// Parses a rule.
     pub fn parse(text: &str, places: &Places) -> Result<Self, BadRule> {
         let text = text.trim();
         let bad = |why: &str| BadRule { rule: text.to_owned(), why: why.to_owned() };
@@ -125,7 +125,7 @@ impl Rule {
         Ok(Self { text: text.to_owned(), tool: tool.to_owned(), pattern, file })
     }
 
-    /// The same of what lies in the copy of a folder, such as a worktree; none where it is about no path.
+    /// The same rule for the copy of a folder, such as a worktree; `None` if it has no path.
     pub(super) fn in_copy(&self, at: &Path, of: &Path) -> Option<Self> {
         let Pattern::Of { path: Some(pattern), command } = &self.pattern else { return None };
         let path =
@@ -133,7 +133,7 @@ impl Rule {
         Some(Self { pattern: Pattern::Of { command: command.clone(), path: Some(Box::new(path)) }, ..self.clone() })
     }
 
-    /// The rule with the file it stands in, in words: what a question or a refusal says.
+    /// The rule with its settings file, as quoted in a question or a refusal.
     pub fn cited(&self) -> String {
         match &self.file {
             Some(file) => format!("`{}` in {file}", self.text),
@@ -141,7 +141,7 @@ impl Rule {
         }
     }
 
-    /// Whether it is about this tool.
+    /// Returns whether it covers this tool.
     pub fn covers(&self, tool: &str) -> bool {
         match self.tool.as_str() {
             name if name == tool => true,
@@ -166,17 +166,17 @@ impl Rule {
         }
     }
 
-    /// Whether it has no pattern.
+    /// Returns whether it has no pattern.
     pub fn is_about_every_call(&self) -> bool {
         matches!(self.pattern, Pattern::Any)
     }
 
-    /// Whether it is about a path, as it is named or where it leads: for rules that deny or ask.
+    /// Returns whether it matches a path, as it is named or where it leads: for rules that deny or ask.
     pub(super) fn touches_path(&self, named: &Path, real: &Path) -> bool {
         self.matches_path(named) || self.matches_path(real)
     }
 
-    /// Whether any part of a command is what the rule is about: for rules that deny or ask.
+    /// Returns whether it matches any part of a command: for rules that deny or ask.
     pub(super) fn touches_command(&self, command: &JudgedCommand) -> bool {
         match &self.pattern {
             Pattern::Any => true,
@@ -186,7 +186,7 @@ impl Rule {
         }
     }
 
-    /// Whether one part of a command, or a name, is surely what the rule is about.
+    /// Returns whether it surely matches one part of a command, or a name.
     pub(super) fn matches_part(&self, part: &str) -> bool {
         match &self.pattern {
             Pattern::Any => true,
@@ -194,8 +194,8 @@ impl Rule {
         }
     }
 
-    /// Whether it names a guarded path, and does not just cover it: exactly this one, or, where the rule comes from no
-    /// file, the guarded directory it lies in.
+    /// Returns whether it names a guarded path, rather than just covering it: exactly this one, or, for a rule without
+    /// a file, the guarded directory around it.
     pub(super) fn names(&self, path: &Path) -> bool {
         let Pattern::Of { path: Some(pattern), .. } = &self.pattern else { return false };
         let names_directory =
@@ -204,7 +204,7 @@ impl Rule {
             || (self.file.is_none() && names_directory() && path_matches(pattern, path))
     }
 
-    /// The files it is about, as they are now, where it says by name in which directory they lie. None: anywhere.
+    /// The existing files it covers, if it names the directory they are in; `None` if they can be anywhere.
     pub(super) fn hides(&self) -> Option<Vec<PathBuf>> {
         let Pattern::Of { path: Some(pattern), .. } = &self.pattern else { return None };
         match pattern.reach {
@@ -229,7 +229,7 @@ impl Rule {
 }
 
 impl PathPattern {
-    /// Where the files are that it names, or the directory they lie in; none where the folder has no such place.
+    /// Path of the files it names, or of their directory; `None` if the folder has no such place.
     fn place(&self) -> Option<PathBuf> {
         match &self.copy {
             None => Some(self.literal.clone()),
@@ -244,7 +244,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Exact, a prefix that ends at a word (`npm run:*`, `npm run *`), or with `*` for anything.
+/// Matches exactly, by a prefix that ends at a word (`npm run:*`, `npm run *`), or with `*` for anything.
 fn command_matches(pattern: &str, command: &str) -> bool {
     if let Some(prefix) = pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"))
         && !prefix.contains('*')
@@ -255,7 +255,7 @@ fn command_matches(pattern: &str, command: &str) -> bool {
     fits(&pattern, command)
 }
 
-/// Whether a text fits a pattern in which `*` stands for anything.
+/// Returns whether a text matches a pattern in which `*` stands for anything.
 pub fn fits(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();

@@ -1,9 +1,10 @@
-//! What follows for a shell command: from the rules, from what it does, and from where its paths lead.
+//! Decisions on a shell command: from the rules, from what it does, and from where its paths lead.
 //!
-//! A command that only looks runs unasked where a Read would: inside the working directories. Where the kernel can confine
-//! it, it is enough that it is made of programs that look, and it gets the rights to look and no others. Where it cannot,
-//! and beside commands that a rule allows, every word of it has to be known. The rules for Read and Edit hold for paths in
-//! commands, as they are named and where they lead; what a rule denies by name is hidden from commands that look.
+//! A read-only command runs unasked where a Read would: inside the working directories. If the kernel can confine it,
+//! it is enough that it consists of read-only programs, and it gets the right to read and no other. If not, or beside
+//! commands that a rule allows, every word of it has to be known. The rules for Read and Edit apply to paths in
+//! commands, both as they are named and where they lead; paths that a rule denies by name are hidden from read-only
+//! commands.
 
 use std::path::PathBuf;
 
@@ -17,7 +18,7 @@ use crate::subject::Subject;
 use shell::{CommandEffect as Does, FilesRead, SimpleCommand};
 use transcript::tool_names;
 
-/// A simple command, and where its words lead.
+/// A simple command, and the paths in its words.
 type CommandPart<'a> = (&'a SimpleCommand, Vec<Operand>);
 
 /// Decides on a command.
@@ -86,12 +87,12 @@ pub(super) fn decide(situation: &Situation<'_>, tool: &str, text: &str) -> Decis
     Decision::Allow(Rights::Looking(ReadOnlyView { hidden, readable: readable(situation, &parts) }))
 }
 
-/// Whether a part of a command runs unasked beside what a rule allows, because it surely only looks.
+/// Returns whether a part of a command runs unasked beside what a rule allows, because it surely only reads.
 pub(super) fn is_harmless(part: &SimpleCommand, situation: &Situation<'_>) -> bool {
     doubt(&(part, operands(part, situation)), situation).is_none()
 }
 
-/// Why a part that looks does not run unasked, though it is held to that.
+/// Reason why a confined read-only part does not run unasked.
 fn trouble((part, operands): &CommandPart<'_>, situation: &Situation<'_>) -> Option<String> {
     if let Some(what) = &part.finding.private {
         return Some(format!("it shows {what}, which may hold keys"));
@@ -100,7 +101,7 @@ fn trouble((part, operands): &CommandPart<'_>, situation: &Situation<'_>) -> Opt
     Some(format!("{} lies outside the working directories", outside.real.display()))
 }
 
-/// Why a part does not run unasked where nothing holds it.
+/// Reason why an unconfined part does not run unasked.
 fn doubt(whole: &CommandPart<'_>, situation: &Situation<'_>) -> Option<String> {
     let (part, operands) = whole;
     if part.finding.verdict != Does::ReadOnly || part.changed {
@@ -138,8 +139,8 @@ fn may_be_read(path: &Operand, situation: &Situation<'_>) -> bool {
         || situation.rules.decide(tool_names::READ, &subject) == RuleVerdict::Allow
 }
 
-/// What a command that looks has to see besides the working directories: what a rule lets be read, and for git the
-/// repository that a working directory is a part of.
+/// Paths that a read-only command needs besides the working directories: those that a rule lets it read, and for git
+/// the repository around a working directory.
 fn readable(situation: &Situation<'_>, parts: &[CommandPart<'_>]) -> Vec<PathBuf> {
     let paths =
         parts.iter().flat_map(|(_, operands)| operands).filter(|path| path.surely).map(|path| path.real.clone());
@@ -154,7 +155,7 @@ fn readable(situation: &Situation<'_>, parts: &[CommandPart<'_>]) -> Vec<PathBuf
     readable
 }
 
-/// The first rule for files that names what a command touches.
+/// The first rule for files that matches a path the command touches.
 fn touched<'a>(rules: &'a [Rule], parts: &[CommandPart<'_>]) -> Option<&'a Rule> {
     rules.iter().find(|rule| {
         let (reads, edits) = (rule.covers(tool_names::READ), rule.covers(tool_names::EDIT));
@@ -168,14 +169,15 @@ fn touched<'a>(rules: &'a [Rule], parts: &[CommandPart<'_>]) -> Option<&'a Rule>
     })
 }
 
-/// Whether what a rule names can be hidden from the command.
+/// Ability to hide paths that a rule names from the command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HidingPower {
     ByKernel,
     None,
 }
 
-/// What has to be hidden from a command so that it reads nothing that a rule denies or asks about; else such a rule.
+/// Paths to hide from a command so that it reads nothing that a rule denies or asks about; the error is a rule for
+/// which that is impossible.
 fn reached(situation: &Situation<'_>, parts: &[CommandPart<'_>], hiding: HidingPower) -> Result<Vec<PathBuf>, String> {
     let could_read = |(part, operands): &CommandPart<'_>| match part.finding.reads {
         _ if part.words.is_empty() || part.finding.verdict > Does::Confined => false,

@@ -1,6 +1,6 @@
-//! A shell without a guard: its process group is what is watched and ended.
+//! A shell without a guard: its process group is watched and ended.
 //!
-//! Whoever leaves the group on purpose (`setsid`) runs on, and so does all of it when we are killed.
+//! A process that leaves the group on purpose (`setsid`) runs on, and so does the whole group when we are killed.
 
 use std::io;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 use super::{EndedShell, LAST_WORDS, Pipe, ShellEnd, Stream};
 use crate::guard_protocol::{AFTER_EXIT, GRACE, LOOK};
 
-/// The longest description of a process in `/proc`.
+/// Longest description of a process in `/proc`, in bytes.
 const STAT: u64 = 8 * 1024;
 
-/// Stays with a shell until it has ended, and all its group with it.
+/// Watches a shell until it and its whole group have ended.
 pub(super) async fn watch<P: FnMut(Stream, &[u8])>(
     mut child: Box<dyn ChildWrapper>,
     group: Group,
@@ -69,7 +69,7 @@ impl Group {
         self.leader.is_some_and(|leader| test_kill_process_group(leader).is_ok() && has_living(leader))
     }
 
-    /// Waits until nobody is left.
+    /// Waits until no process is left.
     async fn gone(&self) {
         while self.is_alive() {
             sleep(LOOK).await;
@@ -82,7 +82,7 @@ impl Group {
         }
     }
 
-    /// Nothing is left to kill, and the number may soon be someone else's.
+    /// Disarms it: nothing is left to kill, and the number may soon be reused.
     fn release(mut self) {
         self.leader = None;
     }
@@ -94,22 +94,22 @@ impl Drop for Group {
     }
 }
 
-/// Whether a group has a member that is not a zombie. Orphans stay zombies where process 1 does not clean up after
-/// others, as in many containers. Where processes cannot be looked at, they are taken to live.
+/// Returns whether a group has a member that is not a zombie. Orphans stay zombies if process 1 does not reap them, as
+/// in many containers. If processes cannot be listed, they are assumed to be alive.
 fn has_living(group: Pid) -> bool {
     let processes = processes();
     processes.is_empty()
         || processes.iter().any(|process| process.lives && process.group == group.as_raw_nonzero().get())
 }
 
-/// Kills all who are in a session, whose leader has ended: nobody else can have its number as long as they are.
+/// Kills all processes of a session whose leader has ended: its number cannot be reused while they exist.
 pub(super) async fn kill_session(leader: u32) {
     while kill_members(leader.cast_signed()) {
         sleep(LOOK).await;
     }
 }
 
-/// Whether there was anybody.
+/// Kills the members of a session; returns whether there were any.
 fn kill_members(session: i32) -> bool {
     let mut members = processes();
     members.retain(|process| process.lives && process.session == session);
@@ -127,7 +127,7 @@ struct Process {
     session: i32,
 }
 
-/// All that can be looked at.
+/// All processes that can be listed.
 fn processes() -> Vec<Process> {
     let entries = files::list("/proc").unwrap_or_default();
     let process = |entry: &files::DirectoryEntry| {

@@ -1,4 +1,4 @@
-//! A shell below a guard: we say what to run and when to end, the guard sees to the rest and tells how it went.
+//! A shell below a guard: we send the command and the order to end, the guard does the rest and reports.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,18 +15,17 @@ use tokio_util::sync::CancellationToken;
 use super::{EndedShell, LAST_WORDS, Pipe, ShellEnd, ShellTrouble, Stream, group};
 use crate::guard_protocol::{END, GuardOrder, GuardReport};
 
-/// How long a guard may take to end everything, and to show that it is still at work: longer than it gives those it asks
-/// and those it kills together.
+/// Time for a guard to end everything, or to show that it is still working: longer than its own two waits together.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A guard that was started. Dropping it closes the socket, and that ends everything below it.
+/// A started guard. Dropping it closes the socket, and that ends everything below it.
 pub(super) struct GuardProcess {
     child: Box<dyn ChildWrapper>,
     socket: BufReader<UnixStream>,
     order: GuardOrder,
 }
 
-/// A socket for a guard to be started with, and our end of it.
+/// A socket for a guard, and our end of it.
 pub(super) fn socket() -> io::Result<(OwnedFd, UnixStream)> {
     let (ours, its) = UnixStream::pair()?;
     let its = its.into_std()?;
@@ -39,7 +38,7 @@ impl GuardProcess {
         Self { child, socket: BufReader::new(socket), order }
     }
 
-    /// Reads its report. It may look through many directories before, and shows signs of life meanwhile.
+    /// Reads its report. It may scan many directories before, and sends signs of life meanwhile.
     async fn last_words(&mut self, report: &mut Vec<u8>) -> io::Result<()> {
         while report.last() != Some(&b'\n') {
             let Ok(read) = timeout(PATIENCE, self.socket.fill_buf()).await else { break };
@@ -54,7 +53,7 @@ impl GuardProcess {
         Ok(())
     }
 
-    /// Stays with it until nothing is left below it.
+    /// Watches it until nothing is left below it.
     pub(super) async fn watch<P: FnMut(Stream, &[u8])>(
         mut self,
         mut output: Pipe<P>,

@@ -1,14 +1,14 @@
-//! What the model is told when a sandbox may be why a command failed.
+//! Notes for the model when a sandbox may be the reason why a command failed.
 
 use std::path::Path;
 
 use crate::confinement::{Base, Confinement, Network, Sockets, Strength};
 
-/// What programs say when they may not change a file.
+/// Messages of programs that may not change a file.
 const WRITES: [&str; 6] =
     ["read-only file system", "erofs", "permission denied", "eacces", "device or resource busy", "cross-device link"];
 
-/// What they say when there is no network.
+/// Messages of programs without network.
 const NETWORK: [&str; 9] = [
     "network is unreachable",
     "enetunreach",
@@ -21,18 +21,18 @@ const NETWORK: [&str; 9] = [
     "failed to lookup address",
 ];
 
-/// What they say when a call of the system is refused.
+/// Messages of programs about refused system calls.
 const CALLS: [&str; 2] = ["operation not permitted", "eperm"];
 
-/// What they say when something is not there.
+/// Messages of programs about missing files.
 const MISSING: [&str; 2] = ["no such file or directory", "enoent"];
 
-/// What a command that only looks is told.
+/// Note for a read-only command.
 const LOOKING: &str = "this ran unasked, so it could only look: it saw the working directories, the system and programs, could write \
     to nothing but /tmp, and had no network and no credentials. If it needs more, it can run with dangerouslyDisableSandbox, and \
     the user is asked";
 
-/// A word on the sandbox, where what a failed command printed looks as if it had run into it.
+/// Note on the sandbox, if the output of a failed command suggests that it ran into it.
 pub(crate) fn note(confinement: &Confinement, printed: &str) -> Option<String> {
     let printed = printed.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| printed.contains(word));

@@ -1,4 +1,4 @@
-//! How well the sandbox holds on this system, found out by trying it.
+//! Status of the sandbox on this system, found out by trying it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,28 +10,28 @@ use crate::environment::{Environment, Variables};
 use crate::permission::ConfinementLevel;
 use crate::process::{self, ShellContext, ShellEnd};
 
-/// How long a trial may take. It takes a few milliseconds.
+/// Timeout of a trial. It takes a few milliseconds.
 const TRIAL: Duration = Duration::from_secs(10);
 
-/// How well the sandbox holds here.
+/// Status of the sandbox on this system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SandboxStatus {
     /// Every promise holds.
     Wholly,
-    /// Only Landlock and the filter of system calls could be had.
+    /// Only Landlock and the system call filter are available.
     Partly {
-        /// Why there is no more.
+        /// The reason.
         why: String,
     },
-    /// There is none.
+    /// It is not available.
     No {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
 impl SandboxStatus {
-    /// Runs a command that does nothing, confined as well as can be.
+    /// Finds out by running a command that does nothing, confined as well as possible.
     pub async fn find_out(guard: Option<&Path>) -> Self {
         let Some(guard) = guard.filter(|_| cfg!(target_os = "linux")) else {
             return Self::No { why: "there is no guard program to make it".to_owned() };
@@ -52,7 +52,7 @@ impl SandboxStatus {
         }
     }
 
-    /// How far commands are confined in it.
+    /// Degree to which commands are confined in it.
     pub fn confined(&self) -> ConfinementLevel {
         match self {
             Self::Wholly => ConfinementLevel::Wholly,
@@ -61,7 +61,7 @@ impl SandboxStatus {
         }
     }
 
-    /// What holds and what does not, a line each.
+    /// Description of what holds and what does not, a line each.
     pub(super) fn describe(&self) -> String {
         let (head, lines): (String, &[(&str, &str)]) = match self {
             Self::Wholly => ("All that the sandbox promises holds here.".to_owned(), &WHOLLY),
@@ -108,7 +108,7 @@ async fn tried(guard: &Path, strength: Strength) -> Result<(), String> {
     .await
 }
 
-/// Runs a command that does nothing; the error is why it could not.
+/// Runs a command that does nothing; the error is the reason why it failed.
 pub(crate) async fn trial(ground: ShellContext<'_>) -> Result<(), String> {
     let trial = process::start("true", ground).map_err(|trouble| trouble.why())?;
     let ended = trial.watch(TRIAL, &CancellationToken::new(), |_| {}).await.map_err(|trouble| trouble.why())?;

@@ -71,7 +71,7 @@ impl Gauge {
         let mut allowed = Vec::new();
         for step in self.steps.iter().rev() {
             match &step.kind {
-                StepKind::Removed => {}
+                StepKind::Removed => break,
                 StepKind::Edited(value) => {
                     allowed.push(Some(value.clone()));
                     break;
@@ -84,9 +84,9 @@ impl Gauge {
                 }
             }
         }
-        // What was removed stays so, whatever is said afterwards: only the user's own hand brings it back.
+        // What was removed stays so: only what the user says or writes afterwards may stand there.
         if self.steps.iter().any(|step| step.kind == StepKind::Removed) {
-            return vec![None];
+            allowed.push(None);
         }
         let is_certain = self.steps.iter().any(|step| match &step.kind {
             StepKind::Said { session, is_answered, .. } => *is_answered && !is_left(session),
