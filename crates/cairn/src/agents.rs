@@ -21,7 +21,7 @@ pub(crate) fn registry(
     flag: Option<&str>,
 ) -> anyhow::Result<Registry> {
     let flag: Option<Map<String, Value>> = flag
-        .map(|text| serde_json::from_str(text).context("--agents is to be a JSON object, each agent by its name"))
+        .map(|text| serde_json::from_str(text).context("--agents must be a JSON object of agents by name"))
         .transpose()?;
     let trust = Some(trust.clone());
     Ok(Registry::load(&DefinitionSources { flag, trust, ..sources(place, settings.agents.clone()) }))

@@ -227,7 +227,7 @@ pub(crate) fn modes() -> impl TypedValueParser<Value = Mode> {
     let about = |mode: Mode| match mode {
         Mode::Default => "Reading in the working directories",
         Mode::AcceptEdits => "Also editing files there",
-        Mode::Plan => "Only reading; all else is denied",
+        Mode::Plan => "Only reading; everything else is denied",
         Mode::BypassPermissions => "Everything that no rule denies",
     };
     let names = PossibleValuesParser::new(Mode::ALL.map(|mode| PossibleValue::new(mode.name()).help(about(mode))));

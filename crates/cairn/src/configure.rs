@@ -180,7 +180,7 @@ impl<'a> Inputs<'a> {
             return (Mode::Default, Some(why));
         }
         let is_overruled = asked.is_some_and(|asked| asked != mode);
-        (mode, is_overruled.then_some("the mode is managed here; the flag does not count"))
+        (mode, is_overruled.then_some("the mode is set by managed settings; the flag is ignored"))
     }
 }
 
@@ -234,8 +234,8 @@ pub(crate) fn configure(inputs: &Inputs<'_>) -> anyhow::Result<(Configuration, V
     };
     let of_flags = [
         of_mode,
-        of_effort.then_some("the effort is managed here; the flag does not count"),
-        of_sandbox.then_some("the sandbox is managed here; what you chose does not count"),
+        of_effort.then_some("the effort is set by managed settings; the flag is ignored"),
+        of_sandbox.then_some("the sandbox is set by managed settings; your choice is ignored"),
     ];
     let told = of_flags.into_iter().flatten().map(str::to_owned).chain(of_learning);
     Ok((configuration, told.collect()))

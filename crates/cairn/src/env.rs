@@ -27,38 +27,40 @@ variables! {
     BASE_URL = "ANTHROPIC_BASE_URL", "The server to talk to.";
     OPENAI_KEY = "OPENAI_API_KEY", "The key for an OpenAI-compatible server; used when there is none for Anthropic.";
     OPENAI_BASE = "OPENAI_BASE_URL", "An OpenAI-compatible server, such as http://127.0.0.1:11434/v1.";
-    NO_LOCAL = "CAIRN_NO_LOCAL_SERVER", "1 keeps from looking for a model server on this machine when no key is set.";
+    NO_LOCAL = "CAIRN_NO_LOCAL_SERVER", "1 turns off the search for a model server on this machine when no key is set.";
     MODEL = "ANTHROPIC_MODEL", "The model, when neither a flag nor the settings name one.";
-    CONFIG_DIR = "CLAUDE_CONFIG_DIR", "The config home instead of `~/.claude`.";
-    BETAS = "ANTHROPIC_BETAS", "Betas of the API that every request asks for, with commas between.";
+    CONFIG_DIR = "CLAUDE_CONFIG_DIR", "The config home. Default: `~/.claude`.";
+    BETAS = "ANTHROPIC_BETAS", "Betas of the API for every request, separated by commas.";
     MAX_OUTPUT = "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "The most tokens a reply may have.";
     MAX_THINKING = "MAX_THINKING_TOKENS", "The budget for thinking; 0 turns it off.";
-    MAX_RETRIES = "CLAUDE_CODE_MAX_RETRIES", "How often a request that failed is tried again.";
-    MAX_CONTEXT = "CLAUDE_CODE_MAX_CONTEXT_TOKENS", "The window of a model that is not in the table.";
-    COMPACT_WINDOW = "CLAUDE_CODE_AUTO_COMPACT_WINDOW", "A cap on the window, whatever the model has.";
-    NO_COMPACT = "DISABLE_AUTO_COMPACT", "1 keeps a full window from being compacted by itself.";
+    MAX_RETRIES = "CLAUDE_CODE_MAX_RETRIES", "The number of times that a failed request is tried again.";
+    MAX_CONTEXT = "CLAUDE_CODE_MAX_CONTEXT_TOKENS", "The window of a model that Cairn does not know, in tokens.";
+    COMPACT_WINDOW = "CLAUDE_CODE_AUTO_COMPACT_WINDOW", "The largest window to use, in tokens, whatever the model has.";
+    NO_COMPACT = "DISABLE_AUTO_COMPACT", "1 turns off automatic compaction.";
     COLLAPSE = "CLAUDE_CONTEXT_COLLAPSE", "1 turns the setting `collapse` on, 0 turns it off, whatever the settings say.";
     SMALL_MODEL = "ANTHROPIC_SMALL_FAST_MODEL", "The model for side questions, such as which memories matter.";
-    NO_MEMORY = "CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1 turns memory off, 0 turns it on whatever else says.";
+    NO_MEMORY = "CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1 turns memory off, 0 turns it on, whatever the settings say.";
     SIMPLE = "CLAUDE_CODE_SIMPLE", "1 is the same as `--bare`.";
-    REMOTE = "CLAUDE_CODE_REMOTE", "1 is a session on another machine: no memory unless a directory for it is named.";
-    REMOTE_MEMORY = "CLAUDE_CODE_REMOTE_MEMORY_DIR", "Where memory lies instead of below the config home.";
-    MEMORY_PATH = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", "The memory directory, whole.";
-    MEMORY_GUIDELINES = "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES", "Added to what the model is told about memory.";
-    MANAGED_DIR = "CAIRN_MANAGED_DIR", "One more directory with managed settings, weaker than the system's.";
-    TEAM_TOKEN = "CAIRN_TEAM_TOKEN", "The token for team memory, in place of the one `team join` kept.";
-    TEAM_DATABASE = "CAIRN_TEAM_DATABASE", "Where `team serve` keeps everything: `postgres://…` or the path of a file.";
-    TEAM_OIDC_SECRET = "CAIRN_TEAM_OIDC_SECRET", "The secret by which an issuer knows `team serve`.";
+    REMOTE = "CLAUDE_CODE_REMOTE", "1 means a session on a remote machine: no memory unless a directory for it is \
+        named.";
+    REMOTE_MEMORY = "CLAUDE_CODE_REMOTE_MEMORY_DIR", "The directory in which memory is kept. Default: the config home.";
+    MEMORY_PATH = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", "The full path of the memory directory.";
+    MEMORY_GUIDELINES = "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES", "Text added to what the model is told about memory.";
+    MANAGED_DIR = "CAIRN_MANAGED_DIR", "Another directory with managed settings; the system's override them.";
+    TEAM_TOKEN = "CAIRN_TEAM_TOKEN", "The token for team memory, instead of the one that `team join` saved.";
+    TEAM_DATABASE = "CAIRN_TEAM_DATABASE", "The database of `team serve`: `postgres://…` or the path of a file.";
+    TEAM_OIDC_SECRET = "CAIRN_TEAM_OIDC_SECRET", "The client secret of `team serve` at the issuer.";
     AGENT_TEAMS = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS", "1 lets the model start teammates, as the setting `teammates` does.";
-    RUNTIME_DIR = "XDG_RUNTIME_DIR", "Where the sockets of sessions lie, in `cairn`; below the config home where it is not set.";
-    HOME = "HOME", "The home directory: `~` in paths, and where the config home lies.";
-    SHELL = "SHELL", "Your shell, of which the model is told. Its commands run in bash.";
-    TERM = "TERM", "The kind of terminal; `dumb` gets a session of plain lines.";
-    TERM_PROGRAM = "TERM_PROGRAM", "Which terminal it is: some can show that you are waited for.";
-    TELEMETRY = "CLAUDE_CODE_ENABLE_TELEMETRY", "1 sends what happens to an OpenTelemetry collector, in builds with the feature `otel`: names and counts, no text.";
-    COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT", "Where that collector is, as `http://localhost:4318`.";
-    VISUAL = "VISUAL", "The editor in which Ctrl-G opens the prompt, and `/memory` a file.";
-    EDITOR = "EDITOR", "The same, where VISUAL is not set.";
+    RUNTIME_DIR = "XDG_RUNTIME_DIR", "The directory for sockets of sessions, in its subdirectory `cairn`. Default: \
+        the config home.";
+    HOME = "HOME", "The home directory, for `~` in paths and for the config home.";
+    SHELL = "SHELL", "Your shell, which the model is told about. Its commands run in bash.";
+    TERM = "TERM", "The kind of terminal; with `dumb`, a session prints plain lines.";
+    TERM_PROGRAM = "TERM_PROGRAM", "The terminal program; some can show that Cairn is waiting for you.";
+    TELEMETRY = "CLAUDE_CODE_ENABLE_TELEMETRY", "1 sends events to an OpenTelemetry collector, in builds with the feature `otel`: names and counts, no text.";
+    COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT", "The address of that collector, such as `http://localhost:4318`.";
+    VISUAL = "VISUAL", "The editor for the prompt (Ctrl-G) and for files of `/memory`.";
+    EDITOR = "EDITOR", "The same, if VISUAL is not set.";
     NO_COLOR = "NO_COLOR", "Any value turns colours off.";
 }
 
@@ -71,18 +73,19 @@ macro_rules! files {
 }
 
 files! {
-    "~/.claude/projects/SLUG/ID.jsonl", "A session: one line for everything that was said, done and decided.";
-    "~/.claude/projects/SLUG/ID/", "What was kept for it: files as they were before a change, results too long for the window, its notes.";
-    "~/.claude/session-memory/config/", "Your own template.md and prompt.md for the notes of sessions, in place of the built-in ones.";
-    "~/.claude/projects/SLUG/memory/", "What the agent remembers of the project: Markdown files, and MEMORY.md as their index.";
-    "~/.claude/cairn/team.json", "Which repositories share their team memory, with which server, and your tokens.";
-    "~/.claude/teams/TEAM/", "A lead and its teammates: who belongs to it, their mailboxes, and the tasks they share.";
-    "~/.claude/history.jsonl", "What was typed, for the history.";
+    "~/.claude/projects/SLUG/ID.jsonl", "A session file: one line for everything said, done and decided.";
+    "~/.claude/projects/SLUG/ID/", "The session folder: files as they were before changes, results too long for the \
+        window, and notes.";
+    "~/.claude/session-memory/config/", "Your own template.md and prompt.md for notes, instead of the built-in ones.";
+    "~/.claude/projects/SLUG/memory/", "Memories of the project: Markdown files, with MEMORY.md as their index.";
+    "~/.claude/cairn/team.json", "Repositories that share team memory, their servers, and your tokens.";
+    "~/.claude/teams/TEAM/", "A lead and its teammates: members, mailboxes and the shared task list.";
+    "~/.claude/history.jsonl", "Your prompts, for the history.";
     "~/.claude/settings.json", "Your settings.";
-    "~/.claude/output-styles/", "Styles of answers: a Markdown file each.";
+    "~/.claude/output-styles/", "Styles of answers, one Markdown file each.";
     "/etc/claude-code/managed-settings.json", "The organisation's settings, and those in managed-settings.d beside it.";
     ".claude/settings.json", "The project's settings.";
-    ".claude/settings.local.json", "Your settings for this project, and rules you answered \"always\" with.";
+    ".claude/settings.local.json", "Your settings for this project, and the rules from your \"always\" answers.";
 }
 
 impl Variable {

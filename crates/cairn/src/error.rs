@@ -10,7 +10,7 @@ pub(crate) struct Unreadable(pub(crate) String);
 
 /// Something that this build of the program was made without.
 #[derive(Debug, thiserror::Error)]
-#[error("this build is without {what}")]
+#[error("this build does not include {what}")]
 #[cfg_attr(feature = "server", allow(dead_code, reason = "nothing is missing"))]
 pub(crate) struct NotBuilt {
     pub(crate) what: &'static str,
@@ -66,7 +66,7 @@ mod tests {
     fn what_a_build_is_without_can_be_had() {
         let error: anyhow::Error = NotBuilt { what: "the team server", feature: "server" }.into();
         assert_eq!(crate::exit::Code::of(&error), crate::exit::Code::Usage);
-        assert_eq!(error.to_string(), "this build is without the team server");
+        assert_eq!(error.to_string(), "this build does not include the team server");
         assert!(hint(&error).unwrap().contains("cargo install --path crates/cairn --features server"));
     }
 }

@@ -25,13 +25,13 @@ pub(crate) fn of_layers(event: &Event) -> Option<String> {
     let text = match event {
         Event::Spilled { results, freed } => {
             let results = if *results == 1 { "a result".to_owned() } else { format!("{results} results") };
-            format!("{results} put on disk, {} kept out of the window", tokens(*freed))
+            format!("{results} written to disk, {} kept out of the window", tokens(*freed))
         }
         Event::Snipped { messages, freed } => {
-            format!("{messages} of the oldest messages are dropped, {} less", tokens(*freed))
+            format!("the {messages} oldest messages dropped, {} less", tokens(*freed))
         }
         Event::Collapsed { messages, freed } => {
-            format!("{messages} old messages gave way to a summary, {} less", tokens(*freed))
+            format!("{messages} old messages replaced with a summary, {} less", tokens(*freed))
         }
         Event::Cleared { results, freed, .. } => format!("{} cleared, {} less", results_of(*results), tokens(*freed)),
         Event::Regretted { figures } => regrets(figures),
@@ -41,7 +41,7 @@ pub(crate) fn of_layers(event: &Event) -> Option<String> {
                 HistorySource::Notes => "the session's notes",
                 HistorySource::Summary => "a summary",
             };
-            format!("compacted: {what} and your own words stand for what was said ({before} → {})", tokens(*after))
+            format!("compacted: {what} and your own words replace the conversation ({before} → {})", tokens(*after))
         }
         Event::CompactionFailed { why } => format!("the compaction failed: {why}"),
         Event::NotesUpdated { failed: Some(why), .. } => format!("the session's notes were not updated: {why}"),
@@ -101,10 +101,10 @@ pub(crate) fn trouble(end: &TurnEnd) -> Option<String> {
         TurnEnd::NotWritten(error) => {
             format!("the session could not be written: {error}; what was written before is safe")
         }
-        TurnEnd::Ended(RunEnd::OutputLimit) => "the answer was cut at the output limit".to_owned(),
+        TurnEnd::Ended(RunEnd::OutputLimit) => "the answer was cut off at the output limit".to_owned(),
         TurnEnd::Ended(RunEnd::Refused) => "the model declined to answer".to_owned(),
         TurnEnd::Ended(RunEnd::WindowFull) => "the model's window is full".to_owned(),
-        TurnEnd::Ended(RunEnd::BudgetSpent) => "the budget of tokens is spent".to_owned(),
+        TurnEnd::Ended(RunEnd::BudgetSpent) => "the token budget is spent".to_owned(),
         TurnEnd::Ended(RunEnd::CostLimit) => "the session has cost as much as --max-budget-usd allows".to_owned(),
         TurnEnd::Ended(RunEnd::MaxRounds) => "the limit of --max-turns was reached".to_owned(),
         TurnEnd::Ended(RunEnd::Looping) => {
@@ -140,8 +140,8 @@ pub(crate) fn spent(day: &Day) -> String {
     let kinds: Vec<String> = day.kinds.iter().map(|(kind, sum)| format!("{kind} ${:.4}", sum.usd)).collect();
     let cut = match day.unfinished {
         0 => String::new(),
-        1 => "; 1 request has not come to its end, and counts as far as it is known".to_owned(),
-        many => format!("; {many} requests have not come to their end, and count as far as they are known"),
+        1 => "; 1 request is unfinished and counts as far as it is known".to_owned(),
+        many => format!("; {many} requests are unfinished and count as far as they are known"),
     };
     match kinds.is_empty() {
         true => "nothing".to_owned(),
@@ -160,7 +160,7 @@ pub(crate) fn budget(day: &Day, budget: &Budget) -> String {
     let (spent, most) = (day.background.usd, budget.usd);
     let rest = if spent < most { "" } else { "; it pauses until tomorrow" };
     let tokens = budget.tokens.map(|most| format!(", {} of {most} tokens", day.background.tokens));
-    format!("${spent:.4} of ${most:.2} a day for work in the background{}{rest}", tokens.unwrap_or_default())
+    format!("${spent:.4} of ${most:.2} a day for background work{}{rest}", tokens.unwrap_or_default())
 }
 
 /// Savings by layer: a heading, and a row for each; those that are off say so.
@@ -217,7 +217,7 @@ pub(crate) fn errand_news(subagent: &Subagent, news: &SubagentNews) -> Option<St
     let Subagent { id, kind, description, .. } = subagent;
     match news {
         SubagentNews::Asks => Some(format!("{kind} asks something: /tasks {id}")),
-        SubagentNews::Backgrounded => Some(format!("{kind} goes on in the background as {id}")),
+        SubagentNews::Backgrounded => Some(format!("{kind} continues in the background as {id}")),
         SubagentNews::Ended if subagent.ended_behind() => {
             Some(format!("{kind} has ended: {}", first_line(description, 100)))
         }
@@ -231,7 +231,7 @@ pub(crate) fn hook(hook: &Hook) -> (String, String) {
     let mut more = Vec::new();
     more.extend(hook.condition.as_ref().map(|rule| format!("if {rule}")));
     more.extend((hook.times == HookRepetition::Once).then(|| "once".to_owned()));
-    more.extend((hook.waiting == HookWait::No).then(|| "nobody waits for it".to_owned()));
+    more.extend((hook.waiting == HookWait::No).then(|| "not waited for".to_owned()));
     more.push(hook.origin.to_string());
     (format!("{}{matcher}", hook.moment.name()), format!("{}  [{}]", hook.shown(), more.join(", ")))
 }

@@ -104,7 +104,7 @@ fn make(folder: &Path) -> io::Result<()> {
     }
     let found = std::fs::symlink_metadata(folder)?;
     let private = found.is_dir() && found.mode() & 0o077 == 0 && found.uid() == rustix::process::geteuid().as_raw();
-    if private { Ok(()) } else { Err(io::Error::other(format!("{} is not yours alone", folder.display()))) }
+    if private { Ok(()) } else { Err(io::Error::other(format!("{} is open to other users", folder.display()))) }
 }
 
 /// Takes away the sockets of sessions that are gone.

@@ -66,7 +66,7 @@ impl SessionMail {
         }
         let mailing_post = mailing.post.clone();
         if let (Some(team), Some(name)) = (&args.team_name, &args.agent_name) {
-            let key = args.lead_key.as_deref().map(|key| SealKey::parse(key).context("--lead-key is no key"));
+            let key = args.lead_key.as_deref().map(|key| SealKey::parse(key).context("--lead-key is not a key"));
             let key = key.transpose()?;
             let seal = key.is_some().then(secret).transpose()?.and_then(|secret| Seal::of_secret(&secret));
             let team = Team::of(place.home.path(), team, name)?.knowing(key).sealing_with(seal);
@@ -83,17 +83,19 @@ impl SessionMail {
             match teammates.go_on() {
                 Ok(gone) if gone.is_empty() => {}
                 Ok(gone) => mailing.warnings.push(format!(
-                    "teammates ended when this session was last left: {}. One that is written to goes on",
+                    "teammates ended when this session was last closed: {}. Write to one, and it continues",
                     gone.join(", ")
                 )),
-                Err(why) => mailing.warnings.push(format!("the team of this session cannot go on: {why}")),
+                Err(why) => mailing.warnings.push(format!("the team of this session cannot continue: {why}")),
             }
             mailing.teammates = Some(teammates);
         }
         if folder.join(format!("{INBOX}.json")).is_file() {
             match Mailbox::create(&folder, INBOX) {
                 Ok(mailbox) => mail.open(mailbox, MessageOrigin::Elsewhere),
-                Err(error) => mailing.warnings.push(format!("messages from other sessions are not heard: {error}")),
+                Err(error) => {
+                    mailing.warnings.push(format!("messages from other sessions cannot be received: {error}"))
+                }
             }
         }
         // A session that cannot be reached works as well as any other.

@@ -28,7 +28,7 @@ pub(crate) fn manner(settings: &Settings, place: &ProgramPaths) -> (Vec<String>,
         None | Some("" | "default" | "Default") => (None, None),
         Some(name) => match style(name, place) {
             Some(text) => (Some(text), None),
-            None => (None, Some(format!("there is no output style named {name}; answers read as usual"))),
+            None => (None, Some(format!("there is no output style named {name}; the default is used"))),
         },
     };
     (language.into_iter().chain(style).collect(), warning)

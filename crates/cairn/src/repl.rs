@@ -372,7 +372,7 @@ impl Repl {
         self.talk.part_from_team().await;
         if said {
             show!();
-            show!([dim(&format!("go on with: cairn --resume {id}"))]);
+            show!([dim(&format!("continue with: cairn --resume {id}"))]);
         }
     }
 

@@ -113,7 +113,7 @@ pub(crate) fn change(place: &ProgramPaths, membership: Option<Membership>) -> an
 /// The repository by its git remote, read without running git.
 pub(crate) fn remote(place: &ProgramPaths) -> anyhow::Result<Repository> {
     let path = root(place).join(".git/config");
-    let text = files::read(&path, GIT_LIMIT).context("this is no git repository; name it with --repo OWNER/NAME")?;
+    let text = files::read(&path, GIT_LIMIT).context("this is not a git repository; name it with --repo OWNER/NAME")?;
     let text = String::from_utf8_lossy(&text.bytes).into_owned();
     let (mut inside, mut found) = ("", Vec::new());
     for line in text.lines().map(str::trim) {

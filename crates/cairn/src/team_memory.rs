@@ -90,8 +90,8 @@ fn event(news: WatchNews) -> Event {
             Event::TeamMemory { told: at_most(told.collect()), changed: Vec::new() }
         }
         WatchNews::Held(keys) => Event::Warning(format!(
-            "team memory: {} missing here; nothing is deleted for others. `/team delete` deletes for all, `cairn team pull \
-             --missing` brings back",
+            "team memory: {} missing here; nothing is deleted for others. `/team delete` deletes for everyone, \
+                `cairn team pull --missing` brings back",
             count(keys.len(), "file is", "files are")
         )),
         WatchNews::Trouble(why) => Event::Warning(format!("team memory: {why}")),
@@ -103,9 +103,9 @@ fn told(done: &SyncReport) -> Vec<String> {
     let mut told = Vec::new();
     for (what, keys) in [
         ("came from others", &done.taken),
-        ("went, others deleted it", &done.removed),
+        ("was deleted by others", &done.removed),
         ("was sent", &done.sent),
-        ("was deleted for all", &done.deleted),
+        ("was deleted for everyone", &done.deleted),
     ] {
         match keys.len() {
             0 => {}
@@ -124,7 +124,7 @@ fn told(done: &SyncReport) -> Vec<String> {
 pub(crate) fn conflict(done: &SyncReport, key: &EntryKey) -> String {
     let whose = if done.taken.contains(key) { "theirs" } else { "yours" };
     format!(
-        "{key} was changed on both sides; {whose} counts, `cairn team log {key}` shows the other, `cairn team restore` brings \
+        "{key} was changed on both sides; {whose} is kept, `cairn team log {key}` shows the other, `cairn team restore` brings \
          it back"
     )
 }

@@ -74,12 +74,12 @@ fn ask_once(args: &RunArgs, place: &ProgramPaths) -> anyhow::Result<TrustOutcome
         claims.for_each(|claim| show!(["    ", claim.what.as_str(), dim(&format!("  {}", claim.place))]));
     }
     if more > 0 {
-        show!("{more} more are asked about after these.");
+        show!("You will be asked about {more} more after these.");
     }
     if !too_long.is_empty() {
-        show!("{} more are too long to be shown, and are left out.", too_long.len());
+        show!("{} more are too long to show and are left out.", too_long.len());
     }
-    show!("Without your trust they may deny and ask, and nothing else.");
+    show!("Without your trust they can only deny calls or have you asked.");
     loop {
         show_part!("Trust them with this? t trust · g go on without · q quit: ");
         let mut line = String::new();
@@ -107,7 +107,7 @@ pub(crate) fn told(judged: &TrustedSettings) -> Option<String> {
     if judged.let_in.is_empty() {
         return left_out(judged);
     }
-    Some(format!("--trust lets this directory's files have: {}", named(&judged.let_in)))
+    Some(format!("--trust gives this directory's files: {}", named(&judged.let_in)))
 }
 
 /// A message for the user about claims that were left out.
@@ -119,11 +119,11 @@ pub(crate) fn left_out(judged: &TrustedSettings) -> Option<String> {
     }
     let declined = left_out.iter().all(|claim| judged.trust.is_settled(claim));
     let how = match judged.trust.site().root {
-        Some(_) if declined => "declined before; `cairn trust revoke` has it asked again",
-        Some(_) => "--trust lets it in for a run; a session in a terminal asks",
+        Some(_) if declined => "you declined before; after `cairn trust revoke` you are asked again",
+        Some(_) => "--trust allows it for one run; a session in a terminal asks",
         None => "the home directory is never trusted",
     };
-    Some(format!("left out, since this directory is not trusted with it: {} ({how})", named(&left_out)))
+    Some(format!("left out because this directory is not trusted with it: {} ({how})", named(&left_out)))
 }
 
 fn named(claims: &[Claim]) -> String {

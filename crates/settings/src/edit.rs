@@ -13,7 +13,7 @@ const USUAL_INDENT: &str = "  ";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditFailure {
     /// A value on the path is no object.
-    #[error("{0} is not an object, so nothing can be put into it")]
+    #[error("{0} is not an object, so nothing can be set in it")]
     NoObject(String),
 }
 

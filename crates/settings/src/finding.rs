@@ -90,12 +90,12 @@ fn inside(
         } else if ours || full == "$schema" {
             // Nothing is to be said of it.
         } else if OTHERS.contains(full.as_str()) {
-            found(Weight::Note, format!("{full} is Claude Code's; it is left alone"));
+            found(Weight::Note, format!("{full} is a setting of Claude Code that Cairn ignores"));
         } else {
             // One that is like no other may be newer than this program.
             match nearest(&full) {
-                Some(name) => found(Weight::Error, format!("{full} is not known; is {name} meant?")),
-                None => found(Weight::Warning, format!("{full} is not known; it is left alone")),
+                Some(name) => found(Weight::Error, format!("unknown key {full}; did you mean {name}?")),
+                None => found(Weight::Warning, format!("unknown key {full}; it is ignored")),
             }
         }
         path.pop();
@@ -165,10 +165,10 @@ mod tests {
         assert_eq!(
             told,
             [
-                "Error --settings:2:2: modle is not known; is model meant?",
-                "Error --settings:4:3: permissions.alow is not known; is permissions.allow meant?",
-                "Warning --settings:5:2: xyzzy is not known; it is left alone",
-                "Error --settings:6:2: outputstyle is not known; is outputStyle meant?",
+                "Error --settings:2:2: unknown key modle; did you mean model?",
+                "Error --settings:4:3: unknown key permissions.alow; did you mean permissions.allow?",
+                "Warning --settings:5:2: unknown key xyzzy; it is ignored",
+                "Error --settings:6:2: unknown key outputstyle; did you mean outputStyle?",
             ]
         );
     }
@@ -181,7 +181,7 @@ mod tests {
         );
         assert!(told.len() == 3 && told.iter().all(|told| told.starts_with("Note")), "{told:?}");
         let told = found(r#"{"hooks": {"PreToolUze": [], "Stop": []}}"#);
-        assert_eq!(told, ["Error --settings:1:12: hooks.PreToolUze is not known; is hooks.PreToolUse meant?"]);
+        assert_eq!(told, ["Error --settings:1:12: unknown key hooks.PreToolUze; did you mean hooks.PreToolUse?"]);
         assert_eq!(
             found(r#"{"env": {"ANY": "1"}, "providers": {"x": {"baseUrl": "y"}}, "autoCompact": true}"#),
             [""; 0]

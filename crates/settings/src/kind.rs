@@ -154,19 +154,19 @@ impl Kind {
             Self::Text => "a string".into(),
             Self::Switch => "true or false".into(),
             Self::Count => "a whole number".into(),
-            Self::Amount => "a number from 0 on".into(),
+            Self::Amount => "a number of at least 0".into(),
             Self::OneOf(values) => {
                 let quoted: Vec<String> = values.iter().map(|value| format!("\"{value}\"")).collect();
                 quoted.join(" or ")
             }
             Self::Texts => "a list of strings".into(),
-            Self::Variables => "an object that has a string under each name".into(),
-            Self::Counts => "an object that has a whole number under each name".into(),
+            Self::Variables => "an object of strings by name".into(),
+            Self::Counts => "an object of whole numbers by name".into(),
             Self::Entry(_) => self.part_words(),
             Self::List(_) => format!("a list of {}", self.part_words()),
-            Self::Entries(_) => format!("an object that has, by name, {}", self.part_words()),
+            Self::Entries(_) => format!("an object by name, each entry {}", self.part_words()),
             Self::Hooks(_) => "a list of hooks".into(),
-            Self::Agents => "an object that has a definition under each name".into(),
+            Self::Agents => "an object of definitions by name".into(),
         }
     }
 

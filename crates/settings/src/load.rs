@@ -196,7 +196,7 @@ impl LoadedSettings {
         let stand_in = stand_in(key, value);
         let used = stand_in.map(|stand_in| Value::from(stand_in.value));
         if let Some(stand_in) = stand_in {
-            let text = format!("{name}: {value} {}; {:?} is used in its place", stand_in.why, stand_in.value);
+            let text = format!("{name}: {value} {}; {:?} is used instead", stand_in.why, stand_in.value);
             self.found(Weight::Warning, file, name, &ValuePart::Whole, text);
         }
         let value = used.as_ref().unwrap_or(value);
@@ -242,7 +242,7 @@ impl LoadedSettings {
         for set in self.sets.iter_mut().filter(|set| set.origin.source.is_below_project()) {
             let Some(why) = never(set, &providers) else { continue };
             set.standing = ValueStatus::Never(why);
-            let text = format!("{} does not count here: {why}", set.name());
+            let text = format!("{} has no effect here: {why}", set.name());
             self.findings.push(SettingsFinding::at(&set.origin, Weight::Warning, set.name(), text));
         }
     }
@@ -252,10 +252,10 @@ impl LoadedSettings {
 fn never(set: &SetValue, providers: &[String]) -> Option<&'static str> {
     let key = set.key;
     if key.reach == keys::MaySet::Own {
-        return Some("only your own settings may say this, and no file of a project");
+        return Some("only your own settings may set this, not a project's");
     }
     if *key == keys::MODE && set.value == "bypassPermissions" {
-        return Some("no file of a project may keep you from being asked");
+        return Some("a project's settings cannot stop Cairn from asking you");
     }
     if *key == keys::MODEL || *key == keys::SMALL_MODEL {
         let name = set.value.as_str().unwrap_or_default();
@@ -263,7 +263,7 @@ fn never(set: &SetValue, providers: &[String]) -> Option<&'static str> {
         return providers
             .iter()
             .any(|known| known == server)
-            .then_some("it names a server, and that is for you to choose");
+            .then_some("it names a server, which only your own settings may choose");
     }
     match &set.part {
         ValuePart::Entry(name) if *key == keys::ENV => variables::refusal(name, &text(&set.value)),

@@ -134,7 +134,7 @@ impl Trust {
         let covered: Vec<Claim> = claims.iter().filter(covered).cloned().collect();
         match record::take_over(&self.config_home, &root, &covered) {
             Ok(known) => self.known = known,
-            Err(why) => self.warning = Some(format!("what you trust in Claude Code does not count here: {why}")),
+            Err(why) => self.warning = Some(format!("your trust in Claude Code could not be taken over: {why}")),
         }
     }
 
@@ -184,7 +184,7 @@ impl Trust {
 #[derive(Debug, thiserror::Error)]
 pub enum TrustNotKept {
     /// Nothing is ever trusted there.
-    #[error("the home directory and what holds it are never trusted")]
+    #[error("the home directory and its parents are never trusted")]
     Never,
     /// The record cannot be read, so it is not written either.
     #[error("{0}")]

@@ -53,7 +53,7 @@ pub fn refusal(name: &str, value: &str) -> Option<&'static str> {
         && letters.all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == b'_')
         && name.len() <= NAME_LENGTH;
     if !plain {
-        return Some("its name is not of capital letters, digits and underscores");
+        return Some("its name may only have capital letters, digits and underscores");
     }
     let mut words = name.split('_').filter(|word| !word.is_empty());
     let steers = |word: &str| {
@@ -67,12 +67,12 @@ pub fn refusal(name: &str, value: &str) -> Option<&'static str> {
             return Some("variables of this name can load code, redirect traffic or hold a key");
         }
         if words.nth(1).is_none() {
-            return Some("a name of one word may be the system's; one of your project's has a prefix, such as MYAPP_");
+            return Some("a one-word name may belong to the system; use a prefix such as MYAPP_");
         }
     }
     let word = |letter: char| letter.is_alphanumeric() || " _.,:=+@%*-".contains(letter);
     if value.len() > VALUE_LENGTH || value.starts_with('-') || !value.chars().all(word) || value.contains("..") {
-        return Some("its value is more than plain words");
+        return Some("its value contains more than plain words");
     }
     None
 }

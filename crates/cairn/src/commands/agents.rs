@@ -33,7 +33,7 @@ Examples:
   cairn agents new reviewer     a file to begin with, in this project
   cairn agents check            what is wrong with definitions; exit code 1 if anything is
   cairn agents start scout 'where are retries decided?'   an agent in a process of its own
-  cairn agents start --type Explore scout 'what uses this?'   one that is what its definition says";
+  cairn agents start --type Explore scout 'what uses this?'   one with a definition";
 
 #[derive(Debug, Subcommand)]
 enum AgentsCommand {
@@ -157,7 +157,7 @@ fn new(place: &ProgramPaths, name: &str, user: bool) -> anyhow::Result<Code> {
     let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
     anyhow::ensure!(
         !name.is_empty() && name.chars().all(fine),
-        "{name:?} is no name for an agent: use letters, digits, - and _"
+        "{name:?} is not a valid name for an agent: use letters, digits, - and _"
     );
     let text = format!(
         "---\nname: {name}\ndescription: When this agent is of use, in a sentence the model reads.\ntools: Read, Grep, Glob\n---\n\n\
@@ -165,11 +165,12 @@ fn new(place: &ProgramPaths, name: &str, user: bool) -> anyhow::Result<Code> {
     );
     let file = folder.join(format!("{name}.md"));
     files::create_new(&file, text.as_bytes())?;
-    talk!("Made {}. Edit it, then run `cairn agents check`.", file.display());
-    talk!("In a session the model sends it out where its description fits, or you ask for it: @agent-{name}.");
+    talk!("Created {}. Edit it, then run `cairn agents check`.", file.display());
+    talk!("In a session the model starts it when its description fits, or you ask for it with @agent-{name}.");
     if !user {
         talk!(
-            "A session in this directory asks once whether you trust it; until then it goes without a model, memory and hooks of its own."
+            "A session in this directory asks once whether you trust it; until then its own model, memory and \
+                hooks are ignored."
         );
     }
     Ok(Code::Success)

@@ -95,12 +95,12 @@ fn print(audit: &Audit, days: u32, projects: &Path) -> anyhow::Result<()> {
     data!("{sessions}, {subagents}, {} requests; with everything kept ${everything_usd:.2}", audit.requests)?;
     if let Some(share) = audit.computed_share {
         data!(
-            "Computed costs come to {share:.2} of the recorded ones where nothing was taken out, and are scaled by that."
+            "Where nothing was removed, computed costs are {share:.2} of the recorded ones; all are scaled by that."
         )?;
     }
     if audit.unpriced_requests > 0 {
         data!(
-            "{} have a model without a known price and count for nothing",
+            "Not counted: {} to a model without a known price",
             count(audit.unpriced_requests, "request", "requests")
         )?;
     }
@@ -149,7 +149,7 @@ fn print_layers(audit: &Audit) -> anyhow::Result<()> {
     }
     if audit.unjudged_sessions > 0 {
         let sessions = count(audit.unjudged_sessions, "session is", "sessions are");
-        data!("{sessions} too long to tell what is saved and spared there.")?;
+        data!("{sessions} too long to say what each layer saved there.")?;
     }
     Ok(())
 }

@@ -112,7 +112,7 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     let largest =
         stage.simulator.report().requests[report.requests.len()..].iter().map(|line| line.input.total()).max();
 
-    chapter("Two weeks go by. A dream brings what was remembered into order.");
+    chapter("Two weeks go by. A dream tidies up the memories.");
     let dreamt = night::play(&root).await?;
 
     chapter("Agents: three forks look at three files at the same time, and one works in the background.");

@@ -237,10 +237,10 @@ fn say(over: &DreamFinish) {
     match over.how {
         DreamOutcome::Completed => talk!("{}. {}", improved(files), over.text),
         DreamOutcome::Failed => warn(&format!("the dream failed: {}", over.text)),
-        DreamOutcome::Killed => talk!("Stopped. {files} memory files were changed before."),
+        DreamOutcome::Killed => talk!("Stopped. {files} memory files had already been changed."),
     }
     if files > 0 {
-        talk_row(&[dim("cairn dream diff shows it; cairn dream undo takes it back")]);
+        talk_row(&[dim("cairn dream diff shows it; cairn dream undo undoes it")]);
     }
 }
 

@@ -26,8 +26,8 @@ pub(crate) struct HooksArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  cairn hooks list                          all of them, with where they stand
-  cairn hooks test PreToolUse               what they say of a command
+  cairn hooks list                          all of them, and where they are defined
+  cairn hooks test PreToolUse               what they say about a command
   cairn hooks test PreToolUse --about Edit --input '{\"tool_input\": {\"file_path\": \"/x\"}}'";
 
 #[derive(Debug, Subcommand)]
@@ -64,7 +64,7 @@ pub(crate) async fn run(args: &HooksArgs) -> anyhow::Result<Code> {
             })?;
             let fields: Map<String, Value> = match input {
                 Some(input) => serde_json::from_str(input)
-                    .map_err(|error| anyhow::anyhow!("--input is no JSON object: {error}"))?,
+                    .map_err(|error| anyhow::anyhow!("--input is not a JSON object: {error}"))?,
                 None => Map::new(),
             };
             let happening = HookInput::sample(moment, about.as_deref()).with(fields.into());
@@ -102,7 +102,7 @@ fn list(settings: &Settings, as_json: bool) -> anyhow::Result<Code> {
     }
     if left_out > 0 {
         talk!(
-            "{left_out} of this directory's files are left out, since they are not trusted: a session asks about them."
+            "{left_out} of this directory's files are left out because they are not trusted; a session asks about them."
         );
     }
     Ok(Code::Success)
@@ -132,7 +132,7 @@ async fn test(place: &ProgramPaths, settings: &Settings, happening: &HookInput) 
         data!([bold(&hook.shown()), "  ", words(said).as_str()])?;
     }
     if answers.0.is_empty() {
-        talk!("No hook is for that.");
+        talk!("No hook matches.");
     }
     Ok(Code::Success)
 }
@@ -144,7 +144,7 @@ fn words(said: &HookOutput) -> String {
     words.extend(said.verdict.map(|verdict| {
         match verdict {
             HookVerdict::Allow => "allows it",
-            HookVerdict::Ask => "has somebody asked",
+            HookVerdict::Ask => "asks the user",
             HookVerdict::Deny => "denies it",
         }
         .to_owned()

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &RecallArgs) -> anyhow::Result<Code> {
             if shelves.all.is_empty() {
                 talk!("There are no memories of this project yet.");
             } else if chosen.is_empty() {
-                talk!("Nothing would be recalled. --explain shows what came near.");
+                talk!("Nothing would be recalled. --explain shows the closest.");
             }
             for hit in &chosen {
                 data!("{}\n", shelves.surface(hit, &place)?)?;
@@ -145,7 +145,7 @@ impl Shelves {
             |shelf: &Shelf| hit.path.strip_prefix(&format!("{}/", shelf.root().path().display())).map(str::to_owned);
         let found = self.all.iter().find_map(|shelf| Some((shelf, below(shelf)?)));
         let found = found.or_else(|| Some((self.all.first()?, hit.path.clone())));
-        let (shelf, path) = found.ok_or_else(|| anyhow::anyhow!("{} lies on no shelf", hit.path))?;
+        let (shelf, path) = found.ok_or_else(|| anyhow::anyhow!("{} is on no shelf", hit.path))?;
         let register = Register::in_folder(place.home.changes(shelf.root().path()).folder()).read();
         let (tree, quotations) = (Some(place.directory.as_path()), Some(&register));
         let trust = shelf.trust(&path);
@@ -165,7 +165,7 @@ fn explain(hits: &[Hit], chosen: &[Hit]) -> anyhow::Result<()> {
         let row = format!(" {:.2}  {route:<11}  {covers:>5.0}%  {}  ", hit.confidence, hit.path);
         data!([mark, row, dim(&words.join(" "))])?;
         for older in &hit.older {
-            data!([dim(&format!("        stands for the older {older}"))])?;
+            data!([dim(&format!("        replaces the older {older}"))])?;
         }
     }
     Ok(())

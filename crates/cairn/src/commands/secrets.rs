@@ -96,7 +96,7 @@ pub(crate) fn run(args: &SecretsArgs) -> anyhow::Result<Code> {
     }
     let (count, them) =
         if found.len() == 1 { ("1 secret".to_owned(), "it") } else { (format!("{} secrets", found.len()), "them") };
-    talk!("{count} found. Take {them} out, or mark a line that holds none with `gitleaks:allow`.");
+    talk!("{count} found. Remove {them}, or mark a false alarm with `gitleaks:allow` on its line.");
     Ok(Code::Failure)
 }
 
@@ -208,7 +208,7 @@ fn look_at_staged(found: &mut Vec<SecretHit>) -> anyhow::Result<()> {
         .spawn()
         .context("git cannot be started")?;
     let (Some(mut asks), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
-        bail!("git cannot be talked to");
+        bail!("git cannot be written to");
     };
     let mut answers = BufReader::new(answers);
     let looked = (|| {

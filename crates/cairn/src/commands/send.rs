@@ -76,7 +76,7 @@ pub(crate) async fn run(args: &SendArgs) -> anyhow::Result<Code> {
             data!([bold(&one.name()), "  ", dim(kind)])?;
         }
         if all.is_empty() {
-            talk!("Nobody can be written to.");
+            talk!("There is nobody to write to.");
         }
         return Ok(Code::Success);
     };
@@ -95,7 +95,7 @@ pub(crate) async fn run(args: &SendArgs) -> anyhow::Result<Code> {
         format!("there are {}", names.join(", "))
     };
     match (meant.next(), meant.next()) {
-        (None, _) => anyhow::bail!("there is no {to:?} at work; {known}"),
+        (None, _) => anyhow::bail!("{to:?} is not running; {known}"),
         (Some(one), Some(other)) => anyhow::bail!("{to:?} may be {} or {}: say which", one.name(), other.name()),
         (Some(Recipient::Mate(team, name)), None) => Mailbox::of(&team.inboxes(), name)?.send(&message)?,
         (Some(Recipient::Session(_, path)), None) => socket::send(path, &message).await?,

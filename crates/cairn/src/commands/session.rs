@@ -277,7 +277,7 @@ fn undo(place: &ProgramPaths, name: &str, commit: Option<&str>, as_json: bool) -
     if as_json {
         data!("{}", json!({"undone": commit, "tokensBefore": before, "tokensAfter": after, "session": session.id()}))?;
     } else {
-        data!("undone {commit}: the view had {before} tokens and has {after}")?;
+        data!("undid {commit}: the view had {before} tokens and now has {after}")?;
     }
     Ok(())
 }
@@ -300,7 +300,7 @@ fn remove(path: &Path, yes: bool) -> anyhow::Result<()> {
             std::io::stdin().is_terminal(),
             "rm asks before it removes: add --yes to remove without asking"
         );
-        talk!("Remove {} and what was kept for it? There is no way back. [y/N]", path.display());
+        talk!("Remove {} and what was kept for it? This cannot be undone. [y/N]", path.display());
         let mut line = String::new();
         std::io::stdin().read_line(&mut line)?;
         if !line.trim().eq_ignore_ascii_case("y") {

@@ -35,7 +35,7 @@ pub(crate) async fn run(args: &SimulateArgs) -> anyhow::Result<Code> {
         .map_err(|error| anyhow::anyhow!("{}: {error}", args.script.display()))?;
     let options = Options { port: args.port, window: args.window, clock: Clock::Real, ..Options::default() };
     if !cfg!(feature = "schemas") {
-        talk!("JSON schemas are not checked: this build is without the feature schemas");
+        talk!("JSON schemas are not checked: this build does not include the feature schemas");
     }
     let simulator = Simulator::start(script, options).await?;
     data!("listening on {}", simulator.url())?;

@@ -151,7 +151,7 @@ fn print(figures: &[Stats], layers: &[Saving], place: &ProgramPaths) -> anyhow::
     }
     if let Some(clear) = layers.iter().find(|one| one.regrets > 0) {
         let results = event_text::count(clear.regrets, "cleared result", "cleared results");
-        data!("regrets    {results} needed again: ${:.4}, beside ${:.4} saved", clear.regrets_usd, clear.saved_usd)?;
+        data!("regrets    {results} needed again: ${:.4}, against ${:.4} saved", clear.regrets_usd, clear.saved_usd)?;
     }
     Ok(())
 }

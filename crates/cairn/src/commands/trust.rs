@@ -59,7 +59,7 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<Code> {
                 talk!("{} is no longer trusted.", root.display());
                 return Ok(Code::Success);
             }
-            talk!("{} was not asked about.", root.display());
+            talk!("You were never asked about {}.", root.display());
             Ok(Code::Failure)
         }
     }

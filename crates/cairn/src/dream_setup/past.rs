@@ -15,7 +15,7 @@ use crate::event_text::diff_text;
 use crate::styled_text::first_line;
 
 /// Message if there was no dream.
-pub(crate) const NONE: &str = "Nobody has dreamt here yet.";
+pub(crate) const NONE: &str = "There has been no dream here yet.";
 
 /// When the last one was, and whether the next is due.
 pub(crate) fn status(site: &DreamSite, rhythm: &Rhythm) -> anyhow::Result<Vec<String>> {
@@ -143,7 +143,7 @@ pub(crate) struct UndoneDream {
 /// Takes back what a dream did.
 pub(crate) fn undo(site: &DreamSite, id: Option<&str>) -> anyhow::Result<UndoneDream> {
     if let Some(pid) = site.holder()? {
-        anyhow::bail!("a dream runs in process {pid}; stop it before you take one back");
+        anyhow::bail!("a dream is running in process {pid}; stop it before undoing one");
     }
     let (dreamt, run) = meant(site, id)?;
     let store = Store::open(&site.memory, IndexUpkeep::Kept)?;
@@ -169,7 +169,7 @@ impl UndoneDream {
             UndoResult::Restored { path } => vec![format!("restored {path}")],
             UndoResult::Removed { path } => vec![format!("removed {path}, which the dream had made")],
             UndoResult::ChangedSince { path, before, now } => vec![
-                format!("{path} was changed since and stays as it is; taken back it would change so:"),
+                format!("{path} has been changed since and stays as it is; undoing would change this:"),
                 diff_text(path, now.as_deref(), before.as_deref()),
             ],
         };
@@ -203,12 +203,12 @@ pub(crate) fn applied(over: &DreamFinish) -> Vec<String> {
 pub(crate) fn why_not(said: &GateDecision, rhythm: &Rhythm) -> String {
     match said {
         GateDecision::Due => "A dream is due.".to_owned(),
-        GateDecision::Off => "Dreams do not come by themselves here.".to_owned(),
-        GateDecision::TooSoon(at) => format!("Not before {at:.0}: the last one was not long ago."),
-        GateDecision::Rests(at) => format!("Not before {at:.0}: the last one did not come to its end."),
-        GateDecision::JustLooked => "It was looked a moment ago.".to_owned(),
+        GateDecision::Off => "Automatic dreams are off here.".to_owned(),
+        GateDecision::TooSoon(at) => format!("Not before {at:.0}: the last one was too recent."),
+        GateDecision::Rests(at) => format!("Not before {at:.0}: the last one did not finish."),
+        GateDecision::JustLooked => "That was checked a moment ago.".to_owned(),
         GateDecision::TooFew(sessions) => {
-            format!("Not yet: {sessions} of the {} sessions it takes were touched since the last one.", rhythm.sessions)
+            format!("Not yet: {sessions} of the {} sessions needed were used since the last one.", rhythm.sessions)
         }
     }
 }

@@ -135,7 +135,7 @@ impl Background {
             jobs.iter().map(job).chain(self.subagents().iter().map(agent)).chain(dream).collect();
         self.read_tasks();
         if rows.is_empty() && self.tasks.is_empty() {
-            view.hint = Some("nothing runs in the background, and there are no tasks".into());
+            view.hint = Some("nothing is running in the background, and there are no tasks".into());
             return;
         }
         if !rows.is_empty() {
@@ -218,7 +218,7 @@ impl Background {
         }
         let runs = |job: &tools::Job| job.id == id && job.state == JobState::Running;
         if !self.jobs.list().iter().any(runs) {
-            view.hint = Some(format!("nothing called {id:?} runs in the background; /tasks shows what does"));
+            view.hint = Some(format!("nothing called {id:?} is running in the background; /tasks shows what is"));
             return;
         }
         view.page.note(&format!("stopping {id}"), TextStyle::PLAIN);

@@ -22,8 +22,8 @@ use crate::session_markdown::markdown;
 use crate::styled_text::{Colour, Span, TextStyle};
 
 /// The help for a session of plain lines.
-const LINES_HELP: &str = "Type what you want to say. !command runs a command that the model sees with your next words.\n\
-                          The end of the input leaves; Ctrl-C stops a turn, and leaves where there is none.";
+const LINES_HELP: &str = "Type a message. !command runs a command; the model sees its output with your next message.\n\
+                          The end of the input exits; Ctrl-C stops a turn, or exits if there is none.";
 
 impl Conversation {
     /// A command that begins with a slash.
@@ -171,7 +171,7 @@ impl Conversation {
             return self
                 .view
                 .page
-                .note("there are no hooks; `cairn hooks list` tells of those left out", TextStyle::PLAIN);
+                .note("there are no hooks; `cairn hooks list` also counts those left out", TextStyle::PLAIN);
         }
         self.view.table(&entries, TextStyle::DIM);
     }
@@ -194,7 +194,7 @@ impl Conversation {
         };
         let rows: Vec<(String, String)> = registry.agents().map(row).collect();
         self.view.table(&rows, TextStyle::BOLD);
-        self.view.page.note("`@agent-NAME` in a message sends one out; `cairn agents new` makes one", TextStyle::DIM);
+        self.view.page.note("`@agent-NAME` in a message starts one; `cairn agents new` creates one", TextStyle::DIM);
     }
 
     /// Lets an agent set up a status line of the user's own.
@@ -310,15 +310,15 @@ impl Conversation {
 fn alone(why: Option<NoSubagents>) -> String {
     match why {
         Some(NoSubagents::BeganWithout(cache)) => format!(
-            "this session began without agents, and to add them now would cost all of its cache. It has them when it is \
-             resumed {} minutes after its last reply; a new one (/clear) has them at once",
+            "this session began without agents, and adding them now would lose its whole cache. It gets them \
+                when it is resumed {} minutes after its last reply; a new session (/clear) has them at once",
             cache.as_mins()
         ),
         Some(NoSubagents::Forbidden) => {
-            "a rule denies the tool Agent, so no agents can be sent out; /permissions".to_owned()
+            "a rule denies the tool Agent, so no agents can be started; /permissions".to_owned()
         }
         Some(NoSubagents::NotGiven) | None => {
-            "no agents can be sent out here: the session was started bare, or with --tools without Agent".to_owned()
+            "no agents can be started here: the session was started bare, or with --tools without Agent".to_owned()
         }
     }
 }

@@ -25,7 +25,7 @@ impl SessionState {
             agent.take_in_dreams().await?; // one that is over is not under way
         }
         let Some(dreams) = self.agent.as_mut().and_then(engine::Agent::dreams) else {
-            view.hint = Some("memory is off here, so there is nothing to dream of".to_owned());
+            view.hint = Some("memory is off here, so there is nothing to dream about".to_owned());
             return Ok(());
         };
         match word {
@@ -55,7 +55,7 @@ impl SessionState {
                 }
             }
             other => {
-                view.hint = Some(format!("/dream {other} means nothing; /dream [stop|status|log|diff|undo|apply]"));
+                view.hint = Some(format!("there is no /dream {other}; /dream [stop|status|log|diff|undo|apply]"));
             }
         }
         Ok(())

@@ -49,8 +49,8 @@ pub(super) fn since_last(home: &Home, memory: &Path, session: &str) -> Vec<Learn
 
 /// The actions on one.
 const WHAT: [(&str, &str); 3] = [
-    ("look", "show it whole"),
-    ("change", "say what is to be different"),
+    ("look", "show it in full"),
+    ("change", "say what to change"),
     ("take back", "as it was before, or gone if it was new"),
 ];
 
@@ -92,13 +92,13 @@ impl Conversation {
     pub(super) fn learnt(&mut self) {
         if self.session.learnt.is_empty() {
             let waits = self.session.agent.as_ref().is_some_and(engine::Agent::has_to_learn);
-            let when = if waits { "; what was said waits to be looked at, in this session or the next" } else { "" };
+            let when = if waits { "; what was said will be looked at later, in this session or the next" } else { "" };
             self.view.hint = Some(format!("nothing was learnt in this session yet{when}; /memory shows all memories"));
             return;
         }
         let about = |one: &LearntMemory| {
             let removed = !self.session.memory.as_ref().is_some_and(|directory| directory.join(&one.path).exists());
-            if removed { "not there any more".to_owned() } else { String::new() }
+            if removed { "no longer there".to_owned() } else { String::new() }
         };
         let list =
             self.session.learnt.iter().map(|one| PickerEntry { label: one.path.clone(), about: about(one) }).collect();
@@ -136,8 +136,8 @@ impl Conversation {
         let said = match undone.as_ref().map(Vec::as_slice) {
             Ok([UndoResult::Removed { path }]) => format!("{path} is forgotten"),
             Ok([UndoResult::Restored { path }]) => format!("{path} is as it was before"),
-            Ok([UndoResult::ChangedSince { path, now: None, .. }]) => format!("{path} is gone already"),
-            Ok([UndoResult::ChangedSince { path, .. }]) => format!("{path} was changed since, and stays as it is"),
+            Ok([UndoResult::ChangedSince { path, now: None, .. }]) => format!("{path} is already gone"),
+            Ok([UndoResult::ChangedSince { path, .. }]) => format!("{path} has been changed since and stays as it is"),
             Ok(_) => "there is nothing to take back".to_owned(),
             Err(error) => format!("not taken back: {error}"),
         };

@@ -30,7 +30,7 @@ pub(super) enum MemoryFile {
 
 /// The actions on one, in the order in which they are offered.
 const DEEDS: [(&str, &str); 2] =
-    [("look at it", ""), ("edit it", "in your editor; what you change holds from your next words on")];
+    [("look at it", ""), ("edit it", "in your editor; changes apply from your next message")];
 
 impl Conversation {
     /// Shows the memory that is named, or a list of all memories and instruction files.
@@ -105,7 +105,11 @@ impl Conversation {
             return self.show_file(&file);
         }
         let entry = |(label, about): &(&str, &str)| PickerEntry { label: (*label).into(), about: (*about).into() };
-        self.requests.choose("What with it?", DEEDS.iter().map(entry).collect(), ListPurpose::MemoryFileWhat(file));
+        self.requests.choose(
+            "What do you want to do with it?",
+            DEEDS.iter().map(entry).collect(),
+            ListPurpose::MemoryFileWhat(file),
+        );
     }
 
     /// Shows a file, or has it opened in the user's editor.

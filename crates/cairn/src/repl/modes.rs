@@ -12,9 +12,9 @@ pub(super) fn after(now: Mode, bypass_offered: bool) -> Mode {
 /// Description of a mode, in a few words.
 pub(super) fn about(mode: Mode) -> &'static str {
     match mode {
-        Mode::Default => "what could change something is asked about",
-        Mode::AcceptEdits => "edits in the working directories are not asked about",
-        Mode::Plan => "only looking, nothing is changed",
-        Mode::BypassPermissions => "nothing is asked that no rule asks about",
+        Mode::Default => "you are asked about what could change something",
+        Mode::AcceptEdits => "edits in the working directories run without asking",
+        Mode::Plan => "only reading, nothing is changed",
+        Mode::BypassPermissions => "you are asked only where a rule says so",
     }
 }

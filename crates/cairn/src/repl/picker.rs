@@ -93,7 +93,7 @@ impl Picker {
         }
         let rest = fitting.len().saturating_sub(first + SHOWN);
         if fitting.is_empty() {
-            rows.push(vec![Span::new("  nothing fits", TextStyle::DIM)]);
+            rows.push(vec![Span::new("  no match", TextStyle::DIM)]);
         } else if rest > 0 {
             rows.push(vec![Span::new(&format!("  … {rest} more"), TextStyle::DIM)]);
         }

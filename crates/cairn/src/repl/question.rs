@@ -264,7 +264,7 @@ impl OpenQuestion {
         }
         let (keys, look) = match (self.focus, &self.inquiring) {
             (KeyFocus::Message, _) => {
-                ("you are typing: an arrow key, then answer".to_owned(), TextStyle::of(Colour::Yellow))
+                ("you were typing: press an arrow key, then answer".to_owned(), TextStyle::of(Colour::Yellow))
             }
             (KeyFocus::Answers, Some(inquiring)) => (inquiring.keys(), TextStyle::DIM),
             (KeyFocus::Answers, None) => (format!("Enter answers, Esc {escape}"), TextStyle::DIM),

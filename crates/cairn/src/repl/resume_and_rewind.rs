@@ -63,7 +63,7 @@ impl Conversation {
             self.view.hint = Some("there is no other session in this project".into());
             return Ok(());
         }
-        self.requests.choose("Go on with which session?", choices, ListPurpose::Resume(ids));
+        self.requests.choose("Continue which session?", choices, ListPurpose::Resume(ids));
         Ok(())
     }
 
@@ -95,7 +95,7 @@ impl Conversation {
             match scope {
                 None => self.choose_scope(point.line.clone()),
                 Some(Some((_, scope, _))) => return self.rewind_to(&point.line, *scope),
-                Some(None) => self.view.hint = Some("what goes back: both, conversation or files".into()),
+                Some(None) => self.view.hint = Some("name what goes back: both, conversation or files".into()),
             }
             return Ok(());
         }
@@ -151,10 +151,7 @@ impl Conversation {
             (RewindExtent::Conversation, _) => "the conversation".to_owned(),
             (RewindExtent::Files, files) => files,
         };
-        self.say_moved(
-            &format!("back to before “{}”: {what}; /undo takes it forward again", first_line(&text, 40)),
-            &rewound,
-        );
+        self.say_moved(&format!("back to before “{}”: {what}; /undo undoes this", first_line(&text, 40)), &rewound);
         if rewound.commit.is_some() {
             self.replay();
             self.requests.prompt = Some(text);

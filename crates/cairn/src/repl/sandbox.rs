@@ -16,10 +16,11 @@ use crate::{setup, trusted_settings};
 async fn unasked(scope: &tools::Scope) -> String {
     scope.find_wall().await;
     match scope.no_wall() {
-        None => "Commands that only look run unasked, and the kernel holds them to that, with the sandbox or without."
-            .to_owned(),
+        None => {
+            "Commands that only read run unasked, and the kernel enforces that, with or without the sandbox.".to_owned()
+        }
         Some(why) => format!(
-            "Commands that only look cannot be confined here ({why}): only those made of plain words and common options run \
+            "Commands that only read cannot be confined here ({why}): only those made of plain words and common options run \
              unasked."
         ),
     }
@@ -56,12 +57,12 @@ impl SessionState {
                 args.sandbox = Some(true);
             }
             "off" if settings.is_managed(&keys::SANDBOX) && settings.sandbox.enabled == Some(true) => {
-                view.hint = Some("the sandbox is on by managed settings".to_owned());
+                view.hint = Some("managed settings keep the sandbox on".to_owned());
             }
             "off" => {
                 agent.set_sandbox(None, ChosenBy::Hand);
                 args.sandbox = Some(false);
-                view.page.note("commands run outside of the sandbox", TextStyle::PLAIN);
+                view.page.note("commands run outside the sandbox", TextStyle::PLAIN);
             }
             _ => view.hint = Some("/sandbox, /sandbox on or /sandbox off".to_owned()),
         }

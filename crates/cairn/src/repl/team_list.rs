@@ -33,18 +33,18 @@ impl ConversationView {
             "" => {}
             "now" => {
                 sharing.hurry();
-                self.hint = Some("team memory is brought in step".into());
+                self.hint = Some("team memory is being synchronised".into());
                 return;
             }
             "delete" => {
                 sharing.delete_missing();
-                self.hint = Some("files that are missing here are deleted for all".into());
+                self.hint = Some("files that are missing here are deleted for everyone".into());
                 return;
             }
             other => {
                 self.hint = Some(format!(
-                    "/team does not know {other}; /team now brings both sides in step, /team delete deletes for all what \
-                     is missing here"
+                    "there is no /team {other}; /team now synchronises, /team delete deletes for everyone \
+                        what is missing here"
                 ));
                 return;
             }
@@ -57,10 +57,12 @@ impl ConversationView {
             ("in step", when(&standing)),
         ];
         entries.extend(standing.waiting.iter().map(|key| ("to send", key.to_string())));
-        entries.extend(standing.conflicts.iter().map(|key| ("changed twice", format!("{key}: yours counts"))));
+        entries.extend(standing.conflicts.iter().map(|key| ("changed twice", format!("{key}: yours is kept"))));
         entries.extend(standing.left.iter().map(|(name, why)| ("not shared", format!("{name}: {why}"))));
         entries.extend(standing.kept_back.iter().map(|(name, why)| ("not in step", format!("{name}: {why}"))));
-        entries.extend(standing.held.iter().map(|key| ("missing", format!("{key}: /team delete deletes it for all"))));
+        entries.extend(
+            standing.held.iter().map(|key| ("missing", format!("{key}: /team delete deletes it for everyone"))),
+        );
         entries.extend(standing.trouble().map(|trouble| ("trouble", trouble)));
         let entries: Vec<_> = entries.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
         self.table(&entries, TextStyle::DIM);

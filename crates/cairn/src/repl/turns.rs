@@ -95,7 +95,7 @@ impl Repl {
         self.talk.view.page.rows(rows);
         let Some((agent, turn)) = ended else {
             anyhow::bail!(
-                "the turn broke down; what was written is safe: cairn --resume {}",
+                "the turn failed; what was written is safe: cairn --resume {}",
                 self.talk.session.status.session
             );
         };
@@ -164,7 +164,7 @@ impl Repl {
                 self.doing("thinking");
                 self.think(&text);
             }
-            Event::CallWriting { tool } => self.doing(&format!("writing a call of {tool}")),
+            Event::CallWriting { tool } => self.doing(&format!("writing a call to {tool}")),
             Event::Restarted => {
                 self.markdown.finish();
                 self.talk.view.page.note("(the reply broke off and begins again)", TextStyle::DIM);

@@ -50,7 +50,7 @@ impl SessionState {
         match (argument, text) {
             (_, Some(text)) => {
                 agent.lift(text)?;
-                view.page.note(&format!("lifted: {text}"), TextStyle::PLAIN);
+                view.page.note(&format!("dropped: {text}"), TextStyle::PLAIN);
             }
             ("", None) if standing.is_empty() => {
                 view.page.note("nothing is kept: say \"never …\" or \"always …\", and it will be", TextStyle::DIM);
@@ -66,7 +66,7 @@ impl SessionState {
             }
             _ => view
                 .page
-                .note("which one? /keep shows them with their numbers, /keep drop 2 lifts the second", TextStyle::DIM),
+                .note("which one? /keep shows them with their numbers, /keep drop 2 drops the second", TextStyle::DIM),
         }
         Ok(())
     }
@@ -78,16 +78,18 @@ impl SessionState {
             ("from", rest) => self.choose_message("Summarise from which message on?", view, requests, |lines| {
                 ListPurpose::CompactFrom(lines, wish(rest))
             }),
-            ("up-to", rest) => self.choose_message("Summarise what precedes which message?", view, requests, |lines| {
-                ListPurpose::CompactUpTo(lines, wish(rest))
-            }),
+            ("up-to", rest) => {
+                self.choose_message("Summarise everything before which message?", view, requests, |lines| {
+                    ListPurpose::CompactUpTo(lines, wish(rest))
+                })
+            }
             _ => requests.compacting = Some((wish(argument), Covered::Everything)),
         }
     }
 
     /// Drops what precedes a message that is chosen from a list.
     pub(super) fn snip(&self, view: &mut ConversationView, requests: &mut PendingRequests) {
-        self.choose_message("Drop what precedes which message?", view, requests, ListPurpose::Snip);
+        self.choose_message("Drop everything before which message?", view, requests, ListPurpose::Snip);
     }
 
     fn choose_message(
@@ -114,8 +116,10 @@ impl SessionState {
         match agent.session_mut().snip_before(line)? {
             0 => view.hint = Some("there is nothing to drop: the newest reply and all after it stay".into()),
             dropped => {
-                let text =
-                    format!("{} dropped from the window; /undo takes that back", count(dropped, "message", "messages"));
+                let text = format!(
+                    "{} dropped from the window; /undo brings them back",
+                    count(dropped, "message", "messages")
+                );
                 view.page.note(&text, TextStyle::PLAIN);
             }
         }

@@ -76,14 +76,14 @@ fn a_projects_agents_are_asked_about_and_only_narrow_until_then() {
     stage.write("colour.txt", "green");
     let ran = run(stage.cairn().args(["-p", "send painter"]));
     assert!(ran.stdout.contains("It is green."), "{ran:?}");
-    assert!(ran.stderr.contains("painter.md:1: painter goes without this until you trust it: model opus"), "{ran:?}");
+    assert!(ran.stderr.contains("painter.md:1: painter does not get this until you trust it: model opus"), "{ran:?}");
     let models =
         || -> Vec<Value> { stage.simulator.requests().iter().map(|request| request["model"].clone()).collect() };
     assert!(!models().contains(&json!("claude-opus-5")), "{:?}", models());
 
     let ran = run(stage.cairn().args(["-p", "send painter", "--trust"]));
     assert!(
-        ran.stderr.contains("--trust lets this directory's files have: agent painter: Paints walls. (model opus)"),
+        ran.stderr.contains("--trust gives this directory's files: agent painter: Paints walls. (model opus)"),
         "{ran:?}"
     );
     assert!(models().contains(&json!("claude-opus-5")), "{:?}", models());
@@ -127,7 +127,7 @@ fn effort_is_said_by_settings_and_by_a_flag() {
     std::fs::write(managed.join("managed-settings.json"), r#"{"effortLevel": "medium"}"#).unwrap();
     let (effort, told) = sent(&["--effort", "max"]);
     assert_eq!(effort, "medium");
-    assert!(told.contains("the effort is managed here; the flag does not count"), "{told}");
+    assert!(told.contains("the effort is set by managed settings; the flag is ignored"), "{told}");
     assert_eq!(run(stage.cairn().args(["-p", "hi", "--effort", "huge"])).code, Some(2));
 }
 
@@ -156,11 +156,11 @@ fn what_waits_is_no_failure() {
     let file = stage.config().join("agents/one.md");
     std::fs::write(&file, "---\nname: one\ndescription: a\nskills: [pdf]\n---\nx").unwrap();
     let ran = run(stage.cairn().args(["agents", "check"]));
-    assert_eq!((ran.code, ran.stdout.contains("one.md:4: skills is kept, and waits")), (Some(0), true), "{ran:?}");
+    assert_eq!((ran.code, ran.stdout.contains("one.md:4: skills has no effect yet")), (Some(0), true), "{ran:?}");
     std::fs::write(&file, "---\nname: one\ndescription: a\nmemory: everywhere\n---\nx").unwrap();
     let ran = run(stage.cairn().args(["agents", "check"]));
     assert_eq!(
-        (ran.code, ran.stdout.contains("one.md:4: memory is to be one of user, project, local")),
+        (ran.code, ran.stdout.contains("one.md:4: memory must be one of user, project, local")),
         (Some(1), true),
         "{ran:?}"
     );
@@ -398,10 +398,10 @@ fn an_agent_that_a_definition_names_has_to_be_there() {
     let ran = run(stage.cairn().args(["agents", "check"]));
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(
-        ran.stdout.contains("boss.md:4: tools names the agent \"worker\", and there is no such agent\n"),
+        ran.stdout.contains("boss.md:4: tools names the agent \"worker\", but there is no such agent\n"),
         "{ran:?}"
     );
-    assert!(ran.stdout.contains("no such agent; it is written Explore"), "{ran:?}");
+    assert!(ran.stdout.contains("no such agent; did you mean Explore?"), "{ran:?}");
     assert_eq!(ran.stdout.lines().count(), 2, "{ran:?}");
     write("boss", "Read, Agent(worker, Explore)");
     write("worker", "Read");

@@ -126,7 +126,7 @@ fn a_signal_while_teammates_are_waited_for_is_told_as_one() {
         let result = lines.iter().find(|line| line["type"] == "result").unwrap();
         assert_eq!((code, &result["subtype"]), (Some(expected), &json!("error_during_execution")), "{result}");
         let again = run(&mut lead(&stage, &["-p", "again", "--continue"]));
-        let told = "teammates ended when this session was last left: scout";
+        let told = "teammates ended when this session was last closed: scout";
         assert!(again.stderr.contains(told), "{signal}: {again:?}");
         let sent = stage.simulator.requests().pop().unwrap()["messages"].to_string();
         assert!(sent.contains("Your teammates scout"), "{sent}");

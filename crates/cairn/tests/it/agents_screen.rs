@@ -141,7 +141,7 @@ fn a_session_without_agents_says_why() {
     for (first, flags, why) in [
         (Some("--tools=Read"), &["--continue"][..], "this session began without agents"),
         (None, &["--disallowedTools", "Agent"], "a rule denies the tool Agent"),
-        (None, &["--tools", "Read"], "no agents can be sent out here: the session was started bare"),
+        (None, &["--tools", "Read"], "no agents can be started here: the session was started bare"),
     ] {
         let stage = Stage::new("[[rule]]\nsay = 'Yes.'");
         if let Some(first) = first {

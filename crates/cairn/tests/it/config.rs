@@ -47,7 +47,7 @@ fn findings_are_told_with_line_and_column() {
     let ran = config(&stage, &["check"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(
-        ran.stdout.contains("note:") && ran.stdout.contains(":2:3: spinnerTipsEnabled is Claude Code's"),
+        ran.stdout.contains("note:") && ran.stdout.contains(":2:3: spinnerTipsEnabled is a setting of Claude Code"),
         "{ran:?}"
     );
 
@@ -63,7 +63,7 @@ fn findings_are_told_with_line_and_column() {
         .iter()
         .map(|one| format!("{}:{} {}", one["line"], one["column"], one["text"].as_str().unwrap()))
         .collect();
-    assert!(told[0].starts_with("2:3 modle is not known; is model meant?"), "{told:?}");
+    assert!(told[0].starts_with("2:3 unknown key modle; did you mean model?"), "{told:?}");
     assert!(told[1].starts_with("3:3 notes should be true or false"), "{told:?}");
     assert!(told[2].starts_with("4:29 the permission rule `((`"), "{told:?}");
     assert!(told[3].starts_with("1:5 not JSON"), "{told:?}");
@@ -87,8 +87,8 @@ fn what_only_claude_code_knows_is_no_error() {
         let ran = config("check");
         assert_eq!((ran.code, ran.stdout.matches("error:").count()), (Some(0), 0), "{ran:?}");
         let told = format!("permissions.defaultMode: \"{mode}\" ");
-        assert!(ran.stdout.contains(&told) && ran.stdout.contains("\"default\" is used in its place"), "{ran:?}");
-        assert!(ran.stdout.contains("warning:") && ran.stdout.contains("newerThanThisProgram is not known"), "{ran:?}");
+        assert!(ran.stdout.contains(&told) && ran.stdout.contains("\"default\" is used instead"), "{ran:?}");
+        assert!(ran.stdout.contains("warning:") && ran.stdout.contains("unknown key newerThanThisProgram"), "{ran:?}");
         let shown = config("show").stdout;
         assert!(shown.contains("permissions.defaultMode = \"default\""), "{shown}");
         assert!(shown.contains("statusLine = "), "{shown}");
@@ -119,7 +119,7 @@ fn nothing_is_written_that_would_not_count() {
     let stage = Stage::new(HELLO);
     user(&stage, "{}");
     for (args, told) in [
-        (&["set", "modle", "x", "--user"][..], "is model meant?"),
+        (&["set", "modle", "x", "--user"][..], "did you mean model?"),
         (&["set", "notes", "maybe", "--user"], "should be true or false"),
         (&["set", "permissions.allow", "Read", "--user"], "a list of strings"),
         (&["set", "permissions.allow", "[\"((\"]", "--user"], "cannot be understood"),

@@ -51,7 +51,7 @@ fn a_message_wakes_an_idle_session_once_the_user_agrees() {
     assert!(!socket.exists());
     let gone = send("anybody?");
     assert_eq!(gone.code, Some(1));
-    assert!(gone.stderr.contains("at work; nobody can be written to"), "{}", gone.stderr);
+    assert!(gone.stderr.contains("is not running; nobody can be written to"), "{}", gone.stderr);
 }
 
 /// MSG-2: in plain lines another session is asked about as one that writes, not as a tool that wants to run.

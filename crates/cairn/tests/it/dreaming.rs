@@ -243,9 +243,13 @@ fn a_session_shows_and_takes_back_what_dreams_did() {
     assert_eq!(dream(&stage, &[]).code, Some(0));
     let shown =
         crate::stage::piped(&stage, &[], "/dream status\n/dream log\n/dream diff\n/dream undo\n/dream nonsense\n");
-    for words in
-        ["last dream   20", "1 changed, 1 removed", "-Two people sign off.", "restored channel.md", "means nothing"]
-    {
+    for words in [
+        "last dream   20",
+        "1 changed, 1 removed",
+        "-Two people sign off.",
+        "restored channel.md",
+        "there is no /dream ",
+    ] {
         assert!(shown.contains(words), "{words} in {shown}");
     }
     assert!(memory(&stage).join("channel.md").exists());
@@ -302,7 +306,7 @@ fn one_dream_after_another_can_be_asked_for() {
     let stage = stage_with(SCRIPT);
     let mut terminal = Terminal::start(&stage);
     terminal.keys(&format!("/dream log{ENTER}"));
-    terminal.shows("Nobody has dreamt here yet");
+    terminal.shows("There has been no dream here yet");
     terminal.keys(&format!("/dream{ENTER}"));
     terminal.rests("Improved 2 memory files");
     terminal.keys(&format!("/dream stop{ENTER}"));

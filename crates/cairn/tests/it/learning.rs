@@ -354,7 +354,7 @@ fn what_agents_changed_is_listed_and_taken_back() {
     assert_eq!((&json[0]["agent"], &json[0]["changes"][0]["before"]), (&"extract".into(), &serde_json::Value::Null));
     assert_eq!(run(stage.cairn().args(["memory", "undo", "nonsense"])).code, Some(1));
     let ran = run(stage.cairn().args(["memory", "undo", &id[..id.len() - 2]]));
-    assert!(ran.code == Some(0) && ran.stderr.contains("deploys.md was new, and is gone"), "{ran:?}");
+    assert!(ran.code == Some(0) && ran.stderr.contains("deploys.md was new and has been removed"), "{ran:?}");
     assert!(!deploys(&stage));
 }
 

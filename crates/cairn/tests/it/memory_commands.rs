@@ -164,7 +164,7 @@ fn mending_is_told_and_taken_back() {
         "{ran:?}"
     );
     assert!(
-        ran.stderr.contains("Left, since it would be a guess") && ran.stdout.contains("untyped.md: no type"),
+        ran.stderr.contains("Left alone, because a fix would be a guess") && ran.stdout.contains("untyped.md: no type"),
         "{ran:?}"
     );
     assert!(text(&stage, "MEMORY.md").contains("- Gone — said nowhere else\n"));

@@ -345,7 +345,7 @@ fn a_projects_files_gain_nothing_while_a_session_runs() {
     house.stage.write(".claude/settings.json", &claims.to_string());
     let told = house.say("write");
     assert!(
-        told.contains("left out, since this directory is not trusted with it") && !told.contains(CHANGED),
+        told.contains("left out because this directory is not trusted with it") && !told.contains(CHANGED),
         "{told}"
     );
     assert!(!house.stage.project().join("made.txt").exists());

@@ -142,7 +142,7 @@ fn the_sandbox_is_shown_and_turned_on_and_off() {
     assert!(text.contains("commands run in the sandbox\n"), "{text}");
     assert!(text.contains("Read-only file system"), "{text}");
     assert!(text.contains("the sandbox is on: commands run in it"), "it is kept in a new session: {text}");
-    assert!(text.contains("commands run outside of the sandbox"), "{text}");
+    assert!(text.contains("commands run outside the sandbox"), "{text}");
 }
 
 /// The key of a configured server is no command's, and the variables of the settings are.

@@ -35,7 +35,7 @@ fn processes_at_once_share_the_ledger_of_the_day() {
     assert!(conversation["usd"].as_f64() > Some(0.0) && conversation["usd"] == today["usd"], "{today}");
     let text = stats(&[]).stdout;
     assert!(text.contains("\ntoday        $") && text.contains(": conversation $"), "{text}");
-    assert!(text.contains("budget       $0.0000 of $2.00 a day for work in the background\n"), "{text}");
+    assert!(text.contains("budget       $0.0000 of $2.00 a day for background work\n"), "{text}");
     let days = stats(&["--days", "2"]).stdout;
     assert!(days.lines().count() == 2 && days.lines().nth(1).unwrap().ends_with("   nothing"), "{days}");
     let days = json(&stats(&["--days", "2", "--json"]));

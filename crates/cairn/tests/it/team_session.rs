@@ -158,7 +158,7 @@ fn the_user_sees_what_others_change() {
     team.grace.write("deploy.md", "Four approvals.\n");
     assert_eq!(team.grace.team(&["push"]).code, Some(0));
     std::fs::write(team.file("deploy.md"), "Five approvals.\n").unwrap();
-    terminal.shows("deploy.md was changed on both sides; yours counts");
+    terminal.shows("deploy.md was changed on both sides; yours is kept");
     let log = team.grace.team(&["log", "deploy.md"]).stdout;
     assert!(log.contains("+Five approvals.") && log.contains("+Four approvals."), "both are kept: {log}");
     terminal.leave();

@@ -468,7 +468,7 @@ fn a_budget_ends_a_teammates_turn() {
         when = { system = "You are scout" }
         call = [{ tool = "Read", input = { file_path = "{{ project }}/x.txt" } }]
         [[rule]]
-        when = { visible = "the budget of tokens is spent" }
+        when = { visible = "the token budget is spent" }
         say = "It has used up its budget."
         [[rule]]
         when = { missing = "works in a process" }

@@ -199,10 +199,14 @@ fn a_session_that_is_continued_says_who_is_gone() {
     child.wait().unwrap();
     until("all are gone", || processes(&stage).is_empty());
     let gone = run(stage.cairn().args(["send", "scout", "hello?"]));
-    assert!(gone.code == Some(1) && gone.stderr.contains("at work; nobody can be written to"), "{}", gone.stderr);
+    assert!(
+        gone.code == Some(1) && gone.stderr.contains("is not running; nobody can be written to"),
+        "{}",
+        gone.stderr
+    );
     let ran = run(&mut lead(&stage, &["-p", "and now", "--continue"]));
     assert_eq!(ran.stdout, "It is there again.\n", "{}", ran.stderr);
-    assert!(ran.stderr.contains("teammates ended when this session was last left: scout."), "{}", ran.stderr);
+    assert!(ran.stderr.contains("teammates ended when this session was last closed: scout."), "{}", ran.stderr);
     let asked = stage.simulator.requests().into_iter().find(|request| {
         request["messages"].to_string().contains("Your teammates scout ended when this session last ended.")
     });

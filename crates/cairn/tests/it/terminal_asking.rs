@@ -212,7 +212,7 @@ fn what_is_being_typed_does_not_answer_a_question() {
     let mut terminal = Terminal::start(&stage);
     terminal.say("create it");
     terminal.types("maybe");
-    terminal.shows("you are typing");
+    terminal.shows("you were typing");
     terminal.keys("yay 1 2");
     terminal.holds("maybeyay 1 2");
     assert!(!stage.project().join("new.txt").exists());

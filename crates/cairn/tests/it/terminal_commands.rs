@@ -62,7 +62,7 @@ fn what_was_forbidden_is_shown_and_lifted() {
     terminal.keys(&format!("/keep drop 2{ENTER}"));
     terminal.rests("which one?");
     terminal.keys(&format!("/keep drop 1{ENTER}"));
-    terminal.rests("lifted: Never push to main!");
+    terminal.rests("dropped: Never push to main!");
     terminal.keys(&format!("/keep{ENTER}"));
     terminal.rests("nothing is kept");
 }
@@ -121,7 +121,7 @@ fn cost_and_status_give_the_figures() {
     terminal.say("hi");
     terminal.rests("Hello.");
     terminal.keys(&format!("/cost{ENTER}"));
-    let screen = terminal.rests("a day for work in the background");
+    let screen = terminal.rests("a day for background work");
     assert!(screen.contains("written to the cache") && screen.count("$") == 7, "{}", screen.text());
     terminal.keys(&format!("/status{ENTER}"));
     let screen = terminal.rests("replies");

@@ -94,7 +94,7 @@ fn edit(terminal: &mut Terminal, which: &str) {
     terminal.keys(which);
     terminal.until("one", |screen| screen.rows.iter().filter(|row| row.contains(which)).count() >= 2);
     terminal.keys(ENTER);
-    terminal.shows("What with it?");
+    terminal.shows("What do you want to do with it?");
     terminal.keys(&format!("{DOWN}{ENTER}"));
     terminal.rests("was changed");
 }

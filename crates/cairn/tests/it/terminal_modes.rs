@@ -217,7 +217,7 @@ fn background_jobs_can_be_seen_and_stopped() {
     let stage = Stage::new(WRITER);
     let mut terminal = Terminal::start_with(&stage, &["--allowedTools", "Bash"]);
     terminal.keys(&format!("/jobs{ENTER}"));
-    terminal.shows("nothing runs in the background");
+    terminal.shows("nothing is running in the background");
     terminal.say("watch");
     terminal.rests("Hello.");
     terminal.shows("1 in the background");
@@ -243,7 +243,8 @@ fn background_jobs_can_be_seen_and_stopped() {
 fn modes_and_jobs_are_there_in_plain_lines() {
     let stage = Stage::new(WRITER);
     let text = piped(&stage, &[], "/mode\n/mode acceptEdits\n/mode nonsense\n/jobs\n");
-    for line in ["the mode is default: ", "the mode is acceptEdits", "modes: default", "nothing runs in the background"]
+    for line in
+        ["the mode is default: ", "the mode is acceptEdits", "modes: default", "nothing is running in the background"]
     {
         assert!(text.contains(line), "{line} in {text}");
     }

@@ -143,7 +143,7 @@ fn plain_lines_go_back_and_forward() {
     let edits = ["--permission-mode", "acceptEdits"];
     let text = piped(&stage, &edits, "hello\ncreate it\n/rewind 1 files\n/expand\n/undo\n/rewind\n2\n2\n/rewind 7\n");
     for line in [
-        "> back to before “create it”: 1 file; /undo takes it forward again",
+        "> back to before “create it”: 1 file; /undo undoes this",
         "> Write was called with",
         "> forward again: 1 file",
         "> Go back to before which message?",
@@ -166,7 +166,7 @@ fn plain_lines_choose_another_session_and_a_memory() {
     piped(&stage, &[], "hello\n");
     let text = piped(&stage, &[], "/resume\n1\n/clear\n/resume\nnone\n/memory\n1\n/memory Tabs\n");
     for line in
-        ["Go on with which session?", "a new session; the one before is in /resume", "1. Tabs  feedback, today  Tabs"]
+        ["Continue which session?", "a new session; the one before is in /resume", "1. Tabs  feedback, today  Tabs"]
     {
         assert!(text.lines().any(|row| row.trim_start_matches("> ") == line), "{line} in {text}");
     }

@@ -180,7 +180,7 @@ fn ctrl_c_stops_a_turn_and_twice_leaves() {
     terminal.keys(&ctrl('c'));
     assert_eq!(terminal.ended(), 0);
     let screen = terminal.screen();
-    assert!(screen.contains("go on with: cairn --resume"), "{}", screen.text());
+    assert!(screen.contains("continue with: cairn --resume"), "{}", screen.text());
     assert!(!screen.contains("context left"), "the status line is gone");
     assert!(terminal.is_cooked(), "raw mode is off");
     assert!(!terminal.emulated().hide_cursor() && !terminal.emulated().bracketed_paste());

@@ -177,7 +177,7 @@ fn a_conversation_is_compacted_from_a_message_on() {
 fn a_conversation_is_compacted_up_to_a_message() {
     let (stage, mut terminal) = talked();
     terminal.keys(&format!("/compact up-to{ENTER}"));
-    terminal.shows("Summarise what precedes which message?");
+    terminal.shows("Summarise everything before which message?");
     terminal.keys(ENTER);
     terminal.rests("compacted:");
     terminal.say("which do you see?");
@@ -190,11 +190,11 @@ fn a_conversation_is_compacted_up_to_a_message() {
 fn what_precedes_a_message_is_dropped() {
     let (stage, mut terminal) = talked();
     terminal.keys(&format!("/snip{ENTER}"));
-    terminal.shows("Drop what precedes which message?");
+    terminal.shows("Drop everything before which message?");
     terminal.keys(&format!("{DOWN}{ENTER}"));
     terminal.shows("there is nothing to drop: the newest reply and all after it stay");
     terminal.keys(&format!("/snip{ENTER}"));
-    terminal.shows("Drop what precedes which message?");
+    terminal.shows("Drop everything before which message?");
     terminal.keys(ENTER);
     terminal.rests("dropped from the window");
     assert_snapshot!(figures(&terminal.everything()));
@@ -235,7 +235,7 @@ fn cost_tells_what_broke_the_cache_and_what_summaries_cost() {
         "beside  $",
         ": compact $",
         "today   $",
-        "of $2.00 a day for work in the background",
+        "of $2.00 a day for background work",
     ] {
         assert!(screen.contains(text), "{text} in {}", screen.text());
     }
@@ -254,14 +254,14 @@ fn plain_lines_make_room_too() {
     let rows: Vec<&str> = text.lines().map(|row| row.trim_start_matches("> ")).collect();
     for row in [
         "nothing was said yet",
-        "Drop what precedes which message?",
-        "2 messages dropped from the window; /undo takes that back",
+        "Drop everything before which message?",
+        "2 messages dropped from the window; /undo brings them back",
         "Only blue.",
         "Red and blue.",
         "Summarise from which message on?",
         "4. tell me a colour",
         "nothing was chosen",
-        "Summarise what precedes which message?",
+        "Summarise everything before which message?",
         "I see neither.",
     ] {
         assert!(rows.iter().any(|shown| shown.trim_end().ends_with(row)), "{row} in {text}");

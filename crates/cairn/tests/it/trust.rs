@@ -50,7 +50,7 @@ fn without_a_yes_nothing_is_allowed_headless() {
 
     let ran = run(stage.cairn().args(["-p", "go", "--trust"]));
     assert_eq!(ran.stdout, "It ran.\n");
-    assert!(ran.stderr.contains("--trust lets this directory's files have: allow rule Bash(touch:*)"), "{ran:?}");
+    assert!(ran.stderr.contains("--trust gives this directory's files: allow rule Bash(touch:*)"), "{ran:?}");
     let ran = run(stage.cairn().args(["-p", "go"]));
     assert_eq!(ran.stdout, "It was denied.\n", "one run is one run");
 }
@@ -294,7 +294,7 @@ fn a_cloned_repository_gets_no_key_and_runs_nothing() {
         for args in [&["-p", "go"][..], &["-p", "go", "--trust"]] {
             let ran = run(stage.cairn().env("AWS_SECRET_ACCESS_KEY", "stolen").args(args));
             assert_eq!(ran.stdout, "It was denied.\n", "{ran:?}");
-            assert!(ran.stderr.contains("providers.x does not count here"), "{ran:?}");
+            assert!(ran.stderr.contains("providers.x has no effect here"), "{ran:?}");
         }
         assert!(!stage.project().join("ran").exists() && !stage.config().join("stolen").exists());
     }
@@ -346,7 +346,7 @@ fn a_changed_file_counts_from_the_next_round_on() {
     let screen = terminal.until("the question", |screen| screen.contains("yes, once"));
     let all = format!("{}{}", terminal.everything(), screen.text());
     assert!(all.contains("the settings have changed and count from now on"), "{all}");
-    assert!(all.contains("left out, since this directory is not trusted with it"), "{all}");
+    assert!(all.contains("left out because this directory is not trusted with it"), "{all}");
     terminal.keys("n");
     terminal.keys("\r");
     terminal.rests("It was denied.");

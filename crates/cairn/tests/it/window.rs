@@ -160,7 +160,7 @@ fn a_compaction_is_undone() {
     let shown = |what: &str| run(stage.cairn().args(["session", "show"]).arg(&file)).stdout.matches(what).count();
     assert_eq!(shown("It is history"), 1);
     let ran = run(stage.cairn().args(["session", "undo"]).arg(&file));
-    assert!(ran.code == Some(0) && ran.stdout.contains("undone"), "{ran:?}");
+    assert!(ran.code == Some(0) && ran.stdout.contains("undid"), "{ran:?}");
     assert_eq!((shown("It is history"), shown("./work ") > 12), (0, true));
 }
 

@@ -9,7 +9,7 @@ fn a_build_without_the_server_says_how_to_get_it() {
     for words in [&["serve"][..], &["backup", "all.jsonl"], &["restore-backup", "all.jsonl"]] {
         let ran = run(bare(root.path(), root.path()).arg("team").args(words));
         assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-        assert!(ran.stderr.starts_with("error: this build is without the team server\n"), "{}", ran.stderr);
+        assert!(ran.stderr.starts_with("error: this build does not include the team server\n"), "{}", ran.stderr);
         assert!(ran.stderr.contains("hint: ") && ran.stderr.contains("--features server"), "{}", ran.stderr);
     }
     let help = run(bare(root.path(), root.path()).args(["team", "--help"])).stdout;

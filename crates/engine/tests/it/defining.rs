@@ -49,7 +49,7 @@ fn the_strongest_definition_wins_and_a_bad_one_is_named() {
     let told: Vec<String> = stranger.troubles().iter().map(|one| one.what.clone()).collect();
     assert_eq!(
         told.last().unwrap(),
-        "painter goes without this until you trust it: mode bypassPermissions, memory local"
+        "painter does not get this until you trust it: mode bypassPermissions, memory local"
     );
     let painter = stranger.find("painter").unwrap();
     assert_eq!(
@@ -73,9 +73,9 @@ fn the_strongest_definition_wins_and_a_bad_one_is_named() {
     assert_eq!(
         troubles,
         [
-            "odd.md:4: colour is no key of an agent",
+            "odd.md:4: colour is not a key of an agent",
             "plain.md:1: it does not begin with `---` and the keys name and description; this agent is left out",
-            "turns.md:4: maxTurns is to be a number from 1, not \"many\"; this agent is left out",
+            "turns.md:4: maxTurns must be a number of at least 1, not \"many\"; this agent is left out",
         ]
     );
     assert!(registry.find("odd").is_some());
@@ -146,7 +146,7 @@ fn definitions_come_from_settings_files_flags_and_policy() {
     let driven = stranger.with(more.as_object().unwrap());
     assert_eq!((wins(&driven, "a").as_str(), wins(&driven, "d").as_str()), ("a program", "policy settings"));
     let told = driven.troubles().last().unwrap().to_string();
-    assert_eq!(told, "initialize.agents:1: it says nothing: the prompt is missing; this agent is left out");
+    assert_eq!(told, "initialize.agents:1: it has no prompt; this agent is left out");
 }
 
 /// TRUST-2, AGENT-1: a yes is to what was shown: another text is another claim, which names what the definition adds.
@@ -185,9 +185,9 @@ fn what_waits_is_told_apart_from_what_is_wrong() {
     assert_eq!(
         told,
         [
-            "Note 4 skills is kept, and waits: there are none for agents yet",
-            "Note 5 mcpServers is kept, and waits: there are none for agents yet",
-            "Warning 4 there is no moment PreToolUze for hooks",
+            "Note 4 skills has no effect yet: agents cannot have any",
+            "Note 5 mcpServers has no effect yet: agents cannot have any",
+            "Warning 4 there is no hook event PreToolUze",
             "Warning 4 a Stop hook: a hook of the type command needs `command`; this one does not run",
         ]
     );

@@ -124,11 +124,11 @@ fn bad_values_are_named_with_their_line() {
     assert_eq!(
         told,
         [
-            "4: effort is to be one of low, medium, high, xhigh, max, not \"huge\"",
-            "5: there is no mode dontAsk here; it works in the mode default",
-            "4: budget is to be a number from 1, not \"none\"",
-            "3: fork is what a branch of the conversation is called: choose another name",
-            "1: effort 40 does not count: it is to be a word, such as high",
+            "4: effort must be one of low, medium, high, xhigh, max, not \"huge\"",
+            "5: there is no mode dontAsk; it works in the mode default",
+            "4: budget must be a number of at least 1, not \"none\"",
+            "3: the name fork is reserved for forks of the conversation; choose another",
+            "1: effort 40 is ignored; it must be a word such as high",
         ]
     );
     let there = ["a", "b", "c", "d", "e"].map(|name| registry.find(name).is_some());
@@ -158,18 +158,18 @@ fn tools_and_models_that_are_none_are_named_with_their_line() {
     assert_eq!(
         told,
         [
-            "Warning 3: tools names \"Nope\", and there is no such tool",
-            "Warning 3: model 7 is no name, such as sonnet: it has the model of the one who sends it out",
-            "Warning 3: model is empty: it has the model of the one who sends it out",
-            "Note 4: tools names WebSearch, which is not here yet",
-            "Note 4: tools names mcp__github__search, of a server for tools; such are not here yet",
-            "Note 4: tools names KillShell, which is not here; TaskStop does the same",
-            "Warning 4: disallowedTools names \"Wrte\", and there is no such tool",
-            "Warning 4: disallowedTools names \"bash\", and there is no such tool; it is written Bash",
-            "Warning 4: disallowedTools takes away whole tools: Bash(rm:*) takes nothing away",
-            "Note 4: disallowedTools names WebFetch, which is not here yet",
-            "Warning 1: tools names \"Reed\", and there is no such tool",
-            "Warning 1: model 7 is no name, such as sonnet: it has the model of the one who sends it out",
+            "Warning 3: tools names \"Nope\", but there is no such tool",
+            "Warning 3: model 7 is not a name such as sonnet; it uses the model of the agent that starts it",
+            "Warning 3: model is empty; it uses the model of the agent that starts it",
+            "Note 4: tools names WebSearch, which Cairn does not have yet",
+            "Note 4: tools names mcp__github__search, a tool of an MCP server; these are not supported yet",
+            "Note 4: tools names KillShell, which Cairn does not have; TaskStop does the same",
+            "Warning 4: disallowedTools names \"Wrte\", but there is no such tool",
+            "Warning 4: disallowedTools names \"bash\", but there is no such tool; did you mean Bash?",
+            "Warning 4: disallowedTools can only remove whole tools, so Bash(rm:*) has no effect",
+            "Note 4: disallowedTools names WebFetch, which Cairn does not have yet",
+            "Warning 1: tools names \"Reed\", but there is no such tool",
+            "Warning 1: model 7 is not a name such as sonnet; it uses the model of the agent that starts it",
         ]
     );
     let models = ["a", "b", "c", "d", "e", "f", "g"].map(|name| registry.find(name).unwrap().model.clone());

@@ -195,18 +195,18 @@ impl Definition {
     ) -> Result<Self, DefinitionFault> {
         let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | ':');
         if name.is_empty() || name.len() > MOST_NAME || !name.chars().all(fine) {
-            let why = format!("{name:?} is no name: use up to {MOST_NAME} letters, digits, `-`, `_` and `:`");
+            let why = format!("{name:?} is not a valid name: use up to {MOST_NAME} letters, digits, `-`, `_` and `:`");
             return Err((Some("name"), if name.is_empty() { "it has no name".to_owned() } else { why }));
         }
         if name == FORK {
             return Err((
                 Some("name"),
-                format!("{name} is what a branch of the conversation is called: choose another name"),
+                format!("the name {name} is reserved for forks of the conversation; choose another"),
             ));
         }
         let of = Fields(fields);
         let description = of.text("description")?.ok_or((None, "it has no description".to_owned()))?;
-        let prompt = of.text("prompt")?.ok_or((None, "it says nothing: the prompt is missing".to_owned()))?;
+        let prompt = of.text("prompt")?.ok_or((None, "it has no prompt".to_owned()))?;
         let memory = match fields.get("memory") {
             Some(Value::Object(map)) => Fields(map).one_of("scope", MEMORIES)?,
             _ => of.one_of("memory", MEMORIES)?,
@@ -334,13 +334,13 @@ impl Fields<'_> {
             Some(Value::String(text)) => Ok(Some(text.trim().to_owned())),
             Some(Value::Number(number)) => Ok(Some(number.to_string())),
             Some(Value::Bool(truth)) => Ok(Some(truth.to_string())),
-            Some(_) => Err((Some(key), format!("{key} is to be a text"))),
+            Some(_) => Err((Some(key), format!("{key} must be a string"))),
         }
     }
 
     /// A sequence, or a string split at commas outside parentheses and braces.
     fn list(&self, key: &'static str) -> Result<Option<Vec<String>>, DefinitionFault> {
-        let no_list = || (Some(key), format!("{key} is to be a list of names"));
+        let no_list = || (Some(key), format!("{key} must be a list of names"));
         match self.0.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Array(items)) => {
@@ -356,7 +356,7 @@ impl Fields<'_> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         match text.parse() {
             Ok(count) if count > 0 => Ok(Some(count)),
-            _ => Err((Some(key), format!("{key} is to be a number from 1, not {text:?}"))),
+            _ => Err((Some(key), format!("{key} must be a number of at least 1, not {text:?}"))),
         }
     }
 
@@ -366,7 +366,7 @@ impl Fields<'_> {
             return Ok(Some(*value));
         }
         let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-        Err((Some(key), format!("{key} is to be one of {}, not {text:?}", names.join(", "))))
+        Err((Some(key), format!("{key} must be one of {}, not {text:?}", names.join(", "))))
     }
 }
 

@@ -61,19 +61,19 @@ fn of_tool(key: &'static str, name: &str) -> Option<DefinitionDoubt> {
     let known = || standard.iter().map(|tool| tool.name()).chain(OF_SESSIONS).chain(OF_PLANS);
     let (what, weight) = if known().any(|known| known == tool) {
         match (key, name.contains('(')) {
-            (WITHOUT, true) => (format!("{key} takes away whole tools: {name} takes nothing away"), Weight::Warning),
+            (WITHOUT, true) => (format!("{key} can only remove whole tools, so {name} has no effect"), Weight::Warning),
             _ => return None,
         }
     } else if let Some((_, instead)) = ELSEWHERE.iter().find(|(elsewhere, _)| *elsewhere == tool) {
-        (format!("{key} names {tool}, which is not here; {instead} does the same"), Weight::Note)
+        (format!("{key} names {tool}, which Cairn does not have; {instead} does the same"), Weight::Note)
     } else if MISSING.split(' ').any(|missing| missing == tool) {
-        (format!("{key} names {tool}, which is not here yet"), Weight::Note)
+        (format!("{key} names {tool}, which Cairn does not have yet"), Weight::Note)
     } else if tool.starts_with("mcp__") {
-        (format!("{key} names {tool}, of a server for tools; such are not here yet"), Weight::Note)
+        (format!("{key} names {tool}, a tool of an MCP server; these are not supported yet"), Weight::Note)
     } else {
         let meant = known().find(|known| known.eq_ignore_ascii_case(tool));
-        let meant = meant.map(|known| format!("; it is written {known}")).unwrap_or_default();
-        (format!("{key} names {tool:?}, and there is no such tool{meant}"), Weight::Warning)
+        let meant = meant.map(|known| format!("; did you mean {known}?")).unwrap_or_default();
+        (format!("{key} names {tool:?}, but there is no such tool{meant}"), Weight::Warning)
     };
     Some((key, what, weight))
 }
@@ -88,20 +88,20 @@ fn model(fields: &Map<String, Value>) -> Option<DefinitionDoubt> {
     let what = match text.as_str() {
         "" => "model is empty".to_owned(),
         text if is_model(text) => return None,
-        text => format!("model {text} is no name, such as sonnet"),
+        text => format!("model {text} is not a name such as sonnet"),
     };
-    Some(("model", format!("{what}: it has the model of the one who sends it out"), Weight::Warning))
+    Some(("model", format!("{what}; it uses the model of the agent that starts it"), Weight::Warning))
 }
 
 /// Effort as a number, which some programs write.
 fn effort(fields: &Map<String, Value>) -> Option<DefinitionDoubt> {
     let number = fields.get("effort").filter(|value| value.is_number())?;
-    let what = format!("effort {number} does not count: it is to be a word, such as high");
+    let what = format!("effort {number} is ignored; it must be a word such as high");
     Some(("effort", what, Weight::Warning))
 }
 
 fn mode(fields: &Map<String, Value>) -> Option<DefinitionDoubt> {
     let mode =
         fields.get("permissionMode").and_then(Value::as_str).filter(|mode| ["dontAsk", "auto"].contains(mode))?;
-    Some(("permissionMode", format!("there is no mode {mode} here; it works in the mode default"), Weight::Warning))
+    Some(("permissionMode", format!("there is no mode {mode}; it works in the mode default"), Weight::Warning))
 }

@@ -129,7 +129,7 @@ pub(super) fn of_flag(objects: &Map<String, Value>, flag: &str) -> (Vec<Definiti
                 });
             }
             _ => {
-                let what = format!("{name} is to be an object");
+                let what = format!("{name} must be an object");
                 troubles.push(DefinitionTrouble { file, line: 1, what, weight: Weight::Error });
             }
         }

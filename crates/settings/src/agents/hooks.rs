@@ -24,14 +24,14 @@ pub(super) fn hooks_of(definition: &Definition) -> (Vec<Hook>, Vec<String>) {
 pub fn hooks_in(definition: &Definition, directory: &Path) -> (Vec<Hook>, Vec<String>) {
     let (mut hooks, mut told) = (Vec::new(), Vec::new());
     let Some(value) = &definition.hooks else { return (hooks, told) };
-    let Some(moments) = value.as_object() else { return (hooks, vec!["hooks are to be an object".to_owned()]) };
+    let Some(moments) = value.as_object() else { return (hooks, vec!["hooks must be an object".to_owned()]) };
     for (name, groups) in moments {
         let Some(key) = SettingKey::named(&format!("hooks.{name}")) else {
-            told.push(format!("there is no moment {name} for hooks"));
+            told.push(format!("there is no hook event {name}"));
             continue;
         };
         let Some(parts) = key.kind.parts(groups) else {
-            told.push(format!("hooks.{name} is to be {}", key.kind.words()));
+            told.push(format!("hooks.{name} must be {}", key.kind.words()));
             continue;
         };
         for (part, fits) in parts {
@@ -40,7 +40,7 @@ pub fn hooks_in(definition: &Definition, directory: &Path) -> (Vec<Hook>, Vec<St
                     told.extend(said.into_iter().map(|text| format!("a {name} hook: {text}")));
                     hooks.push(hook);
                 }
-                None => told.push(format!("a {name} hook is to be {}", key.kind.part_words())),
+                None => told.push(format!("a {name} hook must be {}", key.kind.part_words())),
             }
         }
     }

@@ -123,7 +123,7 @@ impl Registry {
         };
         let fields = at.fields();
         for key in fields.keys().filter(|key| !KEYS.contains(&key.as_str())) {
-            self.trouble(&at, Some(key), format!("{key} is no key of an agent"), Weight::Warning);
+            self.trouble(&at, Some(key), format!("{key} is not a key of an agent"), Weight::Warning);
         }
         for (key, what, weight) in doubts(&agent, &fields) {
             self.trouble(&at, Some(key), what, weight);
@@ -137,7 +137,7 @@ impl Registry {
         }
         for (key, is_there) in [("skills", !agent.skills.is_empty()), ("mcpServers", agent.servers.is_some())] {
             if is_there {
-                let what = format!("{key} is kept, and waits: there are none for agents yet");
+                let what = format!("{key} has no effect yet: agents cannot have any");
                 self.trouble(&at, Some(key), what, Weight::Note);
             }
         }
@@ -146,7 +146,7 @@ impl Registry {
             && !trust.is_some_and(|trust| trust.covers(&agent.claim(&at.text, &at.place(trust.site()), trust.site())));
         let asks = if is_strange { agent.asks_for() } else { Vec::new() };
         if !asks.is_empty() {
-            let what = format!("{} goes without this until you trust it: {}", agent.name, asks.join(", "));
+            let what = format!("{} does not get this until you trust it: {}", agent.name, asks.join(", "));
             self.trouble(&at, None, what, Weight::Warning);
         }
         let file =
@@ -192,8 +192,8 @@ impl Registry {
                 return None;
             }
             let meant = self.agents().find(|agent| agent.name.eq_ignore_ascii_case(name));
-            let meant = meant.map(|agent| format!("; it is written {}", agent.name)).unwrap_or_default();
-            let what = format!("tools names the agent {name:?}, and there is no such agent{meant}");
+            let meant = meant.map(|agent| format!("; did you mean {}?", agent.name)).unwrap_or_default();
+            let what = format!("tools names the agent {name:?}, but there is no such agent{meant}");
             Some(DefinitionTrouble { file: file.clone(), line: *line, what, weight: Weight::Warning })
         };
         let missed: Vec<DefinitionTrouble> = self.named.iter().filter_map(missing).collect();

@@ -136,7 +136,7 @@ impl Hook {
         let condition = hook["if"].as_str().and_then(|text| match Rule::parse(text, places) {
             Ok(rule) => Some(rule),
             Err(error) => {
-                told.push(format!("its `if` counts for every call: {error}"));
+                told.push(format!("its `if` is invalid, so it runs for every call: {error}"));
                 None
             }
         });
@@ -206,7 +206,7 @@ impl Kind {
             _ => {
                 let name = kind.to_owned();
                 let why = format!(
-                    "hooks of the type {name} need MCP servers, which are not there yet; this one does not run"
+                    "hooks of the type {name} need MCP servers, which are not supported yet; this one does not run"
                 );
                 return Some((Self::NotYet { name }, Some(why)));
             }

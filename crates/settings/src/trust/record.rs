@@ -94,7 +94,7 @@ pub fn file(config_home: &Path) -> PathBuf {
 /// The record; an empty one if there is none. An invalid one is an error, and nothing is trusted.
 pub(super) fn read(config_home: &Path) -> Result<Record, String> {
     let path = file(config_home);
-    let left = |why: String| format!("{}: {why}; nothing is trusted until it is mended or removed", path.display());
+    let left = |why: String| format!("{}: {why}; nothing is trusted until it is fixed or removed", path.display());
     match files::read(&path, LIMIT) {
         Ok(file) => serde_json::from_slice(&file.bytes).map_err(|error| left(error.to_string())),
         Err(files::Error::NotFound { .. }) => Ok(Record::default()),

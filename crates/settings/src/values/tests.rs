@@ -256,7 +256,7 @@ fn settings_given_as_text_are_a_flag() {
     stage.flag = Some(Flag::Text("{\"model\": \"x\", \"nots\": 1}".to_owned()));
     let settings = stage.load(false);
     assert_eq!(settings.model, Some(NamedModel { name: "x".into(), source: SettingsSource::Flag, own: None }));
-    assert_eq!(settings.warnings(), ["--settings:1:16: nots is not known; is notes meant?"]);
+    assert_eq!(settings.warnings(), ["--settings:1:16: unknown key nots; did you mean notes?"]);
 }
 
 /// CONF-1: a name of ours that was there before still works, and Claude Code's is the stronger one in a file.

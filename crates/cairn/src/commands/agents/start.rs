@@ -72,7 +72,7 @@ pub(super) async fn run(place: &ProgramPaths, registry: &Registry, args: &StartA
     let session = world.fresh_id().to_string();
     let team = Team::led_by(place.home.path(), &session)?;
     let post = Post::new(world.clone(), mail.clone(), None);
-    let program = env::program().ok_or_else(|| anyhow::anyhow!("this program does not know where it lies"))?;
+    let program = env::program().ok_or_else(|| anyhow::anyhow!("the path of this program is unknown"))?;
     let lead = Lead {
         session,
         folder: team.tasks().to_owned(),
@@ -98,7 +98,8 @@ pub(super) async fn run(place: &ProgramPaths, registry: &Registry, args: &StartA
         && let Some(why) = git_runs_programs(&place.directory, place.user_home.as_deref())
     {
         anyhow::bail!(
-            "no worktree is made: git would run other programs here ({why}). Make one with `git worktree add`, and start it there"
+            "no worktree was made, because git would run other programs here ({why}). Make one with `git \
+                worktree add` and start the agent there"
         );
     }
     let mut closing = ShutdownSignals::watch_all()?;
@@ -116,7 +117,7 @@ pub(super) async fn run(place: &ProgramPaths, registry: &Registry, args: &StartA
     });
     teammates.answered_by(approver, listener);
     teammates.start(&wanted, &jobs).map_err(anyhow::Error::msg)?;
-    talk!("{name} is at work in the team {}; Ctrl-C ends it.", team.name());
+    talk!("{name} is working in the team {}; Ctrl-C stops it.", team.name());
     let (mut code, mut asked) = (Code::Success, false);
     loop {
         let is_over = team.others().is_empty();

@@ -71,8 +71,8 @@ impl Target {
             Some(Self { key, entry: Some(entry.to_owned()) })
         });
         entry.ok_or_else(|| {
-            let hint = nearest(name).map(|near| format!("; is {near} meant?")).unwrap_or_default();
-            anyhow::anyhow!("{name} is no key that Cairn reads{hint}")
+            let hint = nearest(name).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            anyhow::anyhow!("Cairn has no setting {name}{hint}")
         })
     }
 
@@ -106,12 +106,12 @@ impl Target {
     /// Refuses what would not count from a file below the project.
     fn admit(&self, value: &Value) -> anyhow::Result<()> {
         let key = self.key;
-        let refused = |why: &str| anyhow::anyhow!("{} does not count there: {why}; use --user", self.spelled());
+        let refused = |why: &str| anyhow::anyhow!("{} has no effect there: {why}; use --user", self.spelled());
         if key.reach == MaySet::Own {
-            return Err(refused("only your own settings may say this"));
+            return Err(refused("only your own settings may set this"));
         }
         if key.name == keys::MODE.name && value == "bypassPermissions" {
-            return Err(refused("no file of a project may keep you from being asked"));
+            return Err(refused("a project's settings cannot stop Cairn from asking you"));
         }
         if key.name == keys::ENV.name {
             let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -145,11 +145,11 @@ impl Target {
             Err(error) => return Err(error.into()),
         };
         let json = Json::parse(&text).map_err(|not| {
-            anyhow::anyhow!("{}:{}:{}: not JSON: {}; mend it first", path.display(), not.line, not.column, not.why)
+            anyhow::anyhow!("{}:{}:{}: not JSON: {}; fix it first", path.display(), not.line, not.column, not.why)
         })?;
         let names: Vec<&str> = self.key.name.split('.').chain(self.entry.as_deref()).collect();
         let Some(text) = edit(&json, &names)? else { return Ok(path) };
-        anyhow::ensure!(Json::parse(text.as_bytes()).is_ok(), "{} would not be JSON any more", path.display());
+        anyhow::ensure!(Json::parse(text.as_bytes()).is_ok(), "{} would no longer be JSON", path.display());
         let mut trust = place.trust();
         let before = trust::claims(&LoadedSettings::read(&files), trust.site());
         match stamp {

@@ -15,7 +15,7 @@ pub(super) fn examine(shelves: &CommandShelves, fix: bool) -> anyhow::Result<Cod
             data!("{one}")?;
         }
         if mended.is_empty() {
-            talk!("Nothing had to be mended.");
+            talk!("There was nothing to fix.");
         }
     }
     let store = shelves.store(&directory)?;
@@ -28,7 +28,7 @@ pub(super) fn examine(shelves: &CommandShelves, fix: bool) -> anyhow::Result<Cod
         return Ok(Code::Success);
     }
     if fix {
-        talk!("\nLeft, since it would be a guess:");
+        talk!("\nLeft alone, because a fix would be a guess:");
     }
     for finding in &left {
         data!("{finding}")?;
@@ -38,7 +38,7 @@ pub(super) fn examine(shelves: &CommandShelves, fix: bool) -> anyhow::Result<Cod
         if fix {
             "cairn memory edit NAME changes a type or a text"
         } else {
-            "cairn memory doctor --fix mends what can be mended"
+            "cairn memory doctor --fix fixes what can be fixed"
         }
     );
     Ok(Code::Failure)
@@ -56,7 +56,7 @@ pub(super) fn drifted(shelves: &CommandShelves) -> anyhow::Result<Code> {
         }
     }
     if drifted == 0 {
-        talk!("Everything that memories name is as it was.");
+        talk!("Nothing that memories name has changed.");
         return Ok(Code::Success);
     }
     Ok(Code::Failure)

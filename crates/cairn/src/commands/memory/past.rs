@@ -25,7 +25,7 @@ pub(super) fn log(changes: &Changes, diffs: bool, as_json: bool) -> anyhow::Resu
         return Ok(());
     }
     if runs.is_empty() {
-        talk!("Nobody has changed these memories yet, but by hand.");
+        talk!("These memories have only been changed by hand so far.");
     }
     for run in &runs {
         let net = run.net();
@@ -57,14 +57,14 @@ pub(super) fn undo(changes: &Changes, store: &Store, id: &str, only: Option<&str
     let run = match found.as_slice() {
         [run] => run,
         [] => anyhow::bail!("there is no run {id}; cairn memory log lists them"),
-        _ => anyhow::bail!("{id} is the beginning of several runs; cairn memory log lists them"),
+        _ => anyhow::bail!("several runs begin with {id}; cairn memory log lists them"),
     };
     for undone in changes.undo(&run.id, only, store)? {
         match undone {
             UndoResult::Restored { path } => talk!("{path} is as it was before"),
-            UndoResult::Removed { path } => talk!("{path} was new, and is gone"),
+            UndoResult::Removed { path } => talk!("{path} was new and has been removed"),
             UndoResult::ChangedSince { path, before, now } => {
-                talk!("{path} was changed since, and stays as it is; to what it was before it would be:");
+                talk!("{path} has been changed since and stays as it is; undoing would change this:");
                 data!("{}", diff_text(&path, now.as_deref(), before.as_deref()))?;
             }
         }

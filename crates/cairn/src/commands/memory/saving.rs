@@ -87,12 +87,12 @@ pub(super) fn forget(shelves: &CommandShelves, words: &str) -> anyhow::Result<()
     }
     match found.as_slice() {
         [one] => remove(shelves, &all[*one]),
-        [] => anyhow::bail!(
-            "no memory is clearly meant by {words:?}; cairn memory search {words:?} shows what comes near"
-        ),
+        [] => {
+            anyhow::bail!("{words:?} does not clearly name a memory; cairn memory search {words:?} shows similar ones")
+        }
         several => {
             let names: Vec<&str> = several.iter().map(|at| memories[*at].path.as_str()).collect();
-            anyhow::bail!("several memories can be meant; name one: {}", names.join(", "))
+            anyhow::bail!("several memories match; name one: {}", names.join(", "))
         }
     }
 }
@@ -109,7 +109,7 @@ pub(super) fn relocate(shelves: &CommandShelves, name: &str, to_project: bool) -
     let both = CommandShelves::of(&shelves.place, None, false)?;
     let meant = both.find(name)?;
     let target = if to_project { both.main().to_owned() } else { both.user() };
-    anyhow::ensure!(meant.directory != target, "{} is there already", meant.memory.path);
+    anyhow::ensure!(meant.directory != target, "{} already exists", meant.memory.path);
     let path = &meant.memory.path;
     let source = files::Root::open(&meant.directory)?;
     let text = String::from_utf8(source.read(path, BODY_LIMIT)?.bytes)
@@ -135,7 +135,12 @@ pub(super) fn report(what: &str, saved: &SaveResult) {
 }
 
 pub(super) fn kind_of(word: &str) -> anyhow::Result<Kind> {
-    Kind::of(word).ok_or_else(|| anyhow::anyhow!("{word} is no type of memory: user, feedback, project or reference"))
+    Kind::of(word).ok_or_else(|| {
+        anyhow::anyhow!(
+            "{word} is not a type of memory; there are user, feedback, project \
+        and reference"
+        )
+    })
 }
 
 /// A text that was given, or comes from a pipe.

@@ -108,7 +108,7 @@ impl CommandShelves {
             }
             several => {
                 let names: Vec<&str> = several.iter().map(|at| memories[*at].path.as_str()).collect();
-                anyhow::bail!("{name:?} can mean several memories: {}", names.join(", "))
+                anyhow::bail!("{name:?} matches several memories: {}", names.join(", "))
             }
         }
     }

@@ -81,7 +81,7 @@ pub(super) fn search(shelves: &CommandShelves, words: &str, as_json: bool) -> an
         return Ok(());
     }
     if found.is_empty() {
-        talk!("No memory has anything to do with these words.");
+        talk!("No memory matches these words.");
     }
     for (shelf, hit) in found.iter().take(FOUND) {
         let Ok(memory) = Memory::read(shelf.root(), &hit.path) else { continue };

@@ -60,10 +60,10 @@ impl InputListener<'_> {
         };
         let answer = match request {
             Request::Initialize { lacking, .. } if !lacking.is_empty() => {
-                Err(format!("of \"initialize\" cairn cannot do this yet: {}", lacking.join(", ")))
+                Err(format!("cairn does not support this in \"initialize\" yet: {}", lacking.join(", ")))
             }
             Request::Initialize { hooks, .. } if turn.is_some() && !hooks.is_empty() => {
-                Err("hooks are to be named before the first turn".to_owned())
+                Err("hooks must be registered before the first turn".to_owned())
             }
             Request::Initialize { agents, hooks, .. } => {
                 let (asked, told) = hooks::asked_for(&hooks);
@@ -112,7 +112,7 @@ impl InputListener<'_> {
                 children.define(defined).iter().for_each(|wrong| out::warn(wrong));
                 self.output.knows(&children.registry());
             }
-            None if !defined.is_empty() => return Err("this session sends out no agents".to_owned()),
+            None if !defined.is_empty() => return Err("this session cannot start agents".to_owned()),
             None => {}
         }
         Ok(self.known())
@@ -146,7 +146,7 @@ impl InputListener<'_> {
                 // It is given time to end by itself, which nobody has to wait for.
                 tokio::spawn(async move { jobs.stop(&id).await.is_ok() });
             }
-            None => return Err(format!("no agent and no command runs that is called {task:?}")),
+            None => return Err(format!("no agent or command called {task:?} is running")),
         }
         Ok(json!({}))
     }

@@ -112,7 +112,7 @@ pub(super) async fn piped(has_prompt: bool) -> anyhow::Result<String> {
                 Err(_) => {
                     let seconds = FIRST_BYTE.as_secs();
                     out::warn(&format!(
-                        "nothing came on stdin for {seconds} s, so it is left out; < /dev/null says so"
+                        "nothing came on stdin for {seconds} s, so it is ignored; < /dev/null avoids the wait"
                     ));
                     return Ok(String::new());
                 }
@@ -223,7 +223,7 @@ impl InputLine {
         let envelope: Envelope = serde_json::from_slice(line)?;
         Ok(match (envelope.kind.as_str(), envelope.message, envelope.request) {
             ("user", Some(message), _) => Self::Said(said(message.content)?),
-            ("user", None, _) => anyhow::bail!("a user's line without a message"),
+            ("user", None, _) => anyhow::bail!("a user line without a message"),
             ("control_request", _, Some(request)) => Self::Asked { id: envelope.request_id, request: request.into() },
             ("control_response", _, _) => match envelope.response {
                 Some(ControlAnswer { request_id: id, response, error }) => {
@@ -241,7 +241,7 @@ fn said(content: Value) -> anyhow::Result<Vec<Block>> {
     let blocks = match content {
         Value::String(text) => vec![Block::text(text)],
         Value::Array(blocks) => blocks.into_iter().map(Block::from_value).collect(),
-        _ => anyhow::bail!("the content of a message is a text or a list of blocks"),
+        _ => anyhow::bail!("the content of a message must be a string or a list of blocks"),
     };
     use transcript::block::Kind;
     let (mut kept, mut others) = (Vec::new(), Vec::new());
@@ -252,8 +252,8 @@ fn said(content: Value) -> anyhow::Result<Vec<Block>> {
             other => others.push(format!("{other:?}")),
         }
     }
-    anyhow::ensure!(others.is_empty(), "a user's message has text, pictures and documents, not {}", others.join(", "));
-    anyhow::ensure!(!kept.is_empty(), "a user's message without content");
+    anyhow::ensure!(others.is_empty(), "a user message can have text, images and documents, not {}", others.join(", "));
+    anyhow::ensure!(!kept.is_empty(), "a user message without content");
     Ok(kept)
 }
 

@@ -14,10 +14,10 @@ const LONGEST: usize = 80;
 pub(super) fn list(session: &Path) -> anyhow::Result<()> {
     let all = past(session);
     if !all.is_empty() {
-        data!([bold("Agents it sent out"), dim("  (--agent ID shows one)")])?;
+        data!([bold("Agents it started"), dim("  (--agent ID shows one)")])?;
     }
     for PastSubagent { id, kind, description, parent, .. } in &all {
-        let above = parent.as_ref().map(|parent| format!("  sent out by {}", one_line(parent, LONGEST)));
+        let above = parent.as_ref().map(|parent| format!("  started by {}", one_line(parent, LONGEST)));
         let about = format!("  {}: {}", one_line(kind, LONGEST), one_line(description, LONGEST));
         data!(["  ", cyan(id), about, dim(&above.unwrap_or_default())])?;
     }
@@ -30,7 +30,7 @@ pub(super) fn file(session: &Path, id: &str) -> anyhow::Result<PathBuf> {
     let fits: Vec<&PastSubagent> = all.iter().filter(|one| !id.is_empty() && one.id.starts_with(id)).collect();
     match (&fits[..], fits.iter().find(|one| one.id == id)) {
         ([one], _) | (_, Some(one)) => Ok(one.file.clone()),
-        ([], _) if all.is_empty() => anyhow::bail!("the session sent out no agents"),
+        ([], _) if all.is_empty() => anyhow::bail!("the session started no agents"),
         (found, None) => {
             let ids: Vec<&str> = all.iter().map(|one| one.id.as_str()).collect();
             let how = if found.is_empty() { "no agent" } else { "more than one agent" };

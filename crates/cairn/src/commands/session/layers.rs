@@ -45,7 +45,7 @@ pub(crate) fn expand(
             json!({"expanded": chosen, "tokensBefore": before, "tokensAfter": after, "session": session.id()})
         )?;
     } else {
-        data!("{chosen} is expanded: the view had {before} tokens and has {after}")?;
+        data!("{chosen} is expanded: the view had {before} tokens and now has {after}")?;
     }
     Ok(())
 }

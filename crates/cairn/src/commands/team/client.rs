@@ -150,7 +150,7 @@ async fn sign_in(server: &str, label: &str) -> anyhow::Result<String> {
         match answer["error"].as_str() {
             Some("authorization_pending") => {}
             Some("slow_down") => every += ASK,
-            other => bail!("the issuer says no: {}", other.unwrap_or("it gave no reason")),
+            other => bail!("the issuer refused: {}", other.unwrap_or("it gave no reason")),
         }
     }
     bail!("nobody signed in; begin again")
@@ -201,7 +201,7 @@ pub(super) async fn push(delete: bool) -> anyhow::Result<Code> {
 
 /// Asks the user whether so many files should be deleted for everyone.
 fn agrees(held: usize) -> anyhow::Result<bool> {
-    talk!("Delete {held} files for all? [y/N]");
+    talk!("Delete {held} files for everyone? [y/N]");
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
@@ -247,7 +247,7 @@ fn told(done: Result<SyncReport, EarlyEnd>) -> anyhow::Result<Code> {
     if !done.held.is_empty() {
         talk!("{} missing here, and not deleted for others:", count(done.held.len(), "file is", "files are"));
         done.held.iter().take(REFUSED_SHOWN).for_each(|key| talk!("  {key}"));
-        talk!("hint: cairn team push --delete deletes for all; cairn team pull --missing brings back");
+        talk!("hint: cairn team push --delete deletes them for everyone; cairn team pull --missing brings them back");
     }
     for (name, why) in done.refused.iter().take(REFUSED_SHOWN) {
         talk!("refused from the server: {name:?}: {why}");
@@ -257,7 +257,7 @@ fn told(done: Result<SyncReport, EarlyEnd>) -> anyhow::Result<Code> {
     }
     if done.taken.is_empty() && done.removed.is_empty() && done.sent.is_empty() && done.deleted.is_empty() {
         let is_alike = done.kept_back().is_empty() && done.held.is_empty();
-        data!("{}", if is_alike { "Both sides are alike." } else { "Nothing was taken or sent." })?;
+        data!("{}", if is_alike { "Both sides are alike." } else { "Nothing was received or sent." })?;
     }
     Ok(match (done.limit, done.not_written.is_empty()) {
         (Some(_), _) => Code::Limit,
@@ -377,7 +377,7 @@ pub(super) async fn grant(member: &str, level: &str) -> anyhow::Result<()> {
 
 pub(super) async fn remove_member(member: &str) -> anyhow::Result<()> {
     delete("members", member).await?;
-    Ok(data!("{member} is no member any more; what it wrote stays.")?)
+    Ok(data!("{member} is no longer a member; what they wrote stays.")?)
 }
 
 pub(super) async fn remove_repository(name: &str) -> anyhow::Result<()> {
@@ -399,7 +399,7 @@ pub(super) async fn tokens() -> anyhow::Result<()> {
 
 pub(super) async fn revoke(id: &str) -> anyhow::Result<()> {
     delete("tokens", id).await?;
-    Ok(data!("{id} counts no more")?)
+    Ok(data!("{id} is no longer valid")?)
 }
 
 /// Takes something that has a name away from the server.
@@ -456,7 +456,7 @@ async fn ask(server: &str, token: &str, method: Method, path: &str, body: Option
     let answer: Value = response.json().await.unwrap_or_default();
     if !status.is_success() {
         let message = answer["error"]["message"].as_str().map_or_else(|| status.to_string(), str::to_owned);
-        bail!("{server} says no: {message}");
+        bail!("{server} refused: {message}");
     }
     Ok(answer)
 }

@@ -71,7 +71,7 @@ pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<Code> {
         _ = tokio::signal::ctrl_c() => {}
         _ = terminate.recv() => {}
     }
-    talk!("stopping; what is under way is finished first");
+    talk!("stopping when the requests under way are finished");
     running.stop().await;
     store.close().await;
     Ok(Code::Success)
@@ -80,7 +80,7 @@ pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<Code> {
 pub(crate) async fn back_up(args: &BackupArgs) -> anyhow::Result<Code> {
     let store = args.database.open().await?;
     let path = absolute(&args.file)?;
-    let folder = path.parent().context("that is no file")?;
+    let folder = path.parent().context("that is not a file")?;
     // Whole or not at all: it gets its name when it is written.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     let mut out = BufWriter::new(&mut file);
