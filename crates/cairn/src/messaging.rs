@@ -94,7 +94,7 @@ impl SessionMail {
             match Mailbox::create(&folder, INBOX) {
                 Ok(mailbox) => mail.open(mailbox, MessageOrigin::Elsewhere),
                 Err(error) => {
-                    mailing.warnings.push(format!("messages from other sessions cannot be received: {error}"))
+                    mailing.warnings.push(format!("messages from other sessions cannot be received: {error}"));
                 }
             }
         }

@@ -81,7 +81,7 @@ impl SessionState {
             ("up-to", rest) => {
                 self.choose_message("Summarise everything before which message?", view, requests, |lines| {
                     ListPurpose::CompactUpTo(lines, wish(rest))
-                })
+                });
             }
             _ => requests.compacting = Some((wish(argument), Covered::Everything)),
         }
