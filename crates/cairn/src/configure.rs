@@ -32,9 +32,9 @@ pub(crate) struct Inputs<'a> {
     variables: Variables,
     /// Memory and instruction files; none in a bare session.
     pub(crate) plan: Option<MemorySetup>,
-    /// The agents that can be sent out; none in a bare session.
+    /// The agents that can be started; none in a bare session.
     agents: Option<Registry>,
-    manner: Vec<String>,
+    style: Vec<String>,
     notes_template: Option<String>,
     notes_prompt: Option<String>,
     /// The copy of the project that the session works in, if it does.
@@ -90,7 +90,7 @@ impl<'a> Inputs<'a> {
         let note = |name: &str| {
             files::read(notes.join(name), NOTES_BYTES).ok().and_then(|file| String::from_utf8(file.bytes).ok())
         };
-        let (manner, no_style) = output_style::manner(settings, place);
+        let (style, no_style) = output_style::style(settings, place);
         Ok(Self {
             args,
             place,
@@ -98,7 +98,7 @@ impl<'a> Inputs<'a> {
             chosen,
             variables: Variables::read()?,
             agents,
-            manner,
+            style,
             notes_template: note("template.md"),
             notes_prompt: note("prompt.md"),
             copy,
@@ -159,7 +159,7 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    fn recollection(&self) -> Option<KnowledgeSettings> {
+    fn knowledge_settings(&self) -> Option<KnowledgeSettings> {
         let plan = self.plan.as_ref()?;
         Some(KnowledgeSettings {
             directory: plan.directory.clone(),
@@ -214,11 +214,10 @@ pub(crate) fn configure(inputs: &Inputs<'_>) -> anyhow::Result<(Configuration, V
         rules,
         mode,
         hooks: if args.is_bare() { HookSettings::default() } else { of_settings.hooks },
-        // The sandbox has a loopback of its own, where anybody may listen.
-        sandbox: SandboxSettings { enabled: is_sandboxed, local_binding: None, ..of_settings.sandbox },
+        sandbox: SandboxSettings { enabled: is_sandboxed, ..of_settings.sandbox },
         directories: of_settings.directories.into_iter().chain(added(args, place)).collect(),
         agents: agents.clone(),
-        recollection: inputs.recollection(),
+        knowledge_settings: inputs.knowledge_settings(),
         learning,
         dreams: DreamSettings {
             // Not on another machine, whose memory is gone with it.
@@ -229,7 +228,7 @@ pub(crate) fn configure(inputs: &Inputs<'_>) -> anyhow::Result<(Configuration, V
             ..of_settings.dreams
         },
         small,
-        manner: inputs.manner.clone(),
+        style: inputs.style.clone(),
         ..of_settings
     };
     let of_flags = [

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::Event;
-use learning::dream::gate::{DreamGate, GateDecision};
 use learning::dream::progress::DreamProgress;
 use learning::dream::run::{Dream, Listener};
+use learning::dream::schedule::{DreamSchedule, ScheduleDecision};
 use learning::dream::session_dreams::SessionDreams;
 use learning::dream::{DreamSite, SourcePurpose, rehearsal};
 use learning::ledger::Ledger;
@@ -88,7 +88,11 @@ pub(crate) fn rhythm(settings: &Settings) -> Rhythm {
 
 /// Decides whether a dream is due, for a caller such as a timer. If sessions keep a daily log, none starts
 /// automatically; then a dream is due when something was logged since the last one.
-pub(crate) fn due(site: &DreamSite, settings: &Settings, gate: &mut DreamGate) -> Result<GateDecision, files::Error> {
+pub(crate) fn due(
+    site: &DreamSite,
+    settings: &Settings,
+    gate: &mut DreamSchedule,
+) -> Result<ScheduleDecision, files::Error> {
     let rhythm = rhythm(settings);
     if settings.daily_log != Some(true) {
         return site.due(gate, &rhythm);

@@ -213,7 +213,7 @@ pub(crate) fn mate_news(name: &str, news: &MateNews, used: &session::stats::Sess
 }
 
 /// Text about news of a background agent, if it is worth a line.
-pub(crate) fn errand_news(subagent: &Subagent, news: &SubagentNews) -> Option<String> {
+pub(crate) fn subagent_news(subagent: &Subagent, news: &SubagentNews) -> Option<String> {
     let Subagent { id, kind, description, .. } = subagent;
     match news {
         SubagentNews::Asks => Some(format!("{kind} asks something: /tasks {id}")),

@@ -29,6 +29,7 @@ mod session_kind;
 mod session_markdown;
 mod setup;
 mod shutdown;
+mod skills;
 mod styled_text;
 mod system_facts;
 mod team_membership;

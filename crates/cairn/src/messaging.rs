@@ -13,8 +13,8 @@ use engine::plan::mode::HandInPlan;
 use engine::send_message::{SendMessage, SendPlainly};
 use engine::teammates::{Lead, Teammates, briefing};
 use mail::mailbox::{Mailbox, Seal, SealKey};
-use mail::task_file::Board;
-use mail::{Mail, MessageOrigin, Post, Team};
+use mail::task_file::TaskBoard;
+use mail::{Mail, MessageOrigin, Messenger, Team};
 use session::{Session, World};
 use settings::Settings;
 use settings::permission::SharedMode;
@@ -33,9 +33,9 @@ const MOST_SECRET: u64 = 1_000;
 /// The parts of a session that send and receive messages.
 pub(crate) struct SessionMail {
     /// The list of tasks.
-    pub(crate) board: Board,
+    pub(crate) board: TaskBoard,
     /// Outgoing messages.
-    pub(crate) post: Post,
+    pub(crate) post: Messenger,
     /// Starts teammates, if that is allowed.
     pub(crate) teammates: Option<Teammates>,
     /// The team it is a teammate in.
@@ -56,8 +56,8 @@ impl SessionMail {
         session: &Session,
         mode: &SharedMode,
     ) -> anyhow::Result<Self> {
-        let (mail, board, sockets) = (Mail::default(), Board::default(), message_socket::folder(place));
-        let post = Post::new(World::real(), mail.clone(), Some(sockets.clone()));
+        let (mail, board, sockets) = (Mail::default(), TaskBoard::default(), message_socket::folder(place));
+        let post = Messenger::new(World::real(), mail.clone(), Some(sockets.clone()));
         let folder = session.folder();
         let (teammates, member_of, warnings) = (None, None, Vec::new());
         let mut mailing = Self { board, post, teammates, member_of, warnings, listening: None };

@@ -220,10 +220,10 @@ fn resolve_alias(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use settings::{NamedModel as Named, SettingsSource};
+    use settings::{NamedModel, SettingsSource};
 
     fn settings(name: &str, source: SettingsSource, own: Option<&str>) -> Settings {
-        let model = Some(Named { name: name.to_owned(), source, own: own.map(str::to_owned) });
+        let model = Some(NamedModel { name: name.to_owned(), source, own: own.map(str::to_owned) });
         let entry: Provider = serde_json::from_str(r#"{"baseUrl": "http://mine", "model": "m"}"#).unwrap();
         let providers = [("work".to_owned(), entry.clone()), ("sonnet".to_owned(), entry)].into();
         Settings { model, providers, ..Settings::default() }

@@ -14,6 +14,7 @@ use engine::Event;
 use engine::agent::Turn;
 use engine::event::SubagentNews;
 use engine::run::{RunEnd, TurnEnd};
+use extensions::skill::{Skill, SkillKind, UserUse};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use session::World;
@@ -138,6 +139,16 @@ impl Output {
     pub(crate) fn knows(&self, registry: &Registry) {
         if let Some(init) = &mut self.state.lock().init {
             init["agents"] = registry.agents().map(|agent| agent.name.as_str()).collect();
+        }
+    }
+
+    /// The skills there are.
+    pub(crate) fn knows_skills(&self, skills: &[Skill]) {
+        if let Some(init) = &mut self.state.lock().init {
+            let callable = skills.iter().filter(|skill| skill.user_use == UserUse::Callable);
+            init["slash_commands"] = callable.map(|skill| skill.name.as_str()).collect();
+            let own = skills.iter().filter(|skill| skill.kind == SkillKind::Skill);
+            init["skills"] = own.map(|skill| skill.name.as_str()).collect();
         }
     }
 

@@ -16,7 +16,7 @@ const STYLES: [(&str, &str); 2] =
     [("explanatory", include_str!("prompts/explanatory.md")), ("learning", include_str!("prompts/learning.md"))];
 
 /// The parts of the system prompt, and what the user should know of them.
-pub(crate) fn manner(settings: &Settings, place: &ProgramPaths) -> (Vec<String>, Option<String>) {
+pub(crate) fn style(settings: &Settings, place: &ProgramPaths) -> (Vec<String>, Option<String>) {
     let language = settings.language.as_deref().and_then(|language| language.lines().next()).map(str::trim);
     let language = language.filter(|language| !language.is_empty()).map(|language| {
         format!(
@@ -26,7 +26,7 @@ pub(crate) fn manner(settings: &Settings, place: &ProgramPaths) -> (Vec<String>,
     });
     let (style, warning) = match settings.output_style.as_deref().map(str::trim) {
         None | Some("" | "default" | "Default") => (None, None),
-        Some(name) => match style(name, place) {
+        Some(name) => match text_of_style(name, place) {
             Some(text) => (Some(text), None),
             None => (None, Some(format!("there is no output style named {name}; the default is used"))),
         },
@@ -34,7 +34,7 @@ pub(crate) fn manner(settings: &Settings, place: &ProgramPaths) -> (Vec<String>,
     (language.into_iter().chain(style).collect(), warning)
 }
 
-fn style(name: &str, place: &ProgramPaths) -> Option<String> {
+fn text_of_style(name: &str, place: &ProgramPaths) -> Option<String> {
     let own = own_style(name, place);
     let ours = || STYLES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, text)| (*text).to_owned());
     own.or_else(ours).map(|text| format!("# How to answer: {name}\n\n{}", text.trim()))

@@ -33,6 +33,7 @@ mod resume_and_rewind;
 mod sandbox;
 mod screen;
 mod session_state;
+mod skills;
 pub(crate) mod slash;
 mod status_line;
 mod status_line_input;

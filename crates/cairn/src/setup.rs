@@ -13,6 +13,8 @@ use engine::hooks::SessionStart;
 use engine::journal::Journal;
 use engine::parts::Outlets;
 use engine::prompt::BARE;
+use engine::skills::CallSkill;
+use extensions::skill::ModelUse;
 use learning::dream::session_dreams::SessionDreams;
 use learning::knowledge::Selector;
 use mail::{AskLead, mode_below};
@@ -34,7 +36,7 @@ use crate::open_session::{open_session, resumed_model};
 use crate::program_paths::ProgramPaths;
 use crate::reload::{self, SettingsReloader};
 use crate::teammate_worktree::TeammateWorktree;
-use crate::{dream_setup, env, system_facts, trust_prompt, trusted_settings};
+use crate::{dream_setup, env, skills, system_facts, trust_prompt, trusted_settings};
 
 /// Time that a run with a message waits for its memories to be read. A thousand take a tenth of it.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
@@ -116,6 +118,15 @@ pub(crate) async fn agent(
         let left = left_behind(home, &place.directory, session.path(), &parts.work.environment, guard.as_deref());
         warnings.extend(left.await);
     }
+    if !bare {
+        let skills = Arc::new(skills::skills(place, &judged.trust, &added(args, place)));
+        let broken = skills.troubles().into_iter().filter(|trouble| trouble.weight == Weight::Error);
+        warnings.extend(broken.map(|trouble| trouble.to_string()));
+        if skills.all().iter().any(|skill| skill.model_use != ModelUse::Hidden) {
+            parts.work.tools.push(Arc::new(CallSkill::of(skills.clone())));
+        }
+        parts.work.skills = Some(skills);
+    }
     if let Some(offered) = offered(&args.tools, &parts.work.tools)? {
         parts.work.tools.retain(|tool| offered.contains(&tool.name()));
         parts.contacts.agents = parts.contacts.agents.filter(|_| AGENT_NAMES.iter().any(|name| offered.contains(name)));
@@ -137,7 +148,7 @@ pub(crate) async fn agent(
         );
     }
     parts.prompt.system = args.system_prompt.clone().or_else(|| bare.then(|| BARE.to_owned()));
-    parts.prompt.appended = mailing.appended(args.append_system_prompt.as_deref());
+    parts.prompt.system_suffix = mailing.appended(args.append_system_prompt.as_deref());
     parts.prompt.budget = args.task_budget;
     parts.work.user_home.clone_from(&place.user_home);
     parts.work.guard = env::program();
@@ -156,12 +167,12 @@ pub(crate) async fn agent(
     let plan = inputs.plan;
     let follower = SettingsReloader::new(args, place, &judged, known_model, chosen, copy.clone(), told);
     parts.reload = Some(reload::reload(watch, follower));
-    let Configuration { layers, recollection, learning, sandbox, .. } = configuration;
+    let Configuration { layers, knowledge_settings, learning, sandbox, .. } = configuration;
     let model = parts.talk.model.clone();
     let mut agent = Agent::new(session, parts)?.starting(start(args)).with_mail(mailing.post.mail().clone());
     warnings.extend(confine(&mut agent, args, place, &sandbox).await?);
     if let Some(plan) = plan {
-        let selector = recollection.and_then(|said| said.selector).map(|name| Selector { model, name, ledger });
+        let selector = knowledge_settings.and_then(|said| said.selector).map(|name| Selector { model, name, ledger });
         let mut knowledge = plan.knowledge(selector, agent.session(), judged.trust.clone());
         warnings.append(&mut knowledge.warnings());
         if let Some(copy) = copy {

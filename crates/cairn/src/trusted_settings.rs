@@ -5,7 +5,7 @@ use settings::trust::{self, Claim, Trust};
 use settings::{LoadedSettings, Settings};
 
 use crate::program_paths::ProgramPaths;
-use crate::{agents, env, instructions};
+use crate::{agents, env, instructions, skills};
 
 /// Trust in the project's files for one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) struct TrustedSettings {
     pub(crate) trust: Trust,
     /// Claims that are not trusted.
     pub(crate) left_out: Vec<Claim>,
-    /// Agents of which only that counts which takes away.
+    /// Agents and skills of which only that counts which takes away.
     pub(crate) narrowed: Vec<Claim>,
     /// Claims that are trusted for this run only.
     pub(crate) let_in: Vec<Claim>,
@@ -41,17 +41,18 @@ pub(crate) fn settings(place: &ProgramPaths, flag: Option<&str>) -> anyhow::Resu
 pub(crate) fn judge(place: &ProgramPaths, flag: Option<&str>, one_run: RunTrust) -> anyhow::Result<TrustedSettings> {
     let loaded = LoadedSettings::read(&place.settings_files(flag)?);
     let mut trust = place.trust();
-    let (claims, agents) = (trust::claims(&loaded, trust.site()), agents::claims(place, trust.site()));
+    let claims = trust::claims(&loaded, trust.site());
+    let extensions = [agents::claims(place, trust.site()), skills::claims(place, trust.site())].concat();
     trust.take_over(&claims);
     let (is_new_let_in, mut let_in) = match one_run {
         RunTrust::No => (false, Vec::new()),
-        RunTrust::Trusted => (true, trust.missing(&[claims.clone(), agents.clone()].concat())),
+        RunTrust::Trusted => (true, trust.missing(&[claims.clone(), extensions.clone()].concat())),
         RunTrust::With(claims) => (false, claims),
     };
     if !trust.admit(&let_in) {
         let_in.clear();
     }
-    let (mut left_out, narrowed) = (trust.missing(&claims), trust.missing(&agents));
+    let (mut left_out, narrowed) = (trust.missing(&claims), trust.missing(&extensions));
     let settings = Settings::of(&loaded, &place.ground(), &|set| trust.covers_set(set));
     env::extend(&settings.own_environment);
     let mut instructions = instructions::load(place, &settings);

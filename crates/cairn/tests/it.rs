@@ -90,6 +90,8 @@ mod secrets;
 mod session_flags;
 #[path = "it/sessions.rs"]
 mod sessions;
+#[path = "it/skills.rs"]
+mod skills;
 #[path = "it/spending.rs"]
 mod spending;
 #[path = "it/stream.rs"]

@@ -1,10 +1,10 @@
-//! The account of clearing in one session: what it has saved so far, what it has cost, and what was missed.
+//! The account of clearing in one session: its savings, its costs and its regrets.
 //!
-//! It is kept from the lines of the log alone, in tokens as the provider reported them. What it says is shown to the user, and
-//! bounds what clearing may risk next: a session in which clearing has lost more than it saved clears less.
+//! It is kept from the lines of the log alone, in tokens as the provider reported them. It is shown to the user, and
+//! limits the risk of the next clearing: a session in which clearing has lost more than it saved clears less.
 //!
-//! A **regret** is a cleared result that turned out to be needed: its file is read again, it is looked up in the history, or an
-//! edit of its file fails. It costs a request, and the result once more.
+//! A **regret** is a cleared result that turned out to be needed: its file is read again, it is looked up in the
+//! history, or an edit of its file fails. It costs a request, and the result once more.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,12 +17,12 @@ use transcript::{Block, Usage, tool_names};
 
 use crate::cache_economics::Rates;
 
-/// What the call is written with that reads a file again, in tokens.
+/// Output tokens of a call that reads a file again.
 const CALL_OUTPUT: f64 = 150.0;
-/// Bytes a token, as results have them.
+/// Bytes per token in results.
 const RESULT_BYTES: u64 = 3;
 
-/// What clearing has saved and cost in a session so far.
+/// Savings and costs of clearing in a session so far.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClearingAccount {
     /// Tokens that were not sent because their results had been cleared, over all requests.
@@ -37,7 +37,7 @@ pub struct ClearingAccount {
     pub regret_written_tokens: u64,
     /// Tokens that would be in view, had nothing been cleared.
     cleared_tokens: u64,
-    /// How long nobody had spoken at a clearing that no reply has followed yet.
+    /// Idle time before a clearing that no reply has followed yet.
     unanswered: Option<SignedDuration>,
     /// Input of the newest request.
     context: u64,
@@ -55,33 +55,33 @@ pub struct ClearingAccount {
 pub struct ClearingFigures {
     /// Results that were needed after they had been cleared.
     pub regrets: u32,
-    /// What clearing saved.
+    /// Savings of clearing.
     pub saved_usd: f64,
-    /// What writing the rest again cost.
+    /// Cost of writing the rest to the cache again.
     pub rewriting_usd: f64,
-    /// What regrets cost.
+    /// Cost of regrets.
     pub regrets_usd: f64,
 }
 
 impl ClearingAccount {
-    /// What clearing has saved, in tokens of input that is not cached.
+    /// Savings of clearing, in tokens of uncached input.
     pub fn saved(&self, rates: &Rates) -> f64 {
         self.unsent_tokens as f64 * rates.read
     }
 
-    /// What writing the rest again has cost.
+    /// Cost of writing the rest to the cache again.
     pub fn rewriting(&self, rates: &Rates) -> f64 {
         self.rewritten_tokens as f64 * (rates.write - rates.read)
     }
 
-    /// What regrets have cost.
+    /// Cost of regrets.
     pub fn regretted(&self, rates: &Rates) -> f64 {
         self.regret_read_tokens as f64 * rates.read
             + self.regret_written_tokens as f64 * rates.write
             + f64::from(self.regrets) * CALL_OUTPUT * rates.output
     }
 
-    /// What it has cost more than it saved; less than nothing where it paid.
+    /// Costs minus savings; negative if clearing paid.
     pub fn lost(&self, rates: &Rates) -> f64 {
         self.rewriting(rates) + self.regretted(rates) - self.saved(rates)
     }
@@ -98,19 +98,19 @@ impl ClearingAccount {
         }
     }
 
-    /// Results were cleared, so long after the newest reply.
+    /// Records that results were cleared, after this idle time.
     pub(crate) fn cleared(&mut self, results: &[CallName], freed: u64, idle: SignedDuration) {
         self.cleared_tokens += freed;
         self.cleared_calls.extend(results.iter().map(|call| call.id.clone()));
         self.unanswered = Some(idle);
     }
 
-    /// What was cleared would be gone by now, or is back.
+    /// Records that the cleared results would be gone by now, or are back.
     pub(crate) fn reset_view(&mut self) {
         self.cleared_tokens = 0;
     }
 
-    /// A request was answered.
+    /// Records the usage of a reply.
     pub(crate) fn answered(&mut self, usage: &Usage) {
         self.context = usage.context();
         self.unsent_tokens += self.cleared_tokens;
@@ -123,7 +123,7 @@ impl ClearingAccount {
         }
     }
 
-    /// The calls of a reply.
+    /// Records the calls of a reply.
     pub(crate) fn called(&mut self, blocks: &[Block]) {
         for block in blocks {
             let Kind::ToolUse { id, name } = block.kind() else { continue };
@@ -150,7 +150,7 @@ impl ClearingAccount {
         }
     }
 
-    /// A result came.
+    /// Records a result.
     pub(crate) fn came(&mut self, result: &Block) {
         let Kind::ToolResult { id, failed } = result.kind() else { return };
         let shown = self.edits.remove(&**id);
@@ -162,7 +162,8 @@ impl ClearingAccount {
         }
     }
 
-    /// A result is needed: a regret if it was cleared, the first time. What brings it back is weighed when it comes.
+    /// Records a regret if a needed result was cleared, once. The call that brings it back is counted when its result
+    /// comes.
     fn regret_if_cleared(&mut self, needed: Option<&str>, by: Option<&str>) {
         if needed.is_some_and(|call| self.cleared_calls.remove(call)) {
             self.regrets += 1;
@@ -172,7 +173,7 @@ impl ClearingAccount {
     }
 }
 
-/// How long nobody had spoken.
+/// Time since the newest reply.
 pub(crate) fn idle(replied_at: Option<Timestamp>, now: Option<Timestamp>) -> SignedDuration {
     now.zip(replied_at).map_or(SignedDuration::ZERO, |(now, then)| now.duration_since(then))
 }

@@ -15,7 +15,7 @@ const LEAST_TOKENS: u64 = 2_000;
 /// And so is a smaller share.
 const LEAST_SHARE: f64 = 0.05;
 
-/// What changed between two requests on purpose.
+/// An intended change between two requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeclaredChange {
     /// The commit.
@@ -24,11 +24,11 @@ pub struct DeclaredChange {
     pub what: String,
 }
 
-/// Why less was read from the cache than should have been.
+/// Cause of a cache break.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "cause", rename_all = "kebab-case")]
 pub enum Cause {
-    /// A commit changed what had been sent.
+    /// A commit changed bytes that had been sent.
     Commit {
         /// Its line.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,21 +36,21 @@ pub enum Cause {
         /// Its layer.
         layer: String,
     },
-    /// What stands before the messages was changed.
+    /// The part of the request before the messages was changed.
     Prologue {
-        /// Which parts.
+        /// The changed parts.
         parts: Vec<&'static str>,
     },
-    /// The time the provider keeps it for had gone by.
+    /// The provider's cache had expired.
     Expired {
-        /// So many seconds.
+        /// Seconds since the last request.
         seconds: i64,
     },
-    /// A block that had been sent was sent otherwise, and nothing said why.
+    /// A block was sent differently from before, without a declared reason.
     Changed {
-        /// Which block of the messages, from 0.
+        /// Index of the block among those of the messages, from 0.
         block: usize,
-        /// How it begins now.
+        /// Its current beginning.
         begins: String,
     },
     /// The same bytes were sent; the provider did not have them any more.
@@ -69,27 +69,27 @@ impl std::fmt::Display for Cause {
     }
 }
 
-/// A break of the cache.
+/// A cache break.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CacheBreak {
-    /// What should have been read.
+    /// Tokens that should have been read.
     pub expected: u64,
-    /// What was read.
+    /// Tokens that were read.
     pub read: u64,
-    /// Why.
+    /// The cause.
     #[serde(flatten)]
     pub cause: Cause,
 }
 
 impl CacheBreak {
-    /// Whether it was meant: a decision, a setting, or time.
+    /// True if it was intended: a decision, a setting, or time.
     pub fn is_declared(&self) -> bool {
         matches!(self.cause, Cause::Commit { .. } | Cause::Prologue { .. } | Cause::Expired { .. })
     }
 }
 
-/// What was sent last, to compare with.
+/// Detector of cache breaks: the last request, to compare with.
 #[derive(Debug, Clone, Default)]
 pub struct Detector {
     last: Option<SentPrefix>,
@@ -99,18 +99,18 @@ pub struct Detector {
 #[derive(Debug, Clone)]
 struct SentPrefix {
     request: Request,
-    /// In the cache when its reply had begun.
+    /// Tokens in the cache when its reply began.
     cached: u64,
     at: Timestamp,
 }
 
 impl Detector {
-    /// Something will be sent otherwise, on purpose.
+    /// Declares an intended change of the next request.
     pub fn declare(&mut self, declared: DeclaredChange) {
         self.declared.push(declared);
     }
 
-    /// A question beside the conversation was answered: it should have read what the conversation left in the cache.
+    /// Checks a fork's reply, which should have read what the conversation left in the cache.
     pub fn forked(&self, usage: &Usage, ttl: Ttl, now: Timestamp) -> Option<CacheBreak> {
         let last = self.last.as_ref()?;
         // What it did not send it could not read.
@@ -122,7 +122,7 @@ impl Detector {
         is_break(expected, read).then_some(CacheBreak { expected, read, cause })
     }
 
-    /// A request was answered: says whether the cache held.
+    /// Checks a reply; returns a cache break if there was one.
     pub fn answered(&mut self, request: Request, usage: &Usage, ttl: Ttl, now: Timestamp) -> Option<CacheBreak> {
         let cached = usage.cache_read_input_tokens + usage.cache_creation_input_tokens;
         let sent = SentPrefix { request, cached, at: now };
@@ -170,7 +170,7 @@ fn cause(last: &SentPrefix, sent: &SentPrefix, declared: Vec<DeclaredChange>, tt
     }
 }
 
-/// Which parts of the prologue differ.
+/// The parts of the prologue that differ.
 fn changed_parts(was: &Arc<Prologue>, is: &Arc<Prologue>) -> Vec<&'static str> {
     if Arc::ptr_eq(was, is) {
         return Vec::new();

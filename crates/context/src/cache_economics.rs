@@ -17,14 +17,14 @@ use transcript::price::Price;
 
 /// Rounds to come, when too little is known of the session.
 const USUAL_ROUNDS: u32 = 8;
-/// Requests that a session still has after so many: the medians of recorded sessions.
+/// Remaining requests of a session by the number it had: the medians of recorded sessions.
 const TO_COME: [(u32, u32); 3] = [(20, 33), (40, 22), (80, 21)];
-/// So many turns are looked at.
+/// Number of turns that are looked at.
 const TURNS: usize = 5;
-/// With fewer nothing is known.
+/// Number of turns below which nothing is known.
 const FEW_TURNS: usize = 3;
 
-/// What tokens cost, relative to input that is not cached.
+/// Prices of tokens, relative to uncached input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rates {
     /// Writing to the cache.
@@ -36,7 +36,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// The rates of a model; the usual ones where its price is not known.
+    /// The rates of a model; the usual ones if its price is unknown.
     pub fn of(price: Option<Price>, ttl: Ttl) -> Self {
         let price = price.filter(|price| price.input > 0.0).unwrap_or(Price::new(1.0, 5.0));
         let write = match ttl {
@@ -48,7 +48,7 @@ impl Rates {
 }
 
 impl Rates {
-    /// What requests cost, in tokens of input that is not cached.
+    /// Cost of a request, in tokens of uncached input.
     pub fn cost(&self, usage: &Usage) -> f64 {
         usage.input_tokens as f64
             + usage.cache_creation_input_tokens as f64 * self.write
@@ -57,25 +57,25 @@ impl Rates {
     }
 }
 
-/// How long turns are in this session.
+/// Lengths of the turns in this session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TurnPace {
-    /// Rounds of the turns that are over, the newest last.
+    /// Rounds of the finished turns, the newest last.
     turns: Vec<u32>,
-    /// Rounds of the turn under way.
+    /// Rounds of the current turn.
     now: u32,
     /// Rounds of the session.
     all: u32,
 }
 
 impl TurnPace {
-    /// A round is over.
+    /// Records a round.
     pub fn round(&mut self) {
         self.now += 1;
         self.all += 1;
     }
 
-    /// The user speaks: a new turn begins.
+    /// Records the beginning of a turn.
     pub fn turn(&mut self) {
         if self.now > 0 {
             self.turns.push(std::mem::take(&mut self.now));
@@ -84,7 +84,7 @@ impl TurnPace {
         }
     }
 
-    /// Rounds to come: the median of the last turns.
+    /// Expected remaining rounds: the median of the last turns.
     pub fn expected(&self) -> u32 {
         if self.turns.len() < FEW_TURNS {
             return USUAL_ROUNDS;
@@ -94,12 +94,12 @@ impl TurnPace {
         turns[turns.len() / 2]
     }
 
-    /// Whether a turn begins: the user spoke, and nothing was answered yet.
+    /// True at the start of a turn: the user wrote, and nothing was answered yet.
     pub fn is_start_of_turn(&self) -> bool {
         self.now == 0
     }
 
-    /// Rounds to come in the session, by how many there were.
+    /// Expected remaining rounds of the session, by the number it had.
     pub fn to_come(&self) -> u32 {
         let mut known = TO_COME[0];
         for next in TO_COME {
@@ -113,7 +113,7 @@ impl TurnPace {
         known.1
     }
 
-    /// Rounds to come, for decisions that may wait: a turn that has gone on for long goes on for long.
+    /// Expected remaining rounds, for decisions that can wait: a turn that has been long stays long.
     pub fn expected_of_long_turns(&self) -> u32 {
         self.expected().max(self.now)
     }
@@ -126,27 +126,27 @@ pub struct PricedChange {
     pub cleared: u64,
     /// Tokens behind the first changed byte that stay, and have to be written again.
     pub suffix: u64,
-    /// What has to be paid beside, in tokens of input that is not cached: writing down what goes.
+    /// Additional cost in tokens of uncached input: writing the digest.
     pub beside: f64,
     /// Rounds to come.
     pub rounds: u32,
     /// Prices.
     pub rates: Rates,
-    /// Whether the provider still has what was sent.
+    /// State of the provider's cache.
     pub cache: Cache,
 }
 
-/// Whether the provider still has what was sent.
+/// State of the provider's cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cache {
-    /// It has.
+    /// The provider still has what was sent.
     Warm,
-    /// It has not: all that stays is written anyway, and what goes need not be.
+    /// The provider no longer has it: all that stays is written anyway, and what is cleared need not be.
     Cold,
 }
 
 impl PricedChange {
-    /// What it saves over the rounds to come.
+    /// Savings over the remaining rounds.
     pub fn saves(&self) -> f64 {
         let written = match self.cache {
             Cache::Warm => 0.0,
@@ -155,7 +155,7 @@ impl PricedChange {
         self.cleared as f64 * (self.rates.read * f64::from(self.rounds) + written)
     }
 
-    /// What it costs.
+    /// Costs.
     pub fn costs(&self) -> f64 {
         let again = match self.cache {
             Cache::Warm => self.suffix as f64 * (self.rates.write - self.rates.read),
@@ -164,7 +164,7 @@ impl PricedChange {
         again + self.beside
     }
 
-    /// Whether it pays.
+    /// True if it pays.
     pub fn pays(&self) -> bool {
         self.saves() > self.costs()
     }

@@ -1,19 +1,20 @@
 //! Layer 2: old tool results are cleared.
 //!
-//! What a tool said many rounds ago is seldom needed, and can be had again: by its call, by `History`, by running the
-//! tool once more. So it is the first to go. Four occasions, and nothing else:
+//! A tool result from many rounds ago is seldom needed, and can be obtained again: by its call, by `History`, by
+//! running the tool once more. So it is the first to go. Four occasions, and nothing else:
 //!
-//! - **idle**: nobody spoke for an hour, the provider's cache is gone, and whatever is sent has to be written anyway;
-//! - **early**: at any fill of the window, at the start of a user's turn or with a cold cache, where it pays over the rounds
-//!   that a session still has, and carrying what goes has cost as much already;
-//! - **tight**: the window fills up, and the sum of [`worth`](crate::worth) says that it pays;
-//! - **due**: compaction is due, and clearing alone makes room enough.
+//! - **idle**: there was no reply for an hour, the provider's cache is gone, and whatever is sent has to be written
+//!   anyway;
+//! - **early**: at any fill of the window, at the start of a user's turn or with a cold cache, if it pays over the
+//!   expected rounds of the session, and carrying the results has already cost as much;
+//! - **tight**: the window fills up, and [`cache_economics`](crate::cache_economics) says that it pays;
+//! - **due**: compaction is due, and clearing alone makes enough room.
 //!
-//! What will be missed least goes first ([`missed`](crate::missed)). What is not in the model's own words by then is
-//! written down before ([`digest`](crate::digest)).
+//! Results that are least likely to be read again go first ([`reread_cost`](crate::reread_cost)). What the model has
+//! not put in its own words by then is written down before ([`digest`]).
 //!
-//! Only results of tools that look or write (below) are cleared; never thinking, text, what the user said, or what other
-//! servers' tools returned.
+//! Only results of tools that read or write (below) are cleared; never thinking, text, the user's words, or results of
+//! other servers' tools.
 
 use transcript::commit::{Act, CLEARED, Commit, Reason, Trigger};
 use transcript::size::Size;
@@ -40,9 +41,9 @@ pub const CLEARABLE: [&str; 9] = [
     tool_names::WRITE,
 ];
 
-/// What will be missed is held back; where that makes too little room, by so much less, again and again.
+/// Factor by which the held-back share is reduced if it leaves too little room, again and again.
 const LESS: f64 = 0.85;
-/// Below this share nothing is.
+/// Share below which nothing is held back.
 const LEAST_SHARE: f64 = 0.03;
 
 /// Old results are cleared.
@@ -80,12 +81,12 @@ impl Layer for Clear {
     }
 }
 
-/// Results that go.
+/// Results to clear.
 struct ClearPlan<'v> {
     old: Vec<OldResult<'v>>,
     freed: u64,
     why: String,
-    /// What has to be written down of them first.
+    /// The digest to write first, if one is needed.
     digest: Option<Digest>,
 }
 
@@ -104,7 +105,7 @@ impl ClearPlan<'_> {
 struct OldResult<'v> {
     call: AnsweredCall<'v>,
     item: usize,
-    /// How many rounds ago it came.
+    /// Its age in rounds.
     round: usize,
 }
 
@@ -148,7 +149,7 @@ fn plan<'v>(view: &'v View, now: &Situation<'_>) -> Option<ClearPlan<'v>> {
     shares.into_iter().find_map(|share| worth_it(view, now, moment, chosen(view, &missed(share))))
 }
 
-/// Why clearing is thought of.
+/// Occasion of a clearing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Moment {
     /// The window fills up.
@@ -176,8 +177,8 @@ impl Moment {
     }
 }
 
-/// The clearing of some results, if it is worth it. With room in the window it is that of all from one on, where that pays
-/// most: what is older stays, since too much would have to be written again for it.
+/// The clearing of some results, if it pays. With room in the window it covers all results from one on, the one with
+/// which it pays most: older ones stay, since too much would have to be written again for them.
 fn worth_it<'v>(
     view: &'v View,
     now: &Situation<'_>,
@@ -242,9 +243,9 @@ fn worth_it<'v>(
     Some(ClearPlan { old, freed: sum.cleared, why, digest })
 }
 
-/// Whether the session can bear it: should it end now, clearing has cost it a small part of the whole at most. What
-/// clearing has lost before, by regrets too, is taken off; what it has saved is added. Where the provider does not say what
-/// was used, nothing is known.
+/// True if the session can afford it: should it end now, clearing has cost at most a small part of the whole. Earlier
+/// losses by clearing, with those by regrets, are subtracted; savings are added. If the provider reports no usage,
+/// nothing is known.
 fn is_affordable(sum: &PricedChange, now: &Situation<'_>) -> bool {
     let (rates, layers) = (now.rates(), now.layers);
     let spent = rates.cost(&now.state.used);
@@ -252,7 +253,7 @@ fn is_affordable(sum: &PricedChange, now: &Situation<'_>) -> bool {
     spent == 0.0 || now.state.clearing.lost(&rates) + sum.costs() <= most
 }
 
-/// What stands where so many results stood, in tokens.
+/// Tokens of the markers that replace so many results.
 fn marks(view: &View, results: usize) -> u64 {
     view.tally().estimate(Block::text(CLEARED).size()) * results as u64
 }
@@ -262,8 +263,8 @@ pub fn clearable(view: &View) -> u64 {
     view.tally().estimate(old(view, YOUNG_ROUNDS).iter().map(OldResult::size).sum())
 }
 
-/// What was paid so far for carrying old results. To wait until that is as much as the price of clearing them is never
-/// more than twice as dear as to know the future.
+/// Cost so far of carrying old results. Waiting until it reaches the price of clearing them costs at most twice the
+/// optimum.
 fn paid_for(view: &View, old: &[OldResult<'_>], now: &Situation<'_>) -> f64 {
     let carried =
         |one: &OldResult<'_>| view.tally().estimate(one.size()) as f64 * one.round.saturating_sub(YOUNG_ROUNDS) as f64;
@@ -284,7 +285,7 @@ fn idle<'v>(view: &'v View, now: &Situation<'_>) -> Option<ClearPlan<'v>> {
     Some(ClearPlan { old, freed, why: format!("nobody spoke for {minutes} minutes: the cache is cold"), digest })
 }
 
-/// Results that go, by what will be missed: the old ones that are not held back, and those that a newer one supersedes.
+/// Results to clear: the old ones that are not held back, and those that a newer one supersedes.
 fn chosen<'v>(view: &'v View, missed: &Missed<'_>) -> Vec<OldResult<'v>> {
     let goes = |one: &OldResult<'_>| {
         let is_old = one.round >= YOUNG_ROUNDS && !missed.is_held(one.item, one.call.id);
@@ -305,10 +306,10 @@ fn old(view: &View, young: usize) -> Vec<OldResult<'_>> {
     old
 }
 
-/// Smaller results than this are left: what stands in their place is hardly shorter.
+/// Size up to which results are left: the marker in their place is hardly shorter.
 const LEAST_BYTES: usize = 200;
 
-/// Whether a result may be cleared, and there is something to gain. What was written down stays.
+/// True if a result may be cleared, and there is something to gain. Digests stay.
 pub fn is_clearable(call: &AnsweredCall<'_>) -> bool {
     let size = call.shown.size();
     let is_worth_it = size.result_bytes > LEAST_BYTES || size.media > 0;

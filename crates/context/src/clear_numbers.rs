@@ -6,13 +6,13 @@
 /// The numbers that decide when clearing pays and what it holds back.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClearNumbers {
-    /// Where the window has room, what was read so few rounds ago stays.
+    /// Age in rounds up to which results of reading stay, if the window has room.
     pub read_rounds: usize,
-    /// Were the session to end now, clearing may have cost it so much more, as a part of what it cost in all.
+    /// Limit on the net cost of clearing, if the session ended now, as a part of its whole cost.
     pub budget: f64,
-    /// Where the window is full: how often a file is read or edited again from what an old result of it showed.
+    /// Expected number of times that a file is read or edited again from an old result, if the window is full.
     pub uses: f64,
-    /// The same, of a file that the user's last words name.
+    /// The same for a file that the user's last words name.
     pub uses_named: f64,
 }
 

@@ -38,15 +38,15 @@ const LEAD_ROUNDS: u64 = 2;
 const LEAD_PERCENT: u64 = 10;
 /// And from here on the request waits for it.
 const FULL_PERCENT: u64 = 95;
-/// A summary is waited for so long.
+/// Time to wait for a summary.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// In a small window a summary has no more than this share of the threshold.
 const SUMMARY_SHARE: u64 = 6;
-/// Where earlier collapses fill more than this share of the window, the next one takes them in.
+/// Share of the window, one in this many, beyond which the next collapse takes the earlier ones in.
 const EARLIER_SHARE: u64 = 4;
-/// What stands where there is no summary.
+/// Text in place of a missing summary.
 const NO_SUMMARY: &str = "[There is no summary of this part; History shows it.]";
-/// What a summariser is told of summaries that stand before the span, and of those in it.
+/// Instructions to the summariser about summaries before the span, and about those in it.
 const EARLIER_STAYS: &str = "Earlier summaries stay where they are: leave out what they say.";
 const EARLIER_GOES: &str =
     "Earlier summaries go with it: carry over every finding in them that may still be needed, word for word.";
@@ -104,17 +104,17 @@ impl Layer for Collapse {
     }
 }
 
-/// Why a span goes that the provider had no room for.
+/// Reason for collapsing a span after the provider refused a request.
 const REFUSED: &str = "the provider refused the request as too long";
 
-/// How full the window is.
+/// Fill of the window.
 enum Fullness {
     Room,
-    /// In two rounds it will be nearly full.
+    /// Nearly full in two rounds.
     Soon,
     Nearly,
     Full,
-    /// The provider says that it is.
+    /// Full, according to the provider.
     Refused,
 }
 
@@ -135,7 +135,7 @@ fn fullness(view: &View, now: &Situation<'_>) -> Fullness {
     }
 }
 
-/// A span that may go, and what is known of its summary; none if it was not staged yet.
+/// A span that may be collapsed, and the state of its summary; none if it was not staged yet.
 struct CollapseSpan<'a> {
     first: Id,
     last: Id,
@@ -144,7 +144,7 @@ struct CollapseSpan<'a> {
 }
 
 impl<'a> CollapseSpan<'a> {
-    /// What is staged, if it still stands there; else what would be staged now.
+    /// The staged span, if it is still in view; otherwise the one that would be staged now.
     fn of(view: &View, now: &Situation<'a>) -> Option<Self> {
         if !now.layers.collapse {
             return None;
@@ -183,7 +183,7 @@ impl<'a> CollapseSpan<'a> {
         }
     }
 
-    /// Summaries that stand in view inside the span, or outside of it.
+    /// Summaries in view inside the span, or outside of it.
     fn earlier(&self, view: &View, whether: impl Fn(bool) -> bool) -> Vec<String> {
         let is_cover = |entry: &ViewEntry<'_>| matches!(entry.stands(), ItemState::Covered(_));
         let covers =
@@ -191,7 +191,7 @@ impl<'a> CollapseSpan<'a> {
         covers.flat_map(|entry| entry.shown().filter_map(|(_, block)| block.as_text()).collect::<Vec<_>>()).collect()
     }
 
-    /// What stands in the place of the span. What a summary that stays says already need not stand there twice.
+    /// Text in place of the span. Lines that are already in a summary that stays are left out.
     fn text(&self, view: &View, layers: &Layers, summary: Option<&str>) -> String {
         let tokens = |text: &str| view.tally().estimate(Block::text(text).size());
         let summary = summary.and_then(|text| summary_in(text, most(layers), tokens)).unwrap_or_default();
@@ -231,12 +231,12 @@ impl<'a> CollapseSpan<'a> {
     }
 }
 
-/// What a summary may have, in tokens.
+/// Limit of a summary, in tokens.
 fn most(layers: &Layers) -> u64 {
     layers.part(SUMMARY_TOKENS, SUMMARY_SHARE)
 }
 
-/// The span that would go now: from the oldest words or reply that stand for themselves to the last reply before an item.
+/// The span that would be collapsed now: from the oldest uncovered prompt or reply to the last reply before an item.
 fn chosen(view: &View, layers: &Layers, end: usize) -> Option<(Id, Id)> {
     let is_earlier = |entry: &ViewEntry<'_>| entry.stands() == ItemState::Covered(Cover::Collapse);
     let earlier: Size = view.visible().filter(is_earlier).map(|entry| entry.size()).sum();
@@ -254,19 +254,19 @@ fn chosen(view: &View, layers: &Layers, end: usize) -> Option<(Id, Id)> {
 mod tests {
     use super::*;
     use crate::fact::Fact;
-    use crate::sample::{SampleParts as Theatre, Session};
+    use crate::sample::{SampleParts, Session};
     use crate::state::StagedSpan;
 
     const STONES: &str = "<summary>Stones were counted.</summary>";
 
-    fn full(session: &mut Session, theatre: &Theatre, percent: u64) {
-        while session.log.view().tally().count() * 100 < theatre.layers.window.effective * percent {
+    fn full(session: &mut Session, stage_parts: &SampleParts, percent: u64) {
+        while session.log.view().tally().count() * 100 < stage_parts.layers.window.effective * percent {
             session.call("Bash", 4_000);
         }
     }
 
-    fn decide(session: &Session, theatre: &Theatre) -> Decision {
-        theatre.with(|now| Collapse.decide(session.log.view(), now))
+    fn decide(session: &Session, stage_parts: &SampleParts) -> Decision {
+        stage_parts.with(|now| Collapse.decide(session.log.view(), now))
     }
 
     /// The texts that stand for spans.
@@ -275,68 +275,69 @@ mod tests {
         covers.flat_map(|entry| entry.shown().filter_map(|(_, block)| block.as_text()).collect::<Vec<_>>()).collect()
     }
 
-    fn staged(theatre: &mut Theatre, stage: &SummaryAhead, summary: Summary) {
-        theatre.state.staged = Some(StagedSpan { first: stage.first.clone(), last: stage.last.clone(), summary });
+    fn staged(stage_parts: &mut SampleParts, stage: &SummaryAhead, summary: Summary) {
+        stage_parts.state.staged = Some(StagedSpan { first: stage.first.clone(), last: stage.last.clone(), summary });
     }
 
     /// COLLAPSE-1, COLLAPSE-2: two rounds before 90 % of the effective window a span is staged; from there on its summary takes
     /// its place when it is there and that pays, with the words of the user and the ids of the rest. Off, nothing happens.
     #[test]
     fn a_span_is_staged_and_gives_way_to_its_summary() {
-        let (mut session, mut theatre) = (Session::default(), Theatre::new(100_000));
+        let (mut session, mut stage_parts) = (Session::default(), SampleParts::new(100_000));
         session.say("never push to main");
-        theatre.layers.collapse = true;
+        stage_parts.layers.collapse = true;
         let stage = loop {
-            match decide(&session, &theatre) {
+            match decide(&session, &stage_parts) {
                 Decision::Need(Need::Stage(stage)) => break stage,
                 decision => assert_eq!(decision, Decision::Nothing),
             }
             session.call("Bash", 4_000);
         };
-        let percent = |session: &Session| session.log.view().tally().count() * 100 / theatre.layers.window.effective;
+        let percent =
+            |session: &Session| session.log.view().tally().count() * 100 / stage_parts.layers.window.effective;
         assert!(
             (NEARLY_PERCENT - 4..NEARLY_PERCENT).contains(&percent(&session)),
             "two rounds ahead: {}",
             percent(&session)
         );
         assert!(stage.write.directive.contains(EARLIER_STAYS));
-        let mut off = theatre.clone();
+        let mut off = stage_parts.clone();
         off.layers.collapse = false;
         assert_eq!(decide(&session, &off), Decision::Nothing, "it is off unless asked for");
-        staged(&mut theatre, &stage, Summary::Written(STONES.into()));
-        assert_eq!(decide(&session, &theatre), Decision::Nothing, "there is room");
-        full(&mut session, &theatre, NEARLY_PERCENT);
-        staged(&mut theatre, &stage, Summary::Awaited);
-        assert_eq!(decide(&session, &theatre), Decision::Nothing, "nothing waits for it");
-        staged(&mut theatre, &stage, Summary::Written(STONES.into()));
-        let Decision::Commit(change) = decide(&session, &theatre) else { panic!("it pays") };
+        staged(&mut stage_parts, &stage, Summary::Written(STONES.into()));
+        assert_eq!(decide(&session, &stage_parts), Decision::Nothing, "there is room");
+        full(&mut session, &stage_parts, NEARLY_PERCENT);
+        staged(&mut stage_parts, &stage, Summary::Awaited);
+        assert_eq!(decide(&session, &stage_parts), Decision::Nothing, "nothing waits for it");
+        staged(&mut stage_parts, &stage, Summary::Written(STONES.into()));
+        let Decision::Commit(change) = decide(&session, &stage_parts) else { panic!("it pays") };
         assert!(change.commit.reason.why.as_deref().unwrap().contains("rounds saves"), "{change:?}");
         session.commit(change.commit.act);
         let text = &texts(&session)[0];
         assert!(text.contains("Stones were counted.") && text.contains("never push to main"), "{text}");
-        assert!(session.log.view().tally().count() < theatre.layers.warning());
+        assert!(session.log.view().tally().count() < stage_parts.layers.warning());
     }
 
     /// COLLAPSE-2: at 95 % the request waits for the summary of what is staged, and goes on without one where none comes:
     /// then ids stand there.
     #[test]
     fn when_it_is_full_the_summary_is_waited_for() {
-        let (mut session, mut theatre) = (Session::default(), Theatre::new(100_000));
-        theatre.layers.collapse = true;
+        let (mut session, mut stage_parts) = (Session::default(), SampleParts::new(100_000));
+        stage_parts.layers.collapse = true;
         session.say("go");
-        full(&mut session, &theatre, NEARLY_PERCENT);
-        let Decision::Need(Need::Stage(stage)) = decide(&session, &theatre) else { panic!("nearly full") };
-        full(&mut session, &theatre, FULL_PERCENT);
+        full(&mut session, &stage_parts, NEARLY_PERCENT);
+        let Decision::Need(Need::Stage(stage)) = decide(&session, &stage_parts) else { panic!("nearly full") };
+        full(&mut session, &stage_parts, FULL_PERCENT);
         for known in [None, Some(Summary::Awaited), Some(Summary::Failed)] {
-            theatre.state.staged = known.clone().map(|summary| StagedSpan {
+            stage_parts.state.staged = known.clone().map(|summary| StagedSpan {
                 first: stage.first.clone(),
                 last: stage.last.clone(),
                 summary,
             });
-            assert!(matches!(decide(&session, &theatre), Decision::Need(Need::Write(_))), "{known:?}");
+            assert!(matches!(decide(&session, &stage_parts), Decision::Need(Need::Write(_))), "{known:?}");
         }
         let answered = |answer: NeedAnswer| {
-            theatre.with(|now| Collapse.answered(session.log.view(), now, &answer)).unwrap().commit.act
+            stage_parts.with(|now| Collapse.answered(session.log.view(), now, &answer)).unwrap().commit.act
         };
         let Act::Collapse { last, summary, .. } = answered(NeedAnswer::Text(STONES.into())) else {
             panic!("a collapse")
@@ -350,20 +351,20 @@ mod tests {
     /// one takes them in and is told to carry over what they say.
     #[test]
     fn a_later_collapse_may_cover_earlier_ones() {
-        let (mut session, mut theatre) = (Session::default(), Theatre::new(100_000));
-        theatre.layers.collapse = true;
+        let (mut session, mut stage_parts) = (Session::default(), SampleParts::new(100_000));
+        stage_parts.layers.collapse = true;
         session.say("go");
         let mut before = 0;
         for n in 0..30 {
-            full(&mut session, &theatre, NEARLY_PERCENT);
-            let Decision::Need(Need::Stage(stage)) = decide(&session, &theatre) else { panic!("nearly full") };
+            full(&mut session, &stage_parts, NEARLY_PERCENT);
+            let Decision::Need(Need::Stage(stage)) = decide(&session, &stage_parts) else { panic!("nearly full") };
             let takes = stage.write.directive.contains(EARLIER_GOES);
             let long = format!("finding {n} of some length ").repeat(250);
             let text = format!("<summary>value {n} is {n}\nvalue {} is {}\n{long}</summary>", n - 1, n - 1);
-            staged(&mut theatre, &stage, Summary::Written(text));
-            let Decision::Commit(change) = decide(&session, &theatre) else { panic!("it pays") };
+            staged(&mut stage_parts, &stage, Summary::Written(text));
+            let Decision::Commit(change) = decide(&session, &stage_parts) else { panic!("it pays") };
             session.commit(change.commit.act);
-            theatre.state.staged = None;
+            stage_parts.state.staged = None;
             let texts = texts(&session);
             if takes {
                 assert!(n > 2 && texts.len() == 1, "{n}: {}", texts.len());
@@ -382,23 +383,23 @@ mod tests {
     /// goes back to before it.
     #[test]
     fn after_a_refusal_what_is_staged_goes() {
-        let (mut session, mut theatre) = (Session::default(), Theatre::new(100_000));
-        theatre.layers.collapse = true;
+        let (mut session, mut stage_parts) = (Session::default(), SampleParts::new(100_000));
+        stage_parts.layers.collapse = true;
         session.say("go");
-        full(&mut session, &theatre, NEARLY_PERCENT);
-        let Decision::Need(Need::Stage(stage)) = decide(&session, &theatre) else { panic!("nearly full") };
-        theatre.occasion = Occasion::Refused { over: 10 };
-        assert_eq!(decide(&session, &theatre), Decision::Nothing);
+        full(&mut session, &stage_parts, NEARLY_PERCENT);
+        let Decision::Need(Need::Stage(stage)) = decide(&session, &stage_parts) else { panic!("nearly full") };
+        stage_parts.occasion = Occasion::Refused { over: 10 };
+        assert_eq!(decide(&session, &stage_parts), Decision::Nothing);
         for (summary, words) in
             [(Summary::Awaited, NO_SUMMARY), (Summary::Written(STONES.into()), "Stones were counted.")]
         {
-            staged(&mut theatre, &stage, summary);
-            let Decision::Commit(change) = decide(&session, &theatre) else { panic!("it is staged") };
+            staged(&mut stage_parts, &stage, summary);
+            let Decision::Commit(change) = decide(&session, &stage_parts) else { panic!("it is staged") };
             assert!(matches!(&change.commit.act, Act::Collapse { summary, .. } if summary.contains(words)));
         }
         let line = |fact: &Fact| {
             let body = transcript::line::Body::Meta(serde_json::value::to_raw_value(fact).unwrap());
-            transcript::line::Line::new(Id::from("fact"), None, theatre.now, body)
+            transcript::line::Line::new(Id::from("fact"), None, stage_parts.now, body)
         };
         let mut state = crate::state::State::default();
         let (first, last) = (stage.first.clone(), stage.last.clone());
@@ -408,7 +409,7 @@ mod tests {
         state.fold(&line(&Fact::Summarised { first, last: last.clone(), summary: Some("it".into()) }));
         assert_eq!(state.staged.as_ref().map(|staged| &staged.summary), Some(&Summary::Written("it".into())));
         session.commit(Act::Rewind { first: last.clone(), last });
-        theatre.state = state;
-        assert_eq!(decide(&session, &theatre), Decision::Nothing, "it was taken back");
+        stage_parts.state = state;
+        assert_eq!(decide(&session, &stage_parts), Decision::Nothing, "it was taken back");
     }
 }

@@ -1,8 +1,8 @@
 //! Layer 4: a summary takes the place of what was said.
 //!
-//! A fork of the conversation writes it; notes come first ([`noted`](crate::noted)), since they are there already, and
-//! what is only named last ([`named`](crate::named)). This module says when, what is asked for, and what of the answer
-//! counts.
+//! A fork of the conversation writes it. Notes come first ([`noted`](crate::noted)), since they are there already; bare
+//! ids come last ([`named`](crate::named)). This module decides when, and has the request to the summariser and the
+//! reading of its answer.
 
 use std::time::Duration;
 
@@ -23,13 +23,13 @@ use crate::template::fill;
 
 const PROMPT: &str = include_str!("prompts/summary.md");
 
-/// A summary is waited for so long.
+/// Time to wait for a summary.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// A summary's output ends here, in tokens.
+/// Limit on a summary's output, in tokens.
 pub const SUMMARY_TOKENS: u64 = 20_000;
 /// In a small window a summary has no more than this share of the threshold.
 const SUMMARY_SHARE: u64 = 6;
-/// Of a summary that is too long, this part of what stays is its beginning; the rest is its end, where the newest stands.
+/// Of a summary that is too long, this part of what stays is its beginning; the rest is its end, which has the newest.
 const HEAD_PART: usize = 4;
 /// After a refusal, this part of the window is left for the summariser's instructions and answer.
 const SPARE_PART: u64 = 20;
@@ -144,15 +144,15 @@ pub(crate) fn summary_most(layers: &Layers) -> u64 {
     layers.part(SUMMARY_TOKENS, SUMMARY_SHARE)
 }
 
-/// What the summariser is told.
+/// Prompt for the summariser.
 pub fn prompt(instructions: Option<&str>, most: u64) -> String {
     let wished = instructions.map(str::trim).filter(|text| !text.is_empty());
     let wished = wished.map(|text| format!("\nThe user asks of this summary:\n{text}\n")).unwrap_or_default();
     fill(PROMPT, &[("instructions", &wished), ("most", &most.to_string())]).trim_end().to_owned()
 }
 
-/// The summary in what the summariser wrote; none if there is none. What was cut off in the middle counts. Of one that is
-/// too long the beginning and, more of it, the end stay.
+/// The summary in the summariser's answer; none if there is none. A summary that was cut off counts. If it is too long,
+/// its beginning and a larger part of its end stay.
 pub fn summary_in(text: &str, most: u64, tokens: impl Fn(&str) -> u64) -> Option<String> {
     let text = text.trim_start();
     // The draft comes first; a tag that is quoted later is none.

@@ -1,9 +1,9 @@
-//! Written down before it goes: what the model would no longer know once results are cleared.
+//! Digests: written before results are cleared, with what the model would no longer know.
 //!
-//! A model does not ask for what it does not know of. So before results leave the view, what matters in them is written
-//! down by a fork that still sees them, and stands in the view where the newest of them stood. Nothing is written where
-//! the model's own replies hold the gist already: it wrote much for each result, or it names something that only this
-//! result had.
+//! A model does not ask for what it does not know of. So before results leave the view, a fork that still sees them
+//! writes down what matters in them, and the text stands in the view in place of the newest of them. No digest is
+//! written if the model's own replies already have the gist: it wrote much for each result, or it names something that
+//! only this result had.
 //!
 //! When the provider's cache is cold, reading the conversation once more would cost as much as sending it; then the
 //! results alone are read, and a small model will do.
@@ -23,37 +23,37 @@ use crate::template::fill;
 
 const PROMPT: &str = include_str!("prompts/digest.md");
 
-/// A request waits so long for it.
+/// Time to wait for a digest.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// So much text of the model's own for each result is the gist of it, in tokens.
+/// Tokens of the model's own text per result that count as its gist.
 const GIST_TOKENS: u64 = 40;
-/// What is expected to be written of a result, in tokens.
+/// Expected length of a digest per result, in tokens.
 const USUAL_TOKENS: f64 = 30.0;
-/// Who writes it is stopped after so many tokens: who writes this much writes everything.
+/// Limit on the writer's output, in tokens: one that writes this much writes everything.
 const MOST_OUTPUT: u64 = 10_000;
-/// The most that stands in view of it, in tokens.
+/// Limit on a digest in view, in tokens.
 const MOST_TOKENS: u64 = 4_000;
 /// And no more than this share of the threshold.
 const SHARE: u64 = 12;
-/// Of a result that is read alone, so much is sent, in bytes.
+/// Bytes of a result that is read alone.
 const ALONE_BYTES: usize = 12_000;
-/// And so many of the user's last messages, with so much of each, in bytes.
+/// Number of the user's last messages that are sent along, and the bytes of each.
 const ASKED: usize = 3;
 const ASKED_BYTES: usize = 500;
-/// The prompt has about so many tokens, and each call that it names.
+/// Approximate tokens of the prompt.
 const PROMPT_TOKENS: f64 = 200.0;
-/// So far into a result its heading stands, in bytes: behind its id and the note that it was cleared.
+/// Bytes at the start of a result that contain its heading, after its id and the note that it was cleared.
 const BEGINNING_BYTES: usize = 500;
-/// A shorter name is no name.
+/// Length of the shortest word that counts as a name.
 const NAME_BYTES: usize = 4;
 
-/// What has to be written down.
+/// A digest to be written.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Digest {
     /// The calls whose results are not in the model's own words, in a few words each.
     calls: Vec<String>,
     about: WritingSubject,
-    /// Tokens of the results, where they are read alone.
+    /// Tokens of the results, if they are read alone.
     alone: u64,
 }
 
@@ -68,7 +68,7 @@ impl Digest {
         }
     }
 
-    /// What writing it down costs, in tokens of input that is not cached.
+    /// Cost of writing it, in tokens of uncached input.
     pub(crate) fn costs(&self, view: &View, now: &Situation<'_>) -> f64 {
         let rates = now.rates();
         let read = match self.about {
@@ -79,7 +79,7 @@ impl Digest {
     }
 }
 
-/// What has to be written down before results go; nothing where the model has done so itself.
+/// The digest to write before results are cleared; none if the model has put them in its own words.
 pub(crate) fn needed(view: &View, results: &HashSet<CallName>, now: &Situation<'_>) -> Option<Digest> {
     if !now.layers.digest {
         return None;
@@ -120,7 +120,7 @@ fn alone(call: &AnsweredCall<'_>) -> String {
     format!("<result of=\"{}\">\n{kept}\n</result>", named(call.tool, call.call).replace('"', "'"))
 }
 
-/// What is shown of a digest where the newest result stood.
+/// Text of a digest in place of the newest result.
 pub(crate) fn shown(text: &str, view: &View, layers: &Layers) -> Option<String> {
     let text = text.trim();
     if text.is_empty() || is_none(text) {
@@ -153,20 +153,20 @@ pub(crate) fn shown(text: &str, view: &View, layers: &Layers) -> Option<String> 
     (!kept.trim().is_empty()).then(|| format!("{CLEARED}\n{HEADING}\n{}", kept.trim_end()))
 }
 
-/// Whether it says that there is nothing to write down.
+/// True if it says that there is nothing to write down.
 fn is_none(text: &str) -> bool {
     text.trim_matches(|c: char| !c.is_alphanumeric()).eq_ignore_ascii_case("none")
 }
 
-/// How a digest begins, behind the note that results were cleared.
+/// Heading of a digest, after the note that results were cleared.
 const HEADING: &str = "What was written down of this and the results cleared before it:";
 
-/// What was written down, in what stands where a result stood.
+/// The digest in the text that replaces a result.
 pub fn written(text: &str) -> Option<&str> {
     text.strip_prefix(CLEARED)?.trim_start().strip_prefix(HEADING).map(str::trim)
 }
 
-/// Whether what was written down stands where a result stood.
+/// True if a digest stands in place of a result.
 pub(crate) fn stands_in(call: &AnsweredCall<'_>) -> bool {
     // As a tool returned it, it is none.
     if call.result.is_some_and(|result| result.is_same(call.shown)) {
@@ -176,7 +176,7 @@ pub(crate) fn stands_in(call: &AnsweredCall<'_>) -> bool {
     json[..json.floor_char_boundary(BEGINNING_BYTES)].contains(HEADING)
 }
 
-/// The results that are in nobody's words yet.
+/// The results that are not in the model's own words.
 fn unsaid<'v>(view: &'v View, results: &HashSet<CallName>) -> Vec<AnsweredCall<'v>> {
     let replies = || view.visible().filter(|entry| entry.stands() == ItemState::Reply);
     let going: Vec<(usize, AnsweredCall<'v>)> = replies()

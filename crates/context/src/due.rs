@@ -1,8 +1,8 @@
-//! When a compaction is made by itself: the window asks for it, or it is cheaper than carrying on.
+//! Automatic compaction: when the window requires it, or it is cheaper than carrying on.
 //!
-//! Old is what lies before the newest rounds and cannot be cleared. Carrying it through the rounds to come is weighed
-//! against reading all once more, the summary, and writing what then stands: the summary with the user's words and the
-//! names of the rest, the files that come back, and the newest rounds.
+//! Old is what lies before the newest rounds and cannot be cleared. Carrying it through the expected rounds is weighed
+//! against reading everything once more, the summary, and writing what then stands: the summary with the user's words
+//! and the ids of the rest, the restored files, and the newest rounds.
 
 use transcript::size::Size;
 use transcript::view::{ItemState, View};
@@ -15,14 +15,14 @@ use crate::layers::LayerTiming;
 use crate::restore;
 use crate::summary_text::{HistorySource, framed};
 
-/// So many compactions in a row may fail, or not do enough, before none is tried by itself any more.
+/// Number of compactions in a row that may fail, or free too little, before automatic ones stop.
 pub const MOST_FAILURES: u32 = 3;
-/// A compaction for economy leaves the last one alone for so many rounds.
+/// Rounds between a compaction for economy and the one before.
 const ECONOMY_ROUNDS: u32 = 10;
-/// What a summary is expected to have, in tokens, before there is one.
+/// Expected length of a summary, in tokens.
 const USUAL_SUMMARY: u64 = 1_500;
 
-/// Whether a compaction may be made by itself: it is on, the last ones did not fail, and there was a reply since.
+/// True if an automatic compaction is allowed: it is on, the last ones did not fail, and there was a reply since.
 pub fn may(now: &Situation<'_>) -> bool {
     let layers = now.layers;
     layers.auto_compact == AutoCompact::On
@@ -32,18 +32,18 @@ pub fn may(now: &Situation<'_>) -> bool {
         && now.state.rounds_since != Some(0)
 }
 
-/// Whether the window asks for compaction, and it may be made.
+/// True if the window requires compaction, and it is allowed.
 pub(crate) fn is_due(view: &View, now: &Situation<'_>) -> bool {
     may(now) && view.tally().count() > now.layers.due()
 }
 
-/// Whether a compaction for economy may be thought about.
+/// True if a compaction for economy may be considered.
 fn may_save(now: &Situation<'_>) -> bool {
     // Right after clearing, the cache holds little of what a summary would have to read.
     may(now) && now.layers.when == LayerTiming::Economy && !now.has_acted(LayerRole::Clear)
 }
 
-/// Whether a compaction is cheaper than carrying on, with the sum.
+/// The calculation by which a compaction is cheaper than carrying on; none if it is not.
 pub(crate) fn pays(view: &View, now: &Situation<'_>) -> Option<String> {
     if !may_save(now) || now.state.rounds_since.is_some_and(|rounds| rounds < ECONOMY_ROUNDS) {
         return None;

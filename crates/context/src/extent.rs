@@ -1,6 +1,6 @@
-//! What a compaction covers, and what stays.
+//! Extent of a compaction: what it covers, and what stays.
 //!
-//! An item is a reply with its results, so nothing is torn apart whatever is chosen here.
+//! An item is a reply with its results, so no choice here can separate them.
 
 use std::ops::Range;
 
@@ -11,24 +11,24 @@ use transcript::view::{Cover, ItemState, View, ViewEntry};
 
 use crate::layers::Layers;
 
-/// The results of so many replies stay when room is made: the model is working with them.
+/// Number of newest replies whose results stay when room is made: the model is working with them.
 pub(crate) const YOUNG_ROUNDS: usize = 3;
 
-/// In a small window neither is more than this share of the threshold.
+/// Share of the threshold, one in this many, that limits the tail in a small window.
 const TAIL_SHARE: u64 = 4;
 
-/// What is covered, as a commit names it and by its items.
+/// Covered items, with their extent as a commit names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoveredItems {
-    /// As a commit names it.
+    /// The extent for the commit.
     pub extent: Extent,
     /// The items.
     pub items: Range<usize>,
 }
 
 impl CoveredItems {
-    /// What stands before an item. What a commit brought in has no name of its own and goes with what is before it. None
-    /// where nothing would be covered.
+    /// Everything before an item. Blocks that a commit added have no id of their own and go with what is before them.
+    /// None if nothing would be covered.
     pub fn before(view: &View, kept: usize) -> Option<Self> {
         let first = view.entries(kept..view.len()).find(ViewEntry::is_original);
         let (extent, end) = match first {
@@ -39,7 +39,7 @@ impl CoveredItems {
         covered.hides(view).then_some(covered)
     }
 
-    /// From one line to another.
+    /// The items from one line to another.
     pub fn span(view: &View, first: Id, last: Id) -> Option<Self> {
         let items = view.item_of(&first)?..view.item_of(&last)? + 1;
         let covered = Self { extent: Extent::Span { first, last }, items };
@@ -62,8 +62,8 @@ pub fn young_from(view: &View) -> Option<usize> {
     replies.nth(YOUNG_ROUNDS - 1).map(|entry| entry.index())
 }
 
-/// The first item that stays when all is summarised: what the model has not answered yet, if it fits. None if nothing
-/// stays.
+/// The first item that stays when everything is summarised: what the model has not answered yet, if it fits. None if
+/// nothing stays.
 pub fn unanswered_from(view: &View, layers: &Layers) -> Option<usize> {
     let first = view.visible().rev().take_while(|entry| entry.is_original() && !entry.is_reply()).last();
     let newest = view.visible().next_back()?;
@@ -77,8 +77,8 @@ pub fn unanswered_from(view: &View, layers: &Layers) -> Option<usize> {
     (fits || view.visible().any(|entry| entry.index() >= first && !entry.is_reply())).then_some(first)
 }
 
-/// The first item that stays beside notes which cover everything up to an item: what came after it, and going back from
-/// there until there is enough, but never across an earlier boundary.
+/// The first item that stays beside notes which cover everything up to an item: what came after it, and before that
+/// enough to go on with, but never beyond an earlier boundary.
 pub fn kept_beside_notes(view: &View, covered: usize, layers: &Layers) -> usize {
     let (least, most) = (layers.part(layers.tail.tokens, TAIL_SHARE), layers.part(layers.tail.most, TAIL_SHARE));
     let (mut size, mut texts, mut first) = (Size::default(), 0, view.len());
@@ -100,9 +100,9 @@ pub fn kept_beside_notes(view: &View, covered: usize, layers: &Layers) -> usize 
     first
 }
 
-/// A span that grows backwards from the newest rounds, a round at a time, until so many tokens are in it. What stands
-/// before it, and the provider's cache of that, stays; so do the newest rounds, the unanswered one and as many as make up
-/// the spare tokens, so that a summariser has to be sent no more than what did fit.
+/// A span that grows backwards from the newest rounds, a round at a time, until it has so many tokens. What is before
+/// it, and the provider's cache of that, stays; so do the newest rounds, the unanswered one and as many as make up the
+/// spare tokens, so that a summariser has to be sent no more than what did fit.
 pub fn span_back(view: &View, tokens: u64, spare: u64) -> Option<CoveredItems> {
     let estimate = |size: Size| view.tally().estimate(size);
     let originals = || view.visible().rev().filter(ViewEntry::is_original);

@@ -1,4 +1,4 @@
-//! Lines of ours about the layers, beside what is said: what forks cost, how far notes are, what failed.
+//! Facts about the layers in the log, beside the conversation: costs of forks, progress of notes, failures.
 
 use serde::{Deserialize, Serialize};
 use transcript::line::{Body, Line};
@@ -10,28 +10,28 @@ use transcript::{Id, Usage};
 pub enum Fact {
     /// A fork ran; its requests are not in the log.
     Side {
-        /// Which kind.
+        /// Its kind.
         agent: String,
         /// The model.
         model: String,
-        /// What it used.
+        /// Its usage.
         usage: Usage,
     },
-    /// A teammate was started: what it uses stands in a session of its own.
+    /// A teammate was started; its usage is in a session of its own.
     Teammate {
         /// Its name.
         name: String,
-        /// Its session, which lies beside this one.
+        /// Its session, whose file is beside this one.
         session: String,
     },
-    /// Notes were brought up to date, or should have been.
+    /// Notes were updated, or should have been.
     Notes {
-        /// The last line they cover now; none if nothing came of it.
+        /// The last line they cover now; none if the update failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         covers: Option<Id>,
-        /// The conversation's tokens then.
+        /// The conversation's tokens at that time.
         tokens: u64,
-        /// Whether only a compaction could make room by then.
+        /// True if only a compaction could make room by then.
         #[serde(default)]
         ready: bool,
     },
@@ -42,38 +42,38 @@ pub enum Fact {
     },
     /// A compaction was tried and failed, or did not do enough.
     CompactionFailed {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The user was told that no compaction will be tried any more.
+    /// The user was told that there will be no more automatic compactions.
     CompactionStopped,
-    /// The cache did not hold.
+    /// A cache break.
     CacheBreak {
-        /// What should have been read.
+        /// Tokens that should have been read.
         expected: u64,
-        /// What was read.
+        /// Tokens that were read.
         read: u64,
-        /// Why.
+        /// The cause.
         cause: String,
-        /// Whether it was meant.
+        /// True if it was intended.
         declared: bool,
         /// The commit it belongs to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         commit: Option<Id>,
-        /// Whose request it was, where it was no request of the conversation itself.
+        /// The fork whose request it was; none for the conversation's own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
     },
-    /// The window that is worked in, from here on.
+    /// The window in use from here on.
     Window {
-        /// Its size, and without the room for a reply.
+        /// Its size, and the same without room for a reply.
         window: (u64, u64),
     },
     /// The provider refused a request as too long.
     Refused {
-        /// So many tokens were too many.
+        /// Number of tokens too many.
         over: u64,
-        /// The window as it is known since: its size, and without the room for a reply.
+        /// The window as known since: its size, and the same without room for a reply.
         window: (u64, u64),
     },
     /// A span is being summarised, to be collapsed when room is needed.
@@ -83,24 +83,24 @@ pub enum Fact {
         /// Its last one.
         last: Id,
     },
-    /// What came of that.
+    /// Result of that.
     Summarised {
         /// The span's first line.
         first: Id,
         /// Its last one.
         last: Id,
-        /// The summary; none if nothing came of it.
+        /// The summary; none if it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
     },
     /// The user lifted a standing instruction by command.
     Lifted {
-        /// As it was said.
+        /// The instruction, word for word.
         text: String,
     },
     /// Notes took the place of a summary.
     NotesUsed {
-        /// What a summary would have cost, in tokens of input that is not cached.
+        /// Cost of a summary that was not needed, in tokens of uncached input.
         saved: u64,
     },
 }

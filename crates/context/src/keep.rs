@@ -1,8 +1,8 @@
-//! What the user forbade or required stays in view, in the user's own words.
+//! Standing instructions stay in view, in the user's own words.
 //!
-//! A compaction or a collapsed span takes the user's messages out of view, and whoever summarises them may drop or soften
-//! what they forbade. So every [standing instruction](crate::standing) that is no longer in view where it was said is put
-//! there again, word for word. It holds until the user lifts it: by saying so, or by command.
+//! A compaction or a collapsed span takes the user's messages out of view, and a summariser may drop or soften what
+//! they forbade. So every [standing instruction](crate::standing) whose message is no longer in view is put back, word
+//! for word. It holds until the user lifts it: in words, or by command.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::layer::{Decision, Layer, LayerChange, Situation};
 use crate::layers::Layers;
 use crate::standing::StandingInstruction;
 
-/// All of them together, in bytes: about 2,000 tokens.
+/// Limit on all of them together, in bytes: about 2,000 tokens.
 const MOST_BYTES: usize = 7_000;
 
 const HEADING: &str = "What the user said that holds until the user lifts it, word for word:";
@@ -54,7 +54,7 @@ impl Layer for Keep {
     }
 }
 
-/// The instructions that there is room for: the newest.
+/// The newest instructions that fit.
 pub fn fitting(standing: &[StandingInstruction]) -> &[StandingInstruction] {
     let mut left = MOST_BYTES;
     let fits = |one: &&StandingInstruction| {
@@ -67,7 +67,7 @@ pub fn fitting(standing: &[StandingInstruction]) -> &[StandingInstruction] {
     &standing[standing.len() - kept..]
 }
 
-/// The lines that were put back and are in view.
+/// Lines that were put back and are in view.
 fn restated(view: &View) -> HashSet<String> {
     let restored = view.visible().filter(|entry| entry.stands() == ItemState::Restored);
     let texts = restored.flat_map(|entry| entry.blocks().iter().filter_map(Block::as_text).collect::<Vec<_>>());

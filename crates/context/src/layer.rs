@@ -1,10 +1,10 @@
-//! The seam: what a layer is, and what it decides by.
+//! Interface of the layers: what a layer is, and what its decisions are based on.
 //!
 //! A layer looks at the view and the situation and decides: nothing, a commit, or a need. A need is something only the
-//! engine can do: ask a model, keep or read a file. With the answer the layer decides again, so what it then decides fits
-//! the view as it is by then, or is void. Whoever drives a session, live or from a record, walks the list in its order
-//! before each request and writes what comes of it; each layer is there to keep the next, dearer one from firing, and one
-//! that fails falls through to it. A new layer is a file and a line.
+//! engine can do: ask a model, keep or read a file. With the answer the layer decides again, so that its decision fits
+//! the view as it is by then, or is void. Whoever drives a session, live or recorded, walks the list in its order
+//! before each request and writes the commits; each layer is there to keep the next, more expensive one from acting,
+//! and one that fails falls through to it. A new layer is a file and a line.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,28 +22,28 @@ use crate::state::State;
 
 /// One of the layers.
 pub trait Layer: Sync {
-    /// The word for it, which its commits have too.
+    /// Its name, which its commits have too.
     fn name(&self) -> &'static str;
 
-    /// What others have to know of it.
+    /// Its role for other layers.
     fn role(&self) -> LayerRole {
         LayerRole::Other
     }
 
-    /// Whether the switches have it on.
+    /// True if the switches have it on.
     fn is_on(&self, layers: &Layers) -> bool;
 
-    /// What is to be done now.
+    /// Its decision now.
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision;
 
-    /// What comes of the answer to its need: a change, or why there is none.
+    /// Its change after the answer to its need, or the reason there is none.
     fn answered(&self, view: &View, now: &Situation<'_>, answer: &NeedAnswer) -> Result<LayerChange, String> {
         let _ = (view, now, answer);
         Err("nothing comes of it".to_owned())
     }
 }
 
-/// What a layer does to the view, as far as another layer or the engine acts differently because of it.
+/// Effect of a layer on the view, as far as another layer or the engine depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerRole {
     /// Something shorter takes the place of all that was said.
@@ -54,27 +54,27 @@ pub enum LayerRole {
     Snip,
     /// Old results are cleared.
     Clear,
-    /// Nobody has to know.
+    /// No other layer depends on it.
     Other,
 }
 
-/// What a layer decides.
+/// Decision of a layer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
     /// There is nothing to do.
     Nothing,
-    /// This is written.
+    /// A change to write.
     Commit(LayerChange),
-    /// This is needed first.
+    /// Something is needed first.
     Need(Need),
 }
 
-/// A commit, with the line that has to follow it.
+/// A commit, with the summary that has to follow it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayerChange {
     /// The commit.
     pub commit: Commit,
-    /// What stands for what a compaction covers.
+    /// Text that stands for what a compaction covers.
     pub summary: Option<String>,
 }
 
@@ -85,55 +85,55 @@ impl LayerChange {
     }
 }
 
-/// What only the engine can do.
+/// Something that only the engine can do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Need {
-    /// Texts go into files of their own. [`Answer::Kept`].
+    /// Write texts to files of their own. [`NeedAnswer::Kept`].
     Keep(Vec<Spilled>),
-    /// A model writes something, and the request waits for it, or for who is writing it already. [`Answer::Text`].
+    /// Let a model write something, or wait for the one that is writing it; the request waits. [`NeedAnswer::Text`].
     Write(WritingTask),
-    /// A model writes something in the background, for when it will be needed; nothing waits for it.
+    /// Let a model write something in the background, for later; nothing waits for it.
     Stage(SummaryAhead),
-    /// The session's notes, as they are when nobody is writing them any more. [`Answer::Text`].
+    /// The session's notes, once nobody is writing them any more. [`NeedAnswer::Text`].
     Notes,
-    /// These files as they are now, the first so many of them that may be shown. [`Answer::Files`].
+    /// The current text of the first of these files that may be shown. [`NeedAnswer::Files`].
     Read {
         /// The files.
         files: Vec<PathBuf>,
-        /// How many.
+        /// Limit on the number of files.
         most: usize,
     },
-    /// The notes are brought up to date in the background; nothing waits for it.
+    /// Update the notes in the background; nothing waits for it.
     Update(Update),
 }
 
-/// What a model has to write.
+/// A writing task for a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WritingTask {
-    /// Who asks: the name its costs go under.
+    /// Name under which its costs are recorded.
     pub kind: &'static str,
-    /// What about.
+    /// Its subject.
     pub about: WritingSubject,
-    /// What it is told.
+    /// Instructions for the model.
     pub directive: String,
-    /// Where its output is cut off, in tokens.
+    /// Limit on its output, in tokens.
     pub most_output: u64,
-    /// The most time for it.
+    /// Time limit.
     pub patience: Duration,
 }
 
-/// What is written before it is needed: the summary of a span.
+/// A summary of a span, written before it is needed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SummaryAhead {
     /// The first line of the span.
     pub first: Id,
     /// The last one.
     pub last: Id,
-    /// What a model has to write.
+    /// The writing task.
     pub write: WritingTask,
 }
 
-/// What a model writes about.
+/// Subject of a writing task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WritingSubject {
     /// The conversation before an item, which it reads from the cache.
@@ -141,37 +141,37 @@ pub enum WritingSubject {
         /// The item.
         end: usize,
     },
-    /// This text alone; a small model will do.
+    /// Only this text; a small model will do.
     Alone(String),
 }
 
 /// An update of the notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Update {
-    /// The conversation before this item is what it is about.
+    /// The item before which the conversation ends that it is about.
     pub end: usize,
     /// The last line it covers.
     pub covers: Id,
     /// The conversation's tokens.
     pub tokens: u64,
-    /// Whether only a compaction can make room by now.
+    /// True if only a compaction can make room by now.
     pub ready: bool,
 }
 
-/// What came of a need.
+/// Answer to a need.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NeedAnswer {
-    /// What was written.
+    /// The written text.
     Text(String),
-    /// Where each text is kept, or why it is not.
+    /// Path of each file, or the reason it was not written.
     Kept(Vec<Result<String, String>>),
-    /// Files that may be shown, as they are now.
+    /// The current text of files that may be shown.
     Files(Vec<(PathBuf, String)>),
-    /// Nothing, and why.
+    /// Failure, with the reason.
     Failed(String),
 }
 
-/// Why the layers are asked.
+/// Occasion on which the layers are asked.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Occasion {
     /// A request is about to be sent.
@@ -180,79 +180,79 @@ pub enum Occasion {
     End,
     /// The user wants a compaction.
     Asked {
-        /// What the user wants of the summary.
+        /// The user's wishes for the summary.
         instructions: Option<String>,
-        /// What is covered.
+        /// Its reach.
         reach: CompactionReach,
     },
     /// The provider compacted by itself.
     Provided {
-        /// What it wrote.
+        /// The provider's summary.
         summary: String,
     },
     /// The provider refused a request as too long.
     Refused {
-        /// So many tokens were too many.
+        /// Number of tokens too many.
         over: u64,
     },
 }
 
-/// How far a compaction reaches.
+/// Reach of a compaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompactionReach {
     /// All of it.
     Everything,
     /// From a message on: what precedes it stays, in the cache too.
     From(Id),
-    /// What precedes a message.
+    /// Up to a message, which stays.
     UpTo(Id),
 }
 
-/// What decisions depend on, besides the view.
+/// Input of decisions, besides the view.
 #[derive(Clone, Copy)]
 pub struct Situation<'a> {
-    /// Why the layers are asked.
+    /// The occasion.
     pub occasion: &'a Occasion,
-    /// Now.
+    /// The time.
     pub now: Timestamp,
-    /// How the layers work.
+    /// Settings of the layers.
     pub layers: &'a Layers,
-    /// How long the provider keeps what it caches.
+    /// Lifetime of the provider's cache.
     pub ttl: Ttl,
-    /// What they remember.
+    /// Memory of the layers.
     pub state: &'a State,
-    /// Where the notes are.
+    /// Path of the notes.
     pub notes: &'a str,
-    /// How many characters a tool may return; none if it bounds itself.
+    /// Limit on the characters of a tool's result; none if the tool limits itself.
     pub limit: &'a dyn Fn(&str) -> Option<usize>,
-    /// Which layers have acted on this occasion already.
+    /// Roles of the layers that have already acted on this occasion.
     pub done: &'a [LayerRole],
 }
 
 impl Situation<'_> {
-    /// What tokens cost.
+    /// Prices of tokens.
     pub fn rates(&self) -> Rates {
         Rates::of(self.layers.price, self.ttl)
     }
 
-    /// Whether a layer of this kind has acted on this occasion.
+    /// True if a layer of this role has acted on this occasion.
     pub fn has_acted(&self, role: LayerRole) -> bool {
         self.done.contains(&role)
     }
 
-    /// How long ago the newest reply came.
+    /// Time since the newest reply.
     pub fn idle(&self) -> Option<SignedDuration> {
         self.state.replied_at.map(|at| self.now.duration_since(at))
     }
 
-    /// The replies from this item on came after sent bytes were last changed: before each of them the tail of a request
-    /// stood, and the provider has what precedes it.
+    /// The item from which on replies came after sent bytes were last changed: before each of them the tail of a
+    /// request stood, and the provider has what precedes it.
     pub fn cached_from(&self, view: &View) -> usize {
         let changed = self.state.changed_behind.as_ref().and_then(|line| view.item_of(line));
         changed.map_or(0, |item| item + 1)
     }
 
-    /// Whether the provider no longer has what was sent.
+    /// True if the provider no longer has what was sent.
     pub fn is_cold(&self) -> bool {
         self.idle().is_some_and(|idle| idle >= self.ttl.duration())
     }

@@ -1,4 +1,4 @@
-//! How the layers work: the window they keep a session in, and their switches.
+//! Settings of the layers: the window they keep a session in, and their switches.
 
 use std::collections::BTreeMap;
 
@@ -9,41 +9,41 @@ use transcript::window::{AutoCompact, Window, WindowHints};
 
 use crate::clear_numbers::ClearNumbers;
 
-/// All results of one message together, in characters.
+/// Limit on all results of one message together, in characters.
 pub(crate) const MESSAGE_CHARACTERS: usize = 200_000;
-/// After so many minutes without a reply the provider's cache is gone, whatever was asked for.
+/// Minutes without a reply after which the provider's cache is gone, whatever lifetime was asked for.
 const IDLE_MINUTES: u64 = 60;
-/// So many results stay when a session wakes up, unless the settings say otherwise; one always does.
+/// Default number of results that stay when a session wakes up; one always does.
 pub(crate) const KEPT_WHEN_IDLE: usize = 5;
-/// More clearable results than this, unless the settings say otherwise, and the oldest are dropped.
+/// Default number of clearable results beyond which the oldest are dropped.
 const CACHE_EDITS_AFTER: usize = 20;
-/// The provider compacts no smaller conversation.
+/// Size of the smallest conversation that the provider compacts.
 const PROVIDER_LEAST_TOKENS: u64 = 50_000;
-/// Notes begin when the conversation has so many tokens.
+/// Tokens of a conversation at which notes begin.
 const NOTES_FIRST_TOKENS: u64 = 10_000;
-/// They are brought up to date when so many tokens have come.
+/// Tokens after which notes are updated.
 const NOTES_MORE_TOKENS: u64 = 5_000;
-/// And so many calls were made.
+/// Calls after which notes are updated.
 const NOTES_MORE_CALLS: u64 = 3;
-/// So many files come back, unless the settings say otherwise.
+/// Default number of restored files.
 pub(crate) const RESTORED_FILES: usize = 5;
-/// Notes may have this share of what a session costs.
+/// Share of a session's cost that notes may have.
 const NOTES_SHARE: f64 = 0.1;
-/// The most a reply may be when nobody says; for a window nobody names.
+/// Default limit on a reply, for an unknown window.
 const USUAL_OUTPUT: u64 = 32_000;
 
-/// When layers make room.
+/// Timing of the layers that make room.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LayerTiming {
-    /// When the window asks for it.
+    /// When the window requires it.
     #[default]
     Window,
     /// As soon as it is cheaper than carrying on.
     Economy,
 }
 
-/// When old results are cleared.
+/// Timing of clearing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClearWhen {
@@ -52,28 +52,28 @@ pub enum ClearWhen {
     Pays,
     /// When the window fills up, if it pays.
     Window,
-    /// Never, but for a session that wakes up.
+    /// Only when a session wakes up.
     Never,
 }
 
-/// What decides which results go.
+/// Criterion for the results to clear.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ClearRule {
-    /// What will be missed.
+    /// The likelihood of being read again.
     #[default]
     Use,
-    /// How old they are, and nothing else; to compare with.
+    /// Only their age; for comparison.
     Age,
 }
 
-/// How much of the newest messages stays beside notes.
+/// Amount of the newest messages that stays beside notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tail {
-    /// So many tokens, at least.
+    /// Least tokens.
     pub tokens: u64,
-    /// And so many messages with text.
+    /// Least messages with text.
     pub texts: usize,
-    /// Going back for them stops at so many tokens.
+    /// Tokens at which going back for them stops.
     pub most: u64,
 }
 
@@ -83,84 +83,84 @@ impl Default for Tail {
     }
 }
 
-/// How the layers work. [`Layers::default`] has all of them on but those that forget.
+/// Settings of the layers. By default ([`Layers::default`]) all are on except those that write nothing down.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layers {
     /// The model's window.
     pub window: Window,
-    /// What the model costs.
+    /// Price of the model.
     pub price: Option<Price>,
-    /// Whether oversized results go to disk.
+    /// Switch of the spill layer.
     pub spill: bool,
-    /// How many characters of a tool's result stay in view, by the tool's name, where that is not the usual number.
+    /// Characters of a tool's result that stay in view, by the tool's name, if not the usual number.
     pub spill_limits: BTreeMap<String, usize>,
-    /// How many characters the results of one message may have together.
+    /// Limit on the characters of all results of one message.
     pub message_limit: usize,
-    /// Whether the oldest messages are dropped where compaction would be due. Nothing is written down of them.
+    /// Drop the oldest messages when compaction would be due. No summary is written.
     pub snip: bool,
-    /// Whether old results are cleared to make room.
+    /// Clear old results to make room.
     pub clear: bool,
-    /// When.
+    /// Timing of clearing.
     pub clear_when: ClearWhen,
-    /// What decides which of them.
+    /// Criterion for the results to clear.
     pub clear_rule: ClearRule,
-    /// How careful clearing is with what may be missed: the usual is 1, more clears less.
+    /// Caution of clearing about results that may be needed again: 1 is usual, more clears less.
     pub caution: f64,
-    /// Numbers that clearing is fitted by.
+    /// Fitted constants of clearing.
     pub clear_numbers: ClearNumbers,
-    /// Whether old results are cleared when a session wakes up after an hour.
+    /// Clear old results when a session wakes up after an hour.
     pub clear_when_idle: bool,
-    /// After how many minutes without a reply.
+    /// Minutes without a reply until then.
     pub idle_minutes: u64,
-    /// How many results then stay.
+    /// Number of results that then stay.
     pub kept_when_idle: usize,
-    /// Whether what is about to be cleared is written down first.
+    /// Write a digest before results are cleared.
     pub digest: bool,
-    /// Whether spans of old messages give way to summaries of them, in the place of compaction.
+    /// Replace spans of old messages with summaries, instead of compaction.
     pub collapse: bool,
-    /// Whether the provider drops old results from its cache, where it can. Nothing is written down of them.
+    /// Let the provider drop old results from its cache, if it can. No digest is written.
     pub cache_edits: bool,
-    /// When there are more of them than this.
+    /// Number of such results beyond which it does.
     pub cache_edits_after: usize,
-    /// Whether compaction happens by itself.
+    /// Automatic compaction.
     pub auto_compact: AutoCompact,
-    /// When: at the threshold, or as soon as it is cheaper.
+    /// Its timing: at the threshold, or as soon as it is cheaper.
     pub when: LayerTiming,
-    /// Whether notes are kept.
+    /// Keep notes.
     pub notes: bool,
-    /// Whether notes take the place of a summary.
+    /// Use notes instead of a summary.
     pub notes_compact: bool,
-    /// How many tokens a conversation has when notes begin.
+    /// Tokens of a conversation at which notes begin.
     pub notes_first: u64,
-    /// After how many more tokens they are brought up to date.
+    /// Tokens after which they are updated.
     pub notes_more: u64,
-    /// And after how many calls, unless a reply makes none.
+    /// Calls after which they are updated, unless a reply makes none.
     pub notes_calls: u64,
     /// The share of the session's cost that notes may have; none is no limit.
     pub notes_share: Option<f64>,
-    /// In place of our own notes file.
+    /// Template that replaces our own notes file.
     pub notes_template: Option<String>,
-    /// In place of our own words to who writes the notes.
+    /// Prompt that replaces our own for the writer of notes.
     pub notes_prompt: Option<String>,
-    /// How much of the newest messages stays beside notes.
+    /// Amount of the newest messages that stays beside notes.
     pub tail: Tail,
-    /// Whether a request that the provider finds too long is made shorter and sent again.
+    /// Shorten a request that the provider finds too long, and send it again.
     pub reactive: bool,
-    /// Whether nothing is compacted before the provider itself says no.
+    /// Compact nothing before the provider refuses a request.
     pub reactive_only: bool,
-    /// How many files come back after a compaction.
+    /// Number of files restored after a compaction.
     pub restored_files: usize,
-    /// Whether what the user forbade or required stays in view.
+    /// Keep standing instructions in view.
     pub keep: bool,
-    /// Whether the provider is asked to leave out old results by itself, where it can.
+    /// Ask the provider to clear old results by itself, if it can.
     pub api_edits: bool,
-    /// Whether the provider is asked to compact by itself, where it can.
+    /// Ask the provider to compact by itself, if it can.
     pub api_compact: bool,
-    /// Of how many turns the provider then keeps the thinking; none is all of them.
+    /// Number of turns whose thinking the provider then keeps; none is all of them.
     pub api_thinking: Option<u64>,
-    /// Whether the provider is asked why its cache did not hold, where it says so.
+    /// Ask the provider for the cause of cache misses, if it reports it.
     pub cache_diagnosis: bool,
-    /// How tokens are estimated.
+    /// Estimator of tokens.
     pub estimator: Estimator,
 }
 
@@ -210,7 +210,7 @@ impl Default for Layers {
 }
 
 impl Layers {
-    /// All of them off: what is said is sent.
+    /// All of them off: everything is sent as it was said.
     pub fn none(window: Window) -> Self {
         Self {
             window,
@@ -226,27 +226,27 @@ impl Layers {
         }
     }
 
-    /// Where compaction is due.
+    /// Tokens at which compaction is due.
     pub fn threshold(&self) -> u64 {
         self.window.threshold(self.auto_compact)
     }
 
-    /// Whether the provider compacts first.
+    /// True if the provider compacts first.
     pub(crate) fn provider_compacts(&self) -> bool {
         self.api_compact && self.threshold() >= PROVIDER_LEAST_TOKENS
     }
 
-    /// Where our own compaction is due: where the provider compacts first, only when that did not help.
+    /// Tokens at which our own compaction is due: if the provider compacts first, only when that did not help.
     pub fn due(&self) -> u64 {
         if self.provider_compacts() { self.window.blocking() } else { self.threshold() }
     }
 
-    /// Where it becomes tight.
+    /// Tokens at which the window becomes tight.
     pub fn warning(&self) -> u64 {
         self.window.warning(self.auto_compact)
     }
 
-    /// What a part of a compaction may have: so much, and in a small window no more than a share of it.
+    /// Limit on a part of a compaction: `most`, and in a small window no more than a share of the threshold.
     pub(crate) fn part(&self, most: u64, share: u64) -> u64 {
         most.min(self.window.threshold(AutoCompact::On) / share)
     }

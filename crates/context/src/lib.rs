@@ -1,23 +1,25 @@
-//! The layers that keep a session inside its window, one file each. Each only decides: what it decides is a commit, and
-//! what has to be done for it (writing a file, asking a model) is the engine's.
+//! The layers that keep a session inside its window, one file each. Each only decides: its decision is a commit, and
+//! the work for it (writing a file, asking a model) is the engine's.
 //!
-//! [`layer`] is the seam and [`list`] the list, in the order in which they act before a request, each there to keep the next,
-//! dearer one from firing:
+//! [`layer`] is their interface and [`list`] the list, in the order in which they act before a request, each there to
+//! keep the next, more expensive one from acting:
 //!
 //! 1. [`spill`]: oversized results go to disk, a frozen preview stays. Costs nothing: the model has not seen them yet.
-//! 2. [`snip`], where asked for: the oldest messages are dropped.
-//! 3. [`clear`]: old results are cleared, when that is worth writing the rest again ([`worth`]), and what matters in them
-//!    is written down first ([`digest`]); what will be missed least goes first ([`missed`]).
-//! 4. [`collapse`], where asked for and in the place of compaction: a span gives way to its summary.
-//! 5. [`provided`], where asked for: the provider's own summary. [`noted`], [`compact`], [`named`]: notes, or else a summary, or else only names take the place of what was said
-//!    ([`due`] says when, [`extent`] of what, [`framing`] how it reads); [`restore`] brings back what the
-//!    model was working with.
-//! 6. [`cache_edit`], where asked for: the provider drops old results from its cache.
-//! 7. [`notes`]: what matters is written down while the work goes on, in a [`form`] of its own.
+//! 2. [`snip`], off by default: the oldest messages are dropped.
+//! 3. [`clear`]: old results are cleared, when that is worth writing the rest again ([`cache_economics`]), and what
+//!    matters in them is written down first ([`digest`]); those that are least likely to be read again go first
+//!    ([`reread_cost`]).
+//! 4. [`collapse`], off by default and in place of compaction: a span is replaced with its summary.
+//! 5. [`provided`], off by default: the provider's own summary. [`noted`], [`compact`], [`named`]: notes, or else a
+//!    summary, or else bare ids take the place of what was said ([`due`] decides when, [`extent`] how much,
+//!    [`summary_text`] lays out the result); [`restore`] brings back the files that the model was working with.
+//! 6. [`keep`]: standing instructions are put back, word for word.
+//! 7. [`cache_edit`], off by default: the provider drops old results from its cache.
+//! 8. [`notes`]: notes are kept while the work goes on, in the layout of [`notes_format`].
 //!
-//! [`layers`] are their switches, [`state`] is what they remember, [`fact`] what they write beside their commits.
-//! [`account`] is what clearing has saved and cost so far.
-//! [`breaks`] watches what the provider's cache makes of all that; [`server`] is what the provider can do by itself.
+//! [`layers`] are their switches, [`state`] is what they remember, [`fact`] what they record beside their commits.
+//! [`account`] tracks what clearing has saved and cost. [`breaks`] detects cache breaks; [`server`] is what the
+//! provider can do by itself.
 
 pub mod account;
 pub mod breaks;

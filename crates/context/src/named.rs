@@ -1,6 +1,7 @@
-//! Layer 4, last: where no summary can be had and the window is full, what is covered is only named.
+//! Layer 4, last: if there is no summary and the window is full, only the ids of what is covered remain.
 //!
-//! The newest summary stays, the words of the user stay, the newest rounds stay if they fit, and History shows the rest.
+//! The newest summary stays, the words of the user stay, the newest rounds stay if they fit, and History shows the
+//! rest.
 
 use transcript::view::View;
 use transcript::window::AutoCompact;
@@ -11,11 +12,11 @@ use crate::layer::{Decision, Layer, LayerChange, LayerRole, Occasion, Situation}
 use crate::layers::Layers;
 use crate::summary_text::{HistorySource, newest_summary};
 
-/// What stands where a summary would.
+/// Text in place of a summary.
 const NO_SUMMARY: &str =
     "[There is no summary of what followed. Below is what the user said, and what was done; History shows the rest.]";
 
-/// What is covered is only named.
+/// Compaction to bare ids.
 #[derive(Debug)]
 pub struct NamesOnly;
 

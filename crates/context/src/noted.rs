@@ -1,7 +1,7 @@
 //! Layer 4, first: the session's notes take the place of what was said. No model is asked.
 //!
-//! What came after the notes stays in view beside them, and going back from there enough to go on with. Where notes will
-//! not do (there are none, they say nothing, or too much would stay), a summary is next.
+//! What came after the notes stays in view beside them, and before that enough to go on with. If notes will not do
+//! (there are none, they say nothing, or too much would stay), a summary is next.
 
 use transcript::Block;
 use transcript::view::View;
@@ -16,7 +16,8 @@ use crate::summary_text::HistorySource;
 
 /// In a small window notes have no more than this share of the threshold.
 const NOTES_SHARE: u64 = 4;
-/// Who asks for a compaction gets a summary where notes would take out less than this part of what is there.
+/// Part of the conversation, one in this many, that notes must at least free when the user asks for a compaction;
+/// otherwise a summary is written.
 const ASKED_PART: u64 = 8;
 
 /// Notes take the place of what was said.

@@ -1,8 +1,8 @@
 //! Layer 3: notes are kept while the work goes on, so that compaction finds a summary ready.
 //!
-//! A fork of the conversation brings them up to date from time to time. This module says when that is due and worth its
-//! price: within a share of what the session costs, and out of what notes save: the summaries that nobody had to write, and
-//! the one to come, as near as it is.
+//! A fork of the conversation updates them from time to time. This module decides when that is due and worth its price:
+//! within a share of the session's cost, and paid for by what notes save: the summaries that were not needed, and the
+//! next one, the more the nearer it is.
 
 use transcript::tool_names;
 use transcript::view::View;
@@ -15,11 +15,11 @@ use crate::layer::{Decision, Layer, LayerRole, Need, Occasion, Situation, Update
 use crate::layers::Layers;
 use crate::state::NotesProgress;
 
-/// What an update is expected to write, in tokens.
+/// Expected output of an update, in tokens.
 const USUAL_OUTPUT: f64 = 700.0;
-/// What a summary has at least, in tokens.
+/// Least output of a summary, in tokens.
 const SUMMARY_OUTPUT: f64 = 1_000.0;
-/// So many tokens before a compaction is due, at the latest, notes are brought up to date for it.
+/// Least distance to a due compaction, in tokens, at which notes are updated for it.
 const LEAD_LEAST: u64 = 4_000;
 
 /// Notes are kept while the work goes on.
@@ -59,28 +59,28 @@ impl Layer for Notes {
     }
 }
 
-/// Whether a summary at the compaction to come is cheaper than notes until then: nothing is cleared, so the whole context is
-/// read for every update, and the model says no word, so that all of it has to be written down.
+/// True if a summary at the next compaction is cheaper than notes until then: nothing is cleared, so the whole context
+/// is read for every update, and the model writes no text, so that all of it has to be written down.
 fn is_summary_cheaper(view: &View, now: &Situation<'_>) -> bool {
     let says_something = || view.visible().rev().any(|entry| entry.is_reply() && entry.has_text());
     now.layers.notes_share.is_some() && !now.layers.clear && !says_something()
 }
 
-/// What a summary costs that notes take the place of, in tokens of input that is not cached.
+/// Cost of a summary that notes replace, in tokens of uncached input.
 pub fn saved_by_notes(tokens: u64, now: &Situation<'_>) -> f64 {
     tokens as f64 * now.rates().read + SUMMARY_OUTPUT * now.rates().output
 }
 
-/// What notes may cost, in tokens of input that is not cached.
+/// Budget of the notes, in tokens of uncached input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct NotesBudget {
-    /// What the session has cost so far.
+    /// Cost of the session so far.
     session: f64,
-    /// What notes have cost of that.
+    /// Cost of the notes so far.
     spent: f64,
-    /// What notes have saved so far, summaries that nobody had to write, and will save with the compaction to come.
+    /// Savings by notes: summaries that were not needed so far, and the one of the next compaction.
     saved: f64,
-    /// What an update will cost.
+    /// Cost of the next update.
     next: f64,
     /// The share of the session's cost that notes may have; none is no limit.
     share: Option<f64>,
@@ -103,7 +103,7 @@ impl NotesBudget {
         }
     }
 
-    /// Whether an update can be paid: within the share, and out of what notes save.
+    /// True if an update is affordable: within the share, and paid for by what notes save.
     fn allows(&self) -> bool {
         match self.share {
             None => true,
@@ -112,19 +112,19 @@ impl NotesBudget {
     }
 }
 
-/// How full the window is.
+/// Fill of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Fullness {
     /// The conversation's tokens.
     count: u64,
-    /// Of those, what a cheaper layer could still take out.
+    /// Tokens that a cheaper layer could still free.
     clearable: u64,
-    /// Where it becomes tight.
+    /// Tokens at which it becomes tight.
     tight: u64,
 }
 
 impl Fullness {
-    /// Notes are brought up to date for the compaction to come two rounds before it. What comes after them stays in view
+    /// The fill now. Notes are updated for a compaction two rounds before it. What comes after them stays in view
     /// beside them, and every token of it is written again and carried on.
     fn of(view: &View, now: &Situation<'_>) -> Self {
         let layers = now.layers;
@@ -136,13 +136,13 @@ impl Fullness {
         Self { count, clearable, tight }
     }
 
-    /// Whether only a compaction can make room.
+    /// True if only a compaction can make room.
     fn needs_compaction(&self) -> bool {
         self.count.saturating_sub(self.clearable) >= self.tight
     }
 }
 
-/// Whether enough has happened for the notes to be brought up to date.
+/// True if enough has happened since the last update.
 fn has_enough(count: u64, progress: &NotesProgress, layers: &Layers) -> bool {
     match progress.tokens {
         None => count >= layers.notes_first,
@@ -153,7 +153,8 @@ fn has_enough(count: u64, progress: &NotesProgress, layers: &Layers) -> bool {
     }
 }
 
-/// Whether that is worth its price. Once only a compaction can make room it always is, since that will need them.
+/// True if an update is worth its price. Once only a compaction can make room it always is, since that will need the
+/// notes.
 fn is_worth_it(now: &Fullness, progress: &NotesProgress, purse: impl FnOnce() -> NotesBudget) -> bool {
     (now.needs_compaction() && !progress.ready) || purse().allows()
 }

@@ -1,27 +1,27 @@
-//! The form of the notes: one file a session, in ten sections.
+//! Layout of the notes: one file a session, in ten sections.
 //!
-//! This module says what who writes them is told, which edits keep the form, what is added to them before results are
-//! cleared, and what of them goes into a compaction. It opens no file.
+//! This module has the prompt for their writer, the check that edits keep the layout, the addition of digests, and the
+//! excerpt for a compaction. It opens no file.
 
 use crate::template::fill;
 
 /// An empty notes file.
 pub const TEMPLATE: &str = include_str!("prompts/notes.md");
-/// What the fork is told.
+/// Prompt for the fork.
 pub const PROMPT: &str = include_str!("prompts/notes_update.md");
 
-/// The most a section should have, in tokens.
+/// Limit on a section, in tokens.
 const SECTION_TOKENS: u64 = 2_000;
-/// The most all sections should have together.
+/// Limit on all sections together.
 const ALL_TOKENS: u64 = 12_000;
 /// The section that every update has to rewrite.
 const CURRENT: &str = "Current State";
-/// The section that is no use by itself.
+/// The section that says nothing by itself.
 const TITLE: &str = "Session Title";
-/// The section to which is added what is written down before results are cleared.
+/// The section to which digests are added before results are cleared.
 const RESULTS: &str = "Key results";
 
-/// How a block of code begins and ends.
+/// Mark at the beginning and end of a block of code.
 const CODE: &str = "```";
 
 /// A section of the notes.
@@ -33,7 +33,7 @@ struct Section<'a> {
     body: &'a str,
 }
 
-/// The sections of a file. What stands in a block of code is no heading.
+/// The sections of a file. Lines in a block of code are not headings.
 fn sections(text: &str) -> Vec<Section<'_>> {
     let (mut starts, mut at, mut in_code) = (Vec::new(), 0, false);
     for line in text.split_inclusive('\n') {
@@ -54,7 +54,7 @@ fn sections(text: &str) -> Vec<Section<'_>> {
     starts.iter().zip(ends).map(section).collect()
 }
 
-/// Whether an edit keeps the form: the same headings and the same lines in italics, in the same order.
+/// Checks that an edit keeps the layout: the same headings and the same lines in italics, in the same order.
 pub fn keeps_form(before: &str, after: &str) -> Result<(), String> {
     let (before, after) = (sections(before), sections(after));
     for (index, was) in before.iter().enumerate() {
@@ -71,19 +71,19 @@ pub fn keeps_form(before: &str, after: &str) -> Result<(), String> {
     }
 }
 
-/// Whether an update left the section alone that it had to rewrite.
+/// True if an update did not change the section that it had to rewrite.
 pub fn left_current_state(before: &str, after: &str) -> bool {
     let current =
         |text| sections(text).into_iter().find(|section| section.heading == CURRENT).map(|one| one.body.to_owned());
     current(before) == current(after)
 }
 
-/// Whether nobody could go on from them: nothing was written, or nothing but a title.
+/// True if nobody could go on from them: nothing was written, or nothing but a title.
 pub fn says_nothing(text: &str) -> bool {
     sections(text).iter().all(|section| section.body.is_empty() || section.heading == TITLE)
 }
 
-/// The notes with more in the section for results; none where they have no such section.
+/// The notes with an addition to the section for results; none if they have no such section.
 pub fn with_results(notes: &str, more: &str) -> Option<String> {
     let at = sections(notes).iter().position(|section| section.heading == RESULTS)?;
     let start = notes.find(&format!("# {RESULTS}\n"))?;
@@ -101,7 +101,7 @@ pub fn with_results(notes: &str, more: &str) -> Option<String> {
     Some(format!("{}\n{}\n\n{}", notes[..end].trim_end(), more.join("\n"), &notes[end..]))
 }
 
-/// What the fork is told: the prompt with the notes and their path, and which sections are too long.
+/// Prompt for the fork: the template with the notes, their path, and the names of sections that are too long.
 pub fn prompt(template: &str, notes: &str, path: &str, tokens: impl Fn(&str) -> u64) -> String {
     let long: Vec<&str> =
         sections(notes).iter().filter(|one| tokens(one.body) > SECTION_TOKENS).map(|one| one.heading).collect();
@@ -117,8 +117,8 @@ pub fn prompt(template: &str, notes: &str, path: &str, tokens: impl Fn(&str) -> 
     if is_over && !template.contains("{{limits}}") { format!("{filled}\n\n{limits}") } else { filled }
 }
 
-/// What of the notes goes into a compaction: each section within its limit, all within theirs, and a pointer to the
-/// file where something was cut. The lines in italics are for the writer and stay out.
+/// Excerpt of the notes for a compaction: each section within its limit, all within theirs, and a pointer to the file
+/// if something was cut. The lines in italics are for the writer and stay out.
 pub fn for_summary(notes: &str, path: &str, most: u64, tokens: impl Fn(&str) -> u64) -> String {
     let mut left = ALL_TOKENS.min(most);
     let mut out = String::new();
@@ -136,11 +136,11 @@ pub fn for_summary(notes: &str, path: &str, most: u64, tokens: impl Fn(&str) -> 
     out.trim_end().to_owned()
 }
 
-/// Which end of a text stays.
+/// The end of a text that stays when it is cut.
 #[derive(Clone, Copy)]
 enum KeptEnd {
     Beginning,
-    /// What is added to stays with the newest.
+    /// The end: for a section that is added to, the newest.
     End,
 }
 

@@ -1,8 +1,9 @@
-//! Layer 4, by the provider: it summarised the conversation by itself, and its summary takes the place of what was said.
+//! Layer 4, by the provider: it summarised the conversation by itself, and its summary takes the place of what was
+//! said.
 //!
-//! Off unless asked for. The provider pauses behind its summary, so what the model goes on from is what the log says: the
-//! summary in our frame, with the user's own words and the ids of the rest. Before it summarises nothing is written down by
-//! us. Where it does not, because it cannot or the window is too small for it, our own compaction follows a little later.
+//! Off by default. The provider pauses after its summary, so the model goes on from what the log says: the summary in
+//! our layout, with the user's own words and the ids of the rest. We write nothing down before it summarises. If it
+//! does not, because it cannot or the window is too small for it, our own compaction follows a little later.
 
 use serde_json::{Value, json};
 use transcript::Block;
@@ -49,7 +50,7 @@ fn change(view: &View, now: &Situation<'_>, text: &str) -> Option<LayerChange> {
     ))
 }
 
-/// What the provider is asked for; nothing where it would be too late for this window.
+/// The request to the provider; none if it would be too late for this window.
 pub(crate) fn edit(layers: &Layers) -> Option<Value> {
     layers.provider_compacts().then(|| {
         json!({

@@ -1,16 +1,16 @@
-//! Which old results will be missed, and which will not.
+//! Prediction of which old results will be needed again.
 //!
-//! A result is **superseded** when a newer one that is in view shows the same: the file read again, or written whole; the
-//! same search, listing, page or command once more. Nobody misses it.
+//! A result is **superseded** when a newer one that is in view shows the same: the file read again, or written whole;
+//! the same search, listing, page or command once more. Nobody misses it.
 //!
-//! A result that shows text of a file will be missed at the next edit, and for want of it the file is read again. How
-//! likely that is hardly depends on how large the result is, nor, after the first few rounds, on how old; what it costs to
-//! carry does. So it stays until carrying it has cost as much as the rounds in which it would be read again: the small
-//! ones long, the large ones a few rounds. Whoever pays rent until it reaches the price never pays much more than one who
-//! knows the future. How many such rounds there will be is told best by the user's last words: a file that they name is
-//! what the work is about, and is edited several times; of the others it is every third.
+//! A result that shows text of a file will be needed at the next edit; if it is gone, the file is read again. How
+//! likely that is hardly depends on the size of the result, nor, after the first few rounds, on its age; what it costs
+//! to carry does. So it stays until carrying it has cost as much as the rounds in which it would be read again: small
+//! ones long, large ones a few rounds. This is the ski-rental rule, which costs at most twice the optimum. The best
+//! predictor of the number of such rounds is the user's last words: a file that they name is what the work is about,
+//! and is edited several times; of the others it is every third.
 //!
-//! Rules over calls and their inputs: no model is asked, and no file is looked at.
+//! Rules over calls and their inputs: no model is asked, and no file is opened.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,15 +23,15 @@ use crate::cache_economics::Rates;
 use crate::clear_numbers::ClearNumbers;
 use crate::extent::YOUNG_ROUNDS;
 
-/// What the call that reads it again is written with, in tokens.
+/// Output tokens of a call that reads a file again.
 const CALL_OUTPUT: f64 = 150.0;
-/// Bytes a token, as results have them.
+/// Bytes per token in results.
 const RESULT_BYTES: f64 = 3.0;
 
-/// What is known of a result by its place: the item of its reply, and its call's id there.
+/// Place of a result: the item of its reply, and its call's id there.
 type ResultPlace<'a> = (usize, &'a str);
 
-/// What may go though it is young, and what is to stay though it is old.
+/// Results that may go although they are young, and results to keep although they are old.
 #[derive(Debug, Default)]
 pub struct Missed<'a> {
     superseded: HashSet<ResultPlace<'a>>,
@@ -39,7 +39,7 @@ pub struct Missed<'a> {
 }
 
 impl<'a> Missed<'a> {
-    /// Looks at what is in view. Of how long results are held back, `share` is the part that there is room for.
+    /// Looks at the results in view. `share` is the part of the usual holding time for which there is room.
     pub fn of(view: &'a View, rates: &Rates, share: f64, numbers: &ClearNumbers) -> Self {
         let shown = shown(view);
         let superseded = superseded(&shown);
@@ -56,46 +56,46 @@ impl<'a> Missed<'a> {
         Self { superseded, held }
     }
 
-    /// Whether a newer result shows what this one does.
+    /// True if a newer result shows the same.
     pub fn is_superseded(&self, item: usize, id: &str) -> bool {
         self.superseded.contains(&(item, id))
     }
 
-    /// Whether a result stays though it is old.
+    /// True if a result stays although it is old.
     pub fn is_held(&self, item: usize, id: &str) -> bool {
         self.held.contains(&(item, id))
     }
 }
 
-/// A result in view, with what it shows.
+/// A result in view, with its content.
 struct ShownResult<'a> {
     place: ResultPlace<'a>,
-    /// How many rounds ago; 0 is the newest.
+    /// Its age in rounds; 0 is the newest.
     age: usize,
     bytes: usize,
     does: FileUse,
-    /// The file it shows text of, and which lines.
+    /// The file and the lines of it that it shows.
     file: Option<(String, LineRange)>,
-    /// The same call again shows the same, later.
+    /// Key of the call: a later one with the same key shows the same.
     again: Option<String>,
 }
 
-/// What a call does with its file.
+/// Use of a file by a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FileUse {
     Reads,
     Changes,
-    /// Its input has the whole file.
+    /// The input contains the whole file.
     Writes,
     Looks,
     Runs,
 }
 
-/// Lines of a file, from the first to behind the last.
+/// Lines of a file, from the first to after the last.
 type LineRange = (u64, u64);
 
 const ALL: LineRange = (0, u64::MAX);
-/// Which lines is not known.
+/// An unknown range.
 const NONE: LineRange = (0, 0);
 
 /// The results that are in view as the tools returned them, the newest first.
@@ -156,7 +156,7 @@ fn named<'s>(view: &View, shown: &'s [ShownResult<'_>]) -> HashSet<&'s str> {
 /// Commands that print a file.
 const PRINTS: [&str; 7] = ["cat", "sed", "head", "tail", "nl", "less", "bat"];
 
-/// The file, of those that tools have named, that a command prints text of.
+/// The file that a command prints, among those that tools have named.
 fn printed(call: &str, known: &HashSet<String>) -> Option<String> {
     let is_between = |c: char| c.is_whitespace() || "\"'`;|&(){}<>=,:\\".contains(c);
     let words: Vec<&str> = call.split(is_between).filter(|word| !word.is_empty()).collect();
@@ -170,13 +170,13 @@ fn printed(call: &str, known: &HashSet<String>) -> Option<String> {
     known.iter().filter(is_named).min().cloned()
 }
 
-/// Whether a path ends with a word that is one or more whole names of it.
+/// True if a path ends with a word that consists of whole path components.
 fn at_a_name(path: &str, word: &str) -> bool {
     let before = path.len() - word.trim_start_matches("./").len();
     before == 0 || word.starts_with('/') || path.as_bytes()[before - 1] == b'/'
 }
 
-/// The results that a newer one makes needless. They come the newest first.
+/// The results that a newer one supersedes; `shown` has the newest first.
 fn superseded<'a>(shown: &[ShownResult<'a>]) -> HashSet<ResultPlace<'a>> {
     let mut read: HashMap<&str, Vec<LineRange>> = HashMap::new();
     let mut asked: HashSet<&str> = HashSet::new();
@@ -247,7 +247,7 @@ mod tests {
             self.call("Read", &json!({"file_path": path, "offset": offset, "limit": 100}), 2_000)
         }
 
-        /// Rounds in which nothing of the files is touched.
+        /// Rounds in which none of the files is touched.
         fn elsewhere(&mut self, rounds: usize) {
             for round in 0..rounds {
                 let command = format!("make {} {round}", self.calls);

@@ -1,7 +1,8 @@
 //! After a compaction: the files the model was working with come back.
 //!
-//! What was read most recently is most likely needed next, and the model would read it again at once. So the newest few
-//! files are shown as they are now, each within its limit and all within theirs, unless they are still in view.
+//! The files that were read most recently are most likely needed next, and the model would read them again at once. So
+//! the newest few are shown as they are now, each within its limit and all within theirs, unless they are still in
+//! view.
 
 use std::path::{Path, PathBuf};
 
@@ -13,17 +14,17 @@ use transcript::{Block, Injected, Purpose};
 use crate::layer::{Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Situation};
 use crate::layers::Layers;
 
-/// The most of one file, in tokens.
+/// Limit on one file, in tokens.
 const FILE_TOKENS: u64 = 5_000;
-/// The most of all together.
+/// Limit on all files together.
 const ALL_TOKENS: u64 = 50_000;
-/// Less of a file than this is not worth showing.
+/// Tokens of a file below which it is not worth showing.
 const LEAST_TOKENS: u64 = 500;
 /// In a small window, no more than this share of the threshold.
 const SHARE: u64 = 6;
 /// And no more than this share of the room that is left up to there, or the next compaction is due at once.
 const SHARE_LEFT: u64 = 4;
-/// What a file is expected to have, in tokens, before it is looked at.
+/// Expected tokens of a file.
 const USUAL_TOKENS: u64 = 2_000;
 
 /// The files the model was working with come back.
@@ -85,13 +86,13 @@ fn candidates(view: &View, now: &Situation<'_>) -> Vec<PathBuf> {
     files
 }
 
-/// What files that come back after a compaction are expected to have, in tokens.
+/// Expected tokens of the files that come back after a compaction.
 pub(crate) fn expected(view: &View, now: &Situation<'_>) -> u64 {
     let files = candidates(view, now).len().min(now.layers.restored_files) as u64;
     now.layers.part(ALL_TOKENS, SHARE).min(files * USUAL_TOKENS)
 }
 
-/// Whether a file is among those that were brought back.
+/// True if a file is among those that were restored.
 pub fn shows(blocks: &[Block], path: &Path) -> bool {
     let heading = heading(path);
     blocks.iter().filter_map(Block::as_text).any(|text| text.contains(&heading))
@@ -101,20 +102,20 @@ fn heading(path: &Path) -> String {
     format!("You worked with {} before the summary.", path.display())
 }
 
-/// How much room there is for files.
+/// Room left for files.
 #[derive(Debug, Clone, Copy)]
 struct RestoreRoom {
     left: u64,
 }
 
 impl RestoreRoom {
-    /// All of it, where so many tokens are in view.
+    /// The whole room, with so many tokens in view.
     fn new(layers: &Layers, count: u64) -> Self {
         let left = layers.threshold().saturating_sub(count);
         Self { left: layers.part(ALL_TOKENS, SHARE).min(left / SHARE_LEFT) }
     }
 
-    /// What is shown of a file, if there is room: its text as it is now, cut at a line's end.
+    /// Text to show of a file, if there is room: its current content, cut at a line's end.
     fn show(&mut self, path: &Path, text: &str, tokens: impl Fn(&str) -> u64) -> Option<String> {
         let most = FILE_TOKENS.min(self.left);
         let all = tokens(text);

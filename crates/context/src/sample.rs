@@ -11,7 +11,7 @@ use crate::layer::{LayerRole, Occasion, Situation};
 use crate::layers::Layers;
 use crate::state::State;
 
-/// About so many tokens has a text.
+/// Approximate tokens of a text.
 pub(crate) fn tokens(text: &str) -> u64 {
     text.len() as u64 / 4
 }
@@ -22,7 +22,7 @@ pub(crate) fn layers(size: u64) -> Layers {
     Layers { window, ..Layers::default() }
 }
 
-/// What a situation is made from.
+/// Parts of a situation.
 #[derive(Clone)]
 pub(crate) struct SampleParts {
     pub(crate) layers: Layers,
@@ -59,7 +59,7 @@ impl SampleParts {
     }
 }
 
-/// A log in the making.
+/// A log under construction.
 #[derive(Default)]
 pub(crate) struct Session {
     pub(crate) log: Log,
@@ -87,12 +87,12 @@ impl Session {
         self.append(Body::Assistant { id, model: "m".into(), blocks, usage, stop: None })
     }
 
-    /// A call and its result of so many bytes; the call's id.
+    /// Adds a call and its result of so many bytes; returns the call's id.
     pub(crate) fn call(&mut self, tool: &str, bytes: usize) -> String {
         self.result(tool, &"x".repeat(bytes))
     }
 
-    /// A call and its result; the call's id.
+    /// Adds a call and its result; returns the call's id.
     pub(crate) fn result(&mut self, tool: &str, text: &str) -> String {
         self.called(tool, &serde_json::json!({"command": "x"}), text)
     }
@@ -106,7 +106,7 @@ impl Session {
         id
     }
 
-    /// Several calls in one reply, with their results.
+    /// Adds several calls in one reply, with their results.
     pub(crate) fn calls(&mut self, tool: &str, count: usize, bytes: usize) {
         let ids: Vec<String> = (0..count).map(|n| format!("toolu_{}_{n}", self.lines)).collect();
         let calls = ids.iter().map(|id| Block::tool_use(id, tool, &serde_json::json!({"command": "x"})));

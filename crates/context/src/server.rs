@@ -1,4 +1,4 @@
-//! What the provider is asked to leave out by itself, where it can. It cannot write down what it takes, and asks nobody.
+//! Context management by the provider: what it is asked to clear by itself. It writes no digest, and asks nobody.
 
 use serde_json::{Value, json};
 
@@ -6,14 +6,14 @@ use crate::clear::CLEARABLE;
 use crate::layers::{KEPT_WHEN_IDLE, Layers};
 use crate::provided;
 
-/// The provider clears from here on, at the latest.
+/// Tokens at which the provider clears, at the latest.
 const SERVER_TRIGGER: u64 = 180_000;
-/// It clears at least so much, or what leaves [`SERVER_LEFT`].
+/// Least tokens that it clears, unless less leaves [`SERVER_LEFT`].
 const SERVER_LEAST: u64 = 140_000;
 const SERVER_LEFT: u64 = 40_000;
 
-/// What the provider is asked to clear by itself, where it can: results of the same tools, when the window is as full as
-/// it would be for us, and so much at a time that writing the rest again is worth it.
+/// Request to clear results: of the same tools, when the window is as full as it would be for us, and so much at a time
+/// that writing the rest again is worth it.
 fn clear_results(layers: &Layers, tools: impl Iterator<Item = String>) -> Value {
     let trigger = layers.warning().min(SERVER_TRIGGER);
     let least = SERVER_LEAST.min(trigger.saturating_sub(SERVER_LEFT.min(trigger / 2)));
@@ -27,8 +27,8 @@ fn clear_results(layers: &Layers, tools: impl Iterator<Item = String>) -> Value 
     })
 }
 
-/// What the provider is asked for: of old thinking it keeps all, or that of so many turns; old results of the tools that
-/// may be cleared go; and it compacts, where that is asked for.
+/// All requests to the provider: keep all old thinking or that of so many turns, clear old results of clearable tools,
+/// and compact, if that is on.
 pub fn edits(layers: &Layers, thinks: bool, tools: impl Iterator<Item = String>) -> Value {
     let keep =
         layers.api_thinking.map_or(json!("all"), |turns| json!({"type": "thinking_turns", "value": turns.max(1)}));

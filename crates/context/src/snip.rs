@@ -1,9 +1,9 @@
 //! Snip: the oldest messages are dropped, and a marker says where they are.
 //!
-//! Off unless asked for: it asks no model and so writes nothing down. What is dropped is out of the model's sight until it
-//! looks it up by the ids in the marker. Where the window asks for compaction, messages go from the oldest on until there
-//! is room; the newest reply and all after it stay, and so does what programs put beside the conversation: instructions,
-//! memories, summaries.
+//! Off by default: it asks no model and so writes nothing down. Dropped messages are out of the model's sight until it
+//! looks them up by the ids in the marker. If the window requires compaction, messages go from the oldest on until
+//! there is room; the newest reply and everything after it stay, and so does what programs put beside the conversation:
+//! instructions, memories, summaries.
 
 use transcript::commit::{Act, Commit, Reason};
 use transcript::size::Size;

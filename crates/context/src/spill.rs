@@ -11,7 +11,7 @@ use crate::layer::{Decision, Layer, LayerChange, Need, NeedAnswer, Occasion, Sit
 use crate::layers::Layers;
 pub use crate::spilled::{Fresh, SpillFile, Spilled, choose, long_prompt, place_in};
 
-/// No tool's own limit counts above this many characters; a setting's may.
+/// Upper limit on a tool's own limit, in characters; a setting may exceed it.
 const MOST_CHARACTERS: usize = 50_000;
 
 /// Oversized results go to disk.

@@ -1,20 +1,20 @@
-//! Which results are spilled, and what stays of one in view.
+//! Choice of results to spill, and the text that stays in view.
 //!
-//! The checks come in this order: a result without anything in it becomes a note (an empty one makes some models stop);
-//! one with a picture passes whole; one over its limit is spilled; and if all results of a message together are still
-//! too much, the largest follow until they fit.
+//! The checks come in this order: an empty result becomes a note (an empty one makes some models stop); one with a
+//! picture passes whole; one over its limit is spilled; and if all results of a message together are still too much,
+//! the largest follow until they fit.
 
 use crate::standing;
 use transcript::Block;
 use transcript::block::Kind;
 
-/// So many sentences of a long message stay that forbid or require something.
+/// Limit on the sentences of a long message that forbid or require something and stay in view.
 const MOST_SENTENCES: usize = 40;
-/// No result counts above this many bytes, whatever its limit says.
+/// Bytes above which every result is spilled, whatever its limit.
 const MOST_BYTES: usize = 400_000;
-/// How much of a spilled result stays in view, in bytes.
+/// Bytes of a spilled result that stay in view.
 const PREVIEW_BYTES: usize = 2_000;
-/// How much of a failed command's output stays in view, in characters, half of it from the end.
+/// Characters of a failed command's output that stay in view, half of them from the end.
 const FAILURE_CHARACTERS: usize = 10_000;
 
 /// A result the model has not seen yet.
@@ -26,16 +26,16 @@ pub struct Fresh<'a> {
     pub tool: &'a str,
     /// The result as the log has it.
     pub result: &'a Block,
-    /// How many characters of it may stay in view; none if the tool bounds itself.
+    /// Characters of it that may stay in view; none if the tool limits itself.
     pub limit: Option<usize>,
 }
 
-/// What is to be done with a result.
+/// Treatment of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spilled {
     /// The call it answers.
     pub id: String,
-    /// What goes into a file; none if nothing does.
+    /// The file to write; none if there is nothing to write.
     pub file: Option<SpillFile>,
     kind: SpilledPart,
     text: String,
@@ -55,7 +55,7 @@ enum SpilledPart {
     HeadAndTail,
 }
 
-/// Chooses what is spilled. Results that stay as they are are not named.
+/// Chooses the results to spill. Results that stay as they are are left out.
 pub fn choose(results: &[Fresh<'_>], message_limit: usize) -> Vec<Spilled> {
     let mut spills = Vec::new();
     let mut kept: Vec<(&Fresh<'_>, String, usize)> = Vec::new();
@@ -100,12 +100,12 @@ fn spill(fresh: &Fresh<'_>, text: String) -> Spilled {
 }
 
 impl Spilled {
-    /// What goes into the file.
+    /// Content of the file.
     pub fn content(&self) -> &str {
         &self.text
     }
 
-    /// What stays in view, when the whole is in a file at `path`.
+    /// Text in view, if the whole is in a file at `path`.
     pub fn replacement(&self, path: &str) -> String {
         match self.kind {
             SpilledPart::Note => self.text.clone(),
@@ -123,7 +123,7 @@ impl Spilled {
         }
     }
 
-    /// What stays in view, when no file could be written.
+    /// Text in view, if no file could be written.
     pub fn truncated(&self, why: &str) -> String {
         match self.kind {
             SpilledPart::Note => self.text.clone(),
@@ -138,7 +138,7 @@ impl Spilled {
     }
 }
 
-/// Where the whole is, or why it was not kept, in what stays of a result.
+/// The path named in the text that stays of a result, or the reason no file was written.
 pub fn place_in(replacement: &str) -> Result<String, String> {
     let between = |open: &str, close: &str| {
         let (_, after) = replacement.rsplit_once(open)?;
@@ -152,7 +152,7 @@ pub fn place_in(replacement: &str) -> Result<String, String> {
     }
 }
 
-/// What stays in view of a prompt that would not fit, when all of it is in a file.
+/// Text in view of a prompt that would not fit, when all of it is in a file.
 pub fn long_prompt(text: &str, path: &str) -> String {
     let shown = head_and_tail(text);
     let forbidden: Vec<&str> =
@@ -180,7 +180,7 @@ fn head(text: &str, most: usize) -> &str {
     }
 }
 
-/// The beginning and the end of a text, with how much is left out between.
+/// The beginning and the end of a text, with the size of what is left out between.
 fn head_and_tail(text: &str) -> String {
     let characters = text.chars().count();
     if characters <= FAILURE_CHARACTERS {

@@ -1,24 +1,24 @@
 //! Standing instructions: sentences in which the user forbids or requires something for good.
 //!
 //! "Never push to main." has to hold after any number of compactions, in the user's own words: a summary may drop or
-//! soften it. Which sentences are such is told by their words alone. A sentence too many costs a few tokens; one that is
-//! missed costs trust, so what is doubtful counts.
+//! soften it. Such sentences are recognised by their words alone. One too many costs a few tokens; one that is missed
+//! costs trust, so a doubtful one counts.
 
 use transcript::Id;
 
 /// A sentence of the user's that holds until the user lifts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StandingInstruction {
-    /// As it was said.
+    /// The sentence, word for word.
     pub text: String,
-    /// The line it was said on.
+    /// The line of its message.
     pub line: Id,
 }
 
-/// Longer sentences are no instructions: they are pasted.
+/// Length of the longest sentence that counts; longer ones are pasted text.
 const LONGEST: usize = 600;
 
-/// Wherever one of these stands, something is forbidden or required.
+/// Phrases that forbid or require something anywhere in a sentence.
 const ANYWHERE: [&str; 44] = [
     "under no circumstances",
     "under any circumstances",
@@ -66,7 +66,7 @@ const ANYWHERE: [&str; 44] = [
     "strictly",
 ];
 
-/// These at the beginning of a clause: in the middle of one they tell of something.
+/// Phrases that do so at the beginning of a clause; elsewhere they report something.
 const AT_START: [&str; 24] = [
     "do not",
     "don't",
@@ -94,10 +94,10 @@ const AT_START: [&str; 24] = [
     "ignore",
 ];
 
-/// These wherever they order something, and not where they tell what something does.
+/// Adverbs that do so in an order, but not in a description.
 const ADVERBS: [&str; 2] = ["never", "always"];
 
-/// The same in other languages, wherever it stands.
+/// Phrases in other languages that do so anywhere in a sentence.
 const ELSEWHERE: [&str; 22] = [
     "nie",
     "niemals",
@@ -143,17 +143,17 @@ const LEADING: [&str; 16] = [
     "well",
 ];
 
-/// Who is told to do something, when one of these stands before the adverb.
+/// Words before such an adverb that make it an order.
 const BEFORE_ORDER: [&str; 14] =
     ["you", "we", "please", "must", "should", "shall", "to", "and", "but", "will", "or", "can", "may", "i'd"];
 
-/// Words that begin a question about something.
+/// Words that begin a question.
 const ASKING: [&str; 22] = [
     "why", "how", "what", "which", "who", "whose", "where", "when", "is", "are", "was", "were", "does", "do", "did",
     "has", "have", "had", "isn't", "aren't", "doesn't", "didn't",
 ];
 
-/// The sentences of a text that forbid or require something, as they stand in it, each once.
+/// The sentences of a text that forbid or require something, word for word, each once.
 pub fn sentences(text: &str) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();
     for sentence in split(text) {
@@ -164,7 +164,7 @@ pub fn sentences(text: &str) -> Vec<&str> {
     found
 }
 
-/// Words by which the user lifts what was said before.
+/// Phrases by which the user lifts an earlier instruction.
 const LIFTS: [&str; 14] = [
     "you may",
     "you can now",
@@ -182,13 +182,13 @@ const LIFTS: [&str; 14] = [
     "feel free to",
 ];
 
-/// Words too common to say what an instruction is about.
+/// Words too common to tell the subject of an instruction.
 const COMMON: [&str; 26] = [
     "never", "always", "must", "should", "shall", "please", "without", "before", "until", "under", "from", "that",
     "this", "with", "your", "when", "they", "them", "then", "only", "ever", "again", "first", "have", "don't", "does",
 ];
 
-/// Whether a sentence lifts an instruction: it says so, and is about the same.
+/// True if a sentence lifts an instruction: it says so, and is about the same subject.
 pub(crate) fn lifts(sentence: &str, instruction: &str) -> bool {
     let lower = sentence.to_lowercase();
     if !LIFTS.iter().any(|phrase| has_phrase(&lower, phrase)) {
@@ -241,7 +241,7 @@ fn is_standing(sentence: &str) -> bool {
     ANYWHERE.iter().chain(&ELSEWHERE).any(|phrase| has(phrase)) || starts_clause(&lower) || orders(&words)
 }
 
-/// Whether a text has a phrase, as whole words.
+/// True if a text contains a phrase as whole words.
 fn has_phrase(text: &str, phrase: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '\'';
     text.match_indices(phrase).any(|(at, _)| {
@@ -250,7 +250,7 @@ fn has_phrase(text: &str, phrase: &str) -> bool {
     })
 }
 
-/// Whether a clause begins with what forbids or requires.
+/// True if a clause begins with a phrase that forbids or requires.
 fn starts_clause(text: &str) -> bool {
     text.split([',', ':', '(', '–', '—']).any(|clause| {
         let mut clause = clause.trim_start_matches(|c: char| !c.is_alphanumeric());
@@ -268,7 +268,7 @@ fn starts_clause(text: &str) -> bool {
     })
 }
 
-/// Ways of speaking that begin like an order and are none.
+/// True for phrases that begin like an order but are none.
 fn is_known_talk(start: &str, rest: &str) -> bool {
     let rest = rest.trim_start();
     let begins = |words: &[&str]| words.iter().any(|word| rest.starts_with(word));
@@ -291,8 +291,8 @@ fn is_known_talk(start: &str, rest: &str) -> bool {
     }
 }
 
-/// Whether "never" or "always" orders something: at the beginning of a clause, after a word that addresses somebody, or
-/// before a verb that is no statement about a third.
+/// True if "never" or "always" is part of an order: at the beginning of a clause, after a word that addresses somebody,
+/// or before a verb that is no statement about a third party.
 fn orders(words: &[&str]) -> bool {
     words.iter().enumerate().filter(|(_, word)| ADVERBS.contains(word)).any(|(at, _)| {
         let before = at.checked_sub(1).and_then(|before| words.get(before));

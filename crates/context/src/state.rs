@@ -1,7 +1,7 @@
-//! What the layers remember: one fold over the lines of a session.
+//! Memory of the layers: one fold over the lines of a session.
 //!
-//! Whoever appends a line folds it in, and a resumed session folds in what its file has: so what the layers know does not
-//! depend on who is asked. It holds nothing that the log does not say.
+//! Whoever appends a line folds it in, and a resumed session folds in the lines of its file: so the layers know the
+//! same whoever asks. It holds nothing that the log does not say.
 
 use std::path::PathBuf;
 
@@ -17,50 +17,50 @@ use crate::cache_economics::TurnPace;
 use crate::fact::Fact;
 use crate::standing::{self, StandingInstruction};
 
-/// Forks whose work ends up in the notes.
+/// Forks whose output goes into the notes.
 const NOTE_TAKERS: [&str; 2] = ["notes", "clear"];
 
-/// Those who write down what was learnt in this session, and what earlier ones left.
+/// Background runs that write memories, of this session and of earlier ones.
 const LEARNERS: [&str; 2] = ["extract", "extract-earlier"];
 
-/// What the layers remember.
+/// Memory of the layers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct State {
-    /// When the newest reply came.
+    /// Time of the newest reply.
     pub replied_at: Option<Timestamp>,
-    /// How long turns are.
+    /// Lengths of turns.
     pub pace: TurnPace,
-    /// Where the notes stand.
+    /// Progress of the notes.
     pub progress: NotesProgress,
-    /// Whether notes may tell of what was taken back since they were written.
+    /// True if notes may mention something that was taken back since they were written.
     pub outdated: bool,
     /// The last line that notes cover.
     pub covered: Option<Id>,
-    /// What all requests used, forks included.
+    /// Usage of all requests, forks included.
     pub used: Usage,
-    /// What those who take notes used of it.
+    /// The part of it that was used for notes.
     pub used_by_notes: Usage,
-    /// What those used who write down what was learnt.
+    /// The part of it that was used for extraction.
     pub used_by_extract: Usage,
-    /// What notes have saved, in tokens of input that is not cached.
+    /// Savings by notes, in tokens of uncached input.
     pub saved_by_notes: u64,
-    /// Compactions in a row that failed or did not do enough.
+    /// Compactions in a row that failed or freed too little.
     pub failures: u32,
-    /// Whether the user was told that there will be no more.
+    /// True if the user was told that there will be no more automatic ones.
     pub told: bool,
     /// Replies since the newest compaction was made or tried; none if there was none.
     pub rounds_since: Option<u32>,
     /// Files that were read or written, the oldest first, each with the call that did it.
     pub seen: Vec<(Option<String>, PathBuf)>,
-    /// The window that is worked in, by its size and without the room for a reply.
+    /// The window in use: its size, and the same without room for a reply.
     pub window: Option<(u64, u64)>,
     /// The span that is to be collapsed next.
     pub staged: Option<StagedSpan>,
-    /// What clearing has saved and cost.
+    /// Account of clearing.
     pub clearing: ClearingAccount,
-    /// What the user forbade or required, the oldest first.
+    /// Standing instructions, the oldest first.
     pub standing: Vec<StandingInstruction>,
-    /// The newest reply, by its line, when bytes that were sent were last changed.
+    /// Line of the newest reply when sent bytes were last changed.
     pub changed_behind: Option<Id>,
     newest: Option<Id>,
     newest_line: Option<Id>,
@@ -73,35 +73,35 @@ pub struct StagedSpan {
     pub first: Id,
     /// Its last one.
     pub last: Id,
-    /// What stands in its place then.
+    /// State of its summary.
     pub summary: Summary,
 }
 
-/// How far the summary of a span is.
+/// State of a span's summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Summary {
-    /// Somebody is writing it.
+    /// It is being written.
     Awaited,
-    /// This is it.
+    /// It is ready.
     Written(String),
-    /// Nothing came of it.
+    /// It could not be written.
     Failed,
 }
 
-/// Where the notes stand.
+/// Progress of the notes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NotesProgress {
-    /// The conversation's tokens when they were last brought up to date.
+    /// The conversation's tokens at the last update.
     pub tokens: Option<u64>,
     /// Calls since.
     pub calls: u32,
-    /// Whether the newest reply made calls.
+    /// True if the newest reply made calls.
     pub calling: bool,
-    /// Whether they were brought up to date since only a compaction can make room.
+    /// True if they were updated since only a compaction can make room.
     pub ready: bool,
 }
 
-/// What a line says beside what is said, as far as it matters here.
+/// Fields of a line besides its message, as far as they matter here.
 #[derive(Deserialize)]
 struct SideFields {
     seen: ReadFile,
@@ -113,14 +113,14 @@ struct ReadFile {
 }
 
 impl State {
-    /// What lines say.
+    /// The state after these lines.
     pub fn of<'a>(lines: impl IntoIterator<Item = &'a Line>) -> Self {
         let mut state = Self::default();
         lines.into_iter().for_each(|line| state.fold(line));
         state
     }
 
-    /// The same, where the user may have gone back in it.
+    /// The state after a log, in which the user may have gone back.
     pub fn of_log(log: &Log) -> Self {
         let mut state = Self::of(log.lines());
         if log.lines().iter().any(|line| matches!(&line.body, Body::Commit(commit) if commit.moves_tip())) {
@@ -129,8 +129,8 @@ impl State {
         state
     }
 
-    /// Finds the standing instructions anew, when the user went back: what was taken back was never said, be it an
-    /// instruction or its lifting.
+    /// Finds the standing instructions again after the user went back: what was taken back does not count, neither an
+    /// instruction nor its lifting.
     pub fn find_standing(&mut self, log: &Log) {
         self.standing.clear();
         for line in log.lines().iter().filter(|line| !line.sidechain) {
@@ -151,7 +151,7 @@ impl State {
         }
     }
 
-    /// Takes in the next line.
+    /// Folds in the next line.
     pub fn fold(&mut self, line: &Line) {
         if line.sidechain {
             return;
@@ -201,7 +201,7 @@ impl State {
         self.seen.extend(beside.map(|beside| (call, beside.seen.path)));
     }
 
-    /// The user lifts instructions, and gives others.
+    /// Records instructions that a line gives or lifts.
     fn instructed(&mut self, line: &Line) {
         let Some(id) = &line.id else { return };
         for text in line.typed() {

@@ -1,7 +1,7 @@
-//! How it reads: what stands in the place of what a compaction covers.
+//! Text in place of what a compaction covers.
 //!
-//! The history first, then the user's own words as they were, then where the rest can be found. A summary can be taken
-//! out of it again, so that the next one builds on it.
+//! The history first, then the user's own words as they were, then the ids of the rest. A summary can be extracted from
+//! it, so that the next one builds on it.
 
 use std::ops::Range;
 
@@ -12,25 +12,25 @@ use crate::layers::Layers;
 use crate::template::fill;
 
 const FRAMING: &str = include_str!("prompts/framing.md");
-/// How the user's words begin.
+/// Heading of the user's words.
 const WORDS: &str = "\nWhat the user said, word for word";
-/// How the ids of the rest begin.
+/// Heading of the ids of the rest.
 const TRACE: &str = "\nWhat is covered, by id";
 
-/// The user's own words that stay, in tokens; the oldest go first.
+/// Limit on the user's own words, in tokens; the oldest go first.
 const WORDS_TOKENS: u64 = 10_000;
 /// And no more than this share of the threshold.
 const WORDS_SHARE: u64 = 4;
-/// What names the messages that are covered, in tokens; the oldest are named together.
+/// Limit on the ids of covered messages, in tokens; the oldest are named together.
 const TRACE_TOKENS: u64 = 3_000;
 /// And no more than this share of the threshold.
 const TRACE_SHARE: u64 = 20;
-/// Bytes of ids and paths are about so many to a token.
+/// Bytes per token in ids and paths.
 const TRACE_BYTES: u64 = 3;
-/// How much of a call's input is named.
+/// Characters of a call's input that are shown.
 const CALL_CHARACTERS: usize = 60;
 
-/// What history is made of.
+/// Source of a history text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HistorySource {
     /// The session's notes.
@@ -39,7 +39,7 @@ pub enum HistorySource {
     Summary,
 }
 
-/// What stands in the place of what is covered.
+/// Text in place of what is covered.
 pub fn framed(made: HistorySource, summary: &str, view: &View, covered: &Range<usize>, layers: &Layers) -> String {
     let what = match made {
         HistorySource::Notes => "notes stand",
@@ -51,7 +51,7 @@ pub fn framed(made: HistorySource, summary: &str, view: &View, covered: &Range<u
     fill(FRAMING, &values).trim_end().to_owned()
 }
 
-/// What history was made of, in a text that stands for it; none if it is not one of ours.
+/// Source of a history text; none if it is not one of ours.
 pub fn made_of(text: &str) -> Option<HistorySource> {
     let head = text.lines().nth(1)?;
     match head {
@@ -61,7 +61,7 @@ pub fn made_of(text: &str) -> Option<HistorySource> {
     }
 }
 
-/// The summary in what stands for something. Another program's is all of it.
+/// The summary in a history text. Another program's text is a summary as a whole.
 pub fn summary_of(text: &str) -> &str {
     let Some((_, rest)) = text.split_once("</system-reminder>\n\n").filter(|_| made_of(text).is_some()) else {
         return text;
@@ -78,7 +78,7 @@ pub fn newest_summary(view: &View) -> Option<String> {
     Some(summary_of(&text).to_owned())
 }
 
-/// The user's own words among what is covered, as they were; the oldest go first.
+/// The user's own words among what is covered; the oldest go first.
 fn words(view: &View, covered: &Range<usize>, most: u64) -> String {
     let mut left = most;
     let mut kept: Vec<String> = Vec::new();
@@ -108,7 +108,7 @@ fn words(view: &View, covered: &Range<usize>, most: u64) -> String {
     format!("{WORDS}, the oldest first.{note}\n{}", kept.concat())
 }
 
-/// Where the rest is: the replies that are covered by id, with what they called; the oldest as a span.
+/// The ids of the covered replies, with their calls; the oldest as a span.
 fn trace(view: &View, covered: &Range<usize>, most: u64) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut left = (most * TRACE_BYTES) as usize;
@@ -141,7 +141,7 @@ fn trace_line(entry: &ViewEntry<'_>) -> String {
     }
 }
 
-/// A call in a few words: the tool, and what it was about.
+/// A call in a few words: the tool, and its main argument.
 pub(crate) fn named(tool: &str, call: &Block) -> String {
     let input = call.input().unwrap_or_default();
     let subject = ["file_path", "path", "command", "pattern", "query", "url"]

@@ -1,7 +1,6 @@
 //! Filling in a text: `{{name}}` by its value, in a single pass.
 //!
-//! What was filled in is never looked at again, so a value may contain anything; a name that nobody knows stays as it is
-//! written.
+//! Inserted text is never looked at again, so a value may contain anything; an unknown name stays as it is written.
 
 /// Fills in a template.
 pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {

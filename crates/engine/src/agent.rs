@@ -8,6 +8,7 @@ mod parent_snapshot;
 mod parts;
 mod reload;
 mod reports;
+mod skills;
 mod turn;
 
 use std::path::Path;
@@ -22,7 +23,7 @@ use learning::extract::Extraction;
 use learning::knowledge::Knowledge;
 use learning::ledger::{LABEL, Ledger};
 use memory::store::IndexUpkeep;
-use session::filling::Filling;
+use session::window_usage::WindowUsage;
 use session::{Error, Session};
 use settings::hooks::Hook;
 use settings::permission::{ChosenBy, Policy, SharedMode};
@@ -46,10 +47,12 @@ use crate::live::LiveSession;
 use crate::parts::DriverParts;
 use crate::prompt::scratchpad;
 use crate::run::{RunEnd, TurnEnd};
+use crate::skills::Skills;
 use changed_files::ChangedFiles;
 use knowledge::AgentKnowledge;
 pub use mail::{Mail, Neighbours};
 use reports::SubagentReports;
+use skills::AgentSkills;
 
 pub use parts::{Contacts, NoSubagents, Parts};
 pub use reload::{ChangedSettings, Reload};
@@ -80,6 +83,7 @@ pub struct Agent {
     alone: Option<NoSubagents>,
     reports: SubagentReports,
     tasks: TaskReminder,
+    skills: AgentSkills,
     changed_files: ChangedFiles,
     /// Journal of events.
     journal: Journal,
@@ -98,7 +102,7 @@ impl Agent {
         let own = || Journal::new(session.id(), session.world().clone(), path);
         let journal = parts.out.journal.take().unwrap_or_else(own);
         if parts.lineage.sent.is_none() {
-            // What an agent tells that was sent out reaches that of the session it works for.
+            // News of a subagent reaches the listener of the session it works for.
             parts.out.listener = journal.hearing(parts.out.listener);
         }
         if let Some(teammates) = &parts.contacts.teammates {
@@ -133,6 +137,7 @@ impl Agent {
             alone,
             reports,
             tasks: TaskReminder::default(),
+            skills: AgentSkills::default(),
             changed_files: ChangedFiles::default(),
             start: Some(SessionStart::Startup),
             journal,
@@ -182,8 +187,8 @@ impl Agent {
     }
 
     /// Breakdown of the window's contents.
-    pub fn filling(&self) -> Filling {
-        Filling::of(self.session().log().view())
+    pub fn window_usage(&self) -> WindowUsage {
+        WindowUsage::of(self.session().log().view())
     }
 
     /// Savings and costs of clearing so far.
@@ -264,6 +269,11 @@ impl Agent {
         self.contacts.agents.as_ref()
     }
 
+    /// The skills that can be called.
+    pub fn skills(&self) -> Option<&Arc<Skills>> {
+        self.driver.live.work.skills.as_ref()
+    }
+
     /// Reason for having no subagents, if it has none.
     pub fn alone(&self) -> Option<NoSubagents> {
         self.alone
@@ -283,7 +293,7 @@ impl Agent {
             small: talk.small.clone(),
             ledger: out.ledger.clone(),
             world: session.world().clone(),
-            every: self.contacts.labelled,
+            every: self.contacts.label_interval,
             known: 0,
             used: Vec::new(),
         }
@@ -345,6 +355,7 @@ impl Agent {
             self.known.attach(chosen, &mut self.driver.live)?;
         }
         self.driver.list_agents()?;
+        self.skills.show(&mut self.driver.live)?;
         if let Some(teammates) = &self.contacts.teammates {
             teammates.judged_by(self.driver.gate.consent.policy.clone(), self.driver.live.scope.clone());
         }
@@ -358,12 +369,17 @@ impl Agent {
             Ok(words) => words,
             Err(why) => return Ok(Some(why)),
         };
+        let called = match skills::skills_in(self, &text, cancel).await {
+            Ok(called) => called,
+            Err(why) => return Ok(Some(why)),
+        };
         let said = self.bounded(said);
         self.begin()?;
         let before = self.standing().to_vec();
         self.driver.live.session.append(Body::User { blocks: said, source: TextSource::Said })?;
         self.tell_of_standing(&before);
         self.driver.live.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
+        called.into_iter().try_for_each(|skill| skills::put_in(self, skill))?;
         self.known.said(&text, &mut self.driver.live)?;
         self.changed_files.tell(&mut self.driver.live)?;
         self.driver.attach_words(words)?;

@@ -61,7 +61,7 @@ pub struct Configuration {
     /// Senders outside the team whose messages are accepted.
     pub messages: Admission,
     /// Interval between labels of background agents and teammates.
-    pub labelled: Option<Duration>,
+    pub label_interval: Option<Duration>,
     /// Definitions of agents; `None` if none can be started.
     pub agents: Option<Registry>,
     /// Notification settings.
@@ -69,13 +69,13 @@ pub struct Configuration {
     /// Budget of background work.
     pub budget: Budget,
     /// Settings of memory and instruction files; `None` if there are none.
-    pub recollection: Option<KnowledgeSettings>,
+    pub knowledge_settings: Option<KnowledgeSettings>,
     /// Settings of learning; `None` if it is off.
     pub learning: Option<Learning>,
     /// Settings of dreams.
     pub dreams: DreamSettings,
     /// Output style and language. They are part of the prompt, so a change applies from the next session on.
-    pub manner: Vec<String>,
+    pub style: Vec<String>,
 }
 
 /// Settings that the organisation has decided.
@@ -125,11 +125,11 @@ impl Configuration {
             directories: settings.directories.clone(),
             environment: environment(settings),
             messages: settings.messages.unwrap_or_default(),
-            labelled: activity::every(settings.label_seconds),
+            label_interval: activity::every(settings.label_seconds),
             agents: None,
             signals: settings.signals.clone(),
             budget: settings.budget,
-            recollection: None,
+            knowledge_settings: None,
             learning: None,
             dreams: DreamSettings {
                 rhythm: settings.rhythm,
@@ -138,7 +138,7 @@ impl Configuration {
                 purpose: SourcePurpose::of(settings),
                 excluded: None,
             },
-            manner: Vec::new(),
+            style: Vec::new(),
             model,
         }
     }

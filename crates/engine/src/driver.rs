@@ -2,10 +2,11 @@
 //!
 //! It sends the view, logs the reply, runs its calls, and makes room before each request. Everything around it
 //! (approvers, knowledge, incoming messages) belongs to the agent; a subagent owns a driver of its own. Its parts share
-//! the [live session](crate::live) and keep their own state: cache checks (`cache_watch`), side work (`side_work`), the
+//! the live session (`live`) and keep their own state: cache checks (`cache_watch`), side work (`side_work`), the
 //! listing of agents (`listing`).
 
 mod cache_watch;
+mod called_skills;
 mod calls;
 mod collapse_ahead;
 mod gated;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use context::Layers;
 use learning::fork::SmallModel;
 use learning::ledger::Ledger;
-use mail::task_file::Board;
+use mail::task_file::TaskBoard;
 use provider::Model;
 use provider::anthropic::envelope;
 use session::Session;
@@ -15,7 +15,8 @@ use settings::Notifications;
 use settings::permission::{Approver, Policy, readable};
 use tools::{Environment, Scope, Tool};
 use transcript::mark::Ttl;
-use transcript::{Effort, Prologue, Request, Thinking, tool_names};
+use transcript::window::{Window, WindowHints};
+use transcript::{Effort, Prologue, Request, Thinking, models, tool_names};
 
 use crate::activity::LastRequest;
 use crate::configuration::Configuration;
@@ -24,6 +25,7 @@ use crate::hooks::Hooks;
 use crate::journal::Journal;
 use crate::prompt::{PrologueParts, Surroundings, prologue};
 use crate::run::TurnLimits;
+use crate::skills::Skills;
 use crate::subagent::SubagentIdentity;
 
 /// Beta header for provider-side removal of content.
@@ -66,11 +68,11 @@ pub struct PromptParts {
     /// Facts about the system it runs on.
     pub surroundings: Surroundings,
     /// Output style and language. They come after all other parts.
-    pub manner: Vec<String>,
+    pub style: Vec<String>,
     /// Replacement for our own system prompt.
     pub system: Option<String>,
     /// Text appended to the system prompt.
-    pub appended: Option<String>,
+    pub system_suffix: Option<String>,
     /// Token budget that the prompt states.
     pub budget: Option<u64>,
 }
@@ -85,7 +87,9 @@ pub struct Workplace {
     /// The directory for `~`.
     pub user_home: Option<PathBuf>,
     /// The task list, where tools for it are offered.
-    pub tasks: Option<Board>,
+    pub tasks: Option<TaskBoard>,
+    /// The skills, if there are any.
+    pub skills: Option<Arc<Skills>>,
     /// Environment variables of commands.
     pub environment: Environment,
     /// The [guard](tools::guard) program for commands; without it only their process group is ended.
@@ -156,6 +160,28 @@ impl Talk {
         self.layers.cache_edits &= self.model.edits_cache();
         let model = self.model.clone();
         self.small = configuration.small.clone().map(|name| SmallModel { model, name });
+    }
+
+    /// Switches to another model. A short name stands for the newest of its kind, or for the configured small model; on a
+    /// server without such models, the model stays.
+    pub(crate) fn choose(&mut self, model: &str) {
+        let kind = models::newest_of(model);
+        if let ("haiku", Some(small)) = (model, &self.small) {
+            (self.model, self.name) = (small.model.clone(), small.name.clone());
+            return self.narrow_window();
+        }
+        if kind.is_none() || models::is_claude(&self.name) {
+            kind.unwrap_or(model).clone_into(&mut self.name);
+            self.narrow_window();
+        }
+    }
+
+    /// Narrows the window to that of a smaller model.
+    fn narrow_window(&mut self) {
+        let own = Window::of(&WindowHints { model: &self.name, max_output: self.max_tokens, ..WindowHints::default() });
+        if own.size < self.layers.window.size {
+            self.layers.window = own;
+        }
     }
 
     /// The small model, or the only one there is.
@@ -245,9 +271,9 @@ impl PromptParts {
             scratchpad: work.scratchpad.as_deref().filter(|_| work.makes_files()),
             budget: self.budget,
             surroundings: &self.surroundings,
-            manner: self.manner.clone(),
+            style: self.style.clone(),
             custom: self.system.as_deref(),
-            appended: self.appended.as_deref(),
+            system_suffix: self.system_suffix.as_deref(),
             now: session.world().now(),
         };
         prologue(&ingredients, known)

@@ -1,7 +1,7 @@
 //! Plans and tasks: tools for work that takes more than a few steps.
 //!
-//! A [plan](mode) is a file beside the session; plan mode ends when the user approves of it. The [tasks](mail::tasks)
-//! are one list, beside the session or [shared](mail::board) by a team. Questions that only the user can answer are
+//! A [plan](mode) is a file beside the session; plan mode ends when the user approves of it. The [tasks]
+//! are one list, beside the session or shared by a team. Questions that only the user can answer are
 //! [asked](ask). All are offered if somebody can be asked, the list also in a team, and nowhere else: their definitions
 //! cost tokens in every request.
 
@@ -11,7 +11,7 @@ pub mod mode;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mail::task_file::Board;
+use mail::task_file::TaskBoard;
 use mail::tasks;
 use settings::permission::SharedMode;
 use tools::Tool;
@@ -22,7 +22,7 @@ const PLAN: &str = "plan.md";
 const LARGEST: u64 = 100_000;
 
 /// The tools, for a session whose mode they may change.
-pub fn offered(mode: &SharedMode, board: &Board) -> Vec<Arc<dyn Tool>> {
+pub fn offered(mode: &SharedMode, board: &TaskBoard) -> Vec<Arc<dyn Tool>> {
     let asking: [Arc<dyn Tool>; 3] = [
         Arc::new(ask::AskUserQuestion),
         Arc::new(mode::EnterPlanMode(mode.clone())),
@@ -32,7 +32,7 @@ pub fn offered(mode: &SharedMode, board: &Board) -> Vec<Arc<dyn Tool>> {
 }
 
 /// The tools of the task list alone.
-pub fn listed(board: &Board) -> Vec<Arc<dyn Tool>> {
+pub fn listed(board: &TaskBoard) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(tasks::TaskCreate(board.clone())),
         Arc::new(tasks::TaskGet(board.clone())),
@@ -62,7 +62,7 @@ mod tests {
     /// PLAN-1: all definitions together stay within their token budget.
     #[test]
     fn what_is_offered_costs_less_than_700_tokens() {
-        let definitions: Vec<String> = offered(&SharedMode::default(), &Board::default())
+        let definitions: Vec<String> = offered(&SharedMode::default(), &TaskBoard::default())
             .iter()
             .map(|tool| serde_json::to_string(&tool.definition()).unwrap())
             .collect();

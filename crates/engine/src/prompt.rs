@@ -60,11 +60,11 @@ pub struct PrologueParts<'a> {
     /// Facts about the system it runs on.
     pub surroundings: &'a Surroundings,
     /// Output style and language.
-    pub manner: Vec<String>,
+    pub style: Vec<String>,
     /// Replacement for our own prompt.
     pub custom: Option<&'a str>,
     /// Appended text, after all else.
-    pub appended: Option<&'a str>,
+    pub system_suffix: Option<&'a str>,
     /// The current time.
     pub now: Timestamp,
 }
@@ -83,8 +83,8 @@ pub fn prologue(from: &PrologueParts<'_>, known: Option<&Prologue>) -> Prologue 
     let environment_at = session.len();
     let today = from.now.to_zoned(TimeZone::system()).strftime("%Y-%m-%d").to_string();
     session.push(Block::text(environment(from, from.branch, &today)));
-    session.extend(from.manner.iter().map(Block::text));
-    session.extend(from.appended.map(str::trim).filter(|text| !text.is_empty()).map(Block::text));
+    session.extend(from.style.iter().map(Block::text));
+    session.extend(from.system_suffix.map(str::trim).filter(|text| !text.is_empty()).map(Block::text));
     let scratchpad = from.scratchpad.map(|path| Block::text(format!("{SCRATCHPAD}{}", path.display())));
     let own_blocks = scratchpad.iter().count();
     session.extend(scratchpad);
@@ -196,9 +196,9 @@ mod tests {
             scratchpad: Some(Path::new("/c/projects/x/7d0b1f0e-3a52-4c55-9a5c-6f2f3a8f1a11/scratchpad")),
             budget: None,
             surroundings: &SURROUNDINGS,
-            manner: Vec::new(),
+            style: Vec::new(),
             custom: None,
-            appended,
+            system_suffix: appended,
             now: Timestamp::from_second(now).unwrap(),
         }
     }
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn every_template_renders() {
         let mut from = ingredients("claude-opus-5", Some("be brief"), 1_800_000_000);
-        (from.manner, from.budget) = (vec!["Answer in French.".into()], Some(500_000));
+        (from.style, from.budget) = (vec!["Answer in French.".into()], Some(500_000));
         let texts: Vec<String> = prologue(&from, None).system[1..].iter().filter_map(Block::as_text).collect();
         insta::assert_snapshot!(texts.join("\n---\n"));
         let bare = Surroundings { shell: None, changes: None, ..SURROUNDINGS.clone() };

@@ -44,9 +44,9 @@ pub struct Run {
     rounds: u32,
     #[serde(default)]
     tokens: u64,
-    /// Tokens used by subagents.
-    #[serde(default)]
-    below: u64,
+    /// Tokens used by subagents. A host may have kept a turn under the name `below`.
+    #[serde(default, rename = "below")]
+    subagent_tokens: u64,
     /// Cost of the session so far.
     #[serde(default)]
     cost: Dollars,
@@ -95,7 +95,7 @@ impl Run {
             limits,
             rounds: 0,
             tokens: 0,
-            below: 0,
+            subagent_tokens: 0,
             cost: Dollars::default(),
             stop: None,
             last_calls: Vec::new(),
@@ -106,12 +106,12 @@ impl Run {
     /// The same turn, continued for messages from other agents: it has the rest of the budget.
     #[must_use]
     pub fn anew(&self, limits: TurnLimits) -> Self {
-        Self { tokens: self.tokens, below: self.below, ..Self::new(limits) }
+        Self { tokens: self.tokens, subagent_tokens: self.subagent_tokens, ..Self::new(limits) }
     }
 
     /// Sets the total of tokens used by subagents so far.
     pub fn used_below(&mut self, tokens: u64) {
-        self.below = tokens;
+        self.subagent_tokens = tokens;
     }
 
     /// The session has cost so much by now.
@@ -140,7 +140,7 @@ impl Run {
     fn call_model(&self) -> Step {
         match self.limits.max_rounds {
             Some(most) if self.rounds >= most => Step::Done(RunEnd::MaxRounds),
-            _ if self.limits.budget.is_some_and(|budget| self.tokens + self.below >= budget) => {
+            _ if self.limits.budget.is_some_and(|budget| self.tokens + self.subagent_tokens >= budget) => {
                 Step::Done(RunEnd::BudgetSpent)
             }
             _ if self.limits.cost.is_some_and(|most| self.cost >= most) => Step::Done(RunEnd::CostLimit),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use mail::mailbox::{ControlMessage, LEAD, Message};
-use mail::{Post, SOCKET, SessionLife};
+use mail::{Messenger, SOCKET, SessionLife};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -41,7 +41,7 @@ pub struct PlainMessageInput {
 
 /// The same tool without a team, with a shorter description.
 #[derive(Debug, Clone)]
-pub struct SendPlainly(pub Post);
+pub struct SendPlainly(pub Messenger);
 
 impl TypedTool for SendPlainly {
     type Input = PlainMessageInput;
@@ -59,7 +59,7 @@ impl TypedTool for SendPlainly {
 }
 
 /// The same tool for a subagent: its definition stays the same, and it sends as that subagent.
-pub(crate) fn below(tool: &Arc<dyn Tool>, post: &Post) -> Arc<dyn Tool> {
+pub(crate) fn below(tool: &Arc<dyn Tool>, post: &Messenger) -> Arc<dyn Tool> {
     let plain: Arc<dyn Tool> = Arc::new(SendPlainly(post.clone()));
     match tool.definition() == plain.definition() {
         true => plain,
@@ -76,7 +76,7 @@ fn access(to: &str) -> Access {
 #[derive(Debug, Clone)]
 pub struct SendMessage {
     /// Outgoing messages of the session.
-    pub post: Post,
+    pub post: Messenger,
     /// Starter of teammates that have left, if it may have any.
     pub teammates: Option<Teammates>,
 }
@@ -106,7 +106,7 @@ impl TypedTool for SendMessage {
     }
 }
 
-async fn send(post: &Post, input: &SendMessageInput) -> Result<String, String> {
+async fn send(post: &Messenger, input: &SendMessageInput) -> Result<String, String> {
     let text = match &input.message {
         Value::String(text) => text.clone(),
         object => object.to_string(),
@@ -126,7 +126,7 @@ async fn send(post: &Post, input: &SendMessageInput) -> Result<String, String> {
 }
 
 /// The message in its final form, and its effect on the sender's own session.
-fn formed(post: &Post, word: ControlMessage, text: String) -> Result<(String, Option<SessionLife>), String> {
+fn formed(post: &Messenger, word: ControlMessage, text: String) -> Result<(String, Option<SessionLife>), String> {
     let is_lead = post.me() == LEAD;
     let whole = |word: &ControlMessage| post.written(word);
     Ok(match word {

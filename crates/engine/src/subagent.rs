@@ -75,7 +75,7 @@ pub struct SubagentResult {
     /// Its usage.
     pub usage: Usage,
     /// Tokens used by its own subagents, at every depth.
-    pub below: u64,
+    pub subagent_tokens: u64,
     /// Side questions: purpose, model and usage.
     pub beside: Vec<(String, String, Usage)>,
     /// Its model.

@@ -40,6 +40,8 @@ mod dreaming_beside;
 mod dreaming_gently;
 #[path = "it/dreaming_sources.rs"]
 mod dreaming_sources;
+#[path = "it/dreaming_user_shelf.rs"]
+mod dreaming_user_shelf;
 #[path = "it/elsewhere.rs"]
 mod elsewhere;
 #[path = "it/embed.rs"]
@@ -66,6 +68,8 @@ mod knowing;
 mod learning;
 #[path = "it/learning_paid.rs"]
 mod learning_paid;
+#[path = "it/learning_removed.rs"]
+mod learning_removed;
 #[path = "it/learning_turns.rs"]
 mod learning_turns;
 #[path = "it/ledger.rs"]

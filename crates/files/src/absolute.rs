@@ -1,9 +1,9 @@
 //! Single files that a user or a model named by an absolute path.
 //!
-//! There is no root here: whether a path may be touched is decided before, by permission rules. What is promised here:
-//! reading never takes more memory than it was allowed, never waits for a pipe and never touches a device; writing is
-//! atomic, keeps the mode, and writes through a symbolic link to the file it points to. A file with several hard links
-//! is cut loose from the others, as with every atomic replacement.
+//! There is no root here: permission rules decide beforehand whether a path may be touched. What is promised here:
+//! reading never takes more memory than allowed, never waits for a pipe and never touches a device; writing is atomic,
+//! keeps the mode, and writes through a symbolic link to the file it points to. A file with several hard links is
+//! separated from the others, as with every atomic replacement.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -19,7 +19,7 @@ use crate::{atomic_write, exact};
 
 /// The most symbolic links that are followed for one path, as in the kernel.
 const MOST_LINKS: usize = 40;
-/// A file of its owner's alone.
+/// Access bits: only the owner reads and writes it.
 const PRIVATE_FILE: u32 = 0o600;
 
 /// The content of a file of at most `limit` bytes.
@@ -34,13 +34,13 @@ pub fn read_range(path: impl AsRef<Path>, offset: u64, len: u64) -> Result<Vec<u
     atomic_write::range(path, open(path)?, offset, len)
 }
 
-/// What a file is now.
+/// Stamp of a file's current content.
 pub fn stamp(path: impl AsRef<Path>) -> Result<Stamp, Error> {
     let path = path.as_ref();
     Stamp::of_file(&mut open(path)?).map_err(|error| Error::of(path, error))
 }
 
-/// Returns whether a file still has the content of a stamp. It is read only if its time or length is another.
+/// True if a file still has the content of a stamp. It is read only if its time or length differs.
 pub fn is_unchanged(path: impl AsRef<Path>, known: &Stamp) -> bool {
     let path = path.as_ref();
     let looks_same = |seen: &std::fs::Metadata| {
@@ -49,7 +49,7 @@ pub fn is_unchanged(path: impl AsRef<Path>, known: &Stamp) -> bool {
     std::fs::metadata(path).is_ok_and(|seen| looks_same(&seen)) || stamp(path).is_ok_and(|now| now.same_content(known))
 }
 
-/// What can be seen of a file without opening it. Another value means that it may have changed.
+/// State of a file as seen without opening it. If it differs, the file may have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Glance {
     inode: u64,
@@ -59,16 +59,16 @@ pub struct Glance {
 }
 
 impl Glance {
-    /// Whether it was last changed well before another was: far enough for any file system's clock to show a change since.
+    /// True if it was last changed long enough before another for any file system's clock to tell the two times apart.
     pub fn is_long_before(&self, other: &Self) -> bool {
         self.changed.0 + CLOCK_SECONDS < other.changed.0
     }
 }
 
-/// No file system's clock is coarser.
+/// Coarsest clock of a file system, in seconds.
 const CLOCK_SECONDS: i64 = 2;
 
-/// A glance at a file; none where there is none.
+/// A glance at a file; none if it is missing.
 pub fn glance(path: impl AsRef<Path>) -> Option<Glance> {
     let seen = std::fs::metadata(path).ok()?;
     let (modified, changed) = ((seen.mtime(), seen.mtime_nsec()), (seen.ctime(), seen.ctime_nsec()));
@@ -109,7 +109,7 @@ pub fn replace_private(path: impl AsRef<Path>, bytes: &[u8]) -> Result<(), Error
     folder.replace(name, bytes, PRIVATE_FILE)
 }
 
-/// Makes a file its owner's alone (0600): an empty new one, or the one that is there, with what is in it.
+/// Makes a file private to its owner (0600): creates an empty one, or keeps the existing one with its content.
 pub fn make_private(path: impl AsRef<Path>) -> Result<(), Error> {
     let path = path.as_ref();
     let (folder, name) = private_place(path)?;
@@ -122,7 +122,7 @@ pub fn make_private(path: impl AsRef<Path>) -> Result<(), Error> {
     }
 }
 
-/// The folder of a file, made where it is missing, and the file's name in it, links followed.
+/// The folder of a file, created if missing, and the file's name in it, with links followed.
 fn private_place(path: &Path) -> Result<(Root, PathBuf), Error> {
     let path = real(path)?;
     let no_file = || Error::of(&path, io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"));
@@ -138,7 +138,7 @@ pub fn remove(path: impl AsRef<Path>) -> Result<(), Error> {
         .map_err(|error| Error::of(path, error))
 }
 
-/// Removes a directory and all below it, without following a link out of it. That it is not there is fine.
+/// Removes a directory and everything below it, without following a link out of it. A missing one is not an error.
 pub fn remove_tree(path: impl AsRef<Path>) -> Result<(), Error> {
     let path = path.as_ref();
     match effect::before(Effect::Remove, || path.to_owned()).and_then(|()| std::fs::remove_dir_all(path)) {
@@ -152,8 +152,8 @@ pub fn list(directory: impl AsRef<Path>) -> Result<Vec<DirectoryEntry>, Error> {
     Root::open(directory)?.list()
 }
 
-/// Where a path leads once every symbolic link in it is followed. What does not exist yet is kept as it is named, so
-/// this also says where a file that is about to be made would lie.
+/// The path with every symbolic link followed. Parts that do not exist yet are kept as named, so it also works for a
+/// file that is about to be created.
 pub fn real(path: impl AsRef<Path>) -> Result<PathBuf, Error> {
     let path = path.as_ref();
     if !path.is_absolute() {

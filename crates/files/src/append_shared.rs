@@ -13,10 +13,10 @@ use crate::directory::create_directory;
 use crate::effect::{self, Effect};
 use crate::error::Error;
 
-/// The mode of such a file, and of nobody else's business.
+/// Access bits: only the owner reads and writes it.
 const PRIVATE_FILE: u32 = 0o600;
 
-/// Adds a line. The file (0600) and its directories (0700) are made where they are missing.
+/// Adds a line. The file (0600) and its directories (0700) are created if they are missing.
 pub fn add_line(path: impl AsRef<Path>, line: &[u8]) -> Result<(), Error> {
     let path = crate::absolute::real(path)?;
     let failed = |error| Error::of(&path, error);
@@ -36,7 +36,7 @@ pub fn add_line(path: impl AsRef<Path>, line: &[u8]) -> Result<(), Error> {
     effect::before(Effect::Append(&bytes), || path.clone()).and_then(|()| file.write_all(&bytes)).map_err(failed)
 }
 
-/// Whether it ends inside a line.
+/// True if the file ends inside a line.
 fn is_torn(file: &File) -> std::io::Result<bool> {
     let len = file.metadata()?.len();
     let mut last = *b"\n";

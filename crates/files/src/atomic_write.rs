@@ -16,16 +16,16 @@ use crate::effect::{self, Effect};
 use crate::error::Error;
 use crate::fingerprint::{Snapshot, Stamp};
 
-/// Who may do what with the new file.
+/// Permissions of the new file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Mode {
     /// Exactly these bits.
     Exact(u32),
     /// Exactly these bits, and dated 1970.
     Dated(u32),
-    /// What the process gives to new files.
+    /// The process's default for new files.
     Inherited,
-    /// These bits and, where we may, this owner: those of the file that is replaced.
+    /// These bits and, if permitted, this owner: those of the file that is replaced.
     Kept {
         /// The permission bits.
         bits: u32,
@@ -36,11 +36,11 @@ pub(crate) enum Mode {
     },
 }
 
-/// What the process gives to new files, less its mask.
+/// Bits of new files before the process's mask is applied.
 #[cfg(target_os = "linux")]
 const ORDINARY_FILE: u32 = 0o666;
 
-/// Makes the names of files that are about to be linked into place differ within this process.
+/// Counter that makes hidden names unique within this process.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
 /// Writes `bytes` and gives them the name `name`, whatever had it before.
@@ -48,7 +48,7 @@ pub(crate) fn replace(dir: &Dir, name: &OsStr, bytes: &[u8], mode: Mode) -> io::
     replace_if(dir, name, bytes, mode, || Ok(true)).map(drop)
 }
 
-/// Like [`replace`], but asks `still` last, just before the name changes hands. Says whether it went ahead.
+/// Like [`replace`], but calls `still` last, just before the rename. Returns whether it went ahead.
 pub(crate) fn replace_if(
     dir: &Dir,
     name: &OsStr,
@@ -108,8 +108,8 @@ fn written<'d>(dir: &'d Dir, bytes: &[u8], mode: Mode) -> io::Result<UnnamedFile
     Ok(temporary)
 }
 
-/// A file that has no name yet, or only one that begins with a dot: a process that is killed leaves nothing behind that
-/// anybody takes for a file of the user's.
+/// A file without a name, or with one that begins with a dot: a killed process leaves nothing behind that looks like a
+/// file of the user's.
 struct UnnamedFile<'d> {
     dir: &'d Dir,
     file: File,
@@ -180,14 +180,14 @@ fn nameless(_: &Dir) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// A name that no file has: processes in containers may share a number, so the clock of the system is in it too.
+/// A name that no file has: processes in containers may share a pid, so the system's clock is part of it.
 fn hidden_name() -> String {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
     format!(".{}-{}-{}-{serial}.new", std::process::id(), now.tv_sec, now.tv_nsec)
 }
 
-/// Gives the file to its former owner where we are allowed to; where we are not, it is ours from now on.
+/// Gives the file to its former owner if permitted; otherwise it stays ours.
 fn keep_owner(file: &File, uid: u32, gid: u32) -> io::Result<()> {
     use cap_std::fs::MetadataExt;
     let now = file.metadata()?;

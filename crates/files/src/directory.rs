@@ -8,15 +8,15 @@ use std::path::Path;
 use crate::effect::{self, Effect};
 use crate::error::Error;
 
-/// The mode of directories that are made on the way.
+/// Mode of directories that are created on the way.
 pub(crate) const PRIVATE_DIRECTORY: u32 = 0o700;
 
-/// Makes a directory and its parents (0700) where they are missing, to last.
+/// Creates a directory and its parents (0700) if they are missing, and syncs them.
 pub fn create_directory(path: impl AsRef<Path>) -> Result<(), Error> {
     make_directories(path.as_ref(), PRIVATE_DIRECTORY)
 }
 
-/// Whether what a path names, no link followed, belongs to us, to the system, or to the owner of `known`.
+/// True if the file at a path, no link followed, belongs to us, to root, or to the owner of `known`.
 pub fn is_own(path: impl AsRef<Path>, known: impl AsRef<Path>) -> bool {
     let owner = |path: &Path| std::fs::symlink_metadata(path).ok().map(|metadata| metadata.uid());
     let found = owner(path.as_ref());

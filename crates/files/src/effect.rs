@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[cfg(any(test, feature = "faults"))]
 pub(crate) use faults::{before, sync};
 
-/// One thing that happens to the disk.
+/// One effect on the disk.
 #[cfg_attr(not(any(test, feature = "faults")), allow(unreachable_pub, dead_code, reason = "nobody is told"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect<'b> {
@@ -30,19 +30,19 @@ pub enum Effect<'b> {
     MakeDirectory,
     /// A directory is listed.
     List,
-    /// What was written to a file is brought to the disk.
+    /// The content of a file is synced.
     SyncFile,
-    /// The names in a directory are brought to the disk.
+    /// The names in a directory are synced.
     SyncDirectory,
 }
 
-/// Says what is about to happen to a path.
+/// Announces an effect on a path.
 #[cfg(not(any(test, feature = "faults")))]
 pub(crate) fn before(_: Effect<'_>, _: impl FnOnce() -> PathBuf) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Brings something to the disk.
+/// Announces a sync, then does it.
 #[cfg(not(any(test, feature = "faults")))]
 pub(crate) fn sync(
     _: Effect<'_>,
@@ -52,7 +52,7 @@ pub(crate) fn sync(
     real()
 }
 
-/// Where an opened file or directory is.
+/// Path of an opened file or directory.
 pub(crate) fn place_of(opened: &impl AsRawFd) -> PathBuf {
     std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What can go wrong on the way to the disk, by what the caller can do about it.
+//! Errors of the disk, by what the caller can do about them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ pub enum Error {
     /// Nothing is there.
     #[error("{} does not exist", path.display())]
     NotFound {
-        /// What was asked for.
+        /// The requested path.
         path: PathBuf,
     },
     /// The permissions of the file or of its directory forbid it.
     #[error("{} may not be read or written: permission denied", path.display())]
     Denied {
-        /// What was asked for.
+        /// The requested path.
         path: PathBuf,
     },
     /// A file was expected.
@@ -27,7 +27,7 @@ pub enum Error {
     /// A pipe, a socket or a device: reading it could hang or never end.
     #[error("{} is not a regular file (a pipe, socket or device)", path.display())]
     NotRegular {
-        /// What was asked for.
+        /// The requested path.
         path: PathBuf,
     },
     /// More than the caller is willing to hold.
@@ -35,15 +35,15 @@ pub enum Error {
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// How large it is, at least.
+        /// Its size, at least.
         size: u64,
-        /// How large it may be.
+        /// The limit.
         limit: u64,
     },
     /// Something is there already, and it is not overwritten.
     #[error("{} exists already", path.display())]
     Exists {
-        /// What is there.
+        /// The existing path.
         path: PathBuf,
     },
     /// It is no longer what the caller saw.
@@ -57,7 +57,7 @@ pub enum Error {
     Held {
         /// The log.
         path: PathBuf,
-        /// What the other writer said of itself.
+        /// The other writer's description of itself.
         by: String,
     },
     /// The disk, the quota or the largest file size is exhausted.
@@ -89,7 +89,7 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -114,7 +114,7 @@ impl Error {
         }
     }
 
-    /// Sorts an error of the system by what can be done about it.
+    /// Classifies an error of the system by what can be done about it.
     pub(crate) fn of(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {

@@ -1,9 +1,9 @@
 //! Files at exactly one place: no part of the path is a symbolic link.
 //!
-//! A path is judged first and used later, and in between another process can put a link where a directory or a file
-//! was. So whoever was judged hands in the path with its links followed ([`real`](crate::real)), and here every part of
-//! it is opened in turn without following one: what was judged is what is read and written, or [`Error::Linked`] says
-//! that it is no longer there.
+//! A path is checked first and used later, and in between another process can put a link where a directory or a file
+//! was. So callers pass in the checked path with its links followed ([`real`](crate::real)), and here every part of it
+//! is opened in turn without following a link: the file that was checked is the one read and written, or
+//! [`Error::Linked`] says that it is no longer there.
 
 mod aside;
 
@@ -23,10 +23,10 @@ use crate::fingerprint::{Snapshot, Stamp};
 
 pub use aside::{Identity, identity, set_aside};
 
-/// The mode of directories made for a file the user wants somewhere; the process's mask is applied.
+/// Mode of directories created for a file the user wants somewhere; the process's mask is applied.
 const ORDINARY_DIRECTORY: u32 = 0o777;
 
-/// What becomes of directories that are missing on the way.
+/// Handling of directories that are missing on the way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MissingDirectories {
     /// They are an error.
@@ -128,7 +128,7 @@ impl<'p> NameInDirectory<'p> {
         }
     }
 
-    /// The mode of what is there. What may not be written is not replaced either, though a rename could.
+    /// Mode of the existing file. A file that may not be written is not replaced either, although a rename could.
     fn mode(&self) -> Result<Mode, Error> {
         let failed = |error: rustix::io::Errno| Error::of(self.path, error.into());
         match statat(&self.dir, self.name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -183,7 +183,7 @@ fn step(from: &impl AsFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
     openat(from, name, passing() | OFlags::NOFOLLOW, rustix::fs::Mode::empty())
 }
 
-/// Makes a directory, to last. That someone else just made it is fine.
+/// Creates a directory and syncs it. If somebody else just created it, that is fine.
 fn make(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     effect::before(Effect::MakeDirectory, || effect::place_of(parent).join(name))?;
     match mkdirat(parent, name, rustix::fs::Mode::from_raw_mode(ORDINARY_DIRECTORY)) {
@@ -197,7 +197,7 @@ fn make(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     })
 }
 
-/// How a directory on the way is opened: where the system knows it, without the right to list it.
+/// Flags for opening a directory on the way: without the right to list it, if the system has such a flag.
 fn passing() -> OFlags {
     #[cfg(target_os = "linux")]
     let only = OFlags::PATH;

@@ -1,25 +1,25 @@
-//! What a file was when it was read, so that a later change of it can be noticed.
+//! State of a file when it was read, so that a later change can be noticed.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::time::SystemTime;
 
-/// A file's content and what it was at that moment.
+/// A file's content with its stamp.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     /// The content.
     pub bytes: Vec<u8>,
-    /// What it was.
+    /// Its stamp.
     pub stamp: Stamp,
 }
 
-/// What a file was at one moment.
+/// State of a file at one moment.
 ///
-/// Two stamps are compared by [`Stamp::same_content`]: a file that was touched but says the same is unchanged, and one
-/// that was changed within the resolution of its modification time is not.
+/// Two stamps are compared by [`Stamp::same_content`]: a file that was touched but has the same content is unchanged,
+/// and one that was changed within the resolution of its modification time is not.
 #[derive(Debug, Clone, Copy)]
 pub struct Stamp {
-    /// When it was last modified, where the file system knows.
+    /// Time of the last modification, if the file system knows it.
     pub modified: Option<SystemTime>,
     /// Its length in bytes.
     pub len: u64,
@@ -28,7 +28,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Whether the content is the same.
+    /// True if the content is the same.
     pub fn same_content(&self, other: &Self) -> bool {
         self.len == other.len && self.hash == other.hash
     }

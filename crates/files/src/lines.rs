@@ -28,10 +28,10 @@ use crate::error::Error;
 /// and documents in base64: 32 MB on the wire.
 pub const OVERSIZED: usize = 64 * 1024 * 1024;
 
-/// How much is read at once: little enough to be still in the processor's cache when it is looked at.
+/// Size of a block: small enough to be still in the processor's cache when it is scanned.
 const BLOCK: usize = 256 * 1024;
 
-/// How much of an oversized line is shown.
+/// Bytes of an oversized line that are shown.
 const HEAD: usize = 8 * 1024;
 
 /// A file, being read line by line.
@@ -44,7 +44,7 @@ pub struct Lines {
     /// The part of `block` that is filled and not yet handed out.
     start: usize,
     end: usize,
-    /// Where `start` lies in the file.
+    /// Offset of `start` in the file.
     offset: u64,
     /// Lines that begin here or later are not handed out.
     limit: u64,
@@ -55,11 +55,11 @@ pub struct Lines {
 /// One line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileLine<'a> {
-    /// Where it starts in the file.
+    /// Its offset in the file.
     pub offset: u64,
-    /// What it says.
+    /// Its content.
     pub text: Text<'a>,
-    /// How it ends.
+    /// Its ending.
     pub ending: LineEnding,
 }
 
@@ -70,14 +70,14 @@ pub enum Text<'a> {
     Whole(&'a [u8]),
     /// It was longer than the cap and skipped.
     Oversized {
-        /// How it begins.
+        /// Its first bytes.
         head: &'a [u8],
-        /// How long it is.
+        /// Its length.
         len: u64,
     },
 }
 
-/// How a line ends.
+/// Ending of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineEnding {
     /// With a newline.
@@ -99,7 +99,7 @@ impl Lines {
         Ok(Self::new(Arc::new(file), path, offset..u64::MAX, OVERSIZED))
     }
 
-    /// Of a path that was judged: no link is followed ([`exact`](crate::exact)).
+    /// From the beginning of a file whose path was checked: no link is followed ([`exact`](crate::exact)).
     pub fn open_exact(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref().to_owned();
         let file = crate::exact::open(&path)?;
@@ -131,7 +131,7 @@ impl Lines {
         Ok(part)
     }
 
-    /// How long the file is now.
+    /// Current length of the file.
     pub fn file_len(&self) -> Result<u64, Error> {
         Ok(self.file.metadata().map_err(|error| Error::of(&self.path, error))?.len())
     }

@@ -13,10 +13,10 @@ use cap_std::fs::{OpenOptions, OpenOptionsExt};
 use crate::error::Error;
 use crate::root::Root;
 
-/// The mode of a lock file.
+/// Mode of a lock file.
 const PRIVATE_FILE: u32 = 0o600;
 
-/// How often it is tried again.
+/// Interval between attempts.
 const AGAIN: Duration = Duration::from_millis(5);
 
 /// A lock that is held.
@@ -26,12 +26,12 @@ pub struct Lock {
 }
 
 impl Root {
-    /// Takes the lock on the file `relative` (made where it is missing), waiting until whoever holds it lets go.
+    /// Takes the lock on the file `relative` (created if missing), waiting until whoever holds it lets go.
     pub fn lock(&self, relative: impl AsRef<Path>) -> Result<Lock, Error> {
         self.locked(relative.as_ref(), File::lock)
     }
 
-    /// The same, and no longer than so: somebody may hold it who never lets go.
+    /// The same with a time limit: the holder may never let go.
     pub fn lock_within(&self, relative: impl AsRef<Path>, patience: Duration) -> Result<Lock, Error> {
         self.locked(relative.as_ref(), |file| {
             for _ in 0..=patience.as_millis() / AGAIN.as_millis() {

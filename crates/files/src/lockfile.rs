@@ -1,9 +1,9 @@
-//! A lock file that says something: who holds it, and since when.
+//! A lock file with a text: who holds it, and since when.
 //!
-//! Other programs read what it says, and look at when it was written; between ours the lock of the operating system
+//! Other programs read the text and the time it was written; between our own processes the lock of the operating system
 //! decides. That lock lies on the file itself, so this is the one kind of file that is written in place: a replacement
-//! would carry the name and not the lock. Somebody may still remove it or put another in its place, so whoever holds the
-//! lock can ask whether it is on the file of that name ([`LockFile::is_named`]).
+//! would carry the name and not the lock. Somebody may still remove it or put another in its place, so whoever holds
+//! the lock can ask whether it is on the file of that name ([`LockFile::is_named`]).
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -18,10 +18,10 @@ use crate::effect::{self, Effect};
 use crate::error::Error;
 use crate::root::Root;
 
-/// The mode of a lock file.
+/// Mode of a lock file.
 const PRIVATE_FILE: u32 = 0o600;
 
-/// The most that is read of what it says.
+/// Limit on the text that is read.
 const MOST: u64 = 4096;
 
 /// An opened lock file. Its lock, if it was taken, goes when this does.
@@ -31,7 +31,7 @@ pub struct LockFile {
     path: PathBuf,
 }
 
-/// What a lock file says, and when it was written.
+/// Text of a lock file, and the time it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockText {
     /// Its text.
@@ -77,7 +77,7 @@ impl LockFile {
         }
     }
 
-    /// Whether the name still leads to this file.
+    /// True if the name still leads to this file.
     pub fn is_named(&self, root: &Root, relative: impl AsRef<Path>) -> Result<bool, Error> {
         let own = self.file.metadata().map_err(|error| self.failed(error))?;
         match root.dir().symlink_metadata(relative) {
@@ -87,7 +87,7 @@ impl LockFile {
         }
     }
 
-    /// What it says.
+    /// Reads its text.
     pub fn read(&self) -> Result<LockText, Error> {
         let mut file = &self.file;
         let mut bytes = Vec::new();
@@ -97,7 +97,7 @@ impl LockFile {
         Ok(LockText { text: String::from_utf8_lossy(&bytes).into_owned(), modified })
     }
 
-    /// Lets it say something else.
+    /// Replaces its text.
     pub fn write(&self, text: &str) -> Result<(), Error> {
         let mut file = &self.file;
         // Written, then cut: a reader in between never finds it empty and takes it for free.
@@ -109,7 +109,7 @@ impl LockFile {
         written.map_err(|error| self.failed(error))
     }
 
-    /// Says when it was written.
+    /// Sets the time it was written.
     pub fn date(&self, modified: SystemTime) -> Result<(), Error> {
         let dated = self.file.set_modified(modified).and_then(|()| self.file.sync_all());
         dated.map_err(|error| self.failed(error))

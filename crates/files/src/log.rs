@@ -24,19 +24,19 @@ use crate::effect::{self, Effect};
 use crate::error::Error;
 use crate::root::Root;
 
-/// The mode of a log: a session may hold anything.
+/// Mode of a log: a session may hold anything.
 const PRIVATE_FILE: u32 = 0o600;
 
-/// The most that is read of what a writer said of itself.
+/// Limit on the writer's description of itself that is read.
 const WRITER_TEXT: u64 = 4096;
 
-/// How long a log is tried whose writer has gone: far longer than a new process has what its parent had open.
+/// Time to keep trying a log whose writer is gone: far longer than a new process keeps what its parent had open.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long until it is tried again.
+/// Interval between attempts.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// Locks a file, as soon as those are gone who hold it by accident.
+/// Locks a file. If its writer is gone, waits for processes that still hold the lock by accident.
 fn locked(file: &File, writer: &Path) -> Result<(), TryLockError> {
     for _ in 0..PATIENCE.as_millis() / AGAIN.as_millis() {
         match file.try_lock() {
@@ -47,7 +47,7 @@ fn locked(file: &File, writer: &Path) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Whether a writer that says its number among processes, as the first in what it says, is none any more.
+/// True if the process is gone whose pid is the first number in a writer's description.
 fn has_gone(writer: &str) -> bool {
     let number: String = writer.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
     !number.is_empty() && Path::new("/proc/self").exists() && !Path::new("/proc").join(number).exists()
@@ -60,11 +60,11 @@ pub struct Log {
     path: PathBuf,
     writer: PathBuf,
     end: FileEnd,
-    /// How what was written is forced to the disk; a test looks on.
+    /// Syncs the file; a test replaces it.
     sync: fn(&File) -> std::io::Result<()>,
 }
 
-/// How the file ends.
+/// State of the file's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileEnd {
     /// After a newline, or the file is empty.
@@ -104,7 +104,7 @@ impl Log {
         Ok(Self { file, path, writer, end, sync: File::sync_data })
     }
 
-    /// Where it is, symbolic links followed.
+    /// Its path, symbolic links followed.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -156,7 +156,7 @@ fn end_of(file: &File) -> std::io::Result<FileEnd> {
     Ok(if last == *b"\n" { FileEnd::Clean } else { FileEnd::Torn })
 }
 
-/// The name of the file that says who holds it.
+/// Name of the file with the writer's description.
 fn beside(path: &Path) -> OsString {
     let mut name = path.file_name().map_or_else(OsString::new, OsString::from);
     name.push(".writer");
@@ -176,7 +176,7 @@ mod tests {
     use std::cell::RefCell;
 
     thread_local! {
-        /// How long the file was each time it was forced to the disk.
+        /// Lengths of the file at each sync.
         static SYNCED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
     }
 

@@ -1,8 +1,8 @@
-//! Whether a process runs: what a lock file names is worth something only as long as it does.
+//! Running processes: the name in a lock file means something only while its process runs.
 
 use rustix::process::{Pid, test_kill_process};
 
-/// Whether a process of that number runs, whoever's it is.
+/// True if a process with that pid runs, whoever owns it.
 pub fn process_runs(pid: u32) -> bool {
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
     match test_kill_process(pid) {

@@ -20,7 +20,7 @@ use crate::effect::{self, Effect};
 use crate::error::Error;
 use crate::fingerprint::{Snapshot, Stamp};
 
-/// The bits of a mode by which the group or anybody may write.
+/// Bits of a mode that let the group or others write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// An opened directory.
@@ -35,11 +35,11 @@ pub struct Root {
 pub struct DirectoryEntry {
     /// Its name, without the directory.
     pub name: OsString,
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
     /// Its length in bytes.
     pub len: u64,
-    /// When it was last modified, where the file system knows.
+    /// Time of the last modification, if the file system knows it.
     pub modified: Option<SystemTime>,
 }
 
@@ -48,13 +48,13 @@ pub struct DirectoryEntry {
 pub struct FileHead {
     /// The first bytes.
     pub bytes: Vec<u8>,
-    /// How long the file is.
+    /// Length of the whole file.
     pub len: u64,
-    /// When it was last modified, where the file system knows.
+    /// Time of the last modification, if the file system knows it.
     pub modified: Option<SystemTime>,
 }
 
-/// What a name stands for.
+/// Kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     /// A regular file.
@@ -93,7 +93,7 @@ impl Root {
         Self::open(path)
     }
 
-    /// Where it is. For messages: nothing is looked up by it.
+    /// Its path, for messages only: nothing is looked up by it.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -117,7 +117,7 @@ impl Root {
         atomic_write::snapshot(&self.path.join(relative), &file, limit)
     }
 
-    /// A file that is one, opened.
+    /// Opens a regular file.
     fn regular(&self, relative: &Path) -> Result<(File, Metadata), Error> {
         let path = self.path.join(relative);
         let file =
@@ -127,7 +127,7 @@ impl Root {
         Ok((file, metadata))
     }
 
-    /// The first bytes of a file, at most `limit` of them, and what the file is.
+    /// The first bytes of a file, at most `limit` of them, with its length and time.
     pub fn head(&self, relative: impl AsRef<Path>, limit: u64) -> Result<FileHead, Error> {
         let relative = relative.as_ref();
         let failed = |error| Error::of(&self.path.join(relative), error);
@@ -152,7 +152,7 @@ impl Root {
         Ok(FileHead { bytes, len, modified: metadata.modified().ok() })
     }
 
-    /// Sets when a file was last written, for a copy that is to be as old as what it was made from.
+    /// Sets the modification time of a file, for a copy that is to be as old as its original.
     pub fn date(&self, relative: impl AsRef<Path>, modified: std::time::SystemTime) -> Result<(), Error> {
         let relative = relative.as_ref();
         let failed = |error| Error::of(&self.path.join(relative), error);
@@ -217,7 +217,7 @@ impl Root {
         self.remove(from)
     }
 
-    /// Removes a file, to last.
+    /// Removes a file and syncs the directory.
     pub fn remove(&self, relative: impl AsRef<Path>) -> Result<(), Error> {
         let relative = relative.as_ref();
         let failed = |error| Error::of(&self.path.join(relative), error);
@@ -225,7 +225,7 @@ impl Root {
         self.flush(relative.parent().unwrap_or(Path::new("")))
     }
 
-    /// Brings a file below to the disk, if it is there and can be read: whoever wrote it may have left that undone.
+    /// Syncs a file below, if it exists and can be read: whoever wrote it may have left that undone.
     pub fn flush_file(&self, relative: impl AsRef<Path>) -> Result<(), Error> {
         let relative = relative.as_ref();
         let Ok(file) = self.dir.open_with(relative, &atomic_write::reading()) else { return Ok(()) };
@@ -233,7 +233,7 @@ impl Root {
         effect::sync(Effect::SyncFile, path, || file.sync_all()).map_err(|error| Error::of(&path(), error))
     }
 
-    /// Brings the names in a directory below to the disk, if it is there: a process that was killed may have left that undone.
+    /// Syncs the names in a directory below, if it exists: a killed process may have left that undone.
     pub fn flush(&self, relative: impl AsRef<Path>) -> Result<(), Error> {
         let relative = relative.as_ref();
         let here = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
@@ -258,7 +258,7 @@ impl Root {
         effect::before(Effect::Remove, || effect::place_of(&self.dir).join(relative))
     }
 
-    /// Whether a part of a path below it is a link, followed or not.
+    /// True if any part of a path below it is a link.
     pub fn is_linked(&self, relative: impl AsRef<Path>) -> bool {
         let is_link = |part: &Path| self.dir.symlink_metadata(part).is_ok_and(|metadata| metadata.is_symlink());
         relative.as_ref().ancestors().filter(|part| !part.as_os_str().is_empty()).any(is_link)
@@ -289,7 +289,7 @@ impl Root {
         &self.dir
     }
 
-    /// The directory and the name a relative path stands for; directories on the way are made.
+    /// Directory and name of a relative path; directories on the way are created.
     pub(crate) fn place<'p>(&self, relative: &'p Path) -> Result<(Dir, &'p OsStr), Error> {
         let escapes = || Error::Escapes { path: relative.to_owned() };
         match relative.components().next_back() {

@@ -1,9 +1,9 @@
-//! Everything below a root, without looking at each file.
+//! Everything below a root, without a system call for each file.
 //!
 //! A listing asks the system about every name; a walk over ten thousand files cannot afford that, and whoever opens the
-//! files learns the rest anyway. So a walk says only where something is and what kind of thing. Links are reported and
-//! not followed, so a loop of them ends at its first step. A directory that cannot be listed stops nothing; who takes a
-//! missing file for a deleted one asks by [`Root::walk_whole`], which names what was passed over.
+//! files learns the rest anyway. So a walk reports only path and kind. Links are reported and not followed, so a loop
+//! of them ends at its first step. A directory that cannot be listed stops nothing; callers that take a missing file
+//! for a deleted one use [`Root::walk_whole`], which names the directories that were passed over.
 
 use std::path::{Path, PathBuf};
 
@@ -19,24 +19,24 @@ const DEEPEST: usize = 32;
 /// Something below a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalkEntry {
-    /// Where it is, relative to the root.
+    /// Its path, relative to the root.
     pub path: PathBuf,
-    /// What it is. Never a directory: those are entered.
+    /// Its kind. Never a directory: those are entered.
     pub kind: EntryKind,
 }
 
 /// Everything below a root, as far as it could be listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Walk {
-    /// What was found, by path.
+    /// The entries, by path.
     pub found: Vec<WalkEntry>,
-    /// Directories that could not be listed, or not wholly: what lies in them is not known. By path.
+    /// Directories that could not be listed completely, so that their content is unknown. By path.
     pub unlisted: Vec<PathBuf>,
 }
 
 impl Root {
-    /// Everything below that is no directory, and which directories were meant to be entered and could not be. The root
-    /// itself has to be listed wholly.
+    /// Everything below except directories, and the directories that should have been entered but could not be listed.
+    /// The root itself has to be listed completely.
     pub fn walk_whole(&self, mut enter: impl FnMut(&Path) -> bool) -> Result<Walk, Error> {
         let mut walk = Walk::default();
         below(self.dir(), Path::new(""), DEEPEST, usize::MAX, &mut enter, &mut walk)
@@ -50,12 +50,13 @@ impl Root {
         Ok(walk)
     }
 
-    /// Everything below that is no directory, by path. A directory is entered when `enter` says so of its relative path.
+    /// Everything below except directories, by path. A directory is entered if `enter` returns true for its relative
+    /// path.
     pub fn walk(&self, enter: impl FnMut(&Path) -> bool) -> Result<Vec<WalkEntry>, Error> {
         self.walk_some(usize::MAX, enter)
     }
 
-    /// The same, but no more than so many of them: those that the system names first.
+    /// The same, limited to `most` entries: those that the system lists first.
     pub fn walk_some(&self, most: usize, mut enter: impl FnMut(&Path) -> bool) -> Result<Vec<WalkEntry>, Error> {
         let mut walk = Walk::default();
         below(self.dir(), Path::new(""), DEEPEST, most, &mut enter, &mut walk)

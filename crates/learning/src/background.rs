@@ -1,7 +1,7 @@
-//! Work beside the conversation: one set of it, each kind once at a time.
+//! Background work of a session: one set of it, each kind once at a time.
 //!
-//! Nothing waits for it, save where somebody asks to, and then not for long. Every piece has a deadline; what is not done
-//! by then is dropped. When the set goes, so does what is in it.
+//! Nothing waits for it, except where somebody asks to, and then not for long. Every piece has a deadline; a piece that
+//! is not done by then is dropped. When the set is dropped, so is the work in it.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::task::AbortOnDropHandle;
 
-/// Pieces of work under way, each with what comes of it.
+/// Work under way, each piece with its result.
 #[derive(Debug)]
 pub struct Background<T> {
     running: Vec<BackgroundTask<T>>,
@@ -54,12 +54,12 @@ impl<T: Send + 'static> Background<T> {
         self.running.push(BackgroundTask { kind, since: now, deadline, task });
     }
 
-    /// Whether a piece of a kind is under way.
+    /// True if work of a kind is under way.
     pub fn is_running(&self, kind: &str) -> bool {
         self.running.iter().any(|one| one.kind == kind)
     }
 
-    /// Takes what is over by now.
+    /// Takes the results of finished work.
     pub async fn take_ended(&mut self) -> Vec<T> {
         let mut ended = Vec::new();
         while let Some(at) = self.running.iter().position(|one| one.task.is_finished()) {
@@ -68,7 +68,7 @@ impl<T: Send + 'static> Background<T> {
         ended
     }
 
-    /// Waits for a kind, unless it is stuck; what is not over by then goes on.
+    /// Waits for a kind, unless it is stuck; work that is not finished by then goes on.
     pub async fn wait_for(&mut self, kind: &str, patience: Duration, now: Timestamp) -> Option<T> {
         let at = self.running.iter().position(|one| one.kind == kind)?;
         if self.running[at].is_stuck(now) {
@@ -80,7 +80,7 @@ impl<T: Send + 'static> Background<T> {
         ended.ok().flatten()
     }
 
-    /// Ends all of it, after so much patience, and gives what came of it.
+    /// Ends all of it after a time limit, and returns the results.
     pub async fn close(&mut self, patience: Duration) -> Vec<T> {
         let end = tokio::time::Instant::now() + patience;
         let mut ended = Vec::new();

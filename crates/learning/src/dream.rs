@@ -1,23 +1,23 @@
-//! Dreaming: now and then an agent goes over what is remembered and brings it into order.
+//! Dreaming: now and then an agent goes over the memories and brings them into order.
 //!
-//! [`gate`] says whether it is time, [`lock`] and [`disk`] that only one process does it, [`sessions`] which were touched
-//! since; a [`DreamSite`] is where all that is looked up. What was said in them a dream learns from its [`sources`] alone.
-//! [`run`] is the dream itself, [`book`] where it is written down, [`progress`] what can be seen of it meanwhile,
-//! [`beside`] what starts it beside a session. What it
-//! changed is kept with all that agents change ([`memory::changes`]), and can be taken back.
+//! [`schedule`] decides whether it is time, [`lock`] and [`disk`] ensure that only one process does it, [`sessions`] finds
+//! those that were touched since; all of it is looked up at a [`DreamSite`]. A dream learns what was said in them only
+//! from its `sources`. [`run`] is the dream itself, [`dream_log`] the record of dreams, [`progress`] what can be seen of
+//! one meanwhile, and [`session_dreams`] starts them beside a session. Its changes are kept with those of other agents
+//! ([`memory::changes`]), and can be undone.
 
-pub mod book;
-mod brief;
 pub mod disk;
-pub mod gate;
+pub mod dream_log;
 pub mod lock;
 pub mod progress;
+mod prompt;
 mod read_budget;
 mod recent;
 pub mod rehearsal;
 mod remove_tool;
 mod room;
 pub mod run;
+pub mod schedule;
 pub mod session_dreams;
 mod session_tool;
 pub mod sessions;

@@ -1,9 +1,9 @@
-//! Sessions that nothing is learnt from, whoever would learn: those that were private for a while, and those that touched or
-//! worked in what the user excluded.
+//! Sessions that nothing is learnt from, whoever would learn: those that were private for a while, and those that
+//! touched or worked in what the user excluded.
 //!
-//! A session is judged by its file alone, ours and Claude Code's alike, line by line. Agents that look through transcripts
-//! see nothing of one that is kept apart: neither its file nor what lies beside it. What its subagents touched, it has
-//! touched.
+//! A session is judged by its file alone, ours and Claude Code's alike, line by line. Agents that look through
+//! transcripts see nothing of an excluded one: neither its file nor what lies beside it. Whatever its subagents touched
+//! counts as touched by it.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use session::child::ChildMeta;
 
 use crate::exclusions::Exclusions;
 
-/// The sessions that are kept apart, found out one by one as they are asked for.
+/// The excluded sessions, each judged when it is asked for.
 pub(crate) struct ExcludedSessions {
-    /// Where sessions lie, links followed.
+    /// Folders of sessions, links followed.
     folders: Vec<PathBuf>,
     exclusions: Exclusions,
-    /// The project's directory: where lines without a directory of their own were written.
+    /// The project's directory, for lines without a directory of their own.
     project: PathBuf,
     known: Mutex<HashMap<PathBuf, (Glance, bool)>>,
 }
@@ -30,19 +30,19 @@ impl ExcludedSessions {
         Self { folders, exclusions, project, known: Mutex::default() }
     }
 
-    /// What is excluded.
+    /// The user's exclusions.
     pub(crate) fn exclusions(&self) -> &Exclusions {
         &self.exclusions
     }
 
-    /// Whether a file is a session that is kept apart, or lies beside one.
+    /// True if a file is an excluded session, or lies beside one.
     pub(crate) fn has(&self, path: &Path) -> bool {
         let Some(session) = self.folders.iter().find_map(|folder| session(folder, path)) else { return false };
         let judge = || self.is_apart(&session).unwrap_or(true) || self.subagents_touched(&session, |_| true);
         self.judged(&session, judge)
     }
 
-    /// Whether a subagent touched what is excluded that was sent out by one of these calls, or by one of its own subagents.
+    /// True if a subagent started by one of these calls, or by one of its own subagents, touched what is excluded.
     pub(crate) fn sent_out_to_it(&self, session: &Path, calls: &HashSet<&str>) -> bool {
         self.subagents_touched(session, |meta| meta.tool_use_id.as_deref().is_some_and(|call| calls.contains(call)))
     }
@@ -69,7 +69,7 @@ impl ExcludedSessions {
         children.any(|(_, _, path)| self.judged(path, || self.is_apart(path).unwrap_or(true)))
     }
 
-    /// What was found out about a file, unless it has changed since. What cannot be read says nothing of itself.
+    /// The judgement about a file, kept until the file changes; false if there is no file.
     fn judged(&self, file: &Path, judge: impl FnOnce() -> bool) -> bool {
         let Some(glance) = files::glance(file) else { return false };
         if let Some((seen, apart)) = self.known.lock().get(file)

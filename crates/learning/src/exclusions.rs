@@ -1,7 +1,7 @@
-//! What the user excluded from learning: files and directories, and whatever was shown of them.
+//! The user's exclusions from learning: files and directories, and whatever was shown of them.
 //!
-//! A call counts as touching them by the path it names, by a path in its command, or by its result: a search over a parent
-//! directory shows lines of an excluded file without naming it. So a result is looked through twice, for the names of
+//! A call counts as touching them by the path it names, by a path in its command, or by its result: a search over a
+//! parent directory shows lines of an excluded file without naming it. So a result is searched twice, for the names of
 //! excluded files and for lines that stand in one. Parts of lines are not recognised.
 
 use std::collections::HashSet;
@@ -16,23 +16,23 @@ use tools::sandbox::SandboxExit;
 use tools::{Access, Scope, Subject};
 use transcript::tool_names;
 
-/// So many files are looked at below each working directory for those that are excluded.
+/// Limit on the files below each working directory among which excluded ones are looked for.
 const WALKED: usize = 50_000;
-/// So much is read of one that is.
+/// Bytes read of an excluded file.
 const FILE: u64 = 1024 * 1024;
-/// And of all of them.
+/// Bytes read of all of them.
 const ALL: usize = 16 * 1024 * 1024;
-/// A line with fewer characters is in too many files to tell anything.
+/// Characters of the shortest line that counts; a shorter one is in too many files.
 const SHORTEST: usize = 12;
-/// So many names in one result are looked up.
+/// Limit on the names in one result that are looked up.
 const NAMES: usize = 4_000;
 
-/// What nothing is learnt from.
+/// Exclusions from learning.
 pub(crate) struct Exclusions {
     /// Rules for Read that deny.
     rules: Rules,
     scope: Scope,
-    /// Lines of excluded files, by their hashes; read when somebody asks.
+    /// Hashes of the lines of excluded files; read on demand.
     lines: OnceLock<HashSet<u64>>,
 }
 
@@ -41,23 +41,23 @@ impl Exclusions {
         Self { rules, scope, lines: OnceLock::new() }
     }
 
-    /// Whether nothing is excluded.
+    /// True if nothing is excluded.
     pub(crate) fn is_empty(&self) -> bool {
         self.rules.deny.is_empty()
     }
 
-    /// Whether a file is excluded.
+    /// True if a file is excluded.
     pub(crate) fn has(&self, path: &Path) -> bool {
         let (named, real) = self.scope.place(&path.to_string_lossy());
         matches!(self.rules.decide(tool_names::READ, &Subject::Path { named, real }), RuleVerdict::Deny(_))
     }
 
-    /// Whether whoever works in a directory works in what is excluded.
+    /// True if work in a directory is work in what is excluded.
     pub(crate) fn holds(&self, directory: &Path) -> bool {
         !self.is_empty() && self.has(&directory.join("any"))
     }
 
-    /// Whether a call touched what is excluded, by its input. `directory` is where it ran.
+    /// True if a call touched what is excluded, by its input. `directory` is where it ran.
     pub(crate) fn touched_by(&self, input: &Value, directory: &Path) -> bool {
         if self.is_empty() {
             return false;
@@ -68,7 +68,7 @@ impl Exclusions {
             || input["command"].as_str().is_some_and(|command| self.touched_by_command(command, directory))
     }
 
-    /// Whether a command names what is excluded.
+    /// True if a command names what is excluded.
     pub(crate) fn touched_by_command(&self, command: &str, directory: &Path) -> bool {
         let situation = Situation {
             mode: Mode::BypassPermissions,
@@ -84,7 +84,7 @@ impl Exclusions {
         matches!(judged, Decision::Deny { .. })
     }
 
-    /// Whether a result, or what a command printed, shows something of what is excluded.
+    /// True if a result, or the output of a command, shows something of what is excluded.
     pub(crate) fn shown_in(&self, text: &str, directory: &Path) -> bool {
         !self.is_empty() && (self.named_in(text, directory) || self.quoted_in(text))
     }
@@ -101,7 +101,7 @@ impl Exclusions {
         !known.is_empty() && text.lines().any(|line| parts(line).any(|part| known.contains(&hash(part))))
     }
 
-    /// Reads the files below the working directories that are excluded.
+    /// Reads the excluded files below the working directories.
     fn read_lines(&self) -> HashSet<u64> {
         let (mut lines, mut room) = (HashSet::new(), ALL);
         for directory in self.scope.directories() {
@@ -121,7 +121,7 @@ impl Exclusions {
     }
 }
 
-/// A line of a result, and what stands in it behind a file's name and a number.
+/// A line of a result, and its rest after a file's name and a number.
 fn parts(line: &str) -> impl Iterator<Item = &str> {
     let marks = line.char_indices().filter(|(_, c)| matches!(c, ':' | '-' | '\t' | '→' | '|'));
     let behind = marks.take(6).map(|(at, c)| &line[at + c.len_utf8()..]);

@@ -1,15 +1,15 @@
 //! Learning: after turns, an agent writes down what a later session should know.
 //!
 //! It runs beside the conversation and never holds it up: one run at a time, and while one runs only the newest request
-//! waits. It stays within a share of what the session costs; what had to wait for that is learnt with a later turn, or by a
-//! later session. The log says of each turn whether it is covered ([`turns`]); a session that leaves some stays in a
-//! [`queue`] that every session looks at.
+//! waits. It stays within a share of the session's cost; turns that had to wait for that are learnt from with a later
+//! turn, or by a later session. The log says of each turn whether it is covered (`turns`); a session that leaves some
+//! stays in a queue (`queue`) that every session looks at.
 //!
-//! The agent gets what was said in the new turns and the two before, and no more. Where the conversation is short and the
+//! The agent gets what was said in the new turns and the two before, and no more. If the conversation is short and the
 //! provider still has it, a fork of it is cheaper; then nothing in it may have been private, excluded or summarised.
 //! Nothing is learnt from turns in which the main agent saved memories itself, from private ones, or from those that
-//! touched what is excluded. Failures are told as events; a turn is tried again, and left to the user after three runs in
-//! which the model came to no end.
+//! touched what is excluded. Failures are reported as events; a turn is tried again, and left to the user after three
+//! runs in which the model did not finish.
 
 mod author;
 mod backlog;
@@ -44,32 +44,32 @@ use transcript::{Id, Log, Request, tool_names};
 use crate::ledger::Ledger;
 use job::Job;
 use note::Note;
-use queue::{Claim, Queue};
+use queue::{Queue, SessionLease};
 use turns::{LoggedTurn, Turns};
 use work::Learner;
 
 pub use author::{ConversationAuthor, conversation_author};
 pub use work::{ExtractionFailure, FailureKind, KIND, Outcome};
 
-/// At the end of a session, so long is waited for what is being learnt.
+/// Time to wait for learning at the end of a session.
 pub const CLOSING: Duration = Duration::from_secs(60);
-/// A run that is stopped has so long to write down what it used.
+/// Time for a stopped run to record its usage.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How many rounds a run has: most save nothing, and are over after one.
+/// Expected rounds of a run: most save nothing, and are over after one.
 const USUAL_ROUNDS: f64 = 1.4;
-/// What it is expected to write, in tokens.
+/// Expected output, in tokens.
 const USUAL_OUTPUT: f64 = 300.0;
-/// What its own words have where the rules for memory were given before, in tokens.
+/// Tokens of a fork's own words, with the rules for memory already in the conversation.
 const WORDS_OF_FORK: f64 = 1_500.0;
-/// What they have with the rules, the tools and the memories that are shown.
+/// Tokens of its words with the rules, the tools and the memories that are shown.
 const WORDS_ALONE: f64 = 5_000.0;
-/// Characters that are a token, of what was said.
+/// Characters per token in what was said.
 const CHARACTERS_PER_TOKEN: f64 = 4.0;
 
-/// Hears what came of a run.
+/// Listener for the outcome of a run.
 pub type RunListener = Arc<dyn Fn(&Outcome) + Send + Sync>;
 
-/// The conversation that is learnt from, and what it is held with.
+/// The conversation that is learnt from, with its parts.
 pub struct LearningSource<'a> {
     /// Its session.
     pub session: &'a Session,
@@ -79,28 +79,28 @@ pub struct LearningSource<'a> {
     pub model: &'a Arc<dyn Model>,
     /// Its name.
     pub name: &'a str,
-    /// What it can call.
+    /// Its tools.
     pub tools: &'a [Arc<dyn Tool>],
-    /// Where they run.
+    /// Scope of the tools.
     pub scope: &'a Scope,
-    /// What may be read.
+    /// Permission rules.
     pub rules: &'a Rules,
-    /// What was spent.
+    /// Ledger for the costs.
     pub ledger: &'a Arc<Ledger>,
-    /// What the model costs.
+    /// Prices of the model.
     pub rates: Rates,
-    /// How long the provider keeps what was sent.
+    /// Lifetime of the provider's cache.
     pub ttl: Ttl,
-    /// Where the memories are.
+    /// The memory directory.
     pub memory: &'a Path,
-    /// Hears what came of a run.
+    /// Listener for the outcome of a run.
     pub heard: RunListener,
 }
 
-/// Why a session would learn now.
+/// Occasion for learning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Occasion {
-    /// A turn begins: what other sessions left can be looked at beside it.
+    /// A turn begins: turns that other sessions left can be looked at meanwhile.
     Begins,
     /// A turn has ended.
     Turn,
@@ -114,17 +114,17 @@ pub struct Extraction {
     turns: Turns,
     shared: Arc<ExtractionShared>,
     /// The right to learn from this session.
-    claim: Option<Arc<Claim>>,
+    lease: Option<Arc<SessionLease>>,
     /// The work under way.
     task: Option<AbortOnDropHandle<()>>,
     cancel: CancellationToken,
 }
 
-/// What the work shares with the session.
+/// State shared between the session and its background work.
 #[derive(Default)]
 struct ExtractionShared {
     state: Mutex<State>,
-    /// Whether work is under way.
+    /// True while work is under way.
     busy: watch::Sender<bool>,
 }
 
@@ -140,34 +140,34 @@ struct State {
     notes: Vec<Note>,
     /// Turns of this session whose newest run failed: they are tried again with a later turn.
     failed: HashSet<Id>,
-    /// Whether the queue holds nothing that could be taken.
+    /// True if the queue has nothing that could be taken.
     queue_is_empty: bool,
 }
 
 impl Extraction {
-    /// Learns in this way.
+    /// Learning with these settings.
     pub fn new(learning: Learning) -> Self {
         let (turns, shared, cancel) = (Turns::default(), Arc::default(), CancellationToken::new());
-        Self { learning, turns, shared, claim: None, task: None, cancel }
+        Self { learning, turns, shared, lease: None, task: None, cancel }
     }
 
-    /// How it learns.
+    /// Settings of learning.
     pub fn learning(&self) -> &Learning {
         &self.learning
     }
 
-    /// Learns in another way from now on.
+    /// Changes the settings of learning.
     pub fn set_learning(&mut self, learning: Learning) {
         self.learning = learning;
     }
 
-    /// The line that says that a session learns, where it is not there yet.
+    /// The line that says that a session learns, if it is not there yet.
     pub fn begins(&mut self, session: &Session) -> Option<serde_json::Value> {
         self.turns.follow(session.log());
         (!self.turns.learns()).then(|| Note::Learns.value())
     }
 
-    /// Whether something is under way, or was not learnt from yet.
+    /// True if work is under way, or turns wait to be learnt from.
     pub fn has_left(&self, session: &Session) -> bool {
         self.is_busy() || !self.left(session).is_empty()
     }
@@ -180,19 +180,19 @@ impl Extraction {
         turns.waiting(session.log()).into_iter().filter(|turn| !taken.contains(&turn.id)).collect()
     }
 
-    /// Takes runs that are over and not in the log yet, and lines for the log of this session.
+    /// Takes the outcomes of finished runs that are not in the log yet, and lines for the log of this session.
     pub fn take_ended(&self) -> (Vec<Outcome>, Vec<serde_json::Value>) {
         let mut state = self.shared.state.lock();
         let notes = std::mem::take(&mut state.notes);
         (std::mem::take(&mut state.ended), notes.iter().map(Note::value).collect())
     }
 
-    /// Whether work is under way.
+    /// True if work is under way.
     pub fn is_busy(&self) -> bool {
         *self.shared.busy.borrow()
     }
 
-    /// Stops what is under way, and waits until it has written down what it used.
+    /// Stops the work under way, and waits until it has recorded its usage.
     pub async fn stop(&mut self) {
         self.cancel.cancel();
         if let Some(task) = self.task.take() {
@@ -201,16 +201,17 @@ impl Extraction {
         self.shared.busy.send_replace(false);
     }
 
-    /// The session is over. Where nothing is left in it, it leaves the queue; another session may take the rest.
+    /// Ends the session's learning. If nothing is left in it, it leaves the queue; otherwise another session may take
+    /// the rest.
     pub fn leave(&mut self, session: &Session) {
         self.turns.follow(session.log());
         let is_done = self.turns.waiting(session.log()).is_empty();
-        if let Some(claim) = self.claim.take().filter(|_| is_done).and_then(Arc::into_inner) {
-            claim.done();
+        if let Some(lease) = self.lease.take().filter(|_| is_done).and_then(Arc::into_inner) {
+            lease.done();
         }
     }
 
-    /// Waits until nothing is under way any more, or time is over, or `stop` says so.
+    /// Waits until no work is under way, or time is over, or `stop` is cancelled.
     pub async fn wait(&mut self, patience: Duration, stop: &CancellationToken) {
         let mut busy = self.shared.busy.subscribe();
         tokio::select! {
@@ -219,7 +220,7 @@ impl Extraction {
         }
     }
 
-    /// Learns from what is new, if that is due, and from what other sessions left.
+    /// Learns from new turns, if that is due, and from those that other sessions left.
     pub fn learn(&mut self, on: &LearningSource<'_>, occasion: Occasion) {
         self.turns.follow(on.session.log());
         let job = self.next_job(on, occasion);
@@ -238,9 +239,9 @@ impl Extraction {
     /// The run that is due about this session.
     fn next_job(&mut self, on: &LearningSource<'_>, occasion: Occasion) -> Option<Job> {
         // Before anything is said that could be left.
-        let is_claimed = self.claims(on);
+        let is_leased = self.lease_session(on);
         let new = self.left(on.session);
-        if new.is_empty() || occasion == Occasion::Begins || !is_claimed {
+        if new.is_empty() || occasion == Occasion::Begins || !is_leased {
             return None;
         }
         let (log, session) = (on.session.log(), on.session);
@@ -262,24 +263,24 @@ impl Extraction {
         Some(job)
     }
 
-    /// Enters the session into the queue, and takes in what others have learnt from it meanwhile. Says whether this process
-    /// may learn from it.
-    fn claims(&mut self, on: &LearningSource<'_>) -> bool {
-        if self.claim.as_ref().is_some_and(|claim| claim.holds()) {
+    /// Enters the session into the queue, and takes in what others have learnt from it meanwhile. Returns whether this
+    /// process may learn from it.
+    fn lease_session(&mut self, on: &LearningSource<'_>) -> bool {
+        if self.lease.as_ref().is_some_and(|lease| lease.holds()) {
             return true;
         }
         let queue = queue(&self.learning, on.memory);
-        let Ok(Some(claim)) = queue.enter(on.session.id(), on.session.path(), on.session.directory()) else {
+        let Ok(Some(lease)) = queue.enter(on.session.id(), on.session.path(), on.session.directory()) else {
             return false; // it is tried again with the next turn
         };
         let mut state = self.shared.state.lock();
-        for note in claim.notes() {
+        for note in lease.notes() {
             if let Note::Extracted { turns, .. } = &note {
                 state.taken.extend(turns.iter().cloned());
             }
             state.notes.push(note);
         }
-        self.claim = Some(Arc::new(claim));
+        self.lease = Some(Arc::new(lease));
         true
     }
 
@@ -287,10 +288,10 @@ impl Extraction {
         let (shared, cancel, heard) = (self.shared.clone(), self.cancel.clone(), on.heard.clone());
         let (queue, current) = (queue(&self.learning, on.memory), on.session.id().to_owned());
         // The right to learn lasts for as long as somebody does.
-        let claim = self.claim.clone();
+        let lease = self.lease.clone();
         shared.busy.send_replace(true);
         let work = async move {
-            let _claim = claim;
+            let _lease = lease;
             let mut next = job;
             while let Some(job) = next.take() {
                 shared.run(&learner, job, &heard, &cancel).await;
@@ -316,7 +317,7 @@ impl Extraction {
             memory: on.memory.to_owned(),
             team: self.learning.team.clone(),
             excluded: self.learning.excluded.clone(),
-            gate: self.learning.gate,
+            filter: self.learning.filter,
             indexing: self.learning.indexing,
             ledger: on.ledger.clone(),
             world: on.session.world().clone(),
@@ -324,8 +325,8 @@ impl Extraction {
         }
     }
 
-    /// What a fork of the conversation would cost; none where it would show what may not be shown, or the provider has
-    /// forgotten it.
+    /// Cost of a fork of the conversation; none if it would show what may not be shown, or the provider's cache is
+    /// cold.
     fn cost_of_fork(&self, on: &LearningSource<'_>, new: &[LoggedTurn]) -> Option<f64> {
         let view = on.session.log().view();
         let is_summary = |stands: ItemState| matches!(stands, ItemState::Covered(_));
@@ -343,7 +344,7 @@ impl Extraction {
         (may_be_shown && can_write && is_warm).then_some(cost)
     }
 
-    /// Whether a run stays within its share of what the session has cost otherwise.
+    /// True if a run stays within its share of the session's other costs.
     fn can_pay(&self, on: &LearningSource<'_>, next: f64) -> bool {
         let Some(share) = self.learning.share else { return true };
         let state = on.session.state();
@@ -353,14 +354,14 @@ impl Extraction {
     }
 }
 
-/// What a run about what was said alone costs.
+/// Cost of a run that is not a fork.
 fn cost_alone(job: &Job, rates: &Rates) -> f64 {
     let tokens = WORDS_ALONE + job.characters() as f64 / CHARACTERS_PER_TOKEN;
     tokens * (rates.write + rates.read * (USUAL_ROUNDS - 1.0)) + USUAL_OUTPUT * rates.output
 }
 
 impl ExtractionShared {
-    /// Runs a job of this session, as far as anything may be learnt from its turns, and tells of it.
+    /// Runs a job of this session, as far as its turns may be learnt from, and reports the outcome.
     async fn run(&self, learner: &Learner, job: Job, heard: &RunListener, cancel: &CancellationToken) {
         self.state.lock().taken.extend(job.ids());
         let Some((job, notes)) = judged(learner, job).await else { return };
@@ -380,7 +381,7 @@ impl ExtractionShared {
         heard(&outcome);
     }
 
-    /// The request that waits, about what is new by now.
+    /// The waiting job, reduced to what is new by now.
     fn next(&self) -> Option<Job> {
         let mut state = self.state.lock();
         let job = state.waiting.take()?;
@@ -403,22 +404,22 @@ fn queue(learning: &Learning, memory: &Path) -> Queue {
     Queue::at(learning.home.learning(memory))
 }
 
-/// Without Write there is nothing it could do.
+/// True if there is a tool Write, without which it could do nothing.
 fn can_write(tools: &[Arc<dyn Tool>]) -> bool {
     tools.iter().any(|tool| tool.name() == tool_names::WRITE)
 }
 
-/// From where on memories are looked for that were saved.
+/// Point from which on saved memories are looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SavedSince {
     /// From the beginning.
     Beginning,
-    /// From what the user said last.
+    /// The user's last words.
     Said,
 }
 
-/// Memories that were saved in the session itself: the run their changes are kept under and their paths, the oldest first.
-/// With `Since::Said`, only those that the model was not told of, since the user has said nothing after them.
+/// Memories that were saved in the session itself: the run with their changes and their paths, the oldest first. With
+/// [`SavedSince::Said`], only those that the model was not told of, since the user has said nothing after them.
 pub fn learnt(log: &Log, since: SavedSince) -> Vec<(String, Vec<String>)> {
     let is_said = |line: &Line| matches!(line.body, Body::User { source: TextSource::Said, .. });
     let from = log.lines().iter().rposition(|line| match since {
@@ -433,19 +434,19 @@ pub fn learnt(log: &Log, since: SavedSince) -> Vec<(String, Vec<String>)> {
     saved.collect()
 }
 
-/// Memories that were saved in a session by learning, the newest first: the run their changes are kept under, and where each
-/// lies below the memory directory.
+/// Memories that learning saved in a session, the newest first: the run with their changes, and the path of each below
+/// the memory directory.
 pub fn saved(session: &Session) -> Vec<(String, String)> {
     let runs = learnt(session.log(), SavedSince::Beginning).into_iter().rev();
     runs.flat_map(|(run, paths)| paths.into_iter().map(move |path| (run.clone(), path))).collect()
 }
 
-/// Whether nothing is learnt from a session now.
+/// True if the session is private now.
 pub fn private(session: &Session) -> bool {
     Turns::of(session.log()).is_private()
 }
 
-/// From here on nothing is learnt from a session, or again.
+/// Makes a session private from here on, or no longer.
 pub fn set_private(session: &mut Session, on: bool) -> Result<(), session::Error> {
     session.note(&Note::Private { on }.value())
 }

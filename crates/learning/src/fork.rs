@@ -1,9 +1,9 @@
 //! A fork: a question to the conversation as it stands, asked beside it.
 //!
-//! It sends what the parent sends, byte for byte, and then its own words: so it reads the parent's cache, and costs little
-//! more than its answer. Nothing that the cache looks at may differ: not the tools, the limits, the thinking, the
-//! breakpoints. What a fork may not do is refused when it tries, never left out of what it is offered. That it keeps to
-//! this is checked before every request.
+//! It sends what the parent sends, byte for byte, and then its own words: so it reads the parent's cache, and costs
+//! little more than its answer. Nothing that the cache depends on may differ: not the tools, the limits, the thinking,
+//! the breakpoints. A call that a fork may not make is refused when it tries; no tool is ever left out of the request.
+//! All this is checked before every request.
 //!
 //! A fork that asks once adds no breakpoint, since nobody will read from there. One that works with tools for several
 //! rounds marks its own tail, behind the parent's breakpoints, so that each of its rounds reads the one before.
@@ -28,54 +28,55 @@ use crate::ledger::{BYTES_PER_TOKEN, BudgetPause, Ledger, broken_off};
 pub struct SmallModel {
     /// The client.
     pub model: Arc<dyn Model>,
-    /// Its name, as the provider knows it.
+    /// Its name at the provider.
     pub name: String,
 }
 
-/// The most time for a fork where nobody says otherwise.
+/// Default time limit of a fork.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What a call is answered where no result will ever come of it.
+/// Result of a call that is answered outside this conversation.
 const STARTED: &str = "[This call is being answered beside this conversation.]";
 
 /// A question to a conversation.
 pub struct Fork {
-    /// Who asks: the name its costs go under.
+    /// Name under which its costs are recorded.
     pub kind: &'static str,
     /// The model.
     pub model: Arc<dyn Model>,
-    /// What the parent would send.
+    /// The parent's request.
     pub parent: Request,
     /// The fork's own words.
     pub directive: Block,
-    /// What happens when it calls a tool.
+    /// Policy for its tool calls.
     pub tools: ToolPolicy,
-    /// The most requests.
+    /// Limit on requests.
     pub rounds: u32,
-    /// The most time for all of them.
+    /// Time limit for all of them.
     pub patience: Duration,
-    /// Where the output of one is cut off, in tokens.
+    /// Limit on the output of one, in tokens.
     pub most_output: Option<u64>,
-    /// What all of them may read and write together, in tokens; past it no further one is made.
+    /// Limit on the tokens of all of them, read and written; beyond it no further one is made.
     pub budget: Option<u64>,
-    /// Where what it uses is written down, and asked for before each round.
+    /// Ledger for its costs, asked before each round.
     pub ledger: Arc<Ledger>,
     /// Stops it; a child of the parent's.
     pub cancel: CancellationToken,
 }
 
-/// What happens when a fork calls a tool.
+/// Policy for the tool calls of a fork.
 pub enum ToolPolicy {
-    /// It is told that tools do not run here.
+    /// Every call is answered that tools do not run here.
     Deny,
-    /// This runs it, or says why not. When all calls of a round were run, the fork is done.
+    /// This function runs a call, or returns the reason it does not. When all calls of a round were run, the fork is
+    /// done.
     Run(Box<CallRunner>),
-    /// Real tools, as far as the judge lets them run; it goes on until it calls none.
+    /// Real tools, as far as the judge allows; it goes on until it calls none.
     Tools {
         /// The parent's tools.
         tools: Vec<Arc<dyn Tool>>,
-        /// Where they run; the fork's own, so that what it reads is not what the parent has read.
+        /// Scope of the tools; the fork's own, so that what it reads does not count as read by the parent.
         scope: Scope,
-        /// What may run.
+        /// Judge of the calls.
         judge: Arc<dyn Judge>,
     },
 }
@@ -83,9 +84,9 @@ pub enum ToolPolicy {
 /// Runs a call, by the tool's name and its input.
 type CallRunner = dyn FnMut(&str, &Value) -> Result<String, String> + Send;
 
-/// Says which calls of a fork may run. Nobody is asked.
+/// Decides which calls of a fork may run. Nobody is asked.
 pub trait Judge: Send + Sync {
-    /// Whether a call may run, or why not.
+    /// Allows a call; the error is the reason it may not run.
     fn judge(&self, tool: &dyn Tool, input: &Value, scope: &Scope) -> Result<(), String>;
 }
 
@@ -95,23 +96,23 @@ impl<F: Fn(&dyn Tool, &Value, &Scope) -> Result<(), String> + Send + Sync> Judge
     }
 }
 
-/// What came of a fork.
+/// Result of a fork.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForkResult {
-    /// The text of its last reply; where it may call no tool, the longest there was.
+    /// The text of its last reply; if it may call no tool, the longest one.
     pub text: String,
-    /// What its first request used: it should have read the parent's cache.
+    /// Usage of its first request, which should have read the parent's cache.
     pub first: Usage,
-    /// How many requests it made.
+    /// Number of its requests.
     pub rounds: u32,
-    /// Why it was ended before it came to its end by itself.
+    /// The reason it was ended early, if it was.
     pub unfinished: Option<&'static str>,
 }
 
-/// Why a fork came to nothing.
+/// Failure of a fork.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ForkError {
-    /// Its request would not have read the parent's cache: a fault of this program.
+    /// Its request would not have read the parent's cache: a bug of this program.
     #[error("a fork would differ from its parent in {0}; it was not sent")]
     Differs(&'static str),
     /// The provider refused or failed.
@@ -129,7 +130,7 @@ pub enum ForkError {
 }
 
 impl Fork {
-    /// One request that may call no tool and take [`PATIENCE`]. Whoever wants more sets it.
+    /// One request without tool calls, with the default time limit. Callers set more if they need it.
     pub fn new(
         kind: &'static str,
         model: &Arc<dyn Model>,
@@ -152,7 +153,7 @@ impl Fork {
         }
     }
 
-    /// Runs it to its end. What it used is known whatever came of it.
+    /// Runs it to its end. Its usage is returned in any case.
     pub async fn run(mut self) -> (Result<ForkResult, ForkError>, Usage) {
         let (mut used, mut cut) = (Usage::default(), Usage::default());
         let (patience, cancel) = (self.patience, self.cancel.clone());
@@ -166,7 +167,7 @@ impl Fork {
         (outcome, used)
     }
 
-    /// `cut` is what replies used that have not come to their end.
+    /// `cut` is the usage of replies that were not finished.
     async fn ask(&mut self, used: &mut Usage, cut: &mut Usage) -> Result<ForkResult, ForkError> {
         let mut request = self.parent.clone();
         append(&mut request.messages, vec![self.directive.clone()]);
@@ -215,7 +216,7 @@ impl Fork {
         }
     }
 
-    /// Answers calls as the policy says, and says whether all were run.
+    /// Answers calls according to the policy, and returns whether all were run.
     async fn answer(&mut self, calls: &[Block]) -> (Vec<Block>, bool) {
         if let ToolPolicy::Tools { tools, scope, judge } = &self.tools {
             let scope = scope.clone().with_cancel(self.cancel.clone());
@@ -241,8 +242,8 @@ impl Fork {
     }
 }
 
-/// Runs calls as far as they may run. Neighbours that only look run side by side; every other one is judged and run alone, so
-/// that what the one before it did is seen.
+/// Runs calls as far as they are allowed. Adjacent ones that only read run in parallel; every other one is judged and
+/// run alone, so that it sees the effect of the one before.
 async fn run_judged(calls: &[Block], tools: &[Arc<dyn Tool>], scope: &Scope, judge: &dyn Judge) -> Vec<Output> {
     let known = |call: &Block| match call.kind() {
         Kind::ToolUse { name, .. } => tools.iter().find(|tool| tool.name() == &**name),
@@ -275,7 +276,7 @@ async fn run_judged(calls: &[Block], tools: &[Arc<dyn Tool>], scope: &Scope, jud
     outputs
 }
 
-/// What a fork gets of an output: what is too long for its tool is cut, since nothing is put into a file for it.
+/// An output cut to the limit of its tool, since nothing is written to a file for a fork.
 fn bounded(output: Output, tool: Option<&Arc<dyn Tool>>) -> Output {
     let Some(Limit::Characters(most)) = tool.map(|tool| tool.limit()) else { return output };
     let text = output.text();
@@ -288,7 +289,7 @@ fn bounded(output: Output, tool: Option<&Arc<dyn Tool>>) -> Output {
     }
 }
 
-/// Outputs as the results of their calls, and whether all of them are good.
+/// Outputs as the results of their calls, and true if all of them succeeded.
 fn results_of(calls: &[Block], outputs: Vec<Output>) -> (Vec<Block>, bool) {
     let all_ran = outputs.iter().all(|output| output.outcome == Outcome::Done);
     let ids = calls.iter().filter_map(|call| match call.kind() {
@@ -299,8 +300,8 @@ fn results_of(calls: &[Block], outputs: Vec<Output>) -> (Vec<Block>, bool) {
     (results.collect(), all_ran)
 }
 
-/// What forks of one reply send before their own words: all it called is answered the same for each of them, so that they
-/// begin with the same bytes.
+/// The request that all forks of one reply share: every call of the reply gets the same result in each of them, so that
+/// they begin with the same bytes.
 pub fn branched(mut parent: Request) -> Request {
     let called = |message: &Message| -> Vec<Block> {
         let calls = message.blocks.iter().filter_map(|block| match block.kind() {
@@ -327,8 +328,8 @@ pub fn branched(mut parent: Request) -> Request {
     parent
 }
 
-/// A request of a conversation that was branched off: it keeps the breakpoints that all branches share for as long as it
-/// begins with what they share, and has one more at its end.
+/// A later request of a branched conversation: it keeps the breakpoints that all branches share for as long as it
+/// begins with the shared part, and has one more at its end.
 pub fn following(branch: &Request, mut request: Request) -> Request {
     let own = request.marks.clone();
     mark_tail(branch, &mut request);
@@ -339,13 +340,13 @@ pub fn following(branch: &Request, mut request: Request) -> Request {
     request
 }
 
-/// What the calls of the newest reply are answered in all its branches.
+/// Results of the newest reply's calls that all its branches share.
 pub fn placeholders(branch: &Request) -> Vec<Block> {
     branch.messages.last().map(|last| last.blocks.clone()).unwrap_or_default()
 }
 
-/// One request. Where the output passes its limit the stream is dropped, and what came so far is the reply.
-/// `cut` is what was used without one.
+/// One request. If the output passes its limit, the stream is dropped, and the part received so far is the reply. `cut`
+/// is the usage of a reply that was not finished.
 async fn reply(
     mut events: BoxStream<'static, provider::Event>,
     most_output: Option<u64>,
@@ -397,7 +398,7 @@ async fn reply(
     Err(ForkError::Provider(provider::Error::Cut { host, cause }))
 }
 
-/// Puts blocks of the user's side at the end.
+/// Adds blocks of the user's side at the end.
 pub(crate) fn append(messages: &mut Vec<Message>, blocks: Vec<Block>) {
     match messages.last_mut() {
         Some(last) if last.role == Role::User => last.blocks.extend(blocks),
@@ -405,7 +406,7 @@ pub(crate) fn append(messages: &mut Vec<Message>, blocks: Vec<Block>) {
     }
 }
 
-/// A breakpoint at the end of a request, behind those of its parent, where there is one left.
+/// Adds a breakpoint at the end of a request, behind those of its parent, if one is left.
 fn mark_tail(parent: &Request, request: &mut Request) {
     request.marks = parent.marks.clone();
     let tail = request.messages.last().map(|last| (request.messages.len() - 1, last.blocks.len()));
@@ -416,7 +417,7 @@ fn mark_tail(parent: &Request, request: &mut Request) {
     }
 }
 
-/// Whether a request begins with all that its parent would send, breakpoints included.
+/// Checks that a request begins with everything its parent would send, breakpoints included.
 fn extends(parent: &Request, child: &Request) -> Result<(), ForkError> {
     if !Arc::ptr_eq(&parent.prologue, &child.prologue) && parent.prologue != child.prologue {
         return Err(ForkError::Differs("what stands before the messages"));

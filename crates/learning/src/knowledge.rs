@@ -1,9 +1,9 @@
-//! What a session knows beside the conversation: instruction files and memory.
+//! Knowledge of a session beside the conversation: instruction files and memory.
 //!
-//! Both enter as attachments, rendered once and frozen in the log; a resumed session reads off the log what it has seen
-//! and attaches nothing twice. Instructions and the memory index come before the user's first words, and when a file or a
-//! folder they are for is touched. Memories come by [`recall`]: when something is said, and when what the turn does brings
-//! up an instruction. Nothing here is waited for, and nothing here can fail a turn.
+//! Both enter as attachments, rendered once and frozen in the log; a resumed session learns from the log what was
+//! attached and attaches nothing twice. Instructions and the memory index come before the user's first words, and when
+//! a file or a folder they are for is touched. Memories come by `recall`: when the user writes, and when the work of
+//! the turn makes an instruction relevant. Nothing here is waited for, and nothing here can fail a turn.
 
 mod by_hand;
 mod daily;
@@ -22,7 +22,7 @@ use memory::instructions::{
 };
 use memory::rank::WorkAtHand;
 use memory::secrets::{self, Remarks};
-use memory::shelf::{Scope as Whose, Shelf};
+use memory::shelf::{Shelf, ShelfScope};
 use memory::spoken::Register;
 use memory::store::IndexUpkeep;
 use memory::{age, index};
@@ -45,74 +45,74 @@ pub struct Knowledge {
     instructions: Instructions,
     /// Instruction files the model has seen.
     attached: HashSet<PathBuf>,
-    /// What the user was told of those that were left out.
+    /// Warnings about left-out files that the user was shown.
     told: HashSet<String>,
-    /// What the user lets the project's files bring in from outside; none where nobody is to be asked.
+    /// Trust in the files that the project's files include from outside; none if nobody can be asked.
     trust: Option<Trust>,
     /// Files from outside that were asked about, here or before the session began.
     asked: HashSet<PathBuf>,
-    /// How many instruction files there were before the last touch.
+    /// Number of instruction files before the last touch.
     before: usize,
-    /// Files that the user has changed since the last words.
+    /// Files that the user has changed since the last message.
     by_hand: Vec<PathBuf>,
-    /// A folder that is a copy of another, whose instruction files hold in it.
+    /// A copy of another folder, whose instruction files apply in it.
     copy: Option<CopiedFolder>,
     recall: Recall,
-    /// The day the model was told it is, where it keeps a daily log.
+    /// The date that the model was told, if the session keeps a daily log.
     day: Option<Date>,
     world: World,
 }
 
-/// What the settings say of memory and instruction files.
+/// Settings of memory and instruction files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnowledgeSettings {
-    /// Where memories lie, if memory is on.
+    /// The memory directory, if memory is on.
     pub directory: Option<PathBuf>,
-    /// Whether memories are brought up by themselves.
+    /// Switch of recall.
     pub recalling: RecallSwitch,
-    /// The model that is asked which of them matter.
+    /// The model that selects among memories.
     pub selector: Option<String>,
     /// Instruction files that are not loaded.
     pub excludes: Vec<String>,
-    /// Where the indexes of memory are.
+    /// Indexes of memory.
     pub indexes: Vec<PathBuf>,
 }
 
-/// What agents that a session sends out know of its instruction files.
+/// Instruction files that subagents inherit.
 #[derive(Debug, Clone)]
 pub struct InheritedInstructions {
     sources: InstructionSources,
-    /// What the user was told of those that were left out.
+    /// Warnings about left-out files that the user was shown.
     told: HashSet<String>,
 }
 
 /// A folder that is a copy of another, such as a worktree.
 #[derive(Debug, Clone)]
 pub struct CopiedFolder {
-    /// Where it is.
+    /// The copy.
     pub at: PathBuf,
-    /// Of what.
+    /// The original.
     pub of: PathBuf,
 }
 
 impl CopiedFolder {
-    /// The file that one of the copy stands for.
+    /// The original of a file in the copy.
     fn original(&self, path: &Path) -> Option<PathBuf> {
         path.strip_prefix(&self.at).ok().map(|inside| self.of.join(inside))
     }
 }
 
-/// Something to attach, with what the log is to remember of it.
+/// An attachment, with the metadata for its line.
 #[derive(Debug)]
 pub struct AttachedText {
-    /// What the model sees.
+    /// Text for the model.
     pub text: Injected,
-    /// What a later session has to know.
+    /// Metadata for a later session.
     pub beside: LineMeta,
 }
 
 impl Knowledge {
-    /// Loads instructions, opens the memory directory if there is one, and reads off the log what was seen before.
+    /// Loads instructions, opens the memory directory if there is one, and reads from the log what was attached before.
     pub fn new(
         sources: InstructionSources,
         memory_directory: Option<&Path>,
@@ -139,8 +139,7 @@ impl Knowledge {
         knowledge
     }
 
-    /// Reads off the log what the model has seen and still sees: what went with a summary, or was taken back, may come
-    /// again.
+    /// Reads from the log what the model has seen and still sees: what was summarised, or taken back, may come again.
     pub fn remember(&mut self, session: &Session) {
         let known = std::mem::take(&mut self.attached);
         self.recall.forget();
@@ -155,16 +154,16 @@ impl Knowledge {
         }
     }
 
-    /// Names the folders where agents keep memories of their own: each a directory that is not left, whatever links are
-    /// in it, and the way inside it.
+    /// With the folders in which agents keep memories of their own: each a root directory that no path leads out of,
+    /// and the path inside it.
     #[must_use]
     pub fn with_agents(mut self, folders: Vec<(PathBuf, PathBuf)>) -> Self {
         self.recall.agents = folders;
         self
     }
 
-    /// Gives it what the user lets the project's files bring in from outside. What they ask for now was asked about before;
-    /// what comes into view later is asked about then.
+    /// With the trust in files that the project's files include from outside. Those known now were asked about before;
+    /// later ones are asked about then.
     #[must_use]
     pub fn with_trust(mut self, trust: Trust) -> Self {
         let left = outside::settle(&mut self.instructions, &trust);
@@ -173,38 +172,38 @@ impl Knowledge {
         self
     }
 
-    /// Names the directory of the user's memories that hold in every project.
+    /// With the directory of the user's memories that hold in every project.
     #[must_use]
     pub fn with_user_memories(mut self, directory: &Path) -> Self {
         if let Ok(root) = Root::open(directory) {
             let home = Home::at(&self.instructions.sources().config_home);
-            self.recall.with_user(Shelf::new(root, Whose::User).with_register(register(directory, &home)));
+            self.recall.with_user(Shelf::new(root, ShelfScope::User).with_register(register(directory, &home)));
         }
         self
     }
 
-    /// Says whether the index is kept.
+    /// With this upkeep of the index.
     #[must_use]
     pub fn with_indexing(mut self, indexing: IndexUpkeep) -> Self {
         self.recall.indexing = indexing;
         self
     }
 
-    /// Says whether memories are brought up by themselves.
+    /// With recall on or off.
     #[must_use]
     pub fn with_recall(mut self, recalling: RecallSwitch) -> Self {
         self.recall.recalling = recalling;
         self
     }
 
-    /// Names who is asked who wrote a memory that is shared.
+    /// With a lookup of the authors of shared memories.
     #[must_use]
     pub fn with_authors(mut self, authors: Authors) -> Self {
         self.recall.authors = Some(authors);
         self
     }
 
-    /// Does as the settings say from now on. What the model was shown of memory and instructions stays where it is.
+    /// Applies changed settings. Memories and instructions that the model was shown stay where they are.
     pub fn follow(&mut self, said: KnowledgeSettings, model: &Arc<dyn Model>, ledger: &Arc<Ledger>) {
         if said.directory.as_deref() != self.memory_directory() {
             let sources = self.instructions.sources();
@@ -218,7 +217,7 @@ impl Knowledge {
         self.recall.selector = said.selector.map(|name| Selector { model, name, ledger });
     }
 
-    /// What holds of what settings can say.
+    /// The settings in force.
     pub fn in_force(&self) -> KnowledgeSettings {
         KnowledgeSettings {
             directory: self.memory_directory().map(Path::to_owned),
@@ -229,34 +228,34 @@ impl Knowledge {
         }
     }
 
-    /// Files that were loaded, and what was wrong with others.
+    /// The loaded files, and the problems with others.
     pub fn instructions(&self) -> &Instructions {
         &self.instructions
     }
 
-    /// Whether the index is kept.
+    /// Upkeep of the index.
     pub fn indexing(&self) -> IndexUpkeep {
         self.recall.indexing
     }
 
-    /// Where memories lie, if memory is on.
+    /// The memory directory, if memory is on.
     pub fn memory_directory(&self) -> Option<&Path> {
         self.recall.directory()
     }
 
-    /// Whether a path lies in a memory directory.
+    /// True if a path is in a memory directory.
     pub fn is_memory(&self, path: &Path) -> bool {
         let places = [self.memory_directory(), self.recall.user_directory()];
         places.into_iter().flatten().any(|directory| path.starts_with(directory))
     }
 
-    /// Whether a path is an instruction file that was loaded.
+    /// True if a path is an instruction file that was loaded.
     pub fn is_instruction(&self, path: &Path) -> bool {
         self.attached.contains(path) || self.instructions.files.iter().any(|file| file.path == path)
     }
 
-    /// What the user has to know of instruction files: what a project's files would have brought in and did not, because it
-    /// lies outside or is another user's; and which are long. Each is said once.
+    /// Warnings about instruction files: those not included because they lie outside or belong to another user, and
+    /// those that are long. Each is returned once.
     pub fn warnings(&mut self) -> Vec<String> {
         let is_told = |note: &&Note| {
             matches!(note.what, InstructionFault::Outside(_) | InstructionFault::OfAnother | InstructionFault::Long(_))
@@ -265,14 +264,14 @@ impl Knowledge {
         told.filter(|text| self.told.insert(text.clone())).collect()
     }
 
-    /// What was attached is behind a summary: instructions are read again, and memories may come up again.
+    /// Prepares for a compacted conversation: instructions are read again, and memories may come up again.
     pub fn compacted(&mut self) {
         self.instructions.reload(Reason::Compact);
         self.attached.clear();
         self.recall.forget();
     }
 
-    /// What comes before the user's first words; nothing if it was said already.
+    /// The attachment before the user's first words; none if there was one already.
     pub fn beginning(&mut self) -> Option<AttachedText> {
         if !self.attached.is_empty() {
             return None;
@@ -288,26 +287,25 @@ impl Knowledge {
         Some(AttachedText { text, beside: LineMeta { instructions: paths, ..LineMeta::default() } })
     }
 
-    /// What an agent that is sent out knows of it: the instruction files, without memories, which belong to the
-    /// conversation.
+    /// Instruction files for a subagent, without memories, which belong to the conversation.
     pub fn for_agents(&self) -> InheritedInstructions {
         let sources = InstructionSources { indexes: Vec::new(), ..self.instructions.sources().clone() };
         InheritedInstructions { sources, told: self.told.clone() }
     }
 
-    /// Of an agent that was sent out. Nobody is asked about files from outside on its behalf: those that were not agreed to
-    /// stay where they are.
+    /// The knowledge of a subagent. Nobody is asked about files from outside on its behalf: those not agreed to are
+    /// left out.
     pub fn inherited(from: InheritedInstructions, copy: Option<CopiedFolder>, session: &Session) -> Self {
         Self { told: from.told, copy, ..Self::new(from.sources, None, None, session) }
     }
 
-    /// Of a session that works in a copy of the folder that the instructions are from.
+    /// The knowledge of a session that works in a copy of the folder that the instructions are from.
     #[must_use]
     pub fn in_copy(self, copy: CopiedFolder) -> Self {
         Self { copy: Some(copy), ..self }
     }
 
-    /// What a file or a folder that was touched brings with it.
+    /// Instructions that apply to a touched file or folder.
     pub fn touched(&mut self, path: &Path) -> Option<(Vec<LoadedInstruction>, AttachedText)> {
         self.before = self.instructions.files.len();
         let original = self.copy.as_ref().and_then(|copy| copy.original(path));
@@ -318,8 +316,8 @@ impl Knowledge {
         self.shown(loaded)
     }
 
-    /// A file from outside that has come into view and that the user was not asked about. What was agreed to before is
-    /// brought in by this.
+    /// A file from outside that newly applies and that the user was not asked about. Those agreed to before are
+    /// included by this.
     pub fn next_outside(&mut self) -> Option<OutsideFile> {
         let trust = self.trust.as_ref()?;
         let left = outside::settle(&mut self.instructions, trust);
@@ -329,7 +327,7 @@ impl Knowledge {
         Some(next)
     }
 
-    /// What the user said of a file from outside. An answer that cannot be kept holds for this session.
+    /// Records the user's answer about a file from outside. If it cannot be stored, it holds for this session.
     pub fn answered(&mut self, outside: &OutsideFile, agreed: IncludeConsent) {
         let Some(trust) = &mut self.trust else { return };
         let claims = std::slice::from_ref(&outside.claim);
@@ -342,7 +340,7 @@ impl Knowledge {
         }
     }
 
-    /// What a file that was touched brings with it since then, because the user agreed to it.
+    /// Instructions for a touched file that were added since, because the user agreed to them.
     pub fn agreed(&mut self, path: &Path) -> Option<(Vec<LoadedInstruction>, AttachedText)> {
         if !path.is_dir() {
             self.instructions.touched(path);
@@ -362,7 +360,7 @@ impl Knowledge {
         Some((loaded, AttachedText { text, beside }))
     }
 
-    /// The model wrote an index: which limits it passes now, for the model to read.
+    /// A note for the model about the limits that an index it wrote exceeds.
     pub fn wrote(&self, path: &Path) -> Option<AttachedText> {
         if path.file_name()? != index::FILE {
             return None;
@@ -375,12 +373,13 @@ impl Knowledge {
         })
     }
 
-    /// The user said something: what the ranker is sure of comes back at once; where it is not, the selector is asked.
+    /// Recall for a message of the user: memories that the ranker is sure of come back at once; otherwise the selector
+    /// is asked.
     pub fn said(&mut self, said: &UserMessage<'_>, scope: &Scope) -> Vec<AttachedText> {
         self.recall.said(said, scope, self.world.now())
     }
 
-    /// The model has read a memory: how old it is, where that makes a difference.
+    /// A note about the age of a memory that the model has read, if it matters.
     pub fn age_of(&self, file: &Path) -> Option<AttachedText> {
         let directory = [self.memory_directory(), self.recall.user_directory()].into_iter().flatten();
         let (directory, path) =
@@ -391,45 +390,45 @@ impl Knowledge {
         Some(AttachedText { text: Injected::new(Purpose::Memory, &text), beside: LineMeta::default() })
     }
 
-    /// The turn touched files or used tools: the instructions that apply to that.
+    /// Instructions that apply to the files and tools of the turn.
     pub fn does(&mut self, doing: &WorkAtHand, scope: &Scope) -> Vec<AttachedText> {
         self.recall.does(doing, scope, self.world.now())
     }
 
-    /// What the selector has chosen by now; nothing while it thinks.
+    /// Memories that the selector has chosen by now; none while it runs.
     pub async fn chosen(&mut self) -> Vec<AttachedText> {
         self.recall.chosen(self.world.now()).await
     }
 
-    /// The turn is over: changed memories are read again.
+    /// Ends the turn: changed memories are read again.
     pub fn turn_ended(&mut self) {
         self.recall.turn_ended();
     }
 
-    /// Somebody else wrote memories: they are read again.
+    /// Reads memories again that somebody else wrote.
     pub fn memories_changed(&self) {
         self.recall.warm();
     }
 
-    /// Waits until the memories are read, or cannot be, for those who have to know what would be recalled.
+    /// Waits until the memories are read, or cannot be, for callers that have to know what would be recalled.
     pub async fn ready(&self) {
         self.recall.ready().await;
     }
 }
 
-/// The memories of the user, open.
+/// The user's memories, opened.
 fn shelf(directory: &Path, tree: &Path, home: &Home) -> Option<Shelf> {
-    let shelf = Shelf::new(Root::open(directory).ok()?, Whose::Private).with_tree(tree);
+    let shelf = Shelf::new(Root::open(directory).ok()?, ShelfScope::Project).with_tree(tree);
     Some(shelf.with_register(register(directory, home)))
 }
 
-/// What the memories of a directory quote of the user's own words.
+/// The register of the user's words that the memories of a directory quote.
 fn register(directory: &Path, home: &Home) -> Register {
     Register::in_folder(home.changes(directory).folder())
 }
 
-/// Why the model may not write this into a memory: it holds a secret, or the file would with it. The reason names the rule
-/// and never the secret.
+/// The reason the model may not write this into a memory: it contains a secret, or the file would with it. It names the
+/// rule and never the secret.
 pub fn refuses(input: &serde_json::Value, file: &Path) -> Option<String> {
     let rules = |text: &str| -> Vec<&'static str> {
         let known = secrets::scan(text.as_bytes(), "", Remarks::Ignored);
@@ -450,7 +449,7 @@ pub fn refuses(input: &serde_json::Value, file: &Path) -> Option<String> {
     ))
 }
 
-/// What a file is, and would be after an edit.
+/// Text of a file before and after an edit.
 fn edited(input: &serde_json::Value, file: &Path) -> Option<(String, String)> {
     let edit: EditInput = serde_json::from_value(input.clone()).ok()?;
     let text = String::from_utf8(files::read(file, INDEX_LIMIT).ok()?.bytes).ok()?;
@@ -458,7 +457,7 @@ fn edited(input: &serde_json::Value, file: &Path) -> Option<(String, String)> {
     Some((text, after))
 }
 
-/// What the user said.
+/// The user's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IncludeConsent {
     /// Yes.
@@ -467,7 +466,7 @@ pub enum IncludeConsent {
     No,
 }
 
-/// How many files from outside are asked about in a session; the rest is left out with a note.
+/// Limit on files from outside that are asked about in a session; the rest is left out with a note.
 const MOST_ASKED: usize = 100;
 
 /// The largest index that is looked at.

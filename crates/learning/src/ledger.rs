@@ -1,13 +1,13 @@
-//! The ledger: what was spent, by whom, on which day, and what may still be.
+//! The ledger: spending by kind of work and day, and the budget that is left.
 //!
-//! `<config>/cairn/ledger/2026-11-15.jsonl` has a line for each request that began on that local day, whichever process of
-//! the user made it, and one for its end, which counts in place of the first. Work in the background asks before each of its
-//! rounds whether the day's budget allows one more. The conversation, and what it cannot go on without, is written down and
-//! never stopped.
+//! `<config>/cairn/ledger/2026-11-15.jsonl` has a line for each request that began on that local day, whichever process
+//! of the user made it, and one for its end, which counts in place of the first. Background work asks before each of
+//! its rounds whether the day's budget allows one more. The conversation, and what it cannot go on without, is recorded
+//! and never stopped.
 //!
-//! It is no lock: rounds that several processes begin at the same moment are all made, and the next are not. What cannot
-//! be written counts in this process all the same. A clock that steps back over midnight opens no second budget: what
-//! stands under tomorrow counts as today's.
+//! It is no lock: rounds that several processes begin at the same moment are all made, and the next are not. Spending
+//! that cannot be written counts in this process all the same. A clock that steps back over midnight opens no second
+//! budget: entries under tomorrow's date count as today's.
 
 mod day;
 mod under_way;
@@ -30,49 +30,49 @@ use day::{LedgerEntry, Reading, Requests};
 pub use day::{Day, Spending};
 pub use under_way::{BYTES_PER_TOKEN, broken_off};
 
-/// What the user talks with.
+/// The conversation with the user.
 pub const CONVERSATION: &str = "conversation";
-/// Agents that were sent out.
+/// Subagents.
 pub const AGENT: &str = "agent";
 /// Notes of the session.
 pub const NOTES: &str = "notes";
-/// Which memories matter.
+/// The selector of memories.
 pub const SELECT: &str = "select";
-/// What a session leaves behind.
+/// Extraction.
 pub const EXTRACT: &str = "extract";
-/// Memory is kept in order.
+/// Dreams.
 pub const DREAM: &str = "dream";
-/// Names for sessions and jobs.
+/// Labels of sessions and jobs.
 pub const LABEL: &str = "label";
 
-/// The kinds of work that nobody waits for. All others belong to the conversation.
+/// Kinds of background work. All others belong to the conversation.
 const BACKGROUND: [&str; 5] = [NOTES, SELECT, EXTRACT, DREAM, LABEL];
 
-/// Where ledgers lie below the config home.
+/// Folder of the ledgers below the config home.
 const FOLDER: &str = "cairn/ledger";
 
-/// What work in the background may read and write a day with models that have no price, where the user does not say: some
-/// two dollars at the price of a small one.
+/// Default budget a day of background work with models that have no price, in tokens: some two dollars at the price of
+/// a small one.
 const UNPRICED_TOKENS: u64 = 2_000_000;
 
-/// Why work in the background has to wait for tomorrow.
+/// The reason background work has to wait for tomorrow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("work in the background pauses: {0}")]
 pub struct BudgetPause(pub String);
 
-/// Who spends.
+/// Origin of spending.
 #[derive(Debug, Clone, Default)]
 pub struct Spender {
     /// The project's directory.
     pub project: PathBuf,
-    /// The session, if it is one.
+    /// The session, if there is one.
     pub session: String,
 }
 
-/// What was spent, and what may still be.
+/// Spending, and the budget that is left.
 #[derive(Debug)]
 pub struct Ledger {
-    /// Where the files lie; without a place it counts for this process alone.
+    /// Folder of the files; without one it counts for this process alone.
     folder: Option<PathBuf>,
     spender: Spender,
     prices: Prices,
@@ -84,15 +84,15 @@ pub struct Ledger {
 #[derive(Debug, Default)]
 struct State {
     budget: Budget,
-    /// The files that count today, as far as they were read.
+    /// Today's files, as far as they were read.
     readings: Vec<(Date, Reading)>,
-    /// What could not be written, by day.
+    /// Requests that could not be written, by day.
     unwritten: Vec<(Date, Requests)>,
-    /// What this process has used, by the model.
+    /// Usage of this process, by model.
     spent: BTreeMap<String, Usage>,
-    /// What is known of its requests that are under way, by their ids.
+    /// Known usage of its requests under way, by id.
     under_way: BTreeMap<String, (String, Usage)>,
-    /// What the user is to hear, and the days on which it was heard.
+    /// Messages for the user, and the days on which each was shown.
     news: Vec<String>,
     told: Vec<(Date, LedgerNews)>,
 }
@@ -119,35 +119,35 @@ impl Ledger {
         Self { folder: Some(config_home.join(FOLDER)), spender, prices, world, zone: TimeZone::system(), state }
     }
 
-    /// One that counts for this process alone.
+    /// A ledger that counts for this process alone.
     pub fn in_memory(world: World) -> Self {
         let (spender, prices, state) = (Spender::default(), Prices::default(), Mutex::default());
         Self { folder: None, spender, prices, world, zone: TimeZone::system(), state }
     }
 
-    /// With the days of another place.
+    /// With the days of another time zone.
     #[must_use]
     pub fn with_zone(mut self, zone: TimeZone) -> Self {
         self.zone = zone;
         self
     }
 
-    /// What a model costs, where that is known.
+    /// Price of a model, if known.
     pub fn price(&self, model: &str) -> Option<transcript::price::Price> {
         self.prices.of(model)
     }
 
-    /// What may be spent.
+    /// The budget.
     pub fn budget(&self) -> Budget {
         self.state.lock().budget
     }
 
-    /// What may be spent from now on.
+    /// Changes the budget.
     pub fn set_budget(&self, budget: Budget) {
         self.state.lock().budget = budget;
     }
 
-    /// Asked before each round: whether a kind of work may make one more.
+    /// Checks before each round that a kind of work may make one more.
     pub fn allows(&self, kind: &str) -> Result<(), BudgetPause> {
         if !BACKGROUND.contains(&kind) {
             return Ok(());
@@ -161,13 +161,13 @@ impl Ledger {
         Err(paused)
     }
 
-    /// Writes down what a request used that nobody has followed from its beginning.
+    /// Records the usage of a request that was not followed from its beginning.
     pub fn record(&self, kind: &str, model: &str, usage: &Usage) {
         *self.state.lock().spent.entry(model.to_owned()).or_default() += *usage;
         self.write(self.date(), self.entry(kind, model, usage));
     }
 
-    /// Writes down that a reply has begun, and what is known of it.
+    /// Records that a reply has begun, with its known usage.
     fn begin(&self, kind: &'static str, model: &str, usage: &Usage) -> BegunRequest {
         static SERIAL: AtomicU64 = AtomicU64::new(0);
         let (now, serial) = (self.world.now().as_millisecond(), SERIAL.fetch_add(1, Ordering::Relaxed));
@@ -179,12 +179,12 @@ impl Ledger {
         begun
     }
 
-    /// Writes down what a request used that has come to its end.
+    /// Records the usage of a finished request.
     fn end(&self, begun: BegunRequest, usage: &Usage) {
         self.settle(begun, usage, false);
     }
 
-    /// Writes down what a request used, as far as that is known, that does not come to its end.
+    /// Records the known usage of a request that is not finished.
     fn break_off(&self, begun: BegunRequest, usage: &Usage) {
         self.settle(begun, usage, true);
     }
@@ -229,7 +229,7 @@ impl Ledger {
         }
     }
 
-    /// What was used since this was opened, whatever it was for, by the model. Of what is under way, what is known counts.
+    /// Usage since this was opened, for all kinds of work, by model. Requests under way count with their known usage.
     pub fn spent(&self) -> BTreeMap<String, Usage> {
         let state = self.state.lock();
         let mut spent = state.spent.clone();
@@ -239,14 +239,14 @@ impl Ledger {
         spent
     }
 
-    /// The same in dollars; none where a price is not known.
+    /// The same in dollars; none if a price is unknown.
     pub fn here(&self) -> Option<f64> {
         let cost = |(model, usage): (&String, &Usage)| Some(self.prices.of(model)?.cost(usage));
         let all: Option<f64> = self.spent().iter().map(cost).sum();
         all.map(|all| all + 0.0) // the sum of nothing is a negative zero
     }
 
-    /// What was spent today, by everybody.
+    /// Spending today, of all processes.
     pub fn today(&self) -> Day {
         let today = self.date();
         let counts = |date: &Date| *date == today || Some(*date) == tomorrow(today);
@@ -269,7 +269,7 @@ impl Ledger {
         sum
     }
 
-    /// What was spent on the last days, the newest first. Today's is as it stands in the file.
+    /// Spending on the last days, the newest first. Today's is as it stands in the file.
     pub fn days(&self, most: usize) -> Vec<(Date, Day)> {
         let Some(folder) = &self.folder else { return Vec::new() };
         let days = std::iter::successors(Some(self.date()), |date| date.yesterday().ok()).take(most);
@@ -281,7 +281,7 @@ impl Ledger {
         read.collect()
     }
 
-    /// What the user is to hear: each once a day.
+    /// Messages for the user: each once a day.
     pub fn news(&self) -> Vec<String> {
         std::mem::take(&mut self.state.lock().news)
     }
@@ -312,7 +312,7 @@ impl State {
     }
 }
 
-/// Which part of it a day has used up, in words.
+/// The part of the budget that a day has used up, in words.
 fn exceeded_by(budget: &Budget, day: &Day) -> Option<String> {
     let (all, project) = (&day.background, &day.project_background);
     let usd = |spent: f64, budget: f64, whose: &str, key: &str| {

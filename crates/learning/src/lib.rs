@@ -1,8 +1,9 @@
-//! Learning: what a session knows, what it writes down for later ones, and what that may cost.
+//! Learning: the knowledge of a session, what it writes down for later ones, and the cost of both.
 //!
-//! [`knowledge`] is instructions and memory as attachments; [`extract`] writes down what was learnt after a turn; [`dream`]
-//! brings memories into order; [`saver`] is the one way in which agents save; [`restricted`] judges those that nobody watches. [`fork`] asks a question beside the
-//! conversation, [`background`] holds work that nobody waits for, and the [`ledger`] what was spent.
+//! [`knowledge`] attaches instructions and memories; [`extract`] writes memories after a turn; [`dream`] puts memories
+//! in order; [`saver`] is the one way in which agents save; [`unattended`] is the policy of agents that nobody watches.
+//! [`fork`] asks a question beside the conversation, [`background`] holds work that nobody waits for, and the
+//! [`ledger`] records spending.
 
 pub mod background;
 pub mod dream;

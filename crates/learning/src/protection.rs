@@ -1,8 +1,8 @@
-//! The memories that agents nobody asked leave alone: those the user wrote, edited or pinned.
+//! Protected memories, which unattended agents leave alone: those the user wrote, edited or pinned.
 //!
-//! A memory is an agent's if its head names the agent, and its text is still what the last run of one left. Where no run of
-//! it is kept any more, it counts as edited where the file was changed after the time in its head. Claude Code names no
-//! agent: what it wrote names a session. `pinned: true` in the head keeps any memory as it is.
+//! A memory is an agent's if its head names the agent, and its text is still what the last run of one left. If no run
+//! of it is kept any more, it counts as edited if the file was changed after the time in its head. Claude Code names no
+//! agent: its memories name a session. `pinned: true` in the head keeps any memory as it is.
 
 use std::collections::HashMap;
 
@@ -11,26 +11,26 @@ use memory::Memory;
 use memory::changes::{Changes, USER};
 use memory::frontmatter;
 
-/// A file is written so long after the time in its head, at most.
+/// Longest time from the time in a memory's head to the writing of its file.
 const WRITING: SignedDuration = SignedDuration::from_mins(1);
 
 /// The memories that are the user's.
 #[derive(Debug, Default)]
 pub(crate) struct Protection {
-    /// What the newest run that changed a memory's text left there.
+    /// Text that the newest run left in each memory.
     left: HashMap<String, LastText>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum LastText {
-    /// The user's own command wrote it.
+    /// Written by the user's own command.
     Users,
-    /// An agent wrote it.
+    /// Written by an agent.
     Agents(String),
 }
 
 impl Protection {
-    /// As far as changes are kept.
+    /// The protection, as far as changes are kept.
     pub(crate) fn of(changes: &Changes) -> Self {
         let mut left = HashMap::new();
         for run in changes.runs() {
@@ -48,7 +48,7 @@ impl Protection {
         Self { left }
     }
 
-    /// Why a memory with this text is left alone, if it is; `written` is when its file was.
+    /// The reason a memory with this text is left alone, if there is one; `written` is the time of its file.
     pub(crate) fn protects(&self, path: &str, text: &str, written: Option<Timestamp>) -> Option<&'static str> {
         let front = frontmatter::read(text);
         let pinned = front.text("pinned").or_else(|| front.metadata("pinned"));

@@ -1,11 +1,10 @@
 //! The one way in which agents save memories: the conversation's model, extraction, dreams.
 //!
-//! Whoever writes, the same holds: nothing that holds a secret, nothing that only says again what was put before the model,
-//! nothing that another memory says already, nothing over a text that was not read or has changed since; what is changed
-//! is kept before, so that it can be taken back. A sentence that the memory quotes is looked up among what the user typed:
-//! only then it is shown as the user's.
+//! For every writer the same holds: no secret, nothing that only repeats what was shown to the model, nothing that
+//! another memory already says, no change of a text that was not read or has changed since; each change is kept
+//! beforehand, so that it can be undone. A sentence that the memory quotes is looked up among what the user typed: only
+//! if it is there, it is shown as the user's.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -19,35 +18,40 @@ use memory::remember::MemoryOrigin;
 use memory::shelf::is_about_the_user;
 use memory::spoken::{QuotedSentence, Register, TypedMessages};
 use memory::store::{IndexUpkeep, Store};
+use memory::tombstones::{Tombstone, Tombstones};
 use parking_lot::Mutex;
 use session::{Home, World};
 use tools::{Scope, Subject};
 
 use crate::protection::Protection;
 
+mod put_back;
 mod removal;
 mod tally;
+mod user_shelf;
 
+use put_back::{Refusal, RefusedChange, RemovedMemory};
 pub use removal::Removal;
 pub use tally::{SavingLimits, Tally};
+use user_shelf::UserShelf;
 
 /// The largest memory that is edited.
 const LIMIT: u64 = 1024 * 1024;
 
-/// What changes go under that the conversation's own model made.
+/// Agent name for changes of the conversation's own model.
 pub const CONVERSATION: &str = "conversation";
 
-/// Where the memories of the team lie, below the memory directory.
+/// Prefix of the team's memories, below the memory directory.
 const TEAM: &str = "team/";
 
-/// Where memories are saved.
+/// Place where memories are saved.
 #[derive(Debug, Clone)]
 pub struct SavingPlace {
     /// The memory directory.
     pub directory: PathBuf,
-    /// Whether its index is kept.
+    /// Upkeep of its index.
     pub indexing: IndexUpkeep,
-    /// Where changes are kept.
+    /// The record of changes.
     pub changes: Changes,
 }
 
@@ -60,10 +64,10 @@ impl SavingPlace {
     }
 }
 
-/// Who saves, and on what grounds.
+/// Author of memories, with the evidence.
 #[derive(Clone)]
 pub struct Author {
-    /// The agent: what its changes go under.
+    /// Name of the agent, under which its changes are kept.
     pub agent: &'static str,
     /// The session it works for.
     pub session: Option<String>,
@@ -73,9 +77,9 @@ pub struct Author {
     pub model: String,
     /// Text that no memory may be made from.
     pub injected: InjectedWords,
-    /// What the user typed.
+    /// Messages that the user typed.
     pub typed: TypedMessages,
-    /// When the newest was said that it learns from, where that may be long ago.
+    /// Time of the newest message that it learns from, if that may be long ago.
     pub said: Option<Timestamp>,
     /// The time and fresh names.
     pub world: World,
@@ -89,25 +93,31 @@ pub struct Saver {
     store: Store,
     /// The memory directory, links followed.
     directory: PathBuf,
-    /// What memories name is looked for here.
+    /// Tree in which names in memories are looked up.
     tree: PathBuf,
-    /// What the user typed, as far as the agent was shown it.
+    /// Messages that the user typed, as far as the agent was shown them.
     typed: Mutex<TypedMessages>,
-    /// Memories whose change was refused: nothing is removed in their favour before that was heard.
-    unchanged: Mutex<HashSet<String>>,
-    /// What it leaves alone, where it works unasked.
+    /// Changes that were refused, and not made since: nothing is removed in their favour.
+    unchanged: Mutex<Vec<RefusedChange>>,
+    /// Memories that were removed, as long as nothing replaced them.
+    gone: Mutex<Vec<RemovedMemory>>,
+    /// Protected memories, if it works unattended.
     protection: OnceLock<Protection>,
     tally: Mutex<Tally>,
-    /// The changes, from the first one on.
+    /// The run of changes, from the first one on.
     run: Mutex<Option<Writer>>,
-    /// What all changes go under.
+    /// Id of the run of all changes.
     run_id: Arc<OnceLock<String>>,
-    /// Saves what is about the user wherever they work.
+    /// Saver for memories about the user, which hold in every project.
     user: Option<Box<Saver>>,
+    /// The user's memories that hold in every project.
+    user_shelf: Option<UserShelf>,
+    /// What the user removed from other directories.
+    removed_elsewhere: Option<Tombstones>,
 }
 
 impl Saver {
-    /// Opens the memory directory, making it where it is missing. What memories name is looked for below `tree`.
+    /// Opens the memory directory and creates it if it is missing. Names in memories are looked up below `tree`.
     pub fn new(place: SavingPlace, author: Author, limits: SavingLimits, tree: &Path) -> Result<Self, Error> {
         let store = Store::create(&place.directory, place.indexing)?;
         let directory = files::real(&place.directory).unwrap_or_else(|_| place.directory.clone());
@@ -124,22 +134,35 @@ impl Saver {
             tree,
             typed,
             unchanged,
+            gone: Mutex::default(),
             protection,
             tally,
             run,
             run_id,
             user,
+            user_shelf: None,
+            removed_elsewhere: None,
         })
     }
 
-    /// Saves what is about the user, and names nothing of a project, in a place of its own.
-    pub fn with_user(mut self, place: SavingPlace) -> Result<Self, Error> {
+    /// With a place of their own for memories about the user that name nothing of a project.
+    pub fn with_user(self, place: SavingPlace) -> Result<Self, Error> {
+        let removed_elsewhere = Some(self.place.changes.tombstones());
         let user = Self::new(place, self.author.clone(), self.limits, &self.tree)?;
-        self.user = Some(Box::new(Self { run_id: self.run_id.clone(), ..user }));
-        Ok(self)
+        let saver = self.knowing_user(&user.place);
+        let user = Some(Box::new(Self { run_id: saver.run_id.clone(), removed_elsewhere, ..user }));
+        Ok(Self { user, ..saver })
     }
 
-    /// Whether a file, links followed, is a memory of this directory. Its index is none.
+    /// Knows what is about the user in every project, and leaves it as it is.
+    #[must_use]
+    pub fn knowing_user(self, place: &SavingPlace) -> Self {
+        let shelf = UserShelf::at(place);
+        let removed_elsewhere = Some(shelf.tombstones().clone());
+        Self { user_shelf: Some(shelf), removed_elsewhere, ..self }
+    }
+
+    /// True if a file, links followed, is a memory of this directory. Its index is none.
     pub fn keeps(&self, real: &Path) -> bool {
         let below = real.strip_prefix(&self.directory).ok().and_then(Path::to_str);
         below.is_some_and(|path| !is_index(path) && memory::store::checked(path).is_ok())
@@ -151,7 +174,7 @@ impl Saver {
         &self.directory
     }
 
-    /// What was done so far. What is about the user is named by its whole path.
+    /// Tally of the work so far. Memories about the user are named by their whole path.
     pub fn tally(&self) -> Tally {
         let mut tally = self.tally.lock().clone();
         if let Some(user) = &self.user {
@@ -163,7 +186,7 @@ impl Saver {
         tally
     }
 
-    /// It is over: file and index are in step. Says under which run the changes are kept.
+    /// Ends it: file and index are in step. Returns the run with the changes.
     pub fn end(&self) -> Option<String> {
         let theirs = self.user.as_ref().and_then(|user| user.end());
         let Some(run) = self.run.lock().take() else { return theirs };
@@ -172,13 +195,13 @@ impl Saver {
         Some(id)
     }
 
-    /// What is the user's is left alone from now on, and nothing is removed without a reason.
+    /// Leaves the user's memories alone from now on, and removes nothing without a reason.
     pub(crate) fn protect(&self, protection: Protection) {
         let _ = self.protection.set(protection); // whoever protects does so once
     }
 
-    /// Whether the agent may change what is there: not what is the user's or newer than what it learns from, but for what
-    /// it wrote itself just now.
+    /// Checks that the agent may change a memory: not the user's, and not one newer than what it learns from, except
+    /// those it has just written itself.
     fn may_change(&self, path: &str, before: Option<&str>) -> Result<(), String> {
         let Some(before) = before.filter(|_| !self.tally.lock().saved.iter().any(|saved| saved == path)) else {
             return Ok(());
@@ -193,7 +216,7 @@ impl Saver {
         Ok(())
     }
 
-    /// Whether the user said what a memory says, or wrote it by hand, after a moment.
+    /// True if a memory's words were said or written by the user after a time.
     fn is_newer(&self, path: &str, text: &str, said: Timestamp) -> bool {
         let Ok(memory) = memory::Memory::read(self.store.root(), path) else { return false };
         let quotations = Register::in_folder(self.place.changes.folder()).read();
@@ -204,19 +227,19 @@ impl Saver {
         at.is_some_and(|at| at > said)
     }
 
-    /// Whether a memory is the user's, and left alone.
+    /// True if a memory is the user's, and protected.
     pub(crate) fn is_users(&self, path: &str) -> bool {
         let text = self.store.root().read(path, LIMIT).ok().and_then(|file| String::from_utf8(file.bytes).ok());
         let protects = |text: &String| self.protection.get()?.protects(path, text, self.written(path));
         text.as_ref().and_then(protects).is_some()
     }
 
-    /// When the file of a memory was written.
+    /// Time of a memory's file.
     fn written(&self, path: &str) -> Option<Timestamp> {
         self.store.root().head(path, 0).ok()?.modified?.try_into().ok()
     }
 
-    /// The agent was shown what the user typed in a session: a memory may quote it.
+    /// Records the user's words in a session that the agent was shown: a memory may quote them.
     pub(crate) fn hear(&self, words: &str, at: Option<Timestamp>, session: &str, message: Option<&str>) {
         self.typed.lock().add(words, at, Some(session), message);
         if let Some(user) = &self.user {
@@ -224,14 +247,14 @@ impl Saver {
         }
     }
 
-    /// Counts a refusal, whoever refuses.
+    /// Counts a refusal.
     pub(crate) fn refused(&self, writes: bool) {
         let mut tally = self.tally.lock();
         tally.denied += 1;
         tally.denied_writes += u32::from(writes);
     }
 
-    /// The memory a path means, relative to the memory directory.
+    /// The memory of a path, relative to the memory directory.
     pub(crate) fn place(&self, subject: &Subject) -> Result<String, String> {
         if let Some(user) = self.user_of(subject) {
             return user.place(subject);
@@ -258,21 +281,27 @@ impl Saver {
         Ok(path.to_owned())
     }
 
-    /// Saves what becomes of a memory, whose text before is given.
+    /// Saves the new text of a memory, given the old one. `new` is the text that the call brings.
     pub(crate) fn save(
         &self,
         subject: &Subject,
+        new: &str,
         text: impl FnOnce(Option<&str>) -> Result<String, String>,
         scope: &Scope,
     ) -> Result<String, String> {
         if let Some(user) = self.user_of(subject) {
-            return user.save(subject, text, scope);
+            return user.save(subject, new, text, scope).map_err(|why| why + &self.refuse_change(None, new, scope));
         }
-        let path = self.place(subject)?;
-        self.unchanged.lock().insert(path.clone());
-        let answer = self.save_at(&path, text, scope)?;
-        self.unchanged.lock().remove(&path);
-        Ok(answer)
+        let elsewhere = |why: String| why + &self.refuse_change(None, new, scope);
+        let path = self.place(subject).map_err(elsewhere)?;
+        let saved = self.save_at(&path, text, scope);
+        saved.map_err(|refusal| {
+            let back = self.refuse_change(Some(&path), new, scope);
+            if refusal.is_known {
+                self.unchanged.lock().pop(); // it may be moved
+            }
+            refusal.why + &back
+        })
     }
 
     fn save_at(
@@ -280,20 +309,21 @@ impl Saver {
         path: &str,
         text: impl FnOnce(Option<&str>) -> Result<String, String>,
         scope: &Scope,
-    ) -> Result<String, String> {
+    ) -> Result<String, Refusal> {
         let seen = scope.seen(&self.directory.join(path));
         let before = self.before(path, seen.as_ref())?;
         self.may_change(path, before.as_deref())?;
         let text = text(before.as_deref())?;
         if before.is_some() && text.trim().is_empty() {
             if self.protection.get().is_some() {
-                return Err(format!("{path} was not removed: Remove does that, and says why."));
+                return Err(format!("{path} was not removed: Remove does that, and says why.").into());
             }
-            return self.discard(path, seen.as_ref());
+            self.is_not_awaited(path, before.as_deref().unwrap_or_default(), None)?;
+            return Ok(self.discard(path, seen.as_ref(), None)?);
         }
         if before.is_none() && path.contains(char::is_whitespace) {
             // It is shown with the memory, outside of its frame: a name, and no sentence.
-            return Err(format!("{path} was not saved: the name of a file has no spaces."));
+            return Err(format!("{path} was not saved: the name of a file has no spaces.").into());
         }
         let memory = memory::Memory::parse(path, text.as_bytes(), None, text.len() as u64);
         let is_shared = path.starts_with(TEAM);
@@ -311,14 +341,14 @@ impl Saver {
         self.write(path, &text, before.as_deref(), scope)
     }
 
-    /// The place of memories about the user, where a call is about one of them.
+    /// The saver for memories about the user, if a call is about one of them.
     fn user_of(&self, subject: &Subject) -> Option<&Self> {
         let Subject::Path { real, .. } = subject else { return None };
         self.user.as_deref().filter(|user| real.starts_with(&user.directory))
     }
 
-    /// Writes a memory, unless something speaks against it.
-    fn write(&self, path: &str, text: &str, before: Option<&str>, scope: &Scope) -> Result<String, String> {
+    /// Writes a memory, unless a check fails.
+    fn write(&self, path: &str, text: &str, before: Option<&str>, scope: &Scope) -> Result<String, Refusal> {
         let file = self.directory.join(path);
         let seen = before.and(scope.seen(&file));
         self.within_limits(path, text.len())?;
@@ -326,12 +356,14 @@ impl Saver {
             return Err(format!(
                 "{path} was not saved: it says again what was put before you (a file, a memory, a tool's output), and no \
                  memory is made from that. Keep only what the user said, or what came out of the work, in your own words."
-            ));
+            )
+            .into());
         }
         let text = match self.author.agent == CONVERSATION {
             true => completed(path, text),
             false => text.to_owned(),
         };
+        self.is_new_elsewhere(path, &text, before)?;
         let mut keep = |change: &KeptChange| {
             self.keep(change)?;
             // Before the memory is there, so that it never is without it.
@@ -340,9 +372,12 @@ impl Saver {
         };
         let revised = self.store.revise(path, &text, seen.as_ref(), &self.origin(), Some(&self.tree), &mut keep);
         let revised = revised.map_err(|error| match (&error, self.protection.get()) {
-            (Error::Known { by }, Some(_)) => format!("{error}. To move or rename {by}, remove it first."),
-            _ => advice(&error),
+            (Error::Known { by }, Some(_)) => {
+                Refusal { why: format!("{error}. To move or rename {by}, remove it first."), is_known: true }
+            }
+            _ => Refusal { why: advice(&error), is_known: matches!(error, Error::Known { .. }) },
         })?;
+        self.replaced(path, &said(&text));
         scope.note(&file, revised.stamp);
         let mut tally = self.tally.lock();
         tally.bytes += text.len();
@@ -351,6 +386,23 @@ impl Saver {
         }
         let warnings: String = revised.saved.warnings.iter().map(|warning| format!("\n{warning}")).collect();
         Ok(format!("Saved {path}, and its line in the index.{warnings}"))
+    }
+
+    /// Fails for a new memory that the user's shelf says already, and for one that the user removed from another directory.
+    fn is_new_elsewhere(&self, path: &str, text: &str, before: Option<&str>) -> Result<(), Refusal> {
+        let body = memory::Memory::parse(path, text.as_bytes(), None, text.len() as u64).body;
+        let is_own = before.is_none() && !path.starts_with(TEAM); // others do not see the user's shelf
+        if let Some(by) = self.user_shelf.as_ref().filter(|_| is_own).and_then(|shelf| shelf.says(&body)) {
+            let why = format!("{}. It holds in every project and needs no copy here.", Error::Known { by });
+            return Err(Refusal { why, is_known: true });
+        }
+        let spoken = self.quoted(path, text);
+        let stone = self.removed_elsewhere.as_ref().and_then(|stones| stones.refusing_text(text, spoken.as_ref()));
+        let was_there = |stone: &Tombstone| before.is_some_and(|before| stone.is_in(before));
+        match stone.filter(|stone| !was_there(stone)) {
+            Some(stone) => Err(advice(&Error::Forgotten { path: path.to_owned(), removed: stone.path }).into()),
+            None => Ok(()),
+        }
     }
 
     /// Keeps the user's own words that a memory quotes, if it quotes any.
@@ -370,7 +422,7 @@ impl Saver {
         typed.quoted_in(&memory.body)
     }
 
-    /// What memory says already: saying it in another file is no echo of what was read.
+    /// Text of all memories: repeating it in another file is no echo of what was read.
     fn known_text(&self) -> String {
         let mut known = String::new();
         for path in memory::scan::paths(self.store.root()).unwrap_or_default() {
@@ -384,7 +436,7 @@ impl Saver {
         known
     }
 
-    /// What a memory says, if it is what was read.
+    /// Text of a memory, if it is the one that was read.
     fn before(&self, path: &str, seen: Option<&Stamp>) -> Result<Option<String>, String> {
         let file = match self.store.root().read(path, LIMIT) {
             Err(files::Error::NotFound { .. }) => return Ok(None),
@@ -453,12 +505,12 @@ impl Saver {
     }
 }
 
-/// Whether a path below the memory directory is an index.
+/// True if a path below the memory directory is an index.
 fn is_index(path: &str) -> bool {
     path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(memory::index::FILE))
 }
 
-/// A memory with what is missing in its first lines: a model that a user talks to is not sent back for a form.
+/// A memory with missing head lines added: a model that a user talks to is not asked again for a formality.
 fn completed(path: &str, text: &str) -> String {
     let text = memory::frontmatter::mended(text);
     let memory = memory::Memory::parse(path, text.as_bytes(), None, text.len() as u64);
@@ -475,13 +527,13 @@ fn completed(path: &str, text: &str) -> String {
     missing.into_iter().fold(text, set)
 }
 
-/// What a memory says: its description and its text.
+/// Description and text of a memory.
 fn said(text: &str) -> String {
     let memory = memory::Memory::parse("", text.as_bytes(), None, text.len() as u64);
     format!("{}\n{}", memory.description.unwrap_or_default(), memory.body)
 }
 
-/// An error, with what to do about it.
+/// An error, with advice.
 fn advice(error: &Error) -> String {
     let hint = match error {
         Error::Secret { .. } => "Write where it is kept, never the secret itself",

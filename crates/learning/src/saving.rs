@@ -1,7 +1,7 @@
 //! Write and Edit of memories: whole texts, through the one way to save.
 //!
-//! To the model they are the tools it knows. What exists has to have been read and be unchanged since; an empty text removes
-//! a memory. Every refusal says what would be right.
+//! To the model they are the tools it knows. An existing memory must have been read and be unchanged since; an empty
+//! text removes it. Every refusal says what would be right.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl TypedTool for WriteMemory {
         let saver = self.0.clone();
         let save = move || {
             let subject = scope.subject(&input.file_path);
-            answered(&saver, || saver.save(&subject, |_| Ok(input.content.clone()), &scope))
+            answered(&saver, || saver.save(&subject, &input.content, |_| Ok(input.content.clone()), &scope))
         };
         Box::pin(off_the_loop(save))
     }
@@ -63,13 +63,13 @@ impl TypedTool for EditMemory {
                 None => Err("There is no such memory. Write makes a new one.".to_owned()),
                 Some(before) => tools::edited(before, &input),
             };
-            answered(&saver, || saver.save(&subject, text, &scope))
+            answered(&saver, || saver.save(&subject, &input.new_string, text, &scope))
         };
         Box::pin(off_the_loop(save))
     }
 }
 
-/// What is answered to a write.
+/// Output of a write.
 pub(crate) fn answered(saver: &Saver, save: impl FnOnce() -> Result<String, String>) -> Output {
     match save() {
         Ok(said) => Output::done(&said, said.clone()),
@@ -80,12 +80,12 @@ pub(crate) fn answered(saver: &Saver, save: impl FnOnce() -> Result<String, Stri
     }
 }
 
-/// Runs work that waits for the disk where it holds up nobody.
+/// Runs blocking work outside the async loop.
 pub(crate) async fn off_the_loop(work: impl FnOnce() -> Output + Send + 'static) -> Output {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Output::failed("It broke down, and nothing was saved."))
 }
 
-/// The tools of a conversation, of which Write and Edit save memories through a saver and all else as before.
+/// The tools of a conversation, with Write and Edit saving memories through a saver and other files as before.
 pub fn with_saver(tools: &[Arc<dyn Tool>], saver: &Arc<Saver>) -> Vec<Arc<dyn Tool>> {
     let saves = |tool: &Arc<dyn Tool>| -> Arc<dyn Tool> {
         let memories: Arc<dyn Tool> = match tool.name() {

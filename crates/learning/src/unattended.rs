@@ -1,13 +1,13 @@
-//! What an agent may do that nobody watches: look around, and keep memories.
+//! Policy of an agent that nobody watches: it may read, and keep memories.
 //!
-//! It may read and search in the working directories and the memory directory; run commands that only look there, in a
-//! sandbox, where one holds; and write memories ([`Saver`]), of which every change is kept before it is made, so that it can
-//! be taken back. All else is refused with a reason it can act on, and counted. Whatever it tries, nothing outside the memory
-//! directory changes: that directory is an opened handle, and there is no other tool that writes.
+//! It may read and search in the working directories and the memory directory; run commands that only read there, in a
+//! sandbox, if one can be enforced; and write memories ([`Saver`]), of which every change is kept beforehand, so that
+//! it can be undone. Everything else is refused with a reason it can act on, and counted. Whatever it tries, nothing
+//! outside the memory directory changes: that directory is an opened handle, and there is no other tool that writes.
 //!
-//! What a user's rules deny or would ask about is refused, and so is what the user excluded from learning; what the rules
-//! allow widens nothing. Of the config home it sees nothing but the memories, wherever it works: no sessions, no changes,
-//! no settings.
+//! Calls that the user's rules deny or would ask about are refused, and so is what the user excluded from learning;
+//! rules that allow widen nothing. Of the config home it sees nothing but the memories, wherever it works: no sessions,
+//! no changes, no settings.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,15 +23,15 @@ use crate::fork::{Judge, ToolPolicy};
 use crate::saver::{Author, Saver, SavingLimits, SavingPlace};
 use crate::saving;
 
-/// Where an agent works and who it is.
+/// Context of an unattended agent.
 pub struct UnattendedContext {
-    /// Where it saves.
+    /// Place of its memories.
     pub place: SavingPlace,
-    /// Where it saves what is about the user wherever they work; none where all stays in one place.
-    pub user: Option<SavingPlace>,
-    /// Who it is.
+    /// Access to the memories about the user, which hold in every project.
+    pub user: UserShelfAccess,
+    /// The agent as an author.
     pub author: Author,
-    /// How much it may write.
+    /// Limits of its writing.
     pub limits: SavingLimits,
     /// Files and directories that nothing is learnt from: rules for Read that deny.
     pub excluded: Rules,
@@ -39,34 +39,49 @@ pub struct UnattendedContext {
     pub config: PathBuf,
     /// The user's rules.
     pub rules: Rules,
-    /// How well commands can be confined.
+    /// State of the sandbox.
     pub standing: SandboxStatus,
+}
+
+/// What an agent does with the user's memories that hold in every project.
+#[derive(Debug, Clone)]
+pub enum UserShelfAccess {
+    /// It knows of none.
+    None,
+    /// It reads them, and saves nothing there.
+    Reads(SavingPlace),
+    /// It saves there what is about the user.
+    Saves(SavingPlace),
 }
 
 /// The policy of an agent that nobody watches.
 pub struct UnattendedPolicy {
     saver: Arc<Saver>,
-    /// The memory directories, links followed: the one it saves in, and that of the user.
+    /// The memory directories it may see, links followed: the one it saves in, and that of the user.
     memories: Vec<PathBuf>,
     /// The config home, links followed.
     config: PathBuf,
     rules: Rules,
     standing: SandboxStatus,
-    /// Where it may look, links followed.
+    /// Directories it may read, links followed.
     looks: Vec<PathBuf>,
 }
 
 impl UnattendedPolicy {
-    /// Opens the memory directory, making it where it is missing. The working directories are those of the scope.
+    /// Opens the memory directory and creates it if it is missing. The working directories are those of the scope.
     pub fn new(ground: UnattendedContext, scope: &Scope) -> Result<Arc<Self>, memory::Error> {
         let UnattendedContext { place, user, author, limits, excluded, config, mut rules, standing } = ground;
         rules.allow.clear();
         rules.deny.extend(excluded.deny);
         let saver = Saver::new(place, author, limits, scope.project())?;
-        let of_user = user.as_ref().map(|user| user.directory.clone());
+        let of_user = match &user {
+            UserShelfAccess::None => None,
+            UserShelfAccess::Reads(place) | UserShelfAccess::Saves(place) => Some(place.directory.clone()),
+        };
         let saver = Arc::new(match user {
-            Some(user) => saver.with_user(user)?,
-            None => saver,
+            UserShelfAccess::None => saver,
+            UserShelfAccess::Reads(user) => saver.knowing_user(&user),
+            UserShelfAccess::Saves(user) => saver.with_user(user)?,
         });
         let memories: Vec<PathBuf> = std::iter::once(saver.directory().to_owned()).chain(of_user).collect();
         let looks = scope.directories().into_iter().chain(memories.clone()).collect();
@@ -74,7 +89,7 @@ impl UnattendedPolicy {
         Ok(Arc::new(Self { saver, memories, config, rules, standing, looks }))
     }
 
-    /// The policy, over the tools its requests name and where the parent's run.
+    /// The policy for forks, over the tools that their requests name.
     pub fn policy(self: &Arc<Self>, tools: &[Arc<dyn Tool>], scope: &Scope) -> ToolPolicy {
         let tools = tools.iter().map(|tool| match tool.name() {
             tool_names::WRITE => Arc::new(saving::WriteMemory(self.saver.clone())) as Arc<dyn Tool>,
@@ -88,24 +103,24 @@ impl UnattendedPolicy {
         ToolPolicy::Tools { tools: tools.collect(), scope, judge: self.clone() }
     }
 
-    /// Whether a file, found by a search, may be shown.
+    /// True if a file found by a search may be shown.
     fn shows(&self, named: &Path, real: &Path) -> bool {
         let subject = Subject::Path { named: named.to_owned(), real: real.to_owned() };
         let denied = matches!(self.rules.decide(tool_names::READ, &subject), RuleVerdict::Deny(_));
         inside(real, &self.looks) && !self.is_closed(real) && !denied
     }
 
-    /// Whether a file belongs to the config home and is no memory that may be changed here.
+    /// True if a file belongs to the config home and is no memory that may be seen here.
     fn is_closed(&self, real: &Path) -> bool {
         real.starts_with(&self.config) && !inside(real, &self.memories)
     }
 
-    /// The way it saves.
+    /// Its saver.
     pub fn saver(&self) -> &Arc<Saver> {
         &self.saver
     }
 
-    /// Commands see what may be read, change nothing, and run in it or not at all.
+    /// Sandbox of its commands: they see what may be read and change nothing, or do not run.
     fn sandbox(&self) -> Sandbox {
         let mut confinement = Confinement::looking_at(self.looks.clone(), Vec::new(), None);
         confinement.hidden.push(self.config.clone());
@@ -148,7 +163,7 @@ impl UnattendedPolicy {
         }
     }
 
-    /// Whether a call that only looks may run, as if nobody could be asked.
+    /// Checks a call that only reads, as if nobody could be asked.
     fn may_look(&self, tool: &str, access: Access, subject: &Subject, scope: &Scope) -> Result<(), String> {
         let directory = scope.directory();
         let situation = Situation {
@@ -177,11 +192,15 @@ impl UnattendedPolicy {
 
 impl Judge for UnattendedPolicy {
     fn judge(&self, tool: &dyn Tool, input: &Value, scope: &Scope) -> Result<(), String> {
-        let judged = self.may(tool, input, scope);
-        if judged.is_err() {
+        self.may(tool, input, scope).map_err(|why| {
             self.saver.refused(tool.access(input) == Access::Changes);
-        }
-        judged
+            let new = match tool.name() {
+                tool_names::WRITE => input["content"].as_str(),
+                tool_names::EDIT => input["new_string"].as_str(),
+                _ => None,
+            };
+            why + &new.map(|text| self.saver.refuse_change(None, text, scope)).unwrap_or_default()
+        })
     }
 }
 

@@ -1,7 +1,7 @@
-//! A teammate's side of what is between it and its lead: what it has to ask about, being interrupted, and the mode it is held to.
+//! A teammate's side of the exchange with its lead: questions, interrupts and the mode it is held to.
 //!
-//! It goes through the mailboxes, and no model hears of it. An answer counts for the request it names and once. Where nobody
-//! answers in time, it is denied.
+//! It goes through the mailboxes, and no model sees it. An answer counts once, for the request it names. A request that
+//! nobody answers in time is denied.
 //!
 //! What it refuses to do: believe anybody but the lead; let an answer add rules.
 
@@ -13,24 +13,24 @@ use serde_json::json;
 use settings::permission::{Approver, PermissionAnswer, Question, Respondent, SharedMode};
 use tools::permission::Mode;
 
-use super::{Post, Team};
+use super::{Messenger, Team};
 use crate::mailbox::{
     ControlMessage, InterruptVoidedBy, LEAD, LeadAnswer, MailError, Mailbox, Message, TeammateQuestion,
 };
 
-/// How often a file is looked at: a stat each.
+/// Interval between checks of a file; each is one stat.
 pub const LOOK: Duration = Duration::from_millis(100);
-/// How long an answer is waited for. A person may be away for a while; a teammate that waits holds up nobody else.
+/// Time to wait for an answer. A person may be away for a while; a waiting teammate holds up nobody else.
 pub const PATIENCE: Duration = Duration::from_secs(3_600);
-/// What stands where nobody answers.
+/// Result of a question that nobody answered.
 pub const NOBODY: &str = "Nobody has answered on the lead's side. Do what you can without it.";
 
-/// One who is asked for a teammate: the lead's side.
+/// Approver of a teammate: passes questions to its lead.
 #[derive(Debug)]
 pub struct AskLead {
-    post: Post,
+    post: Messenger,
     team: Team,
-    /// Its agents ask here too: one after the other, since a person is asked one thing at a time.
+    /// Held while a question is open. A teammate's subagents ask here too, and a person is asked one thing at a time.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -57,8 +57,8 @@ impl Approver for AskLead {
 }
 
 impl AskLead {
-    /// Asks for a teammate, by its post, in its team.
-    pub fn new(post: Post, team: Team) -> Self {
+    /// An approver that sends through a teammate's post.
+    pub fn new(post: Messenger, team: Team) -> Self {
         Self { post, team, turn: tokio::sync::Mutex::default() }
     }
 
@@ -88,7 +88,7 @@ impl AskLead {
     }
 }
 
-/// A mailbox as it was when it was last read, and when it last could not be.
+/// State of a mailbox's file when it was last read, and when reading it last failed.
 #[derive(Debug, Default)]
 struct MailboxLook {
     seen: Option<files::Glance>,
@@ -96,8 +96,8 @@ struct MailboxLook {
 }
 
 impl MailboxLook {
-    /// The answers that came since the last look. One that cannot be read somebody may be writing just now: it is looked at
-    /// again, and what stays so is an error.
+    /// Answers since the last look. An unreadable mailbox may be in the middle of a write: it is read once more, and if
+    /// the same file still cannot be read, that is an error.
     fn answers(&mut self, own: &Mailbox) -> Result<Vec<Message>, MailError> {
         let now = files::glance(own.path());
         if now == self.seen {
@@ -118,7 +118,7 @@ impl MailboxLook {
     }
 }
 
-/// Returns when the lead interrupts what its teammate is doing.
+/// Returns when the lead interrupts its teammate.
 pub async fn interrupted(own: &Mailbox) {
     let mut seen = None;
     loop {
@@ -133,7 +133,7 @@ pub async fn interrupted(own: &Mailbox) {
     }
 }
 
-/// A teammate's mode: its own, and never more than its lead's is at the moment.
+/// A teammate's mode: its own, limited to the lead's current one.
 pub fn mode_below(team: Team, mode: Mode) -> SharedMode {
     let known = Mutex::new((None, Mode::default()));
     SharedMode::held_to(

@@ -1,11 +1,11 @@
-//! What reaches a session from others: agents of this process, its team, other sessions.
+//! Incoming messages of a session: from agents of this process, its team and other sessions.
 //!
-//! A message waits in a queue in memory or in a [mailbox](crate::mailbox) on the disk, and enters the log of the session
-//! at its next round. The log alone says what was delivered: an id that stands there is not entered again, and only then
-//! is its letter marked. Whoever is killed when, each message so enters once.
+//! A message waits in a queue in memory or in a [mailbox](crate::mailbox) on disk, and enters the log of the session at
+//! its next round. The log alone says what was delivered: an id that stands there is not entered again, and only then
+//! is its letter marked. So each message enters once, whenever a process is killed.
 //!
-//! What it refuses to do: say who may write (the agent asks the user), take another's words for the user's, show more of
-//! a message than fits beside the work.
+//! What it refuses to do: say who may write (the agent asks the user), treat another's words as the user's, show more
+//! of a message than fits beside the work.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -21,14 +21,14 @@ use transcript::{Injected, Purpose};
 use crate::mailbox::{ControlMessage, IdleReason, LEAD, MailError, Mailbox, Message};
 use crate::message_text::{MessageOrigin, WaitingMessage, framed};
 
-/// How often a mailbox is looked at while nothing else happens: a stat each.
+/// Interval between checks of a mailbox while nothing else happens; each is one stat.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// The mailboxes for what agents in this process write, by where it comes from.
+/// Mailboxes for messages of agents in this process, by origin.
 const KEPT: [(MessageOrigin, &str); 2] =
     [(MessageOrigin::Parent, "from-parent"), (MessageOrigin::Process, "from-agents")];
 
-/// The mail of one session. Clones share it.
+/// Mail of one session. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Mail {
     inner: Arc<MailInner>,
@@ -42,46 +42,46 @@ struct MailInner {
 
 #[derive(Debug, Default)]
 struct MailState {
-    /// Where messages of agents in this process are kept until they are heard.
+    /// Folder for messages of agents in this process until they are delivered.
     kept: Option<PathBuf>,
     queue: VecDeque<WaitingMessage>,
     doors: Vec<OwnMailbox>,
     heard: HashSet<String>,
     life: SessionLife,
-    /// Who works, for whom, and the last message by which they were given something to do.
+    /// Agents at work: by name and by who gave them the work, the id of the last message that did.
     busy: BTreeMap<(String, String), String>,
-    /// The last such message that was done, where we heard of it.
+    /// The last such message that is done, as far as reported.
     done: BTreeMap<(String, String), String>,
-    /// Who has said that they end.
+    /// Names of agents that have announced their end.
     left: HashSet<String>,
-    /// The newest message of the team that was heard, by the sender.
+    /// The newest message received from the team, by sender.
     newest: BTreeMap<String, String>,
-    /// The newest message to others of the team since we were last idle.
+    /// The newest message to others of the team since we were last idle, by recipient.
     handed: BTreeMap<String, String>,
-    /// What the user was told that is wrong.
+    /// Problems that the user was already told about.
     warned: HashSet<String>,
 }
 
-/// A mailbox that is the session's own.
+/// A mailbox of the session's own.
 #[derive(Debug)]
 struct OwnMailbox {
     mailbox: Mailbox,
     origin: MessageOrigin,
-    /// Its file, when it was last read.
+    /// State of its file when it was last read.
     seen: Option<Glance>,
 }
 
-/// Whether a session is to go on.
+/// Lifecycle of a session in a team.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum SessionLife {
-    /// It is.
+    /// It goes on.
     #[default]
     GoesOn,
     /// The lead has asked it to end, and it has not answered.
     Asked {
-        /// Who asked.
+        /// Name of the sender.
         by: String,
-        /// By what the answer names the request.
+        /// Id of the request, which the answer repeats.
         request: String,
     },
     /// It has agreed to end.
@@ -89,13 +89,14 @@ pub enum SessionLife {
 }
 
 impl Mail {
-    /// Opens a mailbox that is the session's own from now on.
+    /// Adds a mailbox to the session's own.
     pub fn open(&self, mailbox: Mailbox, origin: MessageOrigin) {
         self.inner.state.lock().doors.push(OwnMailbox { mailbox, origin, seen: None });
         self.ring();
     }
 
-    /// Keeps what agents in this process write in a folder of the session's own, and takes up what waits there.
+    /// Keeps messages of agents in this process in a folder of the session, and opens the mailboxes that are already
+    /// there.
     pub fn keep_in(&self, folder: PathBuf) -> Result<(), MailError> {
         for (origin, name) in KEPT {
             if files::glance(folder.join(format!("{name}.json"))).is_some() {
@@ -106,7 +107,7 @@ impl Mail {
         Ok(())
     }
 
-    /// Opens the mailbox for what an agent in this process writes, where it is not open yet.
+    /// Opens the mailbox for messages of an agent in this process, unless it is open.
     fn door_of(&self, origin: MessageOrigin, folder: &Path, name: &str) -> Result<(), MailError> {
         let is_open = self.inner.state.lock().doors.iter().any(|door| door.origin == origin);
         if !is_open {
@@ -115,7 +116,8 @@ impl Mail {
         Ok(())
     }
 
-    /// Takes a message of an agent in this process. It is on the disk when this returns, where the session has a place for it.
+    /// Takes a message of an agent in this process. If the session has a folder for it, it is on disk when this
+    /// returns.
     pub fn take(&self, message: &Message, origin: MessageOrigin) -> Result<(), MailError> {
         let kept = self.inner.state.lock().kept.clone();
         let name = KEPT.iter().find(|(known, _)| *known == origin).map(|(_, name)| *name);
@@ -131,35 +133,35 @@ impl Mail {
         Ok(())
     }
 
-    /// Puts a word about an agent in this process into the queue.
+    /// Adds a message about an agent in this process to the queue.
     pub fn push(&self, message: Message, origin: MessageOrigin) {
         self.inner.state.lock().queue.push_back(WaitingMessage { message, origin });
         self.ring();
     }
 
-    /// Whether something waits.
+    /// True if a message waits.
     pub fn is_queued(&self) -> bool {
         self.waiting().is_ok_and(|waiting| !waiting.is_empty())
     }
 
-    /// Somebody has put something into a mailbox: there is no need to wait until it is looked at.
+    /// Wakes whoever waits for mail: something was put into a mailbox.
     pub fn ring(&self) {
         self.inner.news.notify_one();
     }
 
-    /// Takes from the log what was delivered before.
+    /// Reads from the log which messages were delivered before.
     pub fn remember(&self, session: &Session) {
         self.inner.state.lock().heard.extend(session.heard());
     }
 
-    /// Whether somebody can write to the session at all.
+    /// True if the session has a mailbox or a message in its queue.
     pub fn is_open(&self) -> bool {
         let state = self.inner.state.lock();
         !state.doors.is_empty() || !state.queue.is_empty()
     }
 
-    /// What waits and was not heard, in the order in which it is to be: an end first, then the lead, then as it came. A
-    /// mailbox that cannot be read is an error where nothing else waits.
+    /// Messages not yet delivered, in the order of delivery: shutdown requests first, then the lead's, then by arrival.
+    /// An unreadable mailbox is an error only if nothing else waits.
     pub fn waiting(&self) -> Result<Vec<WaitingMessage>, MailError> {
         let state = &mut *self.inner.state.lock();
         let mut waiting: Vec<WaitingMessage> = state.queue.iter().cloned().collect();
@@ -185,12 +187,12 @@ impl Mail {
         }
     }
 
-    /// Whether a trouble was not told of yet.
+    /// True the first time a problem is reported.
     pub fn is_new(&self, trouble: &str) -> bool {
         self.inner.state.lock().warned.insert(trouble.to_owned())
     }
 
-    /// Enters a message into the log: now it is delivered.
+    /// Enters a message into the log, which delivers it.
     pub fn enter(&self, session: &mut Session, arrived: &WaitingMessage) -> Result<(), Error> {
         let WaitingMessage { message, .. } = arrived;
         let text = framed(arrived, |whole| session.keep_result(&format!("message-{}", message.id), "txt", whole).ok());
@@ -200,14 +202,14 @@ impl Mail {
         Ok(())
     }
 
-    /// Nobody is to hear of it any more.
+    /// Counts a message as delivered and removes it from the queue.
     pub fn forget(&self, id: &str) {
         let mut state = self.inner.state.lock();
         state.heard.insert(id.to_owned());
         state.queue.retain(|arrived| arrived.message.id != id);
     }
 
-    /// Marks in the mailboxes what was delivered.
+    /// Marks delivered messages in the mailboxes.
     pub fn mark(&self) -> Result<(), MailError> {
         let state = self.inner.state.lock();
         let marked = state.doors.iter().map(|door| door.mailbox.delivered(&state.heard)).collect::<Vec<_>>();
@@ -224,7 +226,7 @@ impl Mail {
         }
     }
 
-    /// Waits until something is there that is not heard yet, or cannot be read.
+    /// Waits until a message waits or a mailbox cannot be read.
     pub async fn arrives(&self) {
         loop {
             self.rings().await;
@@ -241,17 +243,17 @@ impl Mail {
         !state.queue.is_empty() || state.doors.iter().any(changed)
     }
 
-    /// Whether the session is to go on.
+    /// State of the session's lifecycle.
     pub fn life(&self) -> SessionLife {
         self.inner.state.lock().life.clone()
     }
 
-    /// It was asked to end, has agreed to, or goes on after all.
+    /// Sets the state of the session's lifecycle.
     pub fn set_life(&self, life: SessionLife) {
         self.inner.state.lock().life = life;
     }
 
-    /// Takes in what a message of the team does beside being read.
+    /// Applies the effects of a team message on this session's state.
     pub fn obey(&self, message: &Message) {
         let is_lead = message.from == LEAD;
         match message.word() {
@@ -268,23 +270,23 @@ impl Mail {
         self.inner.state.lock().newest.insert(message.from.clone(), message.id.clone());
     }
 
-    /// Who has said that they end.
+    /// Names of agents that have announced their end.
     pub fn left(&self) -> Vec<String> {
         self.inner.state.lock().left.iter().cloned().collect()
     }
 
-    /// Whether somebody has said that they end; asked once.
+    /// True if an agent has announced its end. Asking removes the announcement.
     pub fn has_left(&self, name: &str) -> bool {
         self.inner.state.lock().left.remove(name)
     }
 
-    /// Somebody was given something to do, by us.
+    /// Records that we gave an agent something to do.
     pub fn works(&self, name: &str, message: &str) {
         self.inner.state.lock().handed.insert(name.to_owned(), message.to_owned());
         self.works_for(name, LEAD, message);
     }
 
-    /// Somebody was given something to do, by another, unless we know already that it is done.
+    /// Records that somebody else gave an agent something to do, unless it is known to be done.
     pub fn works_for(&self, name: &str, other: &str, message: &str) {
         let (who, message) = ((name.to_owned(), other.to_owned()), message.to_owned());
         let mut state = self.inner.state.lock();
@@ -293,7 +295,8 @@ impl Mail {
         }
     }
 
-    /// Somebody has nothing more to do of what they were given by these messages, the newest of each sender.
+    /// Records that an agent has finished what these messages gave it; they are the newest it received from each
+    /// sender.
     pub fn has_done(&self, name: &str, messages: BTreeMap<String, String>) {
         let mut state = self.inner.state.lock();
         for (other, message) in messages {
@@ -305,19 +308,19 @@ impl Mail {
         }
     }
 
-    /// Somebody has nothing to do any more, whatever it was.
+    /// Records that an agent has nothing left to do.
     pub fn rests(&self, name: &str) {
         self.inner.state.lock().busy.retain(|(busy, _), _| busy != name);
     }
 
-    /// Who works for us, or for others who do.
+    /// Names of agents that work for us, or for others who do.
     pub fn busy(&self) -> Vec<String> {
         let mut names: Vec<String> = self.inner.state.lock().busy.keys().map(|(name, _)| name.clone()).collect();
         names.dedup();
         names
     }
 
-    /// What is said to the lead when there is nothing more to do.
+    /// Message to the lead that there is nothing left to do.
     pub fn idle(&self, rest: IdleReason, said: &str) -> ControlMessage {
         let mut state = self.inner.state.lock();
         let (heard, handed) = (state.newest.clone(), std::mem::take(&mut state.handed));

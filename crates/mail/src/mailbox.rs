@@ -1,9 +1,9 @@
 //! A mailbox: a file of messages for one agent, to which any process may append.
 //!
-//! The file is an array, laid out as Claude Code does. It holds what waits, and a bounded number of what was delivered: so
-//! an append costs what is waiting, not the history. A message is delivered when its id stands in the recipient's log.
-//! The mark in the file only says so to others and comes afterwards; whoever delivers looks into the log, not at the
-//! mark. A kill at any step so loses no message and delivers none twice.
+//! The file is an array, laid out as Claude Code does. It holds waiting messages and a bounded number of delivered
+//! ones, so an append costs what is waiting, not the history. A message is delivered when its id stands in the
+//! recipient's log. The mark in the file follows afterwards and is only for others to see; delivery looks into the log.
+//! So a kill at any step loses no message and delivers none twice.
 //!
 //! What it refuses to do: touch a file that it cannot read back, follow a name out of its folder, grow without bound.
 
@@ -26,26 +26,26 @@ pub use seal::{Seal, SealKey, SealKeys};
 
 /// The largest mailbox that is read.
 const MOST_BYTES: u64 = 8_000_000;
-/// The largest that is written by whoever sends: what waits is read at every look, and what is larger than can be read
+/// The largest mailbox that a sender may write: waiting messages are read at every look, and a file too large to read
 /// would be lost.
 const MOST_SENT: usize = 4_000_000;
-/// So many letters are read of one file, whoever wrote them: each takes room in memory beyond its bytes.
+/// Limit on letters read from one file, since each takes memory beyond its bytes.
 const MOST_LETTERS: usize = 20_000;
-/// So many may wait; a recipient that reads none of them is not there.
+/// Limit on waiting messages; a recipient with more is not reading.
 const MOST_WAITING: usize = 1_000;
-/// The longest text of one message, in bytes. What is longer belongs into a file that the message names.
+/// The longest text of one message, in bytes. Longer text belongs in a file that the message names.
 pub(crate) const MOST_TEXT: usize = 100_000;
-/// So many that were delivered are kept, for people who look.
+/// Number of delivered messages that are kept, for people who look.
 const KEPT: usize = 50;
-/// How long its sender, summary and time may be together, in bytes.
+/// Limit on sender, summary and time of a message together, in bytes.
 const MOST_BESIDE: usize = 2_000;
 /// The longest name.
 const MOST_NAME: usize = 64;
-/// How long somebody else may hold a lock of a team: what is done under it takes milliseconds.
+/// Time to wait for a lock of a team; the work done under it takes milliseconds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// What somebody is called, before the name that they call themselves by and cannot prove.
+/// Put before a sender's name that is not proven by a seal.
 const UNSEALED: &str = "somebody who is not ";
-/// A mailbox is its owner's alone.
+/// Access bits: only the owner reads and writes a mailbox.
 const PRIVATE_FILE: u32 = 0o600;
 
 /// The mailbox of one agent of a team.
@@ -53,84 +53,84 @@ const PRIVATE_FILE: u32 = 0o600;
 pub struct Mailbox {
     folder: Root,
     name: String,
-    /// Whose letters are known, and by what.
+    /// Public keys of senders who seal their letters.
     known: SealKeys,
 }
 
-/// What of the lead's makes an interrupt that came before it void.
+/// Messages of the lead that make an earlier interrupt void.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InterruptVoidedBy {
-    /// Something that was sent: nothing is under way yet.
+    /// One that was sent: nothing is under way yet.
     Sent,
-    /// Something that was heard: it is what is under way.
+    /// One that was delivered: it is what is under way.
     Heard,
 }
 
-/// Why a message could not be sent or read.
+/// Errors of sending and reading messages.
 #[derive(Debug, thiserror::Error)]
 pub enum MailError {
-    /// A name that cannot be a file's.
+    /// A name that cannot be used for a file.
     #[error("{0:?} is no name of an agent: use up to {MOST_NAME} letters, digits, `-` and `_`")]
     Name(String),
-    /// Nobody of that name.
+    /// There is no agent of that name.
     #[error("there is no {name:?} here; {}", known(.others))]
     Unknown {
-        /// Who was meant.
+        /// The name that was asked for.
         name: String,
-        /// Who is there.
+        /// The names that exist.
         others: Vec<String>,
     },
     /// The text is too long.
     #[error("the message is {0} bytes long, and {MOST_TEXT} is the most: put it into a file and name that")]
     Long(usize),
-    /// What stands beside the text is.
+    /// Sender, summary and time are too long.
     #[error("sender, summary and time of the message are {0} bytes long, and {MOST_BESIDE} is the most")]
     LongBeside(usize),
-    /// The recipient reads nothing.
+    /// Too many messages wait; the recipient does not read.
     #[error("{0} messages wait for {1} already, and it reads none")]
     Full(usize, String),
-    /// Another session may only say something.
+    /// A control message from another session, which may send only text.
     #[error("only words are taken from other sessions")]
     NotWords,
-    /// There is one of that name already.
+    /// The name is taken.
     #[error("there is a {0:?} in the team already: choose another name")]
     Taken(String),
-    /// One that has ended could not go on.
+    /// A teammate that has ended could not be started again.
     #[error("{name} has ended and could not go on: {why}")]
     Ended {
-        /// Who was meant.
+        /// The teammate's name.
         name: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// The team is full.
     #[error("a team has {0} members at most")]
     Crowded(usize),
-    /// An address of a kind that is not known here.
+    /// An address of an unsupported kind.
     #[error("{0:?} cannot be reached from here: write to a name, or to another session by uds:PATH")]
     Unsupported(String),
-    /// A path that is no session's socket.
+    /// A path that is not a session's socket.
     #[error("{0} is no session's socket; `cairn send --list` shows those there are")]
     NoSession(PathBuf),
-    /// Another session could not be reached, or did not take it.
+    /// Another session could not be reached, or rejected the message.
     #[error("the session at {path} did not take it: {why}")]
     Socket {
         /// Its socket.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The file is not what it should be. It is left as it is.
+    /// A file with unexpected content. It is left as it is.
     #[error("{path} is no {what} ({why}); move it away and try again")]
     Broken {
         /// The file.
         path: PathBuf,
-        /// What it should be.
+        /// The kind of file that was expected.
         what: &'static str,
-        /// What is wrong with it.
+        /// The problem with its content.
         why: String,
     },
-    /// The disk.
+    /// An error of the disk.
     #[error(transparent)]
     Disk(#[from] files::Error),
 }
@@ -142,19 +142,19 @@ fn known(others: &[String]) -> String {
     }
 }
 
-/// Where the mailboxes of a team lie.
+/// Folder of a team's mailboxes.
 pub fn folder(config: &Path, team: &str) -> Result<PathBuf, MailError> {
     Ok(config.join("teams").join(checked(team)?).join("inboxes"))
 }
 
-/// A name that can be a file's.
+/// The name, if it can be used for a file.
 pub(crate) fn checked(name: &str) -> Result<&str, MailError> {
     let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
     let fits = (1..=MOST_NAME).contains(&name.len()) && name.chars().all(fine);
     if fits { Ok(name) } else { Err(MailError::Name(name.to_owned())) }
 }
 
-/// Who has a mailbox in a folder, by name.
+/// Names of the agents with a mailbox in a folder.
 pub fn names(folder: &Path) -> Result<Vec<String>, MailError> {
     let entries = match files::list(folder) {
         Ok(entries) => entries,
@@ -168,7 +168,7 @@ pub fn names(folder: &Path) -> Result<Vec<String>, MailError> {
 }
 
 impl Mailbox {
-    /// The mailbox of an agent that has one, or a list of those that have.
+    /// The mailbox of an agent; the error lists the agents that have one.
     pub fn of(folder: &Path, name: &str) -> Result<Self, MailError> {
         let name = checked(name)?.to_owned();
         let others = names(folder)?;
@@ -178,7 +178,7 @@ impl Mailbox {
         Ok(Self { folder: Root::open_own(folder)?, name, known: SealKeys::default() })
     }
 
-    /// Opens an agent's own mailbox, and makes it where there is none: from now on it can be written to.
+    /// Opens an agent's own mailbox and creates it if it is missing; from then on others can write to it.
     pub fn create(folder: &Path, name: &str) -> Result<Self, MailError> {
         let name = checked(name)?.to_owned();
         files::create_directory(folder)?;
@@ -192,20 +192,19 @@ impl Mailbox {
         Ok(mailbox)
     }
 
-    /// From now on only that is somebody's who is known which is sealed with their key.
+    /// With the public keys of senders: a message in one of their names counts only if it is sealed with their key.
     #[must_use]
     pub fn knowing(mut self, known: SealKeys) -> Self {
         self.known = known;
         self
     }
 
-    /// Puts a message at the end, sealed by its sender.
+    /// Appends a message, sealed by its sender.
     pub fn send_sealed(&self, message: &Message, seal: &Seal) -> Result<(), MailError> {
         self.put(message, Some(seal.of(message, &self.name)))
     }
 
-    /// Puts a message at the end. One whose id is there already was sent before, by somebody who was killed and tries
-    /// again.
+    /// Appends a message. If its id is already there, its sender was killed and tries again; nothing is added.
     pub fn send(&self, message: &Message) -> Result<(), MailError> {
         self.put(message, None)
     }
@@ -234,7 +233,8 @@ impl Mailbox {
         })
     }
 
-    /// What waits, in the order in which it is to be heard: an end first, then the lead, then as it came.
+    /// Waiting messages for the model, in the order of delivery: shutdown requests first, then the lead's, then by
+    /// arrival.
     pub fn waiting(&self) -> Result<Vec<Message>, MailError> {
         let mut waiting = self.unread()?;
         waiting.retain(|message| !message.word().is_between_programs());
@@ -242,14 +242,14 @@ impl Mailbox {
         Ok(waiting)
     }
 
-    /// What waits for the program and not for the model: questions of teammates, and answers to them.
+    /// Waiting messages for the program, which the model does not see, such as permission requests and their answers.
     pub fn between_programs(&self) -> Result<Vec<Message>, MailError> {
         let mut waiting = self.unread()?;
         waiting.retain(|message| message.word().is_between_programs());
         Ok(waiting)
     }
 
-    /// Takes of these what `is` wanted: nobody else gets it. What others wait for stays.
+    /// Takes the messages for the program that `is` selects; nobody else gets them. The others stay.
     pub fn take_between_programs(&self, is: impl Fn(&ControlMessage) -> bool) -> Result<Vec<Message>, MailError> {
         let mut waiting = self.between_programs()?;
         waiting.retain(|message| is(&message.word()));
@@ -257,7 +257,7 @@ impl Mailbox {
         Ok(waiting)
     }
 
-    /// Takes the lead's interrupts. Says whether one counts: not where the lead has said something since.
+    /// Takes the lead's interrupts. True if the last one counts, because the lead has not written since.
     pub fn take_interrupt(&self, unless: InterruptVoidedBy) -> Result<bool, MailError> {
         let letters = self.letters()?;
         let of_lead = |letter: &Map<String, Value>| Some(self.read(letter)).filter(|message| message.from == LEAD);
@@ -277,7 +277,7 @@ impl Mailbox {
         Ok(self.letters()?.iter().filter(|letter| !is_read(letter)).map(|letter| self.read(letter)).collect())
     }
 
-    /// Marks messages whose ids stand in the recipient's log.
+    /// Marks messages whose ids are in the recipient's log.
     pub fn delivered(&self, ids: &HashSet<String>) -> Result<(), MailError> {
         if !self.unread()?.iter().any(|message| ids.contains(&message.id)) {
             return Ok(()); // nothing to mark: the lock is not needed
@@ -299,17 +299,18 @@ impl Mailbox {
         self.folder.path().join(self.file())
     }
 
-    /// Whose it is.
+    /// Name of the agent it belongs to.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// All that is in it, each with whether it was delivered, oldest first.
+    /// All messages, oldest first, each with true if it was delivered.
     pub fn all(&self) -> Result<Vec<(Message, bool)>, MailError> {
         Ok(self.letters()?.iter().map(|letter| (self.read(letter), is_read(letter))).collect())
     }
 
-    /// A message as it counts. Who takes the name of somebody that is known is called something else.
+    /// A message as it counts: one in the name of a sender with a known key, but without that sender's seal, is
+    /// renamed.
     fn read(&self, letter: &Map<String, Value>) -> Message {
         let mut message = Message::of(letter);
         let seal = letter.get("seal").and_then(Value::as_str).unwrap_or_default();
@@ -319,7 +320,7 @@ impl Mailbox {
         message
     }
 
-    /// Changes what is there, under the lock. What `by` leaves as it is, is not written.
+    /// Changes the letters under the lock. Nothing is written if `by` returns false.
     fn change(
         &self,
         by: impl FnOnce(&mut Vec<Map<String, Value>>) -> Result<bool, MailError>,

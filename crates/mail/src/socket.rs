@@ -1,7 +1,7 @@
-//! A message to another session by its socket: a line each way. Who listens is the binary's matter.
+//! A message to another session by its socket: a line each way. Listening is the binary's part.
 //!
-//! What is acknowledged stands in the other session's mailbox, on the disk; one whose answer was lost is sent again under
-//! the same id.
+//! An acknowledged message is in the other session's mailbox, on disk; one whose acknowledgement was lost is sent again
+//! with the same id.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use tokio::net::UnixStream;
 
 use crate::mailbox::{MailError, Message};
 
-/// How long the other side may take to put one message on its disk.
+/// Time limit for the other side to put one message on its disk.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a peer may take to send one message, which is a line on this machine: whoever is slower means no message.
+/// Time limit for a peer to send one message, a line on this machine; a slower peer is sending no message.
 const PROMPTLY: Duration = Duration::from_secs(2);
 /// The longest line: a message may be a tenth of this, and quoting makes it longer.
 const LONGEST: u64 = 1_000_000;
@@ -29,10 +29,10 @@ struct SocketMessage {
     timestamp: String,
 }
 
-/// What the other side says.
+/// Reply of the other side.
 #[derive(Debug, Serialize, Deserialize)]
 struct Receipt {
-    /// Why it was not taken; nothing where it was.
+    /// The reason it was rejected; none if it was taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -58,12 +58,12 @@ pub async fn send(path: &Path, message: &Message) -> Result<(), MailError> {
     }
 }
 
-/// How long a peer is waited for.
+/// Time limits for a peer.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// Until a message of it has come whole.
+    /// For receiving one whole message.
     pub comes: Duration,
-    /// Until it has taken an answer.
+    /// For sending it an answer.
     pub taken: Duration,
 }
 
@@ -73,7 +73,7 @@ impl Default for Patience {
     }
 }
 
-/// Takes the messages that come through a connection: each is acknowledged when `take` has it on the disk.
+/// Receives the messages of a connection: each is acknowledged once `take` has put it on disk.
 pub async fn receive(
     stream: UnixStream,
     patience: Patience,

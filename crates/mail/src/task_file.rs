@@ -1,8 +1,8 @@
-//! Where tasks stand: one file, beside the session or in the folder of its team, changed by one at a time.
+//! File of the task list, beside the session or in the folder of its team, changed by one process at a time.
 //!
-//! A lock of the operating system is held while the list is read, changed and replaced, so of several who begin a task at
-//! once one gets it and the others are told who. In a team a task that is being done belongs to somebody: only they and
-//! the lead may change it, and nobody takes it over before it was given back.
+//! A lock of the operating system is held while the list is read, changed and replaced, so if several begin a task at
+//! once, one gets it and the others are told who has it. In a team a task that is being done belongs to somebody: only
+//! they and the lead may change it, and nobody takes it over before it was given back.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::mailbox::{LEAD, PATIENCE};
 
 /// The file of the list.
 const FILE: &str = "tasks.json";
-/// What is locked while it is changed.
+/// The file that is locked during a change.
 const LOCK: &str = "tasks.lock";
 /// The largest list that is read.
 const LARGEST: u64 = 1_000_000;
-/// The list is its owner's alone.
+/// Access bits: only the owner reads and writes the list.
 const PRIVATE_FILE: u32 = 0o600;
 
 /// A task.
@@ -28,25 +28,25 @@ const PRIVATE_FILE: u32 = 0o600;
 pub struct Task {
     /// Its number, from 1.
     pub id: String,
-    /// What it is, in a few words.
+    /// The task in a few words.
     pub subject: String,
-    /// What is to be done.
+    /// The work to do.
     #[serde(default)]
     pub description: String,
-    /// How it is called while it is being done.
+    /// Its name while it is being done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_form: Option<String>,
-    /// How far it is.
+    /// Its status.
     pub status: TaskStatus,
-    /// The tasks that have to be done before.
+    /// Numbers of the tasks that have to be done before.
     #[serde(default)]
     pub blocked_by: Vec<String>,
-    /// Who of the team does it.
+    /// Name of the team member who does it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }
 
-/// How far a task is.
+/// Status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
@@ -58,20 +58,20 @@ pub enum TaskStatus {
     Completed,
 }
 
-/// The list a session works with. Clones share which that is.
+/// The list that a session works with. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Board(Arc<Mutex<Option<SharedList>>>);
+pub struct TaskBoard(Arc<Mutex<Option<SharedList>>>);
 
-/// A list that is shared.
+/// The list of a team, and our name in it.
 #[derive(Debug, Clone)]
 struct SharedList {
     folder: PathBuf,
     me: String,
 }
 
-impl Board {
-    /// From now on the list of a team is meant, under a name in it. What stood on the session's own is put there, if
-    /// nobody has put anything there yet.
+impl TaskBoard {
+    /// Switches to the list of a team, under our name in it. Tasks of the session's own list move there, if the team's
+    /// is empty.
     pub fn join(&self, team: &Path, me: &str, own: &Path) -> Result<(), String> {
         let mine = read(own);
         if !mine.is_empty() && read(team).is_empty() {
@@ -86,13 +86,13 @@ impl Board {
         Ok(())
     }
 
-    /// The tasks; `own` is where the session's own list lies.
+    /// The tasks; `own` is the folder of the session's own list.
     pub fn tasks(&self, own: &Path) -> Vec<Task> {
         let shared = self.0.lock().clone();
         read(shared.as_ref().map_or(own, |shared| &shared.folder))
     }
 
-    /// Changes the list. `by` is told under which name, in a team; what it refuses leaves the list as it is.
+    /// Changes the list. `by` is given our name in the team, if there is one; if it fails, the list stays as it is.
     pub fn change<T>(
         &self,
         own: &Path,
@@ -110,7 +110,7 @@ pub fn read(folder: &Path) -> Vec<Task> {
     serde_json::from_slice(&bytes).unwrap_or_default()
 }
 
-/// Whether nothing stands there. What cannot be read is something.
+/// True if no task is on the list. A list that cannot be read counts as not empty.
 pub fn is_empty(folder: &Path) -> bool {
     match files::read(folder.join(FILE), LARGEST) {
         Ok(file) => serde_json::from_slice::<Vec<Task>>(&file.bytes).is_ok_and(|tasks| tasks.is_empty()),
@@ -118,7 +118,7 @@ pub fn is_empty(folder: &Path) -> bool {
     }
 }
 
-/// Changes the list in a folder. One that cannot be read is left as it is.
+/// Changes the list in a folder. An unreadable list is left as it is.
 pub fn change<T>(folder: &Path, by: impl FnOnce(&mut Vec<Task>) -> Result<T, String>) -> Result<T, String> {
     let failed = |error: files::Error| format!("the list could not be written: {error}");
     let root = Root::create(folder).map_err(failed)?;
@@ -138,7 +138,7 @@ pub fn change<T>(folder: &Path, by: impl FnOnce(&mut Vec<Task>) -> Result<T, Str
     Ok(done)
 }
 
-/// Gives back what somebody had begun who is gone.
+/// Gives back the unfinished tasks of a member who is gone.
 pub fn give_back(folder: &Path, owner: &str) -> Result<(), String> {
     if read(folder).is_empty() {
         return Ok(());
@@ -153,7 +153,7 @@ pub fn give_back(folder: &Path, owner: &str) -> Result<(), String> {
     })
 }
 
-/// Whether somebody may change a task; the error says why not.
+/// Checks that somebody may change a task; the error says why not.
 pub(super) fn may_change(task: &Task, me: &str) -> Result<(), String> {
     match &task.owner {
         Some(owner) if owner != me && me != LEAD => {
@@ -163,7 +163,7 @@ pub(super) fn may_change(task: &Task, me: &str) -> Result<(), String> {
     }
 }
 
-/// Lets somebody begin a task; the error says why they cannot.
+/// Lets somebody begin a task; the error says why not.
 pub(super) fn claim(tasks: &mut [Task], at: usize, owner: &str) -> Result<(), String> {
     let is_open = |id: &String| tasks.iter().any(|task| task.id == *id && task.status != TaskStatus::Completed);
     let open: Vec<String> = tasks[at].blocked_by.iter().filter(|id| is_open(id)).cloned().collect();

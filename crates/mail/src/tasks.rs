@@ -7,7 +7,7 @@ use tools::{Access, Output, Scope, TypedTool};
 use transcript::tool_names;
 
 use crate::mailbox::LEAD;
-use crate::task_file::{Board, Task, TaskStatus, claim, may_change};
+use crate::task_file::{Task, TaskBoard, TaskStatus, claim, may_change};
 
 // What a task becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -31,7 +31,7 @@ fn output(said: Result<String, String>) -> BoxFuture<'static, Output> {
 }
 
 impl Task {
-    /// In a line.
+    /// The task in one line.
     pub fn line(&self) -> String {
         let status = match self.status {
             TaskStatus::Pending => "pending",
@@ -59,7 +59,7 @@ pub struct TaskCreateInput {
 
 /// Puts a task on the list.
 #[derive(Debug, Clone)]
-pub struct TaskCreate(pub Board);
+pub struct TaskCreate(pub TaskBoard);
 
 impl TypedTool for TaskCreate {
     type Input = TaskCreateInput;
@@ -88,7 +88,7 @@ pub struct TaskGetInput {
 
 /// Shows one task.
 #[derive(Debug, Clone)]
-pub struct TaskGet(pub Board);
+pub struct TaskGet(pub TaskBoard);
 
 impl TypedTool for TaskGet {
     type Input = TaskGetInput;
@@ -115,7 +115,7 @@ pub struct TaskListInput {}
 
 /// Shows the list.
 #[derive(Debug, Clone)]
-pub struct TaskList(pub Board);
+pub struct TaskList(pub TaskBoard);
 
 impl TypedTool for TaskList {
     type Input = TaskListInput;
@@ -150,7 +150,7 @@ pub struct TaskUpdateInput {
 
 /// Changes a task.
 #[derive(Debug, Clone)]
-pub struct TaskUpdate(pub Board);
+pub struct TaskUpdate(pub TaskBoard);
 
 impl TypedTool for TaskUpdate {
     type Input = TaskUpdateInput;
@@ -162,7 +162,7 @@ impl TypedTool for TaskUpdate {
     }
 }
 
-/// Changes one task; in a team under a name.
+/// Changes one task, in a team under our name there.
 fn change(tasks: &mut Vec<Task>, me: Option<&str>, input: TaskUpdateInput) -> Result<String, String> {
     let at = tasks.iter().position(|task| task.id == input.task_id).ok_or_else(|| none(&input.task_id))?;
     if let Some(me) = me {

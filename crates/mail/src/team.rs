@@ -20,17 +20,17 @@ use tools::permission::Mode;
 use crate::mailbox::{LEAD, MailError, Mailbox, Message, PATIENCE, Seal, SealKey, SealKeys, checked, folder};
 use crate::task_file;
 
-/// Who belongs to the team.
+/// The file with the members.
 const CONFIG: &str = "config.json";
-/// What is locked while that is changed.
+/// The file that is locked while that one is changed.
 const LOCK: &str = "config.lock";
-/// What the lead holds while it is there.
+/// The file that the lead keeps locked while it runs.
 const HELD: &str = "lead.lock";
 /// The largest such file that is read.
 const LARGEST: u64 = 1_000_000;
-/// It is its owner's alone.
+/// Access bits: only the owner reads and writes it.
 const PRIVATE_FILE: u32 = 0o600;
-/// So many may belong to a team, the lead among them: more than the same number of jobs would not run.
+/// Limit on members, lead included, the same as on jobs.
 const MOST: usize = 16;
 
 /// A team, as one of its members sees it.
@@ -40,67 +40,67 @@ pub struct Team {
     folder: PathBuf,
     name: String,
     me: String,
-    /// With what we seal our letters, where we have something.
+    /// Our private key, if we have one.
     seal: Option<Arc<Seal>>,
-    /// Whose letters to us are known, and by what.
+    /// Public keys of those who write to us.
     known: SealKeys,
-    /// What teammates were given for theirs, where we are the lead.
+    /// Private keys given to teammates, if we are the lead.
     given: Arc<Mutex<BTreeMap<String, Seal>>>,
-    /// What it is held to, where we are the lead.
+    /// The lead's mode, if we are the lead.
     held: Option<Arc<HeldMode>>,
 }
 
-/// The lead's mode, and which one the team was told last.
+/// The lead's mode, and the one last published to the team.
 #[derive(Debug)]
 struct HeldMode {
     mode: SharedMode,
     told: Mutex<Option<Mode>>,
 }
 
-/// One who belongs to a team.
+/// A member of a team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TeamMember {
-    /// Its name and its team's.
+    /// Its name with its team's.
     pub agent_id: String,
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its agent type.
     #[serde(default)]
     pub agent_type: String,
-    /// When it came, in milliseconds.
+    /// Time of joining, in milliseconds.
     #[serde(default)]
     pub joined_at: i64,
-    /// Where it works.
+    /// Its working directory.
     #[serde(default)]
     pub cwd: PathBuf,
-    /// Its session, with which it goes on when it is written to after its end.
+    /// Its session, which is resumed if somebody writes to it after its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Whether it works in a worktree of its own.
+    /// Its isolation: a worktree of its own, or none.
     #[serde(default, skip_serializing_if = "Isolation::is_none")]
     pub isolation: Isolation,
-    /// Whether it is there.
+    /// True while it runs.
     #[serde(default = "yes")]
     pub is_active: bool,
-    /// How much may happen without asking: the lead's own, which holds for all.
+    /// The permission mode; the lead's entry holds for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// What others wrote there.
+    /// Fields written by other programs.
     #[serde(flatten)]
     pub more: Map<String, Value>,
 }
 
-/// One who is to come.
+/// A member to be added.
 #[derive(Debug, Clone, Copy)]
 pub struct TeamInvitation<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What it is.
+    /// Its agent type.
     pub kind: &'a str,
     /// The id of its session.
     pub session: &'a str,
-    /// Where it works.
+    /// Its isolation.
     pub isolation: Isolation,
 }
 
@@ -126,7 +126,7 @@ impl Team {
         Ok(Self::of(config, &format!("session-{session}"), LEAD)?.sealing_with(Seal::new()))
     }
 
-    /// A team that somebody belongs to.
+    /// The team, as member `me` sees it.
     pub fn of(config: &Path, team: &str, me: &str) -> Result<Self, MailError> {
         let inboxes = folder(config, team)?;
         let own = inboxes.parent().unwrap_or(&inboxes).to_owned();
@@ -141,22 +141,22 @@ impl Team {
         })
     }
 
-    /// As one sees it who was told by what to know the lead's letters.
+    /// With the lead's public key: letters in its name count only if sealed with it.
     #[must_use]
     pub fn knowing(self, lead: Option<SealKey>) -> Self {
         lead.into_iter().for_each(|key| self.known.insert(LEAD, key));
         self
     }
 
-    /// As one sees it who seals its letters. What it has not sealed is not its own.
+    /// With our private key, which seals our letters. An unsealed letter in our name does not count.
     #[must_use]
     pub fn sealing_with(self, seal: Option<Seal>) -> Self {
         seal.iter().for_each(|seal| self.known.insert(&self.me, seal.key()));
         Self { seal: seal.map(Arc::new), ..self }
     }
 
-    /// What a teammate is to seal its letters with, the same for as long as this lead is there: what it wrote before it
-    /// ended is still its own.
+    /// A teammate's private key, the same for as long as this lead runs: what a teammate wrote before it ended still
+    /// counts as its own.
     pub fn secret_for(&self, name: &str) -> Option<String> {
         let mut given = self.given.lock();
         if !given.contains_key(name) {
@@ -174,12 +174,12 @@ impl Team {
         Self { held: Some(Arc::new(HeldMode { mode, told: Mutex::default() })), ..self }
     }
 
-    /// By what others are to know the lead's letters.
+    /// Our public key, with which others verify our letters.
     pub fn key(&self) -> Option<SealKey> {
         self.seal.as_ref().map(|seal| seal.key())
     }
 
-    /// Puts a message into somebody's mailbox; our own is sealed. Who reads it knows the mode it was written in.
+    /// Puts a message into a member's mailbox, sealed if it is ours. The lead's mode is published before it.
     pub fn write_to(&self, name: &str, message: &Message) -> Result<(), MailError> {
         self.tell_mode()?;
         let mailbox = Mailbox::of(&self.inboxes(), name)?;
@@ -194,17 +194,17 @@ impl Team {
         &self.name
     }
 
-    /// Who of it we are.
+    /// Our own name in it.
     pub fn me(&self) -> &str {
         &self.me
     }
 
-    /// Where its mailboxes lie.
+    /// Folder of its mailboxes.
     pub fn inboxes(&self) -> PathBuf {
         self.folder.join("inboxes")
     }
 
-    /// Where its task list lies.
+    /// Folder of its task list.
     pub fn tasks(&self) -> &Path {
         &self.folder
     }
@@ -215,7 +215,7 @@ impl Team {
         Ok(Mailbox::create(&self.inboxes(), &self.me)?.knowing(self.known.clone()))
     }
 
-    /// Begins the team, or goes on with it: whoever was in it is gone with the lead that had started them.
+    /// Begins the team, or resumes it: members started by an earlier lead have ended with it.
     pub fn begin(&self, session: &str, directory: &Path, now: Timestamp) -> Result<Mailbox, MailError> {
         self.change(|config| {
             config.members.retain(|member| member.name != LEAD);
@@ -236,30 +236,30 @@ impl Team {
         self.mailbox()
     }
 
-    /// Says that the lead is there, for as long as this is kept, however it ends.
+    /// Shows that the lead is running, for as long as the lock is kept, however the process ends.
     pub fn hold(&self) -> Result<files::Lock, MailError> {
         Ok(self.root()?.lock_within(HELD, PATIENCE)?)
     }
 
-    /// Whether its lead is there: teammates end with it, whatever is written of them.
+    /// True if its lead is running: teammates end with it, whatever the file says of them.
     pub fn is_led(&self) -> bool {
         let free = |root: Root| root.lock_within(HELD, Duration::ZERO).is_ok();
         files::glance(self.folder.join(HELD)).is_some() && !Root::open(&self.folder).is_ok_and(free)
     }
 
-    /// When the file was changed that says who belongs to it.
+    /// State of the file with the members.
     pub(super) fn glance(&self) -> Option<files::Glance> {
         files::glance(self.folder.join(CONFIG))
     }
 
-    /// The lead's mode. Where it cannot be read it is the one that asks.
+    /// The lead's mode; the default one, which asks, if it cannot be read.
     pub fn mode(&self) -> Mode {
         let lead = self.members().into_iter().find(|member| member.name == LEAD);
         let mode = lead.and_then(|lead| lead.mode).map(Value::String);
         mode.and_then(|mode| serde_json::from_value(mode).ok()).unwrap_or_default()
     }
 
-    /// Says in which mode the lead is, where the team was not told of it yet.
+    /// Publishes the lead's mode, unless the team already has it.
     pub fn tell_mode(&self) -> Result<(), MailError> {
         let Some(held) = &self.held else { return Ok(()) };
         let mut told = held.told.lock();
@@ -273,7 +273,7 @@ impl Team {
         Ok(())
     }
 
-    /// Takes somebody in, with a session and a mailbox that is empty.
+    /// Adds a member, with a session and an empty mailbox.
     pub fn invite(&self, who: &TeamInvitation<'_>, directory: &Path, now: Timestamp) -> Result<Mailbox, MailError> {
         let name = checked(who.name)?;
         self.change(|config| {
@@ -297,7 +297,7 @@ impl Team {
         Mailbox::create(&self.inboxes(), name)
     }
 
-    /// Lets somebody go, and gives back what they had begun.
+    /// Marks a member as ended, and gives back its tasks.
     pub fn dismiss(&self, name: &str) -> Result<(), MailError> {
         if files::glance(self.folder.join(CONFIG)).is_none() {
             return Ok(()); // the team is gone, and is not to come back for this
@@ -307,7 +307,7 @@ impl Team {
         Ok(())
     }
 
-    /// Takes somebody in again who was there before, with what waits for them.
+    /// Marks a former member as running again; its messages are kept.
     pub fn welcome(&self, name: &str) -> Result<(), MailError> {
         self.change_member(name, |member| member.is_active = true)
     }
@@ -319,7 +319,7 @@ impl Team {
         })
     }
 
-    /// Who belongs to it, also those who have left; nobody where it has not begun.
+    /// All members, also those who have left; none if it has not begun.
     pub fn members(&self) -> Vec<TeamMember> {
         let read = || {
             let file = Root::open_own(&self.folder).ok()?.read(CONFIG, LARGEST).ok()?;
@@ -328,14 +328,14 @@ impl Team {
         read().map(|config| config.members).unwrap_or_default()
     }
 
-    /// The others, by name.
+    /// Names of the other running members.
     pub fn others(&self) -> Vec<String> {
         let there = self.members().into_iter().filter(|member| member.is_active && member.name != self.me);
         there.map(|member| member.name).collect()
     }
 
-    /// Takes it away whole, unless something waits for the lead to be heard, or one is there who ends without a word: whoever
-    /// goes on with the session is told so.
+    /// Removes the team's folder, unless messages wait for the lead, other members are running, or tasks are on the
+    /// list: whoever resumes the session then finds them.
     pub fn end(&self) -> Result<(), MailError> {
         let waits = Mailbox::of(&self.inboxes(), LEAD).and_then(|mailbox| mailbox.waiting());
         let is_over = waits.is_ok_and(|waiting| waiting.is_empty()) && self.others().is_empty();
@@ -364,7 +364,7 @@ impl Team {
         }
     }
 
-    /// Its folder, and nobody else's.
+    /// The team's folder, if nobody else may write there.
     fn root(&self) -> Result<Root, MailError> {
         files::create_directory(&self.folder)?;
         if let Some(teams) = self.folder.parent() {

@@ -2,7 +2,7 @@
 //!
 //! Each run of an agent, and each command of the user, has a file of its own, outside the memory directory: first the
 //! author, then every change with the whole text before and after it, written before the change is made. So everything
-//! an agent does can be inspected and undone ([`undo`]), even after a crash in the middle. What the user removed or
+//! an agent does can be inspected and undone (`undo`), even after a crash in the middle. What the user removed or
 //! undid is refused to agents ([`crate::tombstones`]). Nothing here asks a model or reads a clock.
 
 mod record;

@@ -50,14 +50,14 @@ pub enum ImportSource<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportPlan {
     /// The files, in order.
-    pub items: Vec<Item>,
+    pub items: Vec<ImportFile>,
     /// Files that cannot be imported, with reasons.
     pub skipped: Vec<String>,
 }
 
 /// A file that would be added, or the reason why not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
+pub struct ImportFile {
     /// Its path, relative to the memory directory.
     pub path: String,
     /// Its content.
@@ -119,12 +119,12 @@ pub fn plan(store: &Store, sources: &[ImportSource<'_>]) -> Result<ImportPlan, E
             let known = there.iter().find(|(_, other)| *other == body && !body.is_empty());
             if let Some((by, _)) = known {
                 let action = Action::Known { by: by.clone() };
-                plan.items.push(Item { path, text, from, modified, action });
+                plan.items.push(ImportFile { path, text, from, modified, action });
                 continue;
             }
             let path = free(&path, |path| there.iter().any(|(taken, _)| taken == path));
             there.push((path.clone(), body));
-            plan.items.push(Item { path, text, from, modified, action: Action::Add });
+            plan.items.push(ImportFile { path, text, from, modified, action: Action::Add });
         }
     }
     Ok(plan)
@@ -163,7 +163,7 @@ pub fn apply(
     Ok(imported)
 }
 
-impl Item {
+impl ImportFile {
     fn save(&self, store: &Store, origin: &MemoryOrigin, tree: Option<&Path>) -> Result<SaveResult, Error> {
         let modified = self.modified.and_then(|time| Timestamp::try_from(time).ok());
         let memory = Memory::parse(&self.path, self.text.as_bytes(), modified, self.text.len() as u64);

@@ -2,8 +2,9 @@
 //!
 //! - [`place`] chooses the directory, a [`shelf`] is an open one; [`remember`] is the one way to save, [`revise`] the
 //!   same for whole texts that agents write; [`changes`] records their changes with the earlier texts, [`tombstones`]
-//!   what the user wants forgotten; [`echo`] tells whether a memory only repeats injected text, [`spoken`] which of the
-//!   user's own words it quotes; [`store`] edits, removes and renames; [`doctor`] repairs; [`import`] takes over from
+//!   what the user wants forgotten; [`echo_check`] tells whether a memory only repeats injected text, [`spoken`] which of the
+//!   user's own words it quotes, [`likeness`] whether it holds another text; [`store`] edits, removes and renames; [`doctor`]
+//!   repairs; [`import`] takes over from
 //!   other tools.
 //! - [`entry`] is a memory, [`frontmatter`] its first lines, [`index`] the `MEMORY.md` that lists them, [`taxonomy`]
 //!   the four types and the rules for the model, [`extract`] the prompts for extraction, [`age`] the age of a memory,
@@ -31,6 +32,7 @@ pub mod import;
 pub mod index;
 pub mod instructions;
 mod kept;
+pub mod likeness;
 pub mod lookup;
 mod markdown;
 mod origin;

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 /// Names of tags that mean something to a model or to us.
-const TAGS: [&str; 21] = [
+const TAGS: [&str; 22] = [
     "conversation",
     "new",
     "task-notification",
@@ -29,6 +29,7 @@ const TAGS: [&str; 21] = [
     "invoke",
     "antml",
     "agent-message",
+    "skill",
 ];
 
 /// Names of the reminder tag.

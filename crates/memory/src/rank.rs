@@ -1,8 +1,8 @@
 //! Ranks memories by their relevance to a question, without a model.
 //!
 //! Two routes. **Likeness**: the share of the question's words that a memory has, each weighted by its rarity, with
-//! words of similar meaning ([`question`], [`score`], [`table`], [`near`]). **Standing instructions**: the turn's
-//! activity against the scope of a memory ([`standing`]). [`sure`] decides if the best hit is an answer or only the
+//! words of similar meaning (`question`, `score`, `table`, `near`). **Standing instructions**: the turn's
+//! activity against the scope of a memory (`standing_instructions`). `cutoff` decides if the best hit is an answer or only the
 //! least bad: if it is not an answer, nothing is surfaced. "Nothing relevant" is an answer, and mostly the right one.
 //!
 //! The numbers are few, and fitted by `cargo run -p memory --example fit_recall -- --fit` on one half of the

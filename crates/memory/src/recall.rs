@@ -1,6 +1,6 @@
 //! Selection and rendering of the memories a turn gets to see.
 //!
-//! Everything here is a decision or a rendering; the engine does the waiting. A turn goes like this: [`State::gate`]
+//! Everything here is a decision or a rendering; the engine does the waiting. A turn goes like this: [`State::check`]
 //! decides if there is a search at all; [`crate::verdict`] decides which memories are surfaced at once and what a small
 //! model is asked; [`surface`] renders the chosen ones, and [`State::count`] records them once they are really in a
 //! request.
@@ -104,7 +104,7 @@ pub struct Attachment {
 
 impl State {
     /// Checks that a message is worth a search.
-    pub fn gate(&self, message: &str, enabled: bool) -> Result<(), Skip> {
+    pub fn check(&self, message: &str, enabled: bool) -> Result<(), Skip> {
         if !enabled {
             Err(Skip::Disabled)
         } else if words(message) < FEWEST_WORDS {

@@ -87,17 +87,18 @@ impl Store {
 
     /// Fails if another memory says the same. The lock is held.
     pub(crate) fn nothing_like(&self, body: &str) -> Result<(), Error> {
+        self.known_by(body)?.map_or(Ok(()), |by| Err(Error::Known { by }))
+    }
+
+    /// The memory that says the same as a text.
+    pub fn known_by(&self, body: &str) -> Result<Option<String>, Error> {
         let said = by_what_it_says(body);
         if said.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
-        for path in scan::paths(self.root())? {
-            let same = Memory::read(self.root(), &path).is_ok_and(|memory| by_what_it_says(&memory.body) == said);
-            if same {
-                return Err(Error::Known { by: path });
-            }
-        }
-        Ok(())
+        let same =
+            |path: &String| Memory::read(self.root(), path).is_ok_and(|memory| by_what_it_says(&memory.body) == said);
+        Ok(scan::paths(self.root())?.into_iter().find(same))
     }
 }
 

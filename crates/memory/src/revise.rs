@@ -93,6 +93,25 @@ impl Store {
         self.indexed(path, index::take)
     }
 
+    /// Puts a memory back that was removed by a change, with its line in the index. Whatever lies there now stays.
+    pub fn put_back(&self, removal: &KeptChange, keep: &mut Keep<'_>) -> Result<Stamp, Error> {
+        let KeptChange { path, before, line, .. } = removal;
+        self.plain(path)?;
+        let _held = self.lock()?;
+        let text = before.clone().unwrap_or_default();
+        if self.root().head(path, 0).is_ok() {
+            return Err(files::Error::Exists { path: self.root().path().join(path) }.into());
+        }
+        keep(&KeptChange { path: path.clone(), before: None, after: Some(text.clone()), line: None })?;
+        self.root().create_new(path, text.as_bytes(), MODE)?;
+        let stamp = self.root().read(path, LIMIT)?.stamp;
+        self.indexed(path, |index, target| match line {
+            Some(line) => index::restore(index, target, line),
+            None => index.to_owned(),
+        })?;
+        Ok(stamp)
+    }
+
     /// Fails for a path that no memory can have, or that leads elsewhere.
     fn plain(&self, path: &str) -> Result<(), Error> {
         checked(path)?;

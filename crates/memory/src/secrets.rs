@@ -1,9 +1,9 @@
 //! Detection of secrets in a text.
 //!
-//! The rules are those of gitleaks, shipped as data ([`rules`]): some two hundred kinds of keys, tokens and passwords,
+//! The rules are those of gitleaks, shipped as data (`rules`): some two hundred kinds of keys, tokens and passwords,
 //! each with words that must be near, the least entropy of the secret, and exceptions that only look like one. A text
-//! is read once for all keywords; a rule is tried only at its own keywords ([`pin`]), and compiled when that happens
-//! for the first time. Surroundings of a secret that the rules' authors did not think of are allowed for ([`wide`]).
+//! is read once for all keywords; a rule is tried only at its own keywords (`keyword_search`), and compiled when that happens
+//! for the first time. Surroundings of a secret that the rules' authors did not think of are allowed for (`widened_patterns`).
 //!
 //! A [`SecretFinding`] has the rule and the line. It never holds the secret, nor any part of it, and nothing here keeps
 //! the text. What it refuses to do: open files, or ask anybody whether a key is valid.

@@ -20,9 +20,9 @@ use crate::taxonomy::Kind;
 
 /// Owner of the memories on a shelf.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
+pub enum ShelfScope {
     /// The user's own, for one project.
-    Private,
+    Project,
     /// The user's own, across projects.
     User,
     /// An agent's.
@@ -34,7 +34,7 @@ pub enum Scope {
 /// A place where memories are stored.
 #[derive(Debug)]
 pub struct Shelf {
-    scope: Scope,
+    scope: ShelfScope,
     root: Root,
     ranker: RwLock<Option<Arc<Ranker>>>,
     /// Working tree in which the things that memories name are looked up.
@@ -54,7 +54,7 @@ pub struct ShelfHit {
 
 impl Shelf {
     /// A shelf in an opened directory. Nothing is read yet.
-    pub fn new(root: Root, scope: Scope) -> Self {
+    pub fn new(root: Root, scope: ShelfScope) -> Self {
         Self { scope, root, ranker: RwLock::default(), tree: None, register: None }
     }
 
@@ -73,7 +73,7 @@ impl Shelf {
     }
 
     /// Opens a directory and reads its memories.
-    pub fn read(directory: impl AsRef<Path>, scope: Scope) -> Result<Self, Error> {
+    pub fn read(directory: impl AsRef<Path>, scope: ShelfScope) -> Result<Self, Error> {
         let shelf = Self::new(Root::open(directory)?, scope);
         shelf.refresh()?;
         Ok(shelf)
@@ -85,14 +85,14 @@ impl Shelf {
     }
 
     /// Its owner.
-    pub fn scope(&self) -> &Scope {
+    pub fn scope(&self) -> &ShelfScope {
         &self.scope
     }
 
     /// Owner of a memory on it: in the project's directory one folder is shared with others.
-    pub fn scope_of(&self, path: &str) -> Scope {
+    pub fn scope_of(&self, path: &str) -> ShelfScope {
         match &self.scope {
-            Scope::Private if path.starts_with(store::TEAM) => Scope::Team,
+            ShelfScope::Project if path.starts_with(store::TEAM) => ShelfScope::Team,
             scope => scope.clone(),
         }
     }
@@ -100,8 +100,8 @@ impl Shelf {
     /// Trust in a memory on it.
     pub fn trust(&self, path: &str) -> Trust {
         match self.scope_of(path) {
-            Scope::Team => Trust::Shared,
-            Scope::Private | Scope::User | Scope::Agent(_) => Trust::Own,
+            ShelfScope::Team => Trust::Shared,
+            ShelfScope::Project | ShelfScope::User | ShelfScope::Agent(_) => Trust::Own,
         }
     }
 
@@ -114,8 +114,8 @@ impl Shelf {
     /// path for others.
     pub fn key(&self, path: &str) -> String {
         match self.scope {
-            Scope::Private | Scope::Team => path.to_owned(),
-            Scope::User | Scope::Agent(_) => self.file(path).display().to_string(),
+            ShelfScope::Project | ShelfScope::Team => path.to_owned(),
+            ShelfScope::User | ShelfScope::Agent(_) => self.file(path).display().to_string(),
         }
     }
 

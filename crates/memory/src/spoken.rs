@@ -72,17 +72,18 @@ impl TypedMessages {
         self.messages.push((sentences(&without_quotations(text)), place));
     }
 
-    /// The sentence that a text quotes, as the user typed it; the longest if there are several.
+    /// The sentence that a text quotes, as the user typed it last; the longest if there are several.
     pub fn quoted_in(&self, text: &str) -> Option<QuotedSentence> {
         let mut quotations = quotations(text);
         quotations.sort_by_key(|quotation| std::cmp::Reverse(quotation.len()));
         quotations.into_iter().find_map(|quotation| {
             let shown = quotation.replace("&lt;", "<"); // as it may have been shown
             let said = Some(words(&shown)).filter(|said| said.len() >= FEWEST_WORDS)?;
-            self.messages
+            let quoted = self
+                .messages
                 .iter()
-                .rev()
-                .find_map(|(typed, place)| Some(QuotedSentence { sentence: around(&said, typed)?, ..place.clone() }))
+                .filter_map(|(typed, place)| Some(QuotedSentence { sentence: around(&said, typed)?, ..place.clone() }));
+            quoted.max_by_key(QuotedSentence::time)
         })
     }
 }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::echo_check::words;
 use crate::entry::Memory;
 use crate::error::Error;
 use crate::spoken::QuotedSentence;
@@ -23,6 +24,9 @@ const SAME: f32 = 0.6;
 
 /// Number of words in a sequence.
 const SEQUENCE: usize = 5;
+
+/// Letters at the beginning by which two forms of a word are the same.
+const STEM: usize = 4;
 
 /// Limit on the words of a text that are compared.
 const LONGEST: usize = 2_000;
@@ -72,7 +76,7 @@ impl Tombstones {
 
     /// Adds a tombstone for a memory that the user removed or took back.
     pub fn plant(&self, path: &str, text: &str, at: Option<String>) -> Result<(), Error> {
-        let MemoryMark { name, sequences } = MemoryMark::by(path, text);
+        let MemoryMark { name, sequences, .. } = MemoryMark::by(path, text);
         self.add(&TombstoneLine::Planted(Tombstone { path: path.to_owned(), name, at, sequences }))
     }
 
@@ -83,7 +87,7 @@ impl Tombstones {
         all.into_iter().find(|stone| stone.is_for(path, &told))
     }
 
-    /// Whether a tombstone planted since `written` applies to a memory with this path and text. An older one stands for an
+    /// True if a tombstone planted since `written` applies to a memory with this path and text. An older one stands for an
     /// earlier removal.
     pub fn stands_since(&self, path: &str, text: &str, written: Option<Timestamp>) -> bool {
         let told = MemoryMark::by(path, text);
@@ -97,6 +101,13 @@ impl Tombstones {
         let all = self.all();
         let told = (!all.is_empty()).then(|| MemoryMark::by(path, text))?;
         all.into_iter().find(|stone| stone.is_for(path, &told) && !stone.is_said_since(&told, spoken))
+    }
+
+    /// The same for a memory in another directory than the removed one: there a name says nothing, only the text counts.
+    pub fn refusing_text(&self, text: &str, spoken: Option<&QuotedSentence>) -> Option<Tombstone> {
+        let all = self.all();
+        let told = (!all.is_empty()).then(|| MemoryMark::by("", text))?;
+        all.into_iter().find(|stone| stone.is_text(&told.sequences) && !stone.is_said_since(&told, spoken))
     }
 
     /// Lifts the tombstones that apply to a memory with this path and text: the user wants it again.
@@ -128,12 +139,13 @@ enum TombstoneLine {
 struct MemoryMark {
     name: String,
     sequences: BTreeSet<u64>,
+    body: String,
 }
 
 impl MemoryMark {
     fn by(path: &str, text: &str) -> Self {
         let memory = Memory::parse(path, text.as_bytes(), None, text.len() as u64);
-        Self { name: by_words(&memory.name).join(" "), sequences: sequences(&memory.body) }
+        Self { name: by_words(&memory.name).join(" "), sequences: sequences(&memory.body), body: memory.body }
     }
 }
 
@@ -144,24 +156,57 @@ impl Tombstone {
         self.path == path || self.name == told.name || self.is_text(&told.sequences)
     }
 
+    /// Returns true if a text holds enough of the removed one.
+    pub fn is_in(&self, text: &str) -> bool {
+        self.is_text(&MemoryMark::by("", text).sequences)
+    }
+
     /// When it was removed.
     fn removed(&self) -> Option<Timestamp> {
         self.at.as_ref()?.parse().ok()
     }
 
-    /// Whether so much of what was removed is among these sequences that they are the same text.
+    /// True if these sequences have so much of the removed text that they count as the same.
     fn is_text(&self, sequences: &BTreeSet<u64>) -> bool {
         let shared = self.sequences.intersection(sequences).count();
         shared > 0 && shared as f32 >= SAME * self.sequences.len() as f32
     }
 
-    /// Whether a memory rests on a sentence that the user typed after the removal, and is not the removed text under it.
+    /// True if a memory rests on a sentence that the user typed after the removal, and is not the removed text under it.
     fn is_said_since(&self, told: &MemoryMark, spoken: Option<&QuotedSentence>) -> bool {
         let Some(spoken) = spoken else { return false };
         let is_later = self.removed().zip(spoken.time()).is_some_and(|(removed, typed)| typed > removed);
-        let elsewhere = told.sequences.difference(&sequences(&spoken.sentence)).copied().collect();
-        is_later && !self.is_text(&elsewhere)
+        let typed = words(&spoken.sentence);
+        let unsaid: Vec<&str> = sentences(&told.body).filter(|sentence| !is_rendering(&typed, sentence)).collect();
+        is_later && !self.is_text(&sequences(&unsaid.join("\n")))
     }
+}
+
+/// The sentences of a text.
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    text.split(['.', '!', '?', '\n', '。', '！', '？'])
+}
+
+/// Whether at least half of a sentence's words are among those typed, in any form: `deployed` is `deploy`. Short words and
+/// numbers count only where there is little else.
+fn is_rendering(typed: &[String], sentence: &str) -> bool {
+    let all = words(sentence);
+    let is_telling = |word: &&String| {
+        let is_number = word.chars().all(|c| c.is_ascii_digit());
+        !is_number && (word.chars().count() >= STEM || !word.is_ascii())
+    };
+    let mut telling: Vec<&String> = all.iter().filter(is_telling).collect();
+    if telling.len() < 2 {
+        telling = all.iter().collect();
+    }
+    let is_typed = |word: &&&String| typed.iter().any(|typed| is_same_word(typed, word));
+    2 * telling.iter().filter(is_typed).count() >= telling.len()
+}
+
+/// Whether two words begin alike, or are the same.
+fn is_same_word(one: &str, other: &str) -> bool {
+    let shared = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+    one == other || shared >= STEM
 }
 
 fn by_words(text: &str) -> Vec<String> {

@@ -25,16 +25,16 @@ use crate::http::{APP, Patience, Server, bearer, secret_header, settings};
 use crate::retry::{Retry, persist};
 use reply::Draft;
 
-/// Where the API lives if nobody says otherwise.
+/// Default base URL of the API.
 pub const BASE_URL: &str = "https://api.anthropic.com";
 
 /// The version of the API this client speaks.
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
-/// The most a `count_tokens` answer may weigh.
+/// Size limit of a `count_tokens` answer, in bytes.
 const COUNT_LIMIT: usize = 64 << 10;
 
-/// How a request proves whose it is. Debug output does not show the secret.
+/// Credentials of a request. Debug output does not show the secret.
 #[derive(Debug, Clone)]
 pub enum Auth {
     /// An API key, sent as `x-api-key`.
@@ -43,7 +43,7 @@ pub enum Auth {
     AuthToken(SecretString),
 }
 
-/// Everything a client needs to know.
+/// Configuration of a client.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// With or without a trailing slash, a path, or `/v1`.
@@ -52,9 +52,9 @@ pub struct Config {
     pub auth: Auth,
     /// The program's name and version, sent as `user-agent`.
     pub app: String,
-    /// How persistent to be.
+    /// Limits on attempts and waits.
     pub retry: Retry,
-    /// How patient to be.
+    /// Time limits of the connection.
     pub patience: Patience,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong, by what the caller can do about it.
+//! Errors of requests, by what the caller can do about them.
 //!
 //! The text says what happened and where; [`Error::hint`] says what to do. Text that came from a server is cut to a
 //! sane length, has no control characters, and never contains the key that was sent.
@@ -11,9 +11,9 @@ pub enum Error {
     /// The request is too long for the model or the server: shorten it and send again.
     #[error("the request is too long{}: {message}", Numbers(*tokens, *limit))]
     Overflow {
-        /// How long it was, where the server says so.
+        /// Its length, if the server says so.
         tokens: Option<u64>,
-        /// How long it may be, where the server says so.
+        /// The limit, if the server says so.
         limit: Option<u64>,
         /// The server's words.
         message: String,
@@ -23,7 +23,7 @@ pub enum Error {
     MediaTooLarge {
         /// The server.
         host: String,
-        /// Which message, and which block of it, where the server says so.
+        /// Indexes of the message and of its block, if the server says so.
         place: Option<(usize, usize)>,
         /// The server's words.
         message: String,
@@ -64,22 +64,22 @@ pub enum Error {
         /// The server's words.
         message: String,
     },
-    /// The server's API has no such thing: do without. Nothing was sent.
+    /// The server's API lacks this feature: do without. Nothing was sent.
     #[error("{host} offers no way to {what}")]
     Unsupported {
         /// The server.
         host: String,
-        /// What it cannot do.
+        /// The missing feature.
         what: &'static str,
     },
-    /// The server is overloaded, limits us, or is failing, and kept to it: try later.
+    /// The server is overloaded, limits us, or is failing, at every attempt: try later.
     #[error("{host} is busy ({status}): {message}")]
     Busy {
         /// The server.
         host: String,
-        /// The HTTP status, or the one that fits an error told in the middle of a stream.
+        /// The HTTP status, or the one that fits an error in the middle of a stream.
         status: u16,
-        /// How long the server asked to be left alone.
+        /// The wait that the server asked for.
         after: Option<Duration>,
         /// The server's words.
         message: String,
@@ -97,7 +97,7 @@ pub enum Error {
     Cut {
         /// The server.
         host: String,
-        /// How it broke.
+        /// The cause.
         cause: String,
     },
     /// The server fell silent before the reply was complete, every time.
@@ -105,27 +105,27 @@ pub enum Error {
     Idle {
         /// The server.
         host: String,
-        /// For how long nothing came.
+        /// Time without a byte.
         silence: Duration,
     },
-    /// What came back is not the protocol we speak.
+    /// The answer does not follow the protocol.
     #[error("{host} sent something that is not a reply: {message}")]
     Malformed {
         /// The server.
         host: String,
-        /// What was wrong, with the beginning of what came.
+        /// The problem, with the beginning of the answer.
         message: String,
     },
     /// The client cannot be built or the request cannot be put on the wire as configured; nothing was sent.
     #[error("the provider's settings do not work: {message}")]
     Settings {
-        /// Which one, and why.
+        /// The setting or header, and the problem with it.
         message: String,
     },
 }
 
 impl Error {
-    /// What the user can do, in one sentence.
+    /// Advice for the user, in one sentence.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Overflow { .. } => Some("shorten the conversation, for example by compacting it"),
@@ -159,25 +159,25 @@ impl std::fmt::Display for Numbers {
     }
 }
 
-/// A failed attempt: the error, and whether another attempt makes sense.
+/// A failed attempt: the error, and what may follow it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FailedAttempt {
     pub(crate) error: Error,
     pub(crate) then: NextAttempt,
 }
 
-/// What may follow a failed attempt.
+/// Reaction to a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NextAttempt {
     /// Nothing: it would fail again.
     GiveUp,
     /// Another attempt, after the wait the server asked for if it did.
     Retry(Option<Duration>),
-    /// The same request again, because the answer to it was lost on the way. Rarer than retries are allowed.
+    /// The same request again, because its answer was lost on the way. There are fewer restarts than retries.
     Restart,
 }
 
-/// Whether a reply had begun when it failed.
+/// State of the reply at the time of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReplyStart {
     Yes,
@@ -185,7 +185,7 @@ pub(crate) enum ReplyStart {
 }
 
 impl FailedAttempt {
-    /// The same, where a reply may have begun: to ask again for one that has is a restart.
+    /// The same failure, given the state of the reply: asking again for one that has begun is a restart.
     pub(crate) fn after(mut self, begun: ReplyStart) -> Self {
         if let (ReplyStart::Yes, NextAttempt::Retry(_)) = (begun, self.then) {
             self.then = NextAttempt::Restart;

@@ -1,4 +1,4 @@
-//! What a caller sees of a reply while it comes in, and the small machine that turns an async function into a stream.
+//! Events of a reply as it comes in, and the small machine that turns an async function into a stream.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,10 +19,10 @@ use crate::error::Error;
 /// error that shows the model its own text.
 pub const INVALID_INPUT: &str = "_invalid_json";
 
-/// How deep a tool's input may be nested. The log's parser stops at 128 levels, and a log line adds some of its own.
+/// Limit on the nesting of a tool's input. The log's parser stops at 128 levels, and a log line adds some of its own.
 const INPUT_DEPTH: usize = 100;
 
-/// What the model wrote as a tool call's input, if it was not a JSON object (or was nested too deeply to keep).
+/// The model's text for a tool call's input, if it was not a JSON object (or was nested too deeply to keep).
 pub fn invalid_input(block: &Block) -> Option<String> {
     if !matches!(block.kind(), Kind::ToolUse { .. }) || !block.json().contains(INVALID_INPUT) {
         return None;
@@ -66,7 +66,7 @@ pub enum Event {
         id: String,
         /// The model that answers.
         model: String,
-        /// What it cost so far.
+        /// Usage so far.
         usage: Usage,
     },
     /// More text, for display.
@@ -86,11 +86,11 @@ pub enum Event {
     Block(Block),
     /// An attempt failed and another follows after a wait.
     Retrying {
-        /// How many attempts have failed so far.
+        /// Number of failed attempts so far.
         attempt: u32,
         /// The wait.
         after: Duration,
-        /// What failed.
+        /// The error of the last one.
         why: Error,
     },
     /// The reply broke off: everything since `Started` is void, and the request is sent again.
@@ -101,14 +101,14 @@ pub enum Event {
     Failed(Error),
 }
 
-/// Where an attempt puts its events.
+/// Sink for the events of an attempt.
 pub(crate) struct Emit {
     sender: Option<mpsc::Sender<Event>>,
     shown: AtomicBool,
 }
 
 impl Emit {
-    /// Events that nobody wants.
+    /// A sink that drops all events.
     pub(crate) fn silent() -> Self {
         Self { sender: None, shown: AtomicBool::new(false) }
     }
@@ -126,7 +126,7 @@ impl Emit {
         }
     }
 
-    /// Whether the caller has seen anything of the present reply.
+    /// True if the caller has seen a part of the current reply.
     pub(crate) fn has_shown(&self) -> bool {
         self.shown.load(Ordering::Relaxed)
     }

@@ -33,21 +33,21 @@ pub(crate) trait ReplyDraft: Send {
     /// Takes a whole reply that came as one JSON object, with the events a stream of it would have had.
     fn read_whole(&mut self, body: &[u8]) -> Result<Vec<Event>, AnswerFault>;
 
-    /// Whether the server has said that the reply ends here.
+    /// True if the server has marked the end of the reply.
     fn has_ended(&self) -> bool;
 
     /// The reply, if nothing of it is missing.
     fn finish(self) -> Option<Reply>;
 }
 
-/// What can be wrong with a piece of an answer.
+/// Problem with a piece of an answer.
 #[derive(Debug)]
 pub(crate) enum AnswerFault {
-    /// It is an error that the server tells of.
+    /// An error reported by the server.
     Complaint(Box<Complaint>),
-    /// It is not the JSON it should be.
+    /// Invalid JSON.
     Unreadable(serde_json::Error),
-    /// It makes no sense where it stands.
+    /// It makes no sense at its position.
     Nonsense(String),
 }
 

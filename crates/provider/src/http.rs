@@ -24,23 +24,25 @@ use crate::error::{Error, FailedAttempt, NextAttempt};
 
 pub use post::{HttpAnswer, post};
 
-/// Shorter keys are no secrets but words that servers without keys are given, and stand in what they say.
+/// Length of the shortest secret. Shorter keys are placeholder words for servers without keys, which may appear in
+/// their answers.
 const SHORTEST_KEY: usize = 8;
-/// The name and version we give ourselves if nobody says otherwise.
+/// Default name and version of the program.
 pub(crate) const APP: &str = concat!("cairn/", env!("CARGO_PKG_VERSION"));
 
-/// How much of a text that is not from the API an error repeats.
+/// Characters of a text from outside the API that an error repeats.
 pub(crate) const EXCERPT: usize = 200;
 
 const V4_HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 const V6_HERE: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 0);
 
-/// How long to wait for what.
+/// Time limits of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
     /// For a connection, TLS included.
     pub connect: Duration,
-    /// For the first byte of an answer: a server may read a long prompt, or write the whole reply, before it says a word.
+    /// For the first byte of an answer: a server may read a long prompt, or write the whole reply, before it sends
+    /// anything.
     pub answer: Duration,
     /// For the next byte of an answer that has begun. A healthy server sends pings.
     pub idle: Duration,
@@ -60,11 +62,11 @@ pub(crate) struct Server {
     host: String,
     secret: SecretString,
     patience: Patience,
-    /// Whether a part of an answer of its could be read.
+    /// True once a part of an answer could be read.
     has_spoken: AtomicBool,
 }
 
-/// How a body ended that should have gone on.
+/// Unexpected end of a body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BodyFault {
     #[error("{0}")]
@@ -199,7 +201,7 @@ impl Server {
         quoted
     }
 
-    /// It speaks the protocol: a part of an answer could be read.
+    /// Records that it speaks the protocol: a part of an answer could be read.
     pub(crate) fn has_spoken(&self) {
         self.has_spoken.store(true, Ordering::Relaxed);
     }
@@ -223,7 +225,7 @@ impl Server {
         self.garbled(format!("{what} cannot be read ({error}): {}", self.quote(text, EXCERPT)))
     }
 
-    /// What a body that broke off means for the attempt.
+    /// The failed attempt for a body that broke off.
     pub(crate) fn broken(&self, broken: BodyFault) -> FailedAttempt {
         let host = self.host.clone();
         match broken {
@@ -234,7 +236,7 @@ impl Server {
         }
     }
 
-    /// What it means that no answer's head came.
+    /// The failed attempt for a request without an answer.
     fn unsent(&self, error: &reqwest::Error) -> FailedAttempt {
         let (host, cause) = (self.host.clone(), deepest(error));
         if error.is_builder() {
@@ -258,7 +260,7 @@ impl Server {
     }
 }
 
-/// The settings do not work, and nothing was sent.
+/// An error for settings that do not work; nothing was sent.
 pub(crate) fn settings(message: impl Into<String>) -> Error {
     Error::Settings { message: message.into() }
 }
@@ -276,7 +278,7 @@ pub(crate) fn bearer(token: &SecretString) -> Result<HeaderValue, Error> {
     secret_header(&format!("Bearer {}", token.expose_secret()))
 }
 
-/// Whether a URL's host is this machine.
+/// True if a URL's host is this machine.
 pub(crate) fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     match host.parse::<IpAddr>() {
@@ -285,7 +287,8 @@ pub(crate) fn is_loopback(host: &str) -> bool {
     }
 }
 
-/// TLS tells of a bad certificate as invalid data, wrapped in other IO errors, which do not count themselves as causes.
+/// True if a certificate is not trusted. TLS reports that as invalid data, wrapped in other IO errors, which do not
+/// count themselves as causes.
 fn is_untrusted(error: &io::Error) -> bool {
     let inner = || error.get_ref()?.downcast_ref::<io::Error>();
     error.kind() == io::ErrorKind::InvalidData || inner().is_some_and(is_untrusted)

@@ -50,16 +50,16 @@ pub use event::{Event, INVALID_INPUT, invalid_input};
 pub use http::{HttpAnswer, Patience, post};
 pub use retry::Retry;
 
-/// Something that answers requests.
+/// A model that answers requests.
 pub trait Model: Send + Sync {
     /// Streams one reply. Nothing is sent before the stream is polled; dropping it cancels the request.
     fn stream(&self, request: Request) -> BoxStream<'static, Event>;
 
-    /// How many tokens the request would be, as the provider counts. Cache breakpoints do not matter here. A provider
-    /// that does not count answers [`Error::Unsupported`].
+    /// Number of tokens in the request, counted by the provider. Cache breakpoints do not matter here. A provider that
+    /// does not count answers [`Error::Unsupported`].
     fn count_tokens(&self, request: Request) -> BoxFuture<'static, Result<u64, Error>>;
 
-    /// Whether its requests can tell the provider to drop results from its cache.
+    /// True if its requests can tell the provider to drop results from its cache.
     fn edits_cache(&self) -> bool {
         false
     }

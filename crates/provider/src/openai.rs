@@ -34,10 +34,10 @@ use reply::Draft;
 pub use discover::{DiscoveredServer, Kind, QUICK, USUAL, discover};
 pub use envelope::completions;
 
-/// The name under which a server wants to be told how much it may write.
+/// The server's name for the limit on output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputLimit {
-    /// `max_tokens`: what every server but OpenAI's own understands.
+    /// `max_tokens`: every server but OpenAI's own understands it.
     MaxTokens,
     /// `max_completion_tokens`: the only one that OpenAI's newer models accept.
     MaxCompletionTokens,
@@ -52,7 +52,7 @@ impl OutputLimit {
     }
 }
 
-/// Everything a client needs to know.
+/// Configuration of a client.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The API's root, such as `http://127.0.0.1:11434/v1`. Where its path names no version, `/v1` is added.
@@ -61,11 +61,11 @@ pub struct Config {
     pub key: Option<SecretString>,
     /// The program's name and version, sent as `user-agent`.
     pub app: String,
-    /// How persistent to be.
+    /// Limits on attempts and waits.
     pub retry: Retry,
-    /// How patient to be.
+    /// Time limits of the connection.
     pub patience: Patience,
-    /// What the server calls the limit of its output.
+    /// The server's name for the limit on output.
     pub output_limit: OutputLimit,
 }
 
@@ -119,7 +119,7 @@ impl Model for OpenAi {
         })
     }
 
-    /// There is no endpoint for it that two servers share.
+    /// Always an error: no two servers share an endpoint for it.
     fn count_tokens(&self, _: Request) -> BoxFuture<'static, Result<u64, Error>> {
         let error = Error::Unsupported { host: self.server.host().to_owned(), what: "count tokens beforehand" };
         Box::pin(async { Err(error) })

@@ -5,7 +5,7 @@
 //! Gemini, as their sources or their answers have them. A wording that is missing costs a refusal where there could be
 //! an overflow; one that is too broad would cost a compaction. So each is as narrow as it can be.
 
-/// What a message about a request that is too long contains.
+/// Phrases of messages about a request that is too long.
 const WORDS: [&str; 13] = [
     "prompt is too long",
     "prompt too long",
@@ -22,7 +22,7 @@ const WORDS: [&str; 13] = [
     "reduce the length of the messages",
 ];
 
-/// What stands right before the number of tokens sent. Where several are found, the first here counts.
+/// Phrases right before the number of tokens sent. If several occur, the first in this list counts.
 const BEFORE_TOKENS: [&str; 14] = [
     "your messages resulted in ",
     "you requested a total of ",
@@ -40,7 +40,7 @@ const BEFORE_TOKENS: [&str; 14] = [
     "the input (",
 ];
 
-/// What stands right before the number of tokens allowed.
+/// Phrases right before the number of tokens allowed.
 const BEFORE_LIMIT: [&str; 13] = [
     "context length is only ",
     "context length is ",
@@ -57,13 +57,13 @@ const BEFORE_LIMIT: [&str; 13] = [
     "too large for model with ",
 ];
 
-/// Whether a message says that the request is too long.
+/// True if a message says that the request is too long.
 pub(crate) fn is_meant(message: &str) -> bool {
     let message = message.to_lowercase();
     WORDS.iter().any(|words| message.contains(words))
 }
 
-/// How many tokens were sent and how many are allowed, as far as the message says so.
+/// Tokens sent and tokens allowed, as far as the message names them.
 pub(crate) fn numbers(message: &str) -> (Option<u64>, Option<u64>) {
     let message = message.to_lowercase();
     let behind = |phrases: &[&str]| phrases.iter().find_map(|words| number(message.split_once(words)?.1));

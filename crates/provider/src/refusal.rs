@@ -1,8 +1,8 @@
-//! What a server's errors mean.
+//! Meaning of a server's errors.
 //!
 //! An error comes as an HTTP status with a JSON body, or as an event in the middle of a stream, or as something else
-//! altogether from a proxy on the way. All of them are judged here, by what the caller can do about them. The shapes
-//! and words are those of every dialect at once: servers that speak two of them tell errors in only one.
+//! altogether from a proxy on the way. All of them are classified here, by what the caller can do about them. The
+//! shapes and words are those of every dialect at once: servers that speak two of them report errors in only one.
 
 use reqwest::Response;
 use reqwest::header::HeaderMap;
@@ -14,13 +14,13 @@ use crate::http::{EXCERPT, Server};
 use crate::overflow;
 use crate::retry::{asked_wait, is_worth_retrying};
 
-/// How much of an error's body is read.
+/// Size limit for reading an error's body.
 const BODY_LIMIT: usize = 64 << 10;
-/// How much of the API's own words an error repeats.
+/// Characters of the API's own words that an error repeats.
 const WORDS: usize = 2_000;
 
-/// What servers say if the model, or they themselves as they were started, cannot call tools: Ollama, llama.cpp, vLLM,
-/// OpenRouter, Groq. llama.cpp says it with status 500.
+/// Phrases of servers that cannot call tools, because of the model or of how they were started: Ollama, llama.cpp,
+/// vLLM, OpenRouter, Groq. llama.cpp uses status 500.
 const NO_TOOLS: [&str; 6] = [
     "does not support tools",
     "tools param requires --jinja",
@@ -30,7 +30,7 @@ const NO_TOOLS: [&str; 6] = [
     "tool calling` is not supported",
 ];
 
-/// What llama.cpp says with status 500 though it is the request that is wrong, and will be the next time too.
+/// Phrases that llama.cpp sends with status 500 although the request itself is wrong and would fail again.
 const WRONG_ALL_THE_SAME: [&str; 2] = ["is not supported", "jinja"];
 
 /// `{"error":{…}}` or `{"error":"…"}`, in a body or an event.
@@ -78,7 +78,7 @@ impl Details {
         self.kind.as_deref() == Some(name) || self.code.as_ref().and_then(Value::as_str) == Some(name)
     }
 
-    /// The HTTP status that fits it.
+    /// The HTTP status that fits the error.
     fn status(&self) -> u16 {
         const STATUSES: [(&str, u16); 14] = [
             ("invalid_request_error", 400),
@@ -103,7 +103,7 @@ impl Details {
     }
 }
 
-/// Judges an answer whose status is not 2xx.
+/// Classifies an answer whose status is not 2xx.
 pub(crate) async fn of_response(server: &Server, response: Response) -> FailedAttempt {
     let status = response.status().as_u16();
     let headers = response.headers().clone();
@@ -121,7 +121,7 @@ pub(crate) async fn of_response(server: &Server, response: Response) -> FailedAt
     judge(server.host(), status, &details, words, &headers)
 }
 
-/// Judges an error told in a body or stream whose status was 200.
+/// Classifies an error in a body or stream whose status was 200.
 pub(crate) fn of_complaint(server: &Server, complaint: &Complaint) -> FailedAttempt {
     let bare;
     let details = match &complaint.error {
@@ -171,7 +171,7 @@ fn judge(host: &str, status: u16, details: &Details, message: String, headers: &
     FailedAttempt { error, then }
 }
 
-/// Whether a message says that a picture or document is too large, or that there are too many.
+/// True if a message says that a picture or document is too large, or that there are too many.
 fn is_media(message: &str) -> bool {
     const MEDIA: [&str; 6] = ["image", "images", "pdf", "pdfs", "document", "documents"];
     let names = message.split(|c: char| !c.is_alphanumeric()).any(|word| MEDIA.contains(&word));

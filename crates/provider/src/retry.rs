@@ -18,12 +18,12 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use crate::error::{Error, FailedAttempt, NextAttempt};
 use crate::event::{Emit, Event};
 
-/// How persistent a client is.
+/// Limits on attempts and waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
-    /// How often a request is sent at most, the first time included.
+    /// Limit on attempts, the first included.
     pub attempts: u32,
-    /// How often it is sent again because the reply broke off.
+    /// Limit on restarts after a reply that broke off.
     pub restarts: u32,
     /// The first wait; each further one is twice as long.
     pub first: Duration,
@@ -51,7 +51,7 @@ impl Retry {
         Self { first: Duration::ZERO, ..Self::default() }
     }
 
-    /// Tries once.
+    /// One attempt only.
     pub fn never() -> Self {
         Self { attempts: 1, restarts: 0, ..Self::default() }
     }
@@ -108,7 +108,7 @@ where
     }
 }
 
-/// Whether a status is worth another attempt, unless the server says otherwise in `x-should-retry`.
+/// True if a status is worth another attempt. The server's `x-should-retry` decides first.
 pub(crate) fn is_worth_retrying(status: u16, headers: &HeaderMap) -> bool {
     match text(headers, "x-should-retry") {
         Some("true") => true,
@@ -117,7 +117,7 @@ pub(crate) fn is_worth_retrying(status: u16, headers: &HeaderMap) -> bool {
     }
 }
 
-/// How long the server asks us to wait: `retry-after-ms`, or `retry-after` in seconds or as a date.
+/// The wait the server asks for: `retry-after-ms`, or `retry-after` in seconds or as a date.
 ///
 /// A date is measured against the server's own `date` header: its clock and ours need not agree, and ours is not read.
 pub(crate) fn asked_wait(headers: &HeaderMap) -> Option<Duration> {
@@ -137,7 +137,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok().map(str::trim)
 }
 
-/// A number made of a request's bytes: the same for the same request.
+/// A number computed from a request's bytes: the same for the same request.
 pub(crate) fn seed(body: &[u8]) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     hasher.write(body);

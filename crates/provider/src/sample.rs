@@ -1,4 +1,4 @@
-//! What the tests of the envelopes send.
+//! Sample requests for the tests of the envelopes.
 
 use proptest::prelude::*;
 use serde_json::json;

@@ -14,10 +14,10 @@ use sse_stream::{Sse, SseByteStream};
 
 use crate::http::BodyFault;
 
-/// The most one event may weigh: far more than the largest block a model writes. Exact up to one network chunk.
+/// Size limit of one event, far above the largest block a model writes. Exact up to one network chunk.
 const EVENT_LIMIT: usize = 8 << 20;
 
-/// The most a whole reply may weigh. A delta of one token takes about 120 bytes on the wire, so this is room for half a
+/// Size limit of a whole reply. A delta of one token takes about 120 bytes on the wire, so this is room for half a
 /// million tokens of output.
 pub(crate) const REPLY_LIMIT: usize = 64 << 20;
 

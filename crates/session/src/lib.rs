@@ -2,13 +2,12 @@
 //!
 //! [`Session`] is the file; [`record`] reads any session, ours or another program's; [`rewind`] goes back; [`history`] is the
 //! tool that shows what left the view; [`replay`] runs a recorded session through the layers, and [`price`] bills it under
-//! policies; [`stats`], [`savings`] and [`filling`] count. [`Home`] says where files lie, [`World`] is the clock and fresh ids.
+//! policies; [`stats`], [`savings`] and [`window_usage`] count. [`Home`] says where files lie, [`World`] is the clock and fresh ids.
 //!
 //! It asks no model, knows no settings and no terminal.
 
 pub mod child;
 mod error;
-pub mod filling;
 pub mod history;
 pub mod home;
 pub mod price;
@@ -19,6 +18,7 @@ pub mod savings;
 mod session;
 pub mod stats;
 pub mod subagent_files;
+pub mod window_usage;
 pub mod world;
 
 pub use child::{ChildMeta, folder_of};

@@ -67,7 +67,7 @@ pub fn lines(path: &Path) -> Result<(Vec<Line>, Vec<SkippedLine>), Error> {
     if all.number > 0 && !is_session {
         return Err(Error::NotASession { path: path.to_owned(), lines: all.number });
     }
-    // In its own file the conversation of an agent that was sent out is no side of another.
+    // In its own file the conversation of a subagent is no side chain of another.
     if is_child(path) {
         all.lines.iter_mut().for_each(|line| line.sidechain = false);
     }

@@ -149,7 +149,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Goes on with the session of an agent that was sent out. What precedes it is what it branched off from.
+    /// Resumes the session of a subagent. The lines before it are those it branched off from.
     pub fn reopen(file: &Path, before: Log, agent: &str, directory: &Path, world: World) -> Result<Self, Error> {
         let parent = file.parent().and_then(Path::parent).unwrap_or(file);
         let id = parent.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! The agents that a session has sent out, read off the files they left.
+//! The subagents of a session, read from the files they left.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::child::{ChildMeta, children_of, id_of, transcript_of};
 /// The deepest level of subagents.
 pub const DEPTH: u32 = 3;
 
-/// An agent that a session has sent out, by what its files say.
+/// A subagent of a session, according to its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastSubagent {
     /// Its id.
@@ -23,7 +23,7 @@ pub struct PastSubagent {
     pub file: PathBuf,
 }
 
-/// The agents that a session has sent out, in the order in which they began. What their files say is a stranger's text.
+/// The subagents of a session, in the order in which they began. The text of their files is untrusted.
 pub fn past(session: &Path) -> Vec<PastSubagent> {
     let mut past = sent_out(session);
     past.retain(|past| files::glance(&past.file).is_some());
@@ -37,7 +37,7 @@ pub fn sent_out(session: &Path) -> Vec<PastSubagent> {
     found.into_iter().map(|(_, past)| past).collect()
 }
 
-/// Those that a transcript has sent out, and theirs, with when each began.
+/// The subagents of a transcript, and theirs, with the time each began.
 fn below(session: &Path, depth: u32) -> Vec<(Option<jiff::Timestamp>, PastSubagent)> {
     let mut found: Vec<(Option<jiff::Timestamp>, PastSubagent)> = Vec::new();
     let entries = files::list(children_of(session)).unwrap_or_default();

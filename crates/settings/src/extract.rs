@@ -55,7 +55,7 @@ impl Extract {
                 Some(percent) => (percent > 0).then_some(percent as f64 / 100.0),
             },
             excluded: self.excluded(ground)?,
-            gate: if self.gate == Some(true) { ExtractGate::Signals } else { ExtractGate::Open },
+            filter: if self.gate == Some(true) { ExtractFilter::Signals } else { ExtractFilter::Open },
             ..usual
         };
         Ok((self.on != Some(false)).then_some(learning))
@@ -79,7 +79,7 @@ pub struct Learning {
     /// Files and directories that nothing is learnt from, as deny rules for Read.
     pub excluded: Rules,
     /// Filter for turns without a sign of something to remember.
-    pub gate: ExtractGate,
+    pub filter: ExtractFilter,
     /// The team's memory directory, if memories may go there.
     pub team: Option<PathBuf>,
     /// Upkeep of the index.
@@ -88,7 +88,7 @@ pub struct Learning {
 
 /// Filter for turns without a sign of something to remember.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ExtractGate {
+pub enum ExtractFilter {
     /// Every turn is looked at.
     #[default]
     Open,
@@ -104,7 +104,7 @@ impl Learning {
             every: 1,
             share: Some(SHARE),
             excluded: Rules::default(),
-            gate: ExtractGate::Open,
+            filter: ExtractFilter::Open,
             team: None,
             indexing: IndexUpkeep::Kept,
         }

@@ -5,10 +5,12 @@
 
 mod definition;
 mod hook_event;
+mod in_text;
 mod matcher;
 pub(crate) mod settings;
 
 pub use definition::{Hook, HookAuthor, HookRepetition, HookWait, Kind, OnFailure};
 pub use hook_event::{Block, HookEvent};
+pub use in_text::in_text;
 pub use matcher::Matcher;
 pub use settings::{HookSettings, HooksOf};

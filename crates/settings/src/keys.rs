@@ -167,7 +167,6 @@ keys! {
         SANDBOX_NO_DOMAINS = "sandbox.network.deniedDomains", Kind::Texts, Trusted, "Hosts that they may not connect to.";
         SANDBOX_SOCKETS = "sandbox.network.allowUnixSockets", Kind::Texts, Trusted, "Unix sockets, by path, that they may connect to.";
         SANDBOX_ALL_SOCKETS = "sandbox.network.allowAllUnixSockets", Kind::Switch, Trusted, "Let them connect to any Unix socket.";
-        SANDBOX_BINDING = "sandbox.network.allowLocalBinding", Kind::Switch, Trusted, "Let them listen on ports of this machine.";
         SANDBOX_NO_VARIABLES = "sandbox.credentials.envVars", Kind::List(HIDDEN_VARIABLE), Trusted, "Variables that are removed from their environment.";
         SANDBOX_NO_FILES = "sandbox.credentials.files", Kind::List(HIDDEN_FILE), Trusted, "Files with credentials that they may not read.";
     }

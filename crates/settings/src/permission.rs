@@ -27,6 +27,8 @@ pub struct Policy {
     pub mode: SharedMode,
     /// Rules of settings and flags.
     pub rules: Rules,
+    /// Rules that hold for this turn only, of the skills that were called in it.
+    pub of_turn: Rules,
     /// Availability of the mode `bypassPermissions`.
     pub bypass: BypassPermission,
     /// Restriction of the tools, for a subagent.
@@ -186,7 +188,7 @@ pub struct CallQuestion {
     /// The id of the subagent that asks, if one does.
     pub agent: Option<String>,
     /// The mode in which it would not be asked, if that is `acceptEdits`.
-    pub spared_by: Option<Mode>,
+    pub allowed_in_mode: Option<Mode>,
     /// Rules under which it would not be asked again, as written; empty if there is no "always".
     pub always: Vec<(String, Rule)>,
 }
@@ -194,7 +196,7 @@ pub struct CallQuestion {
 impl CallQuestion {
     /// Suggested permanent answers, in Claude Code's format.
     pub fn suggestions(&self) -> Vec<PermissionUpdate> {
-        let mode = self.spared_by.map(|mode| PermissionUpdate::SetMode { mode, destination: update::SESSION });
+        let mode = self.allowed_in_mode.map(|mode| PermissionUpdate::SetMode { mode, destination: update::SESSION });
         let rules: Vec<RuleText> = self.always.iter().map(|(text, _)| RuleText::of(text)).collect();
         let (behavior, destination) = (RuleBehavior::Allow, update::LOCAL_SETTINGS);
         let rules = (!rules.is_empty()).then_some(PermissionUpdate::AddRules { rules, behavior, destination });
@@ -283,7 +285,7 @@ pub enum RuleDecision {
     Ask(Box<CallQuestion>),
 }
 
-/// What a hook grants a call beyond the rules.
+/// Grant of a hook for a call, beyond the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallGrant {
     /// Nothing.
@@ -323,10 +325,12 @@ impl Policy {
             (mode, _) => mode,
         };
         let confined = sandbox::confined(scope, &subject, input);
-        let with_leave = (leave == CallGrant::AsByRule).then(|| self.allowing(tool.name(), &directory)).flatten();
+        let with_turn = self.with_turn();
+        let rules = with_turn.as_ref().unwrap_or(&self.rules);
+        let with_leave = (leave == CallGrant::AsByRule).then(|| allowing(rules, tool.name(), &directory)).flatten();
         let situation = Situation {
             mode,
-            rules: with_leave.as_ref().unwrap_or(&self.rules),
+            rules: with_leave.as_ref().unwrap_or(rules),
             directories: &directories,
             directory: &directory,
             home: scope.home(),
@@ -348,23 +352,46 @@ impl Policy {
         let accepting = Situation { mode: Mode::AcceptEdits, ..situation };
         let spared = decide(&accepting, access, tool.name(), &subject).allows();
         let spared = spared || tool.name() == tool_names::EXIT_PLAN_MODE; // who approves of a plan may let it be carried out at once
-        let spared_by = (spared && leave != CallGrant::Asked).then_some(Mode::AcceptEdits);
+        let allowed_in_mode = (spared && leave != CallGrant::Asked).then_some(Mode::AcceptEdits);
         let always = always(&situation, access, tool.name(), &subject);
         let leaves = scope.sandbox().is_some() && sandbox::leaves(input) == SandboxExit::Yes;
         let why = if leaves { format!("{why}; it would run outside of the sandbox") } else { why };
         let (id, tool, input) = (String::new(), tool.name().to_owned(), input.clone());
         let agent = None; // who is asked for it says for whom
-        RuleDecision::Ask(Box::new(CallQuestion { id, tool, input, subject, directory, why, agent, spared_by, always }))
+        RuleDecision::Ask(Box::new(CallQuestion {
+            id,
+            tool,
+            input,
+            subject,
+            directory,
+            why,
+            agent,
+            allowed_in_mode,
+            always,
+        }))
     }
 
-    /// The rules plus one that allows every call of a tool. Deny rules still override it.
-    fn allowing(&self, tool: &str, directory: &Path) -> Option<Rules> {
-        let places = Places { directory: directory.into(), settings: directory.into(), home: None, file: None };
-        let mut rules = self.rules.clone();
-        rules.allow.push(Rule::parse(tool, &places).ok()?);
-        Some(rules)
+    /// The rules with those of this turn, if there are any.
+    fn with_turn(&self) -> Option<Rules> {
+        let Rules { allow, ask, deny } = &self.of_turn;
+        (!allow.is_empty() || !ask.is_empty() || !deny.is_empty()).then(|| {
+            let mut rules = self.rules.clone();
+            rules.allow.extend(allow.iter().cloned());
+            rules.ask.extend(ask.iter().cloned());
+            rules.deny.extend(deny.iter().cloned());
+            rules
+        })
     }
 }
+
+/// The rules plus one that allows every call of a tool. Deny rules still override it.
+fn allowing(rules: &Rules, tool: &str, directory: &Path) -> Option<Rules> {
+    let places = Places { directory: directory.into(), settings: directory.into(), home: None, file: None };
+    let mut rules = rules.clone();
+    rules.allow.push(Rule::parse(tool, &places).ok()?);
+    Some(rules)
+}
+
 /// Tells whether a file, given as named and with symlinks resolved, may be shown.
 type Readable = dyn Fn(&Path, &Path) -> bool + Send + Sync;
 

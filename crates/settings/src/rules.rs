@@ -52,7 +52,7 @@ pub fn rules(texts: &[String], ground: &BasePaths<'_>) -> Result<Vec<Rule>, BadR
 }
 
 /// Splits at commas and spaces outside parentheses.
-pub(super) fn split(text: &str) -> Vec<&str> {
+pub fn split(text: &str) -> Vec<&str> {
     let (mut depth, mut start, mut parts) = (0_i32, 0, Vec::new());
     for (at, c) in text.char_indices() {
         match c {

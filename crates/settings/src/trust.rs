@@ -4,7 +4,7 @@
 //! fingerprints, kept in the config home and not in the directory, by canonical git root, so that all worktrees share
 //! it. What a later pull brings has another fingerprint, and is asked about alone. The home directory, its parents and
 //! `/` are never trusted. A yes in Claude Code is taken over once, by fingerprint, for what exists at the first look
-//! ([`takeover`]). A no is kept in the same way, so that nobody is asked twice.
+//! (`takeover`). A no is kept in the same way, so that nobody is asked twice.
 //!
 //! Nothing here asks anybody: whoever shows claims to a person calls [`Trust::remember`] or [`Trust::decline`] with
 //! what was shown.

@@ -1,32 +1,32 @@
-//! What a word becomes when the shell is done with it: one field or several, each known or not.
+//! Expansion of a word: one field or several, each known or not.
 //!
-//! Only what is in plain sight is followed: variables that were set to one text, braces, the home. All else is unknown.
+//! Only the obvious is followed: variables that were set to one text, braces, the home directory. All else is unknown.
 
 use crate::lexer::word::Piece;
 
 /// One argument of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Field {
-    /// Exactly this, and it is written so.
+    /// Exactly this text, written as it is.
     Plain(String),
-    /// This, once variables and braces are put in.
+    /// This text, after variables and braces are expanded.
     Known(String),
-    /// The home, and this behind it.
+    /// The home directory, followed by this.
     Home(String),
-    /// Whatever files match this pattern, or the pattern itself.
+    /// The files that match this pattern, or the pattern itself.
     Glob(String),
-    /// Something else, which begins so.
+    /// Unknown, with this beginning.
     Unknown(String),
 }
 
-/// More fields than this from one word are not followed.
+/// Limit on the fields of one word; beyond it they are unknown.
 const MOST: usize = 64;
 
-/// What the name of a process substitution looks like.
+/// Sample name of a process substitution.
 pub const PROCESS: &str = "/dev/fd/63";
 
 impl Field {
-    /// The text, where it is known.
+    /// The text, if it is known.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Plain(text) | Self::Known(text) => Some(text),
@@ -54,7 +54,7 @@ impl Field {
     }
 }
 
-/// The fields a word becomes. `value` says what a variable is worth.
+/// The fields of a word. `value` returns a variable's value.
 pub(crate) fn fields(pieces: &[Piece], value: &dyn Fn(&str) -> Option<String>) -> Vec<Field> {
     match braces(pieces) {
         None => vec![field(pieces, value)],
@@ -103,7 +103,7 @@ fn field(pieces: &[Piece], value: &dyn Fn(&str) -> Option<String>) -> Field {
     made.done()
 }
 
-/// Takes a leading `~` off, where it is the home.
+/// Removes a leading `~` that stands for the home directory.
 fn tilde<'a>(text: &'a str, alone: bool, made: &mut FieldBuilder) -> &'a str {
     match text.strip_prefix('~') {
         Some(rest) if rest.starts_with('/') || (rest.is_empty() && alone) => {
@@ -118,16 +118,16 @@ fn tilde<'a>(text: &'a str, alone: bool, made: &mut FieldBuilder) -> &'a str {
     }
 }
 
-/// A field that is being put together.
+/// A field under construction.
 #[derive(Debug, Clone, Default)]
 struct FieldBuilder {
     text: String,
     home: bool,
-    /// The text as a pattern, once a sign of one was found.
+    /// The text as a pattern, once it contains a pattern character.
     pattern: Option<String>,
-    /// Whether it is not as it was written.
+    /// True if it differs from how it was written.
     derived: bool,
-    /// Whether what follows is not known.
+    /// True if the rest is unknown.
     unknown: bool,
 }
 
@@ -184,8 +184,8 @@ fn escaped(text: &str) -> String {
     pattern
 }
 
-/// The words that braces make of one, where they are plain: one group of plain members. None: there are no braces.
-/// Braces that are not plain become something unknown.
+/// The words that braces expand to, if there is one group of plain members; `None` if there are no braces. Other braces
+/// become an unknown field.
 fn braces(pieces: &[Piece]) -> Option<Vec<Vec<Piece>>> {
     let opens = |piece: &Piece| matches!(piece, Piece::Bare(text) if text.contains('{'));
     let at = pieces.iter().position(opens)?;

@@ -1,14 +1,14 @@
-//! What is found out about one simple command.
+//! Findings about one simple command.
 
-/// What a command does, the worst last.
+/// Effect of a command, the worst last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandEffect {
-    /// It only looks: plain words, a known program, known options.
+    /// It only reads: plain words, a known program, known options.
     ReadOnly,
-    /// It is made of programs that look. That it does nothing else, only the kernel can promise.
+    /// It consists of programs that read. Only the kernel can ensure that it does nothing else.
     Confined,
-    /// Neither is known.
+    /// Unknown.
     Unknown,
     /// It changes something.
     Writes,
@@ -19,28 +19,28 @@ pub enum CommandEffect {
 pub enum FilesRead {
     /// None: its words are text.
     Nothing,
-    /// Names, sizes, dates.
+    /// Only names, sizes and dates.
     Names,
     /// The contents of the files it names.
     Files,
     /// The contents of the files it names and of all below the directories, links not followed.
     Trees,
-    /// Whatever it likes.
+    /// Any file.
     Anything,
 }
 
-/// What is found out about one command.
+/// Findings about one command.
 #[derive(Debug, Clone)]
 pub struct CommandFinding {
     /// Its effect.
     pub verdict: CommandEffect,
-    /// Why it is thought so, in words.
+    /// The reason in words.
     pub reason: String,
     /// The files it reads.
     pub reads: FilesRead,
-    /// Something is run in it that cannot be named.
+    /// True if it runs something that cannot be named.
     pub opaque: bool,
-    /// What it shows that is the user's and not the project's, and may hold keys.
+    /// The user's private data that it prints, which may contain keys.
     pub private: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl CommandFinding {
         Self::new(CommandEffect::Unknown, reason.into())
     }
 
-    /// Something is run, and what is not known.
+    /// A finding about a command that runs something unknown.
     pub(crate) fn opaque(reason: impl Into<String>) -> Self {
         Self { opaque: true, ..Self::unknown(reason) }
     }
@@ -66,7 +66,7 @@ impl CommandFinding {
         Self::new(CommandEffect::Writes, reason.into())
     }
 
-    /// What it shows may hold keys.
+    /// Adds that its output may contain keys.
     pub(crate) fn showing(mut self, what: impl Into<String>) -> Self {
         self.private = Some(what.into());
         self

@@ -11,10 +11,10 @@ use word::{Cursor, NotUnderstood, Piece, is_meta};
 /// The longest command that is taken apart, in bytes.
 pub(crate) const LONGEST: usize = 16 * 1024;
 
-/// How deeply substitutions, groups and loops may be nested. The grammar recurses, and stacks are small.
+/// Limit on the nesting of substitutions, groups and loops. The grammar recurses, and stacks are small.
 pub(crate) const DEEPEST: usize = 32;
 
-/// How many `case` may be in one command: the grammar reads each twice, and so those inside of it four times.
+/// Limit on `case` in one command: the grammar reads each twice, and so those inside of it four times.
 const CASES: usize = 4;
 
 const OPERATORS: [&str; 22] = [
@@ -40,7 +40,7 @@ pub(crate) enum Kind {
 
 /// A here-document whose body is still to come.
 struct PendingHereDocument {
-    /// Where its body goes among the tokens.
+    /// Index of its body among the tokens.
     slot: usize,
     tag: String,
     tabs: bool,
@@ -58,7 +58,7 @@ pub(crate) fn tokens(text: &str, depth: usize) -> Result<Vec<Token>, NotUndersto
     Ok(found)
 }
 
-/// Reads a substitution behind its opening parenthesis, and gives its text.
+/// Reads a substitution after its opening parenthesis, and returns its text.
 pub(crate) fn substitution(cursor: &mut Cursor<'_>) -> Result<String, NotUnderstood> {
     let start = cursor.at;
     let found = cursor.deeper(|cursor| until_close(cursor, LexerEnd::Substitution))?;
@@ -69,7 +69,7 @@ pub(crate) fn substitution(cursor: &mut Cursor<'_>) -> Result<String, NotUnderst
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LexerEnd {
     All,
-    /// It ends with the parenthesis that closes it.
+    /// Ends with its closing parenthesis.
     Substitution,
 }
 
@@ -181,14 +181,14 @@ fn until_close(cursor: &mut Cursor<'_>, within: LexerEnd) -> Result<Vec<Token>, 
     }
 }
 
-/// Whether a word begins like an assignment to an element of an array.
+/// True if a word begins like an assignment to an element of an array.
 fn subscripted(text: &str) -> bool {
     let name = text.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(text.len());
     let calculates = ["]=", "]+=", "$", "`"].iter().any(|sign| text.contains(sign));
     name > 0 && text[name..].starts_with('[') && calculates
 }
 
-/// The word that ends a here-document, and whether its text is expanded.
+/// The word that ends a here-document, and true if its text is expanded.
 fn tag(cursor: &mut Cursor<'_>) -> Result<(String, bool), NotUnderstood> {
     while cursor.take(" ") || cursor.take("\t") {}
     let pieces = word::read(cursor)?;

@@ -1,11 +1,11 @@
-//! What a shell command would do, judged by its text alone.
+//! Effect of a shell command, predicted from its text alone.
 //!
-//! Four answers, each with the reason: it only looks, it is made of programs that look, it writes, or none of that is known.
-//! The text is cut into words by [`lexer`], put into a tree by a grammar, and gone through by [`walk`] for the simple commands
-//! in it. Each is judged by its name ([`readers`]), which is enough where the kernel keeps it to looking; and by all its words
-//! ([`plain`]), where that has to hold without.
+//! Four answers, each with the reason: it only reads, it consists of programs that read, it writes, or it is unknown.
+//! The text is cut into words by `lexer`, parsed by a grammar, and searched by `walk` for the simple commands in
+//! it. Each is classified by its name (`readers`), which is enough if the kernel confines it to reading, and by all
+//! its words (`plain`), for systems where it does not.
 //!
-//! No disk, no environment: what the names lead to is for the one who asks (`tools::permission`).
+//! No disk, no environment: callers resolve the names (`tools::permission`).
 
 mod field;
 mod finding;
@@ -22,18 +22,18 @@ pub use finding::{CommandEffect, CommandFinding, FilesRead};
 pub use variables::ordinary_name as is_ordinary_variable;
 pub use walk::SimpleCommand;
 
-/// What is found out about a command.
+/// Classification of a command.
 #[derive(Debug)]
 pub struct Judgement {
-    /// What it does.
+    /// Its effect.
     pub verdict: CommandEffect,
-    /// Why it is thought so, in words.
+    /// The reason in words.
     pub reason: String,
-    /// The simple commands in it, wherever they stand.
+    /// The simple commands in it, at any depth.
     pub found: Vec<SimpleCommand>,
 }
 
-/// Judges a command by its text.
+/// Classifies a command by its text.
 pub fn judge(command: &str) -> Judgement {
     let mut walk = walk::CommandWalk::default();
     walk.all(command);

@@ -1,26 +1,26 @@
-//! Commands that surely only look: plain words, a short list of programs, and the options that people use.
+//! Commands that certainly only read: plain words, a short list of programs, and the options that people use.
 //!
-//! This is what runs unasked where the kernel cannot confine, and what runs beside commands that a rule allows. So it must
-//! hold by itself, for any spelling. No option's number of values is believed: every word that begins with a dash has to be
-//! an option from the list, wherever it stands, and every other word may be a path and is resolved as one by whoever
-//! asks. An option from the list is harmless whether the word behind it is its value or not.
+//! These run unasked where the kernel cannot confine them, and beside commands that a rule allows. So the check must
+//! hold by itself, for any spelling. It makes no assumption about the values of options: every word that begins with a
+//! dash has to be an option from the list, wherever it stands, and every other word may be a path and is resolved as
+//! one by the caller. An option from the list is harmless whether the next word is its value or not.
 
 use crate::field::Field;
 use crate::finding::FilesRead;
 use crate::wrap::WrappedCommand;
 
-/// What words that are no options may be.
+/// Words allowed besides options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operands {
     Any,
     None,
     /// One at most: a second would be written to.
     One,
-    /// Only what begins with a plus.
+    /// Only words that begin with a plus.
     Plus,
 }
 
-/// A program or a subcommand: its names, what it reads, its operands, letters and long options.
+/// A program or a subcommand: its names, the files it reads, its operands, letters and long options.
 struct PlainProgram(&'static str, FilesRead, Operands, &'static str, &'static [&'static str]);
 
 use FilesRead::{Files, Names, Nothing, Trees};
@@ -95,7 +95,7 @@ const GIT: &[PlainProgram] = &[
     PlainProgram("count-objects version", Names, Zero, "vH", &[]),
 ];
 
-/// Subcommands of git behind which this word says that they only list.
+/// Subcommands of git that only list if this word follows.
 const GIT_LISTS: &[(&str, &str)] = &[
     ("branch", "--list"),
     ("tag", "--list"),
@@ -105,14 +105,14 @@ const GIT_LISTS: &[(&str, &str)] = &[
     ("config", "--get"),
 ];
 
-/// Tests of `test` and `[`. Others evaluate what they are given.
+/// Operators of `test` and `[`. Others evaluate their arguments.
 const TESTS: &str =
     "-b -c -d -e -f -g -h -k -n -o -p -r -s -t -u -w -x -z -G -L -N -O -S -a -eq -ne -lt -le -gt -ge -nt -ot -ef";
 
-/// Signs in a cluster of letters, beside digits, that lead nowhere: `-d,`, `-t:`, `-k1,1`.
+/// Punctuation allowed in a cluster of letters, beside digits: `-d,`, `-t:`, `-k1,1`.
 const SIGNS: &str = ",:;|=+._%@#";
 
-/// What a command reads that surely only looks. None: it may do something else.
+/// Files read by a command that certainly only reads; none if it may do something else.
 pub(crate) fn reads(name: &str, arguments: &[Field], wrapped: &WrappedCommand) -> Option<FilesRead> {
     let plain = |field: &Field| match field {
         Field::Plain(text) => Some(text.clone()),
@@ -147,7 +147,7 @@ pub(crate) fn reads(name: &str, arguments: &[Field], wrapped: &WrappedCommand) -
     }
 }
 
-/// By the list: the first entry that knows all the options.
+/// Looks a program up: the first entry that has all the options.
 fn listed(list: &[PlainProgram], name: &str, words: &[&str]) -> Option<FilesRead> {
     let mut entries = list.iter().filter(|PlainProgram(names, ..)| names.split(' ').any(|known| known == name));
     let known = entries.find(|PlainProgram(_, _, operands, letters, long)| {
@@ -168,7 +168,7 @@ fn is_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-') && word != "--"
 }
 
-/// Whether an option is one of these: letters in a cluster, perhaps with a number behind them, or a long name.
+/// True if an option is listed: a cluster of letters, perhaps with a number after them, or a long name.
 fn is_listed(word: &str, letters: &str, long: impl Fn(&str) -> bool) -> bool {
     if let Some(option) = word.strip_prefix("--") {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
@@ -179,7 +179,7 @@ fn is_listed(word: &str, letters: &str, long: impl Fn(&str) -> bool) -> bool {
     rest.all(|letter| letter.is_ascii_digit() || letters.contains(letter) || SIGNS.contains(letter))
 }
 
-/// `find`, with tests that look at names, kinds, sizes and dates.
+/// Files read by `find`, with tests of names, kinds, sizes and dates.
 fn find(words: &[&str]) -> Option<FilesRead> {
     const KNOWN: &str = "-name -iname -path -ipath -wholename -type -maxdepth -mindepth -size -mtime -mmin -newer -empty -print -print0 \
         -prune -not -o -a -or -and -perm -user -depth -xdev";
@@ -208,7 +208,7 @@ fn git(words: &[&str]) -> Option<FilesRead> {
     listed(GIT, name, words)
 }
 
-/// Whether a format of printf only prints: it sets no variable, and is no option.
+/// True if a format of printf only prints: it sets no variable, and is no option.
 pub(crate) fn is_plain_format(format: &str) -> bool {
     let mut rest = format;
     while let Some((_, behind)) = rest.split_once('%') {
@@ -221,7 +221,7 @@ pub(crate) fn is_plain_format(format: &str) -> bool {
     !format.starts_with('-')
 }
 
-/// Whether `set` only makes the shell stricter, or tell what it does.
+/// True if `set` only makes the shell stricter or prints its commands.
 pub(crate) fn is_plain_set(arguments: &[Field]) -> bool {
     arguments.iter().all(|field| match field.text() {
         Some("pipefail" | "errexit" | "nounset" | "xtrace") => true,

@@ -1,13 +1,14 @@
-//! Programs that look, by their names.
+//! Programs that only read, by name.
 //!
-//! What runs because of this list is confined by the kernel: nothing it does can write, connect or read what is hidden. So
-//! nobody has to understand the programs of awk and sed or the options of git. What is said here only spares people
-//! commands that would fail in there: a name that is not in the list, and what is known to change something, is asked about.
+//! Commands that run because of this list are confined by the kernel: they cannot write, connect or read what is
+//! hidden. So nobody has to understand the programs of awk and sed or the options of git. The list only spares people
+//! commands that would fail in there: a program that is not in it, or that is known to change something, is asked
+//! about.
 
 use crate::field::Field;
 use crate::finding::{CommandFinding, FilesRead};
 
-/// Programs that look, whatever they are given.
+/// Programs that only read, with any arguments.
 const READERS: &str = "cat tac head tail wc nl cut paste comm join fold fmt expand unexpand rev column pr tr strings od hexdump hd xxd \
     base64 base32 md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum shasum cmp diff diff3 sdiff colordiff iconv \
     ls dir vdir tree eza exa lsd stat du df file readlink realpath basename dirname getfacl lsattr pathchk namei \
@@ -20,14 +21,14 @@ const READERS: &str = "cat tac head tail wc nl cut paste comm join fold fmt expa
     typeset readonly set shopt getopts jobs umask ulimit times help history compgen hash xargs time nice nohup timeout gtimeout stdbuf \
     ionice builtin command";
 
-/// Those of them that read no file, whatever they are given.
+/// Those of them that read no file, with any arguments.
 const TEXT: &str = "echo printf true false : seq expr sleep yes basename dirname pwd whoami id uname exit return break continue wait local shift \
     let read unset export declare typeset readonly set shopt type which";
 
-/// Programs that print what the user's environment holds.
+/// Programs that print the user's environment.
 const PRIVATE: &[(&str, &str)] = &[("env", "the environment"), ("printenv", "the environment")];
 
-/// Programs that look unless a word begins so.
+/// Programs that only read unless a word begins like this.
 const UNLESS: &[(&str, &str)] = &[
     ("sort", "-o --o"),
     ("shuf", "-o --o"),
@@ -44,7 +45,7 @@ const UNLESS: &[(&str, &str)] = &[
     ("printf", "-v"),
 ];
 
-/// Programs that only look with one of these words.
+/// Programs that only read with one of these words.
 const ONLY: &[(&str, &str)] = &[
     ("tar", "-t tf -tf tvf -tvf tzf -tzf -tvzf --list"),
     ("unzip", "-l -v -Z1"),
@@ -62,10 +63,10 @@ const ONLY: &[(&str, &str)] = &[
     ("apt", "list show policy"),
 ];
 
-/// Words that make a program with words of its own change something.
+/// Words with which a program of subcommands changes something.
 const CHANGING: &str = "add del delete change replace set flush exec save restore append";
 
-/// What is known to change something, and what: for the reason alone.
+/// Programs known to change something, with the text for the reason.
 const WRITERS: &[(&str, &str)] = &[
     ("rm rmdir unlink shred wipe trash", "removes files"),
     ("mv rename", "moves files"),
@@ -80,7 +81,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("sysctl modprobe insmod iptables", "changes the system"),
 ];
 
-/// Why others are not let run.
+/// Reasons for other programs that do not run unasked.
 const OTHERS: &[(&str, &str)] = &[
     ("bash sh zsh dash ksh fish csh tcsh busybox", "starts a shell"),
     (
@@ -99,12 +100,12 @@ const OTHERS: &[(&str, &str)] = &[
     ("top htop watch screen tmux script expect", "runs until it is stopped, or runs others"),
 ];
 
-/// Subcommands of git that only look, whatever they are given.
+/// Subcommands of git that only read, with any arguments.
 const GIT: &str = "status log whatchanged show diff diff-tree diff-index diff-files range-diff cherry blame annotate grep shortlog \
     rev-list rev-parse ls-files ls-tree cat-file describe merge-base name-rev show-ref for-each-ref show-branch check-ignore \
     check-attr check-mailmap count-objects var version help fsck verify-pack diff-pairs last-modified";
 
-/// Subcommands of git that only look if their first operand is one of these; the empty one stands for none.
+/// Subcommands of git that only read if their first operand is one of these; the empty one stands for none.
 const GIT_FIRST: &[(&str, &str, &str)] = &[
     ("remote", " show get-url", "-v --verbose"),
     ("stash", "list show", ""),
@@ -127,14 +128,14 @@ const GIT_LISTS: &str =
 /// Options with which they change something.
 const GIT_CHANGES: &str = "-d -D -m -M -c -C -f -u -s --delete --move --copy --force --set-upstream-to --unset-upstream --edit-description --annotate --sign";
 
-/// Whether a program is only asked for its version or its help.
+/// True if a program is only asked for its version or its help.
 pub(crate) fn is_version_asked(arguments: &[Field]) -> bool {
     const ASKS: &str = "--version -version version --help -h help -V --client";
     let asks = |field: &Field| field.text().is_some_and(|text| ASKS.split(' ').any(|known| known == text));
     !arguments.is_empty() && arguments.len() <= 2 && arguments.iter().all(asks)
 }
 
-/// Looks at a command that runs no other, or whose other is looked at apart.
+/// Classifies a command that runs no other, or whose inner command is classified separately.
 pub(crate) fn judge(name: &str, arguments: &[Field]) -> CommandFinding {
     let looks = || CommandFinding::confined(format!("{name} only looks"));
     let begins = |words: &str| {

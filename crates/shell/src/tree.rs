@@ -9,11 +9,11 @@ use crate::lexer::word::NotUnderstood;
 use crate::lexer::{self, Kind};
 
 /// Commands one after another.
-pub(crate) type List = Vec<Item>;
+pub(crate) type CommandList = Vec<AndOrList>;
 
 /// Pipelines joined by `&&` and `||`.
 #[derive(Debug, Clone)]
-pub(crate) struct Item {
+pub(crate) struct AndOrList {
     pub(crate) pipelines: Vec<Pipeline>,
     pub(crate) background: bool,
 }
@@ -24,30 +24,30 @@ pub(crate) type Pipeline = Vec<CommandNode>;
 pub(crate) enum CommandNode {
     Simple(Simple),
     Compound(Compound, Vec<Redirect>),
-    /// Not taken further apart, for this reason.
+    /// Not parsed further, with the reason.
     Other(NotUnderstood),
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum Compound {
-    /// What runs one after another, as far as it runs: also the conditions and bodies of `if`, `while` and `until`.
+    /// Commands in sequence, as far as they run: also the conditions and bodies of `if`, `while` and `until`.
     Group {
         shell: Shell,
-        list: List,
+        list: CommandList,
     },
     For {
         variable: String,
         values: Vec<String>,
-        body: List,
+        body: CommandList,
     },
     Case {
         value: String,
-        arms: Vec<(Vec<String>, List)>,
+        arms: Vec<(Vec<String>, CommandList)>,
     },
     Test(Vec<TestWord>),
 }
 
-/// Whether a group has a shell of its own.
+/// Shell of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shell {
     Same,
@@ -57,9 +57,9 @@ pub(crate) enum Shell {
 /// A word in `[[ … ]]` that is expanded.
 #[derive(Debug, Clone)]
 pub(crate) enum TestWord {
-    /// Only looked at as text, or as a number.
+    /// Used only as text, or as a number.
     Text(String),
-    /// Names a file that is looked at.
+    /// The name of a file that is tested.
     File(String),
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Simple {
     pub(crate) assignments: Vec<(String, String)>,
     pub(crate) words: Vec<String>,
     pub(crate) redirects: Vec<Redirect>,
-    /// Something in it that is not taken apart.
+    /// The reason, if it has a part that is not parsed.
     pub(crate) odd: Option<NotUnderstood>,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Simple {
 pub(crate) enum Redirect {
     Read(String),
     Write(String),
-    /// Another number for what is open already, or closing it.
+    /// A duplicate of an open descriptor, or closing it.
     Same,
     /// Text, expanded or as it stands.
     Document {
@@ -87,8 +87,8 @@ pub(crate) enum Redirect {
     HereString(String),
 }
 
-/// Takes a command apart.
-pub(crate) fn parse(text: &str, depth: usize) -> Result<List, NotUnderstood> {
+/// Parses a command.
+pub(crate) fn parse(text: &str, depth: usize) -> Result<CommandList, NotUnderstood> {
     let tokens = lexer::tokens(text, depth)?;
     let tokens: Vec<Brush> = tokens
         .into_iter()
@@ -106,10 +106,10 @@ pub(crate) fn parse(text: &str, depth: usize) -> Result<List, NotUnderstood> {
     Ok(program.complete_commands.iter().flat_map(list).collect())
 }
 
-fn list(list: &ast::CompoundList) -> List {
+fn list(list: &ast::CompoundList) -> CommandList {
     let item = |ast::CompoundListItem(joined, separator): &ast::CompoundListItem| {
         let others = joined.additional.iter().map(|(ast::AndOr::And(next) | ast::AndOr::Or(next))| next);
-        Item {
+        AndOrList {
             pipelines: std::iter::once(&joined.first).chain(others).map(pipeline).collect(),
             background: matches!(separator, ast::SeparatorOperator::Async),
         }
@@ -139,7 +139,7 @@ fn command(command: &ast::Command) -> CommandNode {
 
 fn compound(inner: &ast::CompoundCommand) -> Result<Compound, NotUnderstood> {
     use ast::CompoundCommand as Inner;
-    let here = |lists: Vec<List>| Compound::Group { shell: Shell::Same, list: lists.concat() };
+    let here = |lists: Vec<CommandList>| Compound::Group { shell: Shell::Same, list: lists.concat() };
     let texts = |words: &[ast::Word]| words.iter().map(|word| word.value.clone()).collect();
     Ok(match inner {
         Inner::BraceGroup(group) => here(vec![list(&group.list)]),

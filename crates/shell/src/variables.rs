@@ -4,8 +4,8 @@
 
 use crate::field::Field;
 
-/// Whether a variable that nobody set here may be shown: the shell's own, and those of the environment that say where
-/// things are. Any other may hold a key.
+/// True if a variable that was not set here may be printed: the shell's own, and those of the environment that name
+/// places. Any other may hold a key.
 pub fn ordinary_name(name: &str) -> bool {
     const ORDINARY: &str = "HOME PWD OLDPWD USER LOGNAME SHELL SHLVL LANG LANGUAGE TERM HOSTNAME TMPDIR UID EUID PPID GROUPS RANDOM SRANDOM \
         SECONDS EPOCHSECONDS LINENO BASH BASH_VERSION BASHPID BASH_SUBSHELL COLUMNS LINES OSTYPE HOSTTYPE MACHTYPE IFS PIPESTATUS \
@@ -16,7 +16,7 @@ pub fn ordinary_name(name: &str) -> bool {
     of_shell || place || ORDINARY.split_whitespace().any(|known| known == name)
 }
 
-/// Whether a name is surely nobody's but the command's own.
+/// True if a name is certainly used by nothing but the command itself.
 pub(crate) fn harmless_name(name: &str) -> bool {
     const CAPITALS: &str = "FILE FILES DIR DIRS NAME NAMES COUNT TOTAL BASE SRC DEST OUT ROOT REPO TARGET PATTERN QUERY BRANCH COMMIT SHA REV \
         RESULT OUTPUT LINE ITEM KEY VALUE START END MODULE PKG";
@@ -26,12 +26,12 @@ pub(crate) fn harmless_name(name: &str) -> bool {
     (small && !taken && name != "_") || single || CAPITALS.split_whitespace().any(|known| known == name)
 }
 
-/// Whether a variable may be set for a program of the table.
+/// True if a variable may be set for a program of the table.
 pub(crate) fn harmless_variable(name: &str, value: &Field) -> bool {
     harmless_name(name) || plain_variable(name, value)
 }
 
-/// Whether a variable may be set for any program.
+/// True if a variable may be set for any program.
 pub(crate) fn plain_variable(name: &str, value: &Field) -> bool {
     let Some(text) = value.text() else { return false };
     let plain = text.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-@,:+".contains(letter));

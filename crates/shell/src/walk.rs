@@ -1,8 +1,8 @@
-//! Going through a command for the simple commands in it, wherever they stand: behind wrappers, in loops, in
+//! Walking through a command to find its simple commands, wherever they stand: behind wrappers, in loops, in
 //! substitutions, in scripts that are written out.
 //!
-//! Nothing is run and nothing on the disk is looked at. All ways of a condition are taken. What a shell of its own does
-//! to itself is forgotten at its end.
+//! Nothing is run and nothing on disk is read. All branches of a condition are taken. Changes that a subshell makes to
+//! itself are dropped at its end.
 
 use std::collections::HashMap;
 
@@ -10,60 +10,60 @@ use crate::field::{self, Field};
 use crate::finding::{CommandEffect, CommandFinding, FilesRead};
 use crate::lexer::DEEPEST;
 use crate::lexer::word::{self, Piece};
-use crate::tree::{self, CommandNode, Compound, Item, List, Pipeline, Redirect, Shell, Simple, TestWord};
+use crate::tree::{self, AndOrList, CommandList, CommandNode, Compound, Pipeline, Redirect, Shell, Simple, TestWord};
 use crate::variables::{harmless_name, harmless_variable, ordinary_name, plain_variable};
 use crate::wrap::{WrappedCommand, unwrap};
 use crate::{plain, readers};
 
-/// How many pipelines are followed. More is unknown. A command of the longest length has fewer.
+/// Limit on pipelines; a command with more is unknown. A command of the longest length has fewer.
 const MOST_STEPS: usize = 10_000;
 
-/// In how many directories a command may be, for all that is known.
+/// Limit on the directories a command may be in.
 const MOST_DIRECTORIES: usize = 4;
 
-/// Where programs lie that are what their name says.
+/// Directories whose programs are what their names say.
 const PLACES: [&str; 6] = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/homebrew/bin/"];
 
-/// Words that change the shell itself, so that what follows means something else.
+/// Words that change the shell itself, so that the following commands mean something else.
 const CHANGES_SHELL: &str = "alias unalias source . exec trap export declare typeset readonly local shopt enable hash unset let \
     mapfile readarray eval getopts bind complete pushd popd function shift";
 
-/// A simple command that was found, wherever it stands.
+/// A simple command, found at any depth.
 #[derive(Debug, Clone)]
 pub struct SimpleCommand {
-    /// Its words, the name first. A redirection is one whose name is its sign.
+    /// Its words, the name first. For a redirection, the name is its operator.
     pub words: Vec<Field>,
-    /// The words as they were written, where they were: for rules that allow.
+    /// The words as written, if they were: for rules that allow.
     pub text: Option<String>,
-    /// What is known of it.
+    /// Findings about it.
     pub finding: CommandFinding,
-    /// The directories it may run in, from where the whole started; none: not known.
+    /// The directories it may run in, relative to the start; none if unknown.
     pub directories: Option<Vec<Field>>,
-    /// Something before it, or in front of it, gives its words another meaning.
+    /// True if something before it gives its words another meaning.
     pub changed: bool,
-    /// Whether variables are set for it alone of which a program may make something.
+    /// True if variables are set for it alone that may influence the program.
     pub preset: bool,
-    /// Whether it surely runs if the whole does, or is only guessed at.
+    /// True if it is only a guess that it runs.
     pub guessed: bool,
 }
 
 impl SimpleCommand {
-    /// The name of the program, without where it lies.
+    /// The name of the program, without its directory.
     pub fn name(&self) -> Option<&str> {
         self.words.first().and_then(Field::text).and_then(bare_name)
     }
 }
 
-/// What is known at one point.
+/// Knowledge at one point of the walk.
 #[derive(Debug, Clone)]
 struct State {
     directories: Option<Vec<Field>>,
-    /// Variables that were set here; none where the text is not known.
+    /// Variables that were set here; `None` if the text is not known.
     variables: HashMap<String, Option<String>>,
     changed: bool,
 }
 
-/// What a walk has found.
+/// Result of a walk.
 #[derive(Debug, Default)]
 pub(crate) struct CommandWalk {
     pub(crate) found: Vec<SimpleCommand>,
@@ -72,13 +72,13 @@ pub(crate) struct CommandWalk {
 }
 
 impl CommandWalk {
-    /// Goes through a whole command.
+    /// Walks through a whole command.
     pub(crate) fn all(&mut self, text: &str) {
         let directories = Some(vec![Field::Plain(String::new())]);
         self.script(text, &mut State { directories, variables: HashMap::new(), changed: false });
     }
 
-    /// Goes through a text that is a command by itself.
+    /// Walks through a text that is a command by itself.
     fn script(&mut self, text: &str, state: &mut State) {
         if self.depth >= DEEPEST {
             return self.note(state, CommandFinding::opaque("too deeply nested"));
@@ -93,7 +93,7 @@ impl CommandWalk {
         }
     }
 
-    /// Notes something that is no simple command.
+    /// Records something that is not a simple command.
     fn note(&mut self, state: &State, finding: CommandFinding) {
         self.push(Vec::new(), state, finding);
     }
@@ -104,8 +104,8 @@ impl CommandWalk {
         self.found.push(SimpleCommand { words, text, finding, directories, changed, preset, guessed });
     }
 
-    fn list(&mut self, list: &List, state: &mut State) {
-        for Item { pipelines, background } in list {
+    fn list(&mut self, list: &CommandList, state: &mut State) {
+        for AndOrList { pipelines, background } in list {
             self.steps += 1;
             if self.steps > MOST_STEPS {
                 return self.note(state, CommandFinding::opaque("too much to follow"));
@@ -174,7 +174,7 @@ impl CommandWalk {
         }
     }
 
-    /// The fields of a word, with everything that runs in it noted.
+    /// The fields of a word. Commands in it are recorded.
     fn word(&mut self, text: &str, state: &mut State) -> Vec<Field> {
         match word::whole(text, self.depth) {
             Ok(pieces) => {
@@ -188,7 +188,7 @@ impl CommandWalk {
         }
     }
 
-    /// Notes what runs in a word.
+    /// Records the commands in a word.
     fn pieces(&mut self, pieces: &[Piece], state: &mut State) {
         for piece in pieces {
             match piece {
@@ -212,7 +212,7 @@ impl CommandWalk {
         }
     }
 
-    /// Notes what redirections do.
+    /// Records the effects of redirections.
     fn redirects(&mut self, redirects: &[Redirect], state: &mut State) {
         for redirect in redirects {
             match redirect {
@@ -294,7 +294,7 @@ impl CommandWalk {
         }
     }
 
-    /// A command with its words, and the commands it runs in turn.
+    /// Records a command with its words, and the commands it runs in turn.
     fn run(&mut self, words: &[Field], text: Option<String>, variables: &[(String, Field)], state: &mut State) {
         if self.depth >= DEEPEST {
             return self.note(state, CommandFinding::opaque("too deeply nested"));
@@ -361,7 +361,7 @@ impl CommandWalk {
         self.change(name.as_deref().unwrap_or_default(), arguments, state);
     }
 
-    /// What a command of the shell's own does to the shell.
+    /// Applies the effect of a builtin on the shell.
     fn change(&mut self, name: &str, arguments: &[Field], state: &mut State) {
         match name {
             "cd" => cd(arguments, state),
@@ -389,7 +389,7 @@ impl CommandWalk {
     }
 }
 
-/// The name of a program without where it lies, if it lies where programs do.
+/// The name of a program without its directory; none if that is not one of [`PLACES`].
 pub(crate) fn bare_name(name: &str) -> Option<&str> {
     if !name.contains('/') {
         return Some(name);
@@ -397,7 +397,7 @@ pub(crate) fn bare_name(name: &str) -> Option<&str> {
     PLACES.iter().find_map(|place| name.strip_prefix(place)).filter(|rest| !rest.contains('/'))
 }
 
-/// Moves. It may fail, and then what follows runs where it was.
+/// Changes the directory. `cd` may fail, and then the old directory stays possible.
 fn cd(arguments: &[Field], state: &mut State) {
     let operands: Vec<&Field> = arguments.iter().filter(|field| !field.is_option()).collect();
     let target = match operands.as_slice() {
@@ -416,7 +416,7 @@ fn cd(arguments: &[Field], state: &mut State) {
     state.directories = (directories.len() <= MOST_DIRECTORIES).then_some(directories);
 }
 
-/// A directory seen from another.
+/// A directory relative to another.
 fn joined(directory: &Field, target: &Field) -> Field {
     let behind = |path: &str, text: &str| if path.is_empty() { text.to_owned() } else { format!("{path}/{text}") };
     match (directory, target) {

@@ -1,23 +1,23 @@
-//! Commands that run another: which one, as far as it can be told.
+//! Commands that run another: which one, as far as that is known.
 
 use crate::field::Field;
 use crate::readers::is_version_asked;
 
-/// What a command runs.
+/// The command that another runs.
 pub(crate) enum WrappedCommand {
-    /// It runs no other.
+    /// None.
     No,
-    /// It runs this, with these variables set. `plainly`: what stands before it is a few plain words.
+    /// This command, with these variables set. `plainly`: only a few plain words stand before it.
     Runs { command: Vec<Field>, variables: Vec<(String, Field)>, plainly: bool },
-    /// It runs this text as a shell does.
+    /// This text, as a shell script.
     Script(String),
-    /// It may run this, but more than that is not known; the words in which the command may begin.
+    /// Perhaps one of these; nothing more is known.
     Perhaps { why: &'static str, commands: Vec<Vec<Field>> },
-    /// It runs something, and what is not known.
+    /// Something unknown.
     Something(&'static str),
 }
 
-/// Wrappers, the options of theirs that take a word, and how many words stand before the command.
+/// Wrappers, their options that take a value, and the number of words before the command.
 const WRAPPERS: &[(&str, &str, usize)] = &[
     ("timeout", "-k -s", 1),
     ("gtimeout", "-k -s", 1),
@@ -32,15 +32,15 @@ const WRAPPERS: &[(&str, &str, usize)] = &[
     ("command", "", 0),
 ];
 
-/// Those of which nothing more is known.
+/// Wrappers about which nothing more is known.
 const OTHERS: &str = "sudo doas setsid exec watch strace ltrace parallel chroot unshare su script flock runuser pkexec nsenter bwrap \
     firejail chrt taskset systemd-run rtk npx busybox caffeinate coproc ssh pipenv direnv mise rlwrap unbuffer setpriv prlimit \
     setarch linux32 linux64 i386 x86_64 uname26 ssh-agent gdb lldb";
 
-/// How many words behind a wrapper that is not understood are taken for a command.
+/// Limit on the words behind an unknown wrapper that are taken for a command.
 const GUESSES: usize = 8;
 
-/// Whether a program is known to run others, or is the system's loader, which runs any.
+/// True if a program is known to run others, or is the system's loader, which runs any.
 fn runs_others(name: &str) -> bool {
     OTHERS.split_whitespace().any(|known| known == name) || name.starts_with("ld-linux") || name.starts_with("ld.so")
 }
@@ -119,9 +119,9 @@ fn perhaps(why: &'static str, arguments: &[Field]) -> WrappedCommand {
     WrappedCommand::Perhaps { why, commands: starts.map(|at| arguments[at..].to_vec()).collect() }
 }
 
-/// `bash -c '…'`: the script is looked at as any other.
+/// `bash -c '…'`: the script is walked through like any other.
 fn shell(name: &str, arguments: &[Field]) -> WrappedCommand {
-    /// What other shells read in another way than bash.
+    /// Syntax that other shells read differently from bash.
     const DIFFERS: [&str; 9] = ["$'", "[[", "&>", "|&", "<<", "<(", ">(", "{", "time"];
     let mut rest = arguments;
     let mut command = false;

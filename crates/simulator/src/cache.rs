@@ -20,7 +20,7 @@ const LOOK_BACK: usize = 20;
 /// More entries than any test needs; beyond it the ones nearest their end go first.
 const MOST_ENTRIES: usize = 50_000;
 
-/// How a request's input tokens were billed.
+/// Billing of a request's input tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Split {
     /// After the last breakpoint, or not cacheable.
@@ -45,7 +45,7 @@ impl Split {
     }
 }
 
-/// What a request reads and will write.
+/// Cache reads and writes of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct CachePlan {
     pub(crate) split: Split,

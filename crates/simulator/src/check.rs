@@ -32,19 +32,19 @@ mod pairing;
 mod thoughts;
 mod tools;
 
-/// What a check may depend on besides the body.
+/// Input of the checks besides the body.
 pub(crate) struct Context<'a> {
     /// Values of the `anthropic-beta` header.
     pub(crate) betas: &'a [String],
-    /// Whether the private `cache_edits` beta is on.
+    /// True if the private `cache_edits` beta is on.
     pub(crate) cache_edits: bool,
     /// Knows the signatures of thinking blocks.
     pub(crate) ids: &'a Ids,
     /// The longest reply of the model.
     pub(crate) longest_reply: u64,
-    /// Whether the model takes system messages amid the conversation.
+    /// True if the model takes system messages amid the conversation.
     pub(crate) system_messages: bool,
-    /// Whether `max_tokens` may be missing: it may when tokens are only counted.
+    /// True if `max_tokens` may be missing, as when tokens are only counted.
     pub(crate) counting: bool,
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Which clock the cache goes by. Either can be moved forward with [`Simulator::advance`](crate::Simulator::advance).
+/// Clock of the cache. Either kind can be moved forward with [`Simulator::advance`](crate::Simulator::advance).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Clock {
     /// Stands still until it is moved.

@@ -17,12 +17,12 @@ const TRIGGER_TOKENS: u64 = 100_000;
 const KEPT_TOOL_USES: u64 = 3;
 /// Turns whose thinking is kept, unless given.
 const KEPT_THINKING_TURNS: u64 = 1;
-/// What stands in the place of a cleared result.
+/// Text in place of a cleared result.
 const CLEARED: &str = "[cleared to save context]";
 
 /// Input tokens that trigger a compaction, unless given.
 const COMPACTION_TOKENS: u64 = 150_000;
-/// What the model is told to summarise with, unless given.
+/// Default prompt for the provider's summary.
 const COMPACTION_PROMPT: &str = "Summarise the conversation so far, so that it can go on from the summary alone. Write it in \
                                  <summary> tags.";
 
@@ -31,7 +31,7 @@ const COMPACTION_PROMPT: &str = "Summarise the conversation so far, so that it c
 pub(crate) struct Compaction {
     /// The request that makes the summary.
     pub(crate) body: Value,
-    /// Whether the reply ends with it.
+    /// True if the reply ends with it.
     pub(crate) pauses: bool,
 }
 
@@ -68,7 +68,7 @@ fn messages(body: &mut Value) -> &mut [Value] {
     body["messages"].as_array_mut().map_or(&mut [], Vec::as_mut_slice)
 }
 
-/// What stands before the newest summary of the provider's own is dropped.
+/// Drops everything before the newest summary of the provider's own.
 fn drop_before_compaction(body: &mut Value) {
     let has = |message: &Value| items(&message["content"]).any(|block| block["type"] == "compaction");
     let Some(newest) = items(&body["messages"]).collect::<Vec<_>>().iter().rposition(|message| has(message)) else {

@@ -1,6 +1,6 @@
 //! Why a simulator could not be started. Refusals of requests are not errors: they are answers.
 
-/// What is wrong with a script or a port.
+/// Problem with a script or a port.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The script is not TOML of the documented form.
@@ -11,7 +11,7 @@ pub enum Error {
     Rule {
         /// The rule's name, or what the fault does.
         rule: String,
-        /// What the parser said.
+        /// The parser's message.
         problem: String,
     },
     /// The port could not be opened.
@@ -19,7 +19,7 @@ pub enum Error {
     Bind {
         /// The port asked for.
         port: u16,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }

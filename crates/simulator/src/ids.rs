@@ -36,7 +36,7 @@ impl Ids {
         id
     }
 
-    /// Whether a call has come from here and the model thought before it.
+    /// True if a call came from here and the model thought before it.
     pub(crate) fn was_thought_about(&self, id: &str) -> bool {
         let split = id.len().checked_sub(MARK_CHARS).and_then(|at| id.split_at_checked(at));
         split.is_some_and(|(name, mark)| mark == self.mark(name))

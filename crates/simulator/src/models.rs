@@ -1,4 +1,4 @@
-//! What is publicly known of each model: its window, the longest reply, the least that can be cached, and its price.
+//! Public facts about each model: its window, the longest reply, the least that can be cached, and its price.
 //!
 //! One table, matched by the longest prefix of the model's name, so that dated names (`claude-haiku-4-5-20251001`)
 //! need no rows of their own. A name that no row matches but that begins with `claude` gets [`UNLISTED`]; any other
@@ -57,7 +57,7 @@ const WITHOUT_SYSTEM_MESSAGES: &str = "claude-opus-4-7 claude-opus-4-6 claude-op
     claude-sonnet-4-5 claude-sonnet-4 claude-haiku-4-5 claude-3-5-haiku";
 
 impl Model {
-    /// Whether a message may have the role `system`.
+    /// True if a message may have the role `system`.
     pub(crate) fn takes_system_messages(&self) -> bool {
         !WITHOUT_SYSTEM_MESSAGES.split(' ').any(|name| name == self.name)
     }

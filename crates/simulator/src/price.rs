@@ -1,6 +1,6 @@
-//! What a request costs, in US dollars.
+//! Price of a request, in US dollars.
 //!
-//! Only two numbers are listed per model; what is cached is priced as a multiple of the input price, as the provider
+//! Only two numbers are listed per model; cached tokens are priced as a multiple of the input price, as the provider
 //! publishes it. [`Options::prices`](crate::Options::prices) overrides the list by model name.
 
 use serde::{Deserialize, Serialize};

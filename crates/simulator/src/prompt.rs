@@ -25,10 +25,10 @@ use serde_json::Value;
 
 use crate::count::Counter;
 
-/// How much of a block's text is kept to show where two prompts differ.
+/// Characters of a block's text that are kept to show where two prompts differ.
 const KEPT_CHARS: usize = 2_000;
 
-/// How long a cache entry lives after its last use.
+/// Lifetime of a cache entry after its last use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ttl {
     FiveMinutes,
@@ -48,7 +48,7 @@ impl Ttl {
     }
 }
 
-/// Where a position stands in the request body.
+/// Place of a position in the request body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PromptPlace {
     Tool(usize),
@@ -87,7 +87,7 @@ pub(crate) struct Position {
 pub(crate) struct Prompt {
     pub(crate) model: String,
     pub(crate) positions: Vec<Position>,
-    /// What is mixed in besides blocks, readable, for reports.
+    /// Parameters mixed in besides blocks, readable, for reports.
     pub(crate) parameters: String,
 }
 
@@ -171,7 +171,7 @@ impl GrowingLine {
     }
 }
 
-/// Whether a tool is kept from the model until a result refers to it.
+/// True if a tool is kept from the model until a result refers to it.
 fn is_deferred(tool: &Value) -> bool {
     tool["defer_loading"] == true
 }
@@ -225,7 +225,7 @@ fn extend(chain: Hash, section: &str, bytes: &[u8]) -> Hash {
     hasher.finalize()
 }
 
-/// What invalidates the messages without being one of them.
+/// Parameters outside the messages that invalidate their cache.
 fn message_parameters(body: &Value) -> String {
     let thinking = &body["thinking"];
     let thinking = match thinking["type"].as_str() {

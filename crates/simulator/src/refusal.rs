@@ -60,7 +60,7 @@ fn kind_of(status: u16) -> &'static str {
     }
 }
 
-/// What the provider says with a status when nothing better is known.
+/// Default message of the provider for a status.
 pub(crate) fn usual_message(status: u16) -> &'static str {
     match status {
         401 => "invalid x-api-key",

@@ -1,5 +1,4 @@
-//! What happened, request by request: tokens, price, and where a prompt broke with the one before it (see
-//! [`trail`](crate::trail)).
+//! Report of all requests: tokens, price, and breaks of a prompt with the one before it (see [`trail`](crate::trail)).
 
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +28,7 @@ pub struct RequestLine {
     pub betas: Vec<String>,
     /// The kind of agent, when `metadata.user_id` is a JSON object with a field `agent`.
     pub agent: Option<String>,
-    /// How its input was billed; zero when it was refused.
+    /// Billing of its input; zero if it was refused.
     #[serde(flatten)]
     pub input: Split,
     /// Output tokens.
@@ -44,7 +43,7 @@ pub struct RequestLine {
     pub rule: Option<String>,
     /// The fault that struck.
     pub fault: Option<String>,
-    /// Where it broke with an earlier request.
+    /// The break with an earlier request, if there was one.
     pub broke: Option<PrefixBreak>,
 }
 

@@ -1,6 +1,6 @@
-//! What the scripted model sees of a request: text, without the ways in which it was sent.
+//! The scripted model's view of a request: its text, without the encoding in which it was sent.
 //!
-//! Tool results that the provider cleared or deleted are not seen, which is the point of the exercise.
+//! Tool results that the provider cleared or deleted are not in it, which is the point of the exercise.
 
 use std::collections::HashMap;
 

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-/// Whether a value is a JSON Schema of draft 2020-12, whatever `$schema` says.
+/// True if a value is a JSON Schema of draft 2020-12, whatever `$schema` says.
 #[cfg(feature = "schemas")]
 pub(crate) fn is_schema(schema: &Value) -> bool {
     jsonschema::draft202012::meta::is_valid(schema)
 }
 
-/// How a value violates a schema.
+/// Violation of a schema by a value.
 #[cfg(feature = "schemas")]
 pub(crate) fn violation(schema: &Value, value: &Value) -> Option<String> {
     match jsonschema::validator_for(schema) {

@@ -63,7 +63,7 @@ impl Script {
     }
 }
 
-/// What the provider is like, unless [`Options`](crate::Options) say otherwise.
+/// Properties of the provider, unless [`Options`](crate::Options) set others.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Defaults {

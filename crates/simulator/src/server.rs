@@ -33,7 +33,7 @@ const KEPT_REQUESTS: usize = 1_000;
 /// Bytes of bodies kept, whatever their number.
 const KEPT_BYTES: usize = 256 * 1024 * 1024;
 
-/// How the provider behaves, beyond the script.
+/// Behaviour of the provider, beyond the script.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Port on the loopback interface; 0 takes a free one.
@@ -50,7 +50,7 @@ pub struct Options {
     pub cache_edits: bool,
     /// Prices by model name, instead of the public ones.
     pub prices: BTreeMap<String, Price>,
-    /// How many request bodies to keep; the oldest go first.
+    /// Number of request bodies to keep; the oldest go first.
     pub keep_requests: usize,
 }
 
@@ -104,7 +104,7 @@ impl Simulator {
         self.port
     }
 
-    /// What happened so far.
+    /// Report so far.
     pub fn report(&self) -> Report {
         self.shared.state.lock().report.clone()
     }
@@ -152,7 +152,7 @@ async fn until_closed(mut closed: watch::Receiver<bool>) {
     let _closed = closed.wait_for(|closed| *closed).await;
 }
 
-/// What all requests share.
+/// State shared by all requests.
 #[derive(Debug)]
 struct ServerState {
     options: Options,
@@ -165,7 +165,7 @@ struct ServerState {
     state: Mutex<State>,
 }
 
-/// What requests change.
+/// State that requests change.
 #[derive(Debug)]
 struct State {
     chooser: Chooser,

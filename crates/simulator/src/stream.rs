@@ -14,7 +14,7 @@ const PIECE_CHARS: usize = 24;
 /// Pieces in a text, at most.
 const MOST_PIECES: usize = 256;
 
-/// What goes with a reply beside its content.
+/// Metadata of a reply.
 #[derive(Debug, Clone)]
 pub(crate) struct Envelope {
     pub(crate) split: Split,
@@ -92,7 +92,7 @@ fn head(reply: &Reply, envelope: &Envelope) -> Value {
     head
 }
 
-/// What a reply used. A summary of the provider's own is counted beside the reply.
+/// Usage of a reply. A summary of the provider's own is counted beside the reply.
 fn usage(split: Split, reply: &Reply) -> Value {
     let Some((read, written)) = reply.after_summary else { return counts(split, reply.output_tokens) };
     let step = |kind: &str, mut counts: Value| {

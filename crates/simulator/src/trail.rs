@@ -1,4 +1,4 @@
-//! Where a prompt breaks with the one it should have extended.
+//! Breaks of a prompt with the one it should have extended.
 //!
 //! A break is found by comparing chains (see [`prompt`](crate::prompt)) with those of recent requests of the same
 //! lineage, that is of the same model and the same `metadata.user_id`. A request that extends an earlier one takes its
@@ -66,7 +66,7 @@ impl Trails {
         json!({"cache_miss_reason": {"type": kind, "cache_missed_input_tokens": missed}})
     }
 
-    /// Where `prompt` breaks with its lineage; remembers it.
+    /// The break of `prompt` with its lineage, if there is one; remembers the prompt.
     pub(crate) fn follow(&mut self, prompt: Prompt, user: Option<&str>, id: &str) -> Option<PrefixBreak> {
         let lineage = format!("{} {}", prompt.model, user.unwrap_or_default());
         let chains: Vec<Hash> = prompt.positions.iter().map(|position| position.chain).collect();

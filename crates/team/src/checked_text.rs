@@ -1,10 +1,10 @@
-//! A text that was checked when it was made, and is nothing else ever after.
+//! Text types that are checked once, when they are made.
 
-/// What such a type can do: it is read from a text if `check` finds nothing wrong with that, and is written as one.
+/// Methods of such a type: it is parsed from a text that `check` accepts, and written as that text.
 macro_rules! checked_text {
     ($checked:ident or $bad:ident) => {
         impl $checked {
-            /// As it is written.
+            /// Its text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

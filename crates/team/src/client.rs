@@ -1,4 +1,4 @@
-//! The client's side of the protocol: one request at a time, bounded in time and size, tried again where that can help.
+//! The client's side of the protocol: one request at a time, bounded in time and size, retried where that can help.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,25 +18,25 @@ use crate::protocol::{
 use crate::repository::Repository;
 use crate::run::{ReadResult, Server};
 
-/// A request may take so long.
+/// Time limit of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Where the server fails, so many more tries, each after twice the wait.
+/// Retries after a failure of the server, each after twice the wait.
 const RETRIES: u32 = 3;
 /// The first wait.
 const WAIT: Duration = Duration::from_millis(500);
-/// So much is asked for at once, where the server has parts.
+/// Size of the parts asked for, if the server supports parts.
 const PART_BYTES: usize = 8 * 1024 * 1024;
-/// The most that is taken from a server: a thousand entries of 250,000 bytes, and a fifth more.
+/// Limit on all that is taken from a server: a thousand entries of 250,000 bytes, and a fifth more.
 const ALL_BYTES: usize = 300_000_000;
 /// The largest answer that is read.
 const ANSWER_BYTES: usize = 64 * 1024 * 1024;
-/// The most entries that are taken from a server: far more than anybody keeps, and few enough for a folder.
+/// Limit on entries taken from a server: far more than anybody keeps, and few enough for a folder.
 const MOST_ENTRIES: usize = 5_000;
 
-/// So many texts are asked about at once.
+/// Number of texts asked about at once.
 const QUESTIONS: usize = 1_000;
 
-/// What brings a request to the server, and its answer back: the network, or what a test has in its place.
+/// Sends a request to the server and returns its answer: over the network, or in a test without one.
 pub trait Transport: Send + Sync {
     /// Sends a request. An error says why no answer came.
     fn exchange(&self, request: Request) -> BoxFuture<'static, Result<Response, String>>;
@@ -97,7 +97,7 @@ impl Client {
         Ok(Self { http, wire, server: address, token, repository })
     }
 
-    /// The same client over another wire.
+    /// The same client over another transport.
     pub fn over(mut self, wire: Arc<dyn Transport>) -> Self {
         self.wire = wire;
         self
@@ -108,12 +108,12 @@ impl Client {
         &self.repository
     }
 
-    /// The entries, if they are not what `known` names; those that changed after a version, where the server can tell.
+    /// The entries, if their state is not `known`; only those changed after a version, if the server supports that.
     pub async fn read(&self, known: Option<&str>, since: u64) -> Result<ReadResult, RequestTrouble> {
         self.read_told(known, since, None).await
     }
 
-    /// The same, in parts where the server has them: a repository may be larger than one answer.
+    /// The same, in parts if the server supports them: a repository may be larger than one answer.
     async fn read_told(
         &self,
         known: Option<&str>,
@@ -167,7 +167,7 @@ impl Client {
         }
     }
 
-    /// Which texts the history knows; none where the server cannot say.
+    /// The texts that the history knows; none if the server cannot say.
     async fn ask_history(&self, texts: Vec<(EntryKey, String)>) -> Result<Option<HistoryAnswer>, RequestTrouble> {
         let question = HistoryQuestion { entries: texts.into_iter().collect() };
         let response = match self.send(|| self.request(Method::POST, KNOWN_PATH, &[]).json(&question)).await {
@@ -190,7 +190,7 @@ impl Client {
         self.answer(response).await.map(Some)
     }
 
-    /// Writes, if the repository still is what `known` names. Gives the name of the state it then has.
+    /// Writes, if the repository's state still is `known`. Returns its new state.
     pub async fn write(&self, write: &EntryWrite, known: &str) -> Result<WriteAnswer, RequestTrouble> {
         let response = self
             .send(|| self.request(Method::PUT, PATH, &[]).header(IF_MATCH, format!("\"{known}\"")).json(write))
@@ -209,7 +209,7 @@ impl Client {
         self.http.request(method, address).bearer_auth(&self.token)
     }
 
-    /// Sends a request, again where the server itself failed.
+    /// Sends a request, and retries after a failure of the server.
     async fn send(&self, request: impl Fn() -> RequestBuilder) -> Result<Response, RequestTrouble> {
         let mut wait = WAIT;
         for retry in 0.. {
@@ -229,7 +229,7 @@ impl Client {
         Err(self.later("it did not answer".to_owned()))
     }
 
-    /// An answer that can be used, or what is wrong.
+    /// A usable answer, or the trouble it stands for.
     async fn judged(&self, response: Response) -> Result<Response, RequestTrouble> {
         let status = response.status();
         if status.is_success() || matches!(status, StatusCode::NOT_MODIFIED | StatusCode::NOT_FOUND) {
@@ -259,7 +259,7 @@ impl Client {
         serde_json::from_slice(&body).map_err(|error| self.later(format!("its answer is not of the protocol: {error}")))
     }
 
-    /// A body, read as far as the limit.
+    /// A body, read up to the limit.
     async fn body(&self, response: Response) -> Result<Vec<u8>, RequestTrouble> {
         let mut body = Vec::new();
         let mut parts = response.bytes_stream();
@@ -305,17 +305,17 @@ impl Server for Client {
     }
 }
 
-/// Some part of the whole, another each time.
+/// A random number from 0 to 1.
 pub(crate) fn part() -> f64 {
     f64::from(uuid::Uuid::new_v4().as_bytes()[0]) / 255.0
 }
 
-/// Whether the same request may work later.
+/// True if the same request may succeed later.
 fn is_passing(status: StatusCode) -> bool {
     (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED) || status == StatusCode::TOO_MANY_REQUESTS
 }
 
-/// The address has the repository's name in it, which is no help in a message.
+/// The error without the address, which contains the repository's name and is no help in a message.
 fn without_address(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut cause: &dyn std::error::Error = &error;

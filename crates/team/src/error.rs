@@ -1,105 +1,105 @@
-//! What can go wrong, by what the caller can do about it.
+//! Errors of team memory, by what the caller can do about them.
 
 use std::collections::BTreeMap;
 
 use crate::key::{BadKey, EntryKey};
 use crate::repository::BadRepository;
 
-/// What can go wrong.
+/// An error of team memory.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A name that is none.
+    /// An invalid key.
     #[error(transparent)]
     Key(#[from] BadKey),
-    /// A repository that is none.
+    /// An invalid repository name.
     #[error(transparent)]
     Repository(#[from] BadRepository),
-    /// The address cannot be listened at.
+    /// The server cannot listen at the address.
     #[error("cannot listen at {address}")]
     Listen {
         /// The address.
         address: std::net::SocketAddr,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
-    /// The disk said no.
+    /// An error of the disk.
     #[error(transparent)]
     Files(#[from] files::Error),
     #[cfg(feature = "server")]
     /// The database failed, or cannot be reached: try again later.
     #[error("the database: {0}")]
     Database(#[from] sqlx::Error),
-    /// What the database holds is not what this program writes.
+    /// The database has content that this program did not write.
     #[error("the database holds something this version does not know: {0}")]
     Schema(String),
-    /// Somebody was first: read again, and decide again.
+    /// Another write came first: read again, and decide again.
     #[error("somebody else wrote first")]
     Conflict {
-        /// The checksum of the whole, now.
+        /// The current checksum of the whole.
         checksum: String,
     },
-    /// There is no such thing.
+    /// Not found.
     #[error("there is no {0}")]
     Missing(String),
-    /// It cannot be done so.
+    /// An invalid request.
     #[error("{0}")]
     Invalid(String),
-    /// It is there already.
+    /// It already exists.
     #[error("{0} is there already")]
     Exists(String),
-    /// Entries that cannot be kept; without them the others can.
+    /// Entries that cannot be stored; the others can be without them.
     #[error("nothing was written: {}", told(.0))]
     Refused(BTreeMap<EntryKey, String>),
-    /// More entries than a repository may have.
+    /// Too many entries for a repository.
     #[error("a repository holds at most {most} entries, and this would make {received}")]
     TooMany {
-        /// The most.
+        /// The limit.
         most: u64,
-        /// How many there would be.
+        /// Number of entries there would be.
         received: u64,
     },
 }
 
-/// Why a request came to nothing, by what can be done.
+/// Failure of a request, by what can be done about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestTrouble {
-    /// Somebody was first: read again, and decide again.
+    /// Another write came first: read again, and decide again.
     #[error("somebody else wrote first")]
     Conflict,
     /// The repository is full.
     #[error("the server keeps at most {most} entries of a repository")]
     TooMany {
-        /// The most.
+        /// The limit.
         most: u64,
     },
-    /// Something in the request cannot be kept. Without it the rest can.
+    /// The server refuses a part of the request and would take the rest without it.
     #[error("{server} says no ({status}): {message}")]
     Refused {
-        /// Who.
+        /// The server.
         server: String,
         /// The status.
         status: u16,
         /// In the server's words.
         message: String,
-        /// What, where it says so, with why.
+        /// The refused entries with the reasons, if the server names them.
         refused: BTreeMap<String, String>,
     },
-    /// Nothing helps but the user: a bad token, no right.
+    /// Only the user can help: a bad token, a missing right.
     #[error("{server} says no ({status}): {message}")]
     Permanent {
-        /// Who.
+        /// The server.
         server: String,
         /// The status.
         status: u16,
         /// In the server's words.
         message: String,
     },
-    /// It may work later.
+    /// A passing failure: it may work later.
     #[error("{server} cannot be used now: {message}")]
     Later {
-        /// Who.
+        /// The server.
         server: String,
-        /// Why.
+        /// The reason.
         message: String,
     },
 }

@@ -1,7 +1,7 @@
-//! The team's folder on this machine: what can be shared of it, and putting in what others wrote.
+//! The team's folder on this machine: listing what can be shared, and writing what others changed.
 //!
-//! Only regular files with a name that is a [`EntryKey`], of text, within the limit, and free of secrets are shared; the rest
-//! is left where it is and told. What was edited here since it was looked at is never written over.
+//! Only regular files with a name that is a [`EntryKey`], of text, within the limit, and free of secrets are shared;
+//! the rest is left where it is and reported. A file that was edited here since it was listed is never overwritten.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,41 +15,42 @@ use crate::error::Error;
 use crate::key::EntryKey;
 use crate::protocol::ENTRY_BYTES;
 
-/// The mode of files that are written.
+/// Mode of files that are written.
 const MODE: u32 = 0o600;
 
-/// A file in it that goes with it. It is not shared.
+/// A file in the folder that identifies it. It is not shared.
 const MARK: &str = ".mark";
 /// The longest mark that is read.
 const MARK_BYTES: u64 = 100;
 
-/// The rule that finds a secret in a text. No remark in the text excuses it, and no name.
+/// The rule that finds a secret in a text. Neither a remark in the text nor the file's name exempts it.
 pub fn secret(text: &str) -> Option<&'static str> {
     memory::secrets::scan(text.as_bytes(), "", Remarks::Ignored).first().map(|finding| finding.rule)
 }
 
-/// The name and checksum of a file that can be shared, or why it cannot.
+/// Key and checksum of a file that can be shared, or the reason it cannot.
 type Share = Result<(EntryKey, String), String>;
 
 /// A folder.
 #[derive(Debug)]
 pub struct Folder {
     root: Root,
-    /// What was found under a name, and the glance at it then: what has not changed is not read again.
+    /// Results of the last look by name, each with a glance at the file: a file that has not changed is not read again.
     known: Mutex<BTreeMap<String, (Glance, Share)>>,
 }
 
-/// What lies in it.
+/// Content of the folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// What can be shared.
+    /// The files that can be shared.
     pub files: Checksums,
-    /// What cannot, and why: files, links, and folders that could not be listed.
+    /// Files, links and unlistable folders that cannot be shared, with the reasons.
     pub left: BTreeMap<String, String>,
 }
 
 impl Listing {
-    /// Whether the file of this name, or a folder it would be in, is there and was left: nothing can be said of it.
+    /// True if the file of this name, or a folder it would be in, exists but cannot be shared: then nothing is known
+    /// about it.
     pub fn hides(&self, key: &EntryKey) -> bool {
         let name = key.as_str();
         let folders = name.match_indices('/').map(|(at, _)| &name[..at]);
@@ -58,7 +59,7 @@ impl Listing {
 }
 
 impl Folder {
-    /// Opens the folder, made where it is missing. One that is a link is refused: what it leads to is not the team's.
+    /// Opens the folder and creates it if it is missing. A link is refused: its target is not the team's.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(Error::Invalid(format!("{} is no folder", path.display())));
@@ -72,25 +73,25 @@ impl Folder {
         Ok(Self { root, known: Mutex::default() })
     }
 
-    /// Opens it anew, since it may have been removed and made again; what is known of its files stays known.
+    /// Opens it again, since it may have been removed and recreated; what is known of its files stays known.
     pub(crate) fn reopen(&mut self, path: &Path) -> Result<(), Error> {
         self.root = Self::open(path)?.root;
         Ok(())
     }
 
-    /// What tells it from any other folder of this name, before or after.
+    /// The mark that tells it from any other folder of this name, earlier or later.
     pub(crate) fn mark(&self) -> Option<String> {
         String::from_utf8(self.root.read(MARK, MARK_BYTES).ok()?.bytes).ok()
     }
 
-    /// Gives it a mark that no folder had.
+    /// Gives it a new mark.
     pub(crate) fn make_mark(&self) -> Result<String, Error> {
         let mark = uuid::Uuid::new_v4().to_string();
         self.root.replace(MARK, mark.as_bytes(), MODE)?;
         Ok(mark)
     }
 
-    /// Brings these files and their names to the disk.
+    /// Syncs these files and their names to disk.
     pub(crate) fn flush(&self, keys: &BTreeSet<EntryKey>) -> Result<(), Error> {
         keys.iter().try_for_each(|key| self.root.flush_file(key.as_str()))?;
         let folder_of = |key: &'_ EntryKey| key.as_str().rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
@@ -98,13 +99,13 @@ impl Folder {
         folders.into_iter().try_for_each(|folder| Ok(self.root.flush(folder)?))
     }
 
-    /// Looks through it, and reads every file.
+    /// Lists it, and reads every file.
     pub fn look(&self) -> Result<Listing, Error> {
         self.look_since(None)
     }
 
-    /// Looks through it. A file that looks as it did the last time is not read again, if it was last changed well before
-    /// `written`, a file that was written before this look: else it may have been changed since without looking so.
+    /// Lists it. A file that looks unchanged is not read again, if it was last changed well before `written`, a file
+    /// that was written before this look: otherwise it may have changed since without looking different.
     pub fn look_since(&self, written: Option<&Glance>) -> Result<Listing, Error> {
         let mut listing = Listing::default();
         let mut known = self.known.lock();
@@ -162,7 +163,7 @@ impl Folder {
         self.now(key).ok().flatten().map(|(text, _)| text).filter(|text| checksum::of(text) == checksum)
     }
 
-    /// What a file says, and a stamp of it; none where there is no file.
+    /// Text and stamp of a file; none if it is missing.
     fn now(&self, key: &EntryKey) -> Result<Option<(String, Stamp)>, Error> {
         match self.root.read(key.as_str(), ENTRY_BYTES as u64) {
             Ok(now) => Ok(String::from_utf8(now.bytes).ok().map(|text| (text, now.stamp))),
@@ -171,15 +172,15 @@ impl Folder {
         }
     }
 
-    /// A glance at every file: another means that something was changed.
+    /// A glance at every file: a different one means that something changed.
     pub fn glances(&self) -> Result<BTreeMap<PathBuf, Glance>, Error> {
         let regular = self.root.walk(is_visible)?.into_iter().filter(|one| one.kind == EntryKind::File);
         let glance = |one: files::WalkEntry| Some((one.path.clone(), files::glance(self.root.path().join(&one.path))?));
         Ok(regular.filter_map(glance).collect())
     }
 
-    /// Writes what somebody else wrote, unless the file is not what was `expected`, by its checksum. Says whether it did.
-    /// The file gets the time it was written at, where that is known: how old a memory is matters to who reads it.
+    /// Writes somebody else's text, unless the file does not have the `expected` checksum. Returns whether it did. The
+    /// file gets the time its text was written, if known: the age of a memory matters to its readers.
     pub fn take(
         &self,
         key: &EntryKey,
@@ -207,7 +208,8 @@ impl Folder {
         }
     }
 
-    /// Removes what somebody else deleted, unless the file is not what was `expected`. Says whether it did.
+    /// Removes a file that somebody else deleted, unless it does not have the `expected` checksum. Returns whether it
+    /// did.
     pub fn remove(&self, key: &EntryKey, expected: &str) -> Result<bool, Error> {
         match self.now(key)? {
             Some((now, _)) if checksum::of(&now) == expected => {}
@@ -225,7 +227,7 @@ fn is_visible(path: &Path) -> bool {
     path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."))
 }
 
-/// The name of what was found, as a key would write it.
+/// A path in the form of a key.
 fn name(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

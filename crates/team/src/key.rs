@@ -1,8 +1,8 @@
 //! The name of an entry: a path below the team's folder that can mean nothing else.
 //!
-//! Other people choose these names, and they become paths. So a key is what is surely harmless on every file system, in
-//! every encoding, rather than what is not known to be harmful: parts of letters, digits and a few marks, in their
-//! composed form. Whatever a decoder could turn into something else (`%2e`, full-width dots, backslashes) is no key.
+//! Other people choose these names, and they become paths. So a key is limited to what is certainly harmless on every
+//! file system, in every encoding: parts of letters, digits and a few marks, in their composed form. Whatever a decoder
+//! could turn into something else (`%2e`, full-width dots, backslashes) is no key.
 
 use serde::{Deserialize, Serialize};
 use unicode_normalization::{UnicodeNormalization, is_nfkc};
@@ -11,13 +11,13 @@ use crate::checked_text::checked_text;
 
 /// The longest key, in bytes.
 const LONGEST: usize = 256;
-/// The longest part of one, in bytes: what file systems take as a name.
+/// The longest part of one, in bytes: the limit of file systems.
 const LONGEST_PART: usize = 255;
-/// The most folders a key may be in.
+/// Limit on the folders around a key.
 const DEEPEST: usize = 8;
-/// What may stand in a name beside letters and digits.
+/// Characters allowed besides letters and digits.
 const MARKS: &str = "-_.+ ()',@#";
-/// Names that some systems keep for devices, whatever follows the first dot.
+/// Names that some systems reserve for devices, whatever follows the first dot.
 const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "com", "lpt"];
 
 /// The name of an entry.
@@ -25,20 +25,20 @@ const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "com", "lpt"];
 #[serde(try_from = "String", into = "String")]
 pub struct EntryKey(String);
 
-/// Why a text is no key.
+/// The reason a text is not a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} cannot be the name of an entry: {why}")]
 pub struct BadKey {
     /// The text.
     pub text: String,
-    /// What is wrong with it.
+    /// The problem with it.
     pub why: &'static str,
 }
 
 checked_text!(EntryKey or BadKey);
 
 impl EntryKey {
-    /// What it is called where case and accents' encoding do not count. Two keys of one repository never share it, since
+    /// Its form where case and the encoding of accents do not count. Two keys of one repository never share it, since
     /// they would be one file there.
     pub fn folded(&self) -> String {
         self.0.to_lowercase().nfkc().collect()

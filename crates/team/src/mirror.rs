@@ -1,4 +1,4 @@
-//! A member's folder kept in step with the server: [`run`](crate::run) on a real disk and over a real network.
+//! A member's folder kept in step with the server: [`run`] on a real disk and over a real network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ use crate::run::{self, Disk};
 use crate::state::SyncState;
 use crate::sync::{self, Deletions, PastTexts, SyncPlan};
 
-/// Who brings the folder in step: a file beside it that only one run at a time has locked. Its text is the process.
+/// Lock file beside the folder; the run that has locked it may work there. Its text names the process.
 const LOCK: &str = ".team-lock";
-/// A run waits so long for another: longer than most take, shorter than one that waits for a server that is gone.
+/// Time to wait for another run: longer than most take, shorter than one that waits for an unreachable server.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it looks whether the other has ended.
+/// Interval between attempts to take the lock.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// A folder, a server, and what they agreed on.
+/// A folder, a server, and their agreed state.
 #[derive(Debug)]
 pub struct Mirror {
     disk: MirrorDisk,
@@ -39,32 +39,32 @@ struct MirrorDisk {
 }
 
 impl Mirror {
-    /// A mirror of a repository in a folder; `state` is where it writes down what was agreed on, outside of it.
+    /// A mirror of a repository in a folder; `state` is the file with the agreed state, outside of it.
     pub fn open(folder: &Path, state: &Path, client: Client, deletions: Deletions) -> Result<Self, Error> {
         let (path, state) = (folder.to_owned(), state.to_owned());
         let disk = MirrorDisk { path, folder: Folder::open(folder)?, state, patience: PATIENCE };
         Ok(Self { disk, client, deletions })
     }
 
-    /// The same, with other words on files that are missing here.
+    /// With another policy for files that are missing here.
     pub fn with_deletions(mut self, deletions: Deletions) -> Self {
         self.deletions = deletions;
         self
     }
 
-    /// The same, that waits only so long for another run.
+    /// With another time limit for waiting for another run.
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.disk.patience = patience;
         self
     }
 
-    /// What would be done.
+    /// The plan of a run, and the folder's content.
     pub async fn plan(&mut self) -> Result<(SyncPlan, Listing), EarlyEnd> {
         run::plan(&mut self.disk, &self.client, self.deletions).await
     }
 
-    /// What was done here since both sides were last compared, and the files that are not shared with why; no server is
-    /// asked.
+    /// Changes made here since both sides were last compared, and the files that are not shared with the reasons; no
+    /// server is asked.
     pub fn waiting(&self) -> Result<(SyncPlan, BTreeMap<String, String>), Error> {
         let listing = self.disk.list()?;
         let mut state = SyncState::read(&self.disk.state)?;
@@ -73,7 +73,7 @@ impl Mirror {
         Ok((SyncPlan { take: BTreeSet::new(), remove: BTreeSet::new(), ..plan }, listing.left))
     }
 
-    /// The text of a file that was listed, unless it was changed since.
+    /// The text of a listed file, unless it changed since.
     pub fn text(&self, key: &EntryKey, listing: &Listing) -> Option<String> {
         self.disk.folder.text(key, listing.files.get(key)?)
     }
@@ -83,17 +83,17 @@ impl Mirror {
         self.disk.folder.glances()
     }
 
-    /// Takes in what others did.
+    /// Takes the changes of others.
     pub async fn pull(&mut self) -> Result<SyncReport, EarlyEnd> {
         run::pull(&mut self.disk, &self.client, self.deletions).await
     }
 
-    /// Takes in what others did, and sends what was done here.
+    /// Takes the changes of others, and sends those made here.
     pub async fn push(&mut self) -> Result<SyncReport, EarlyEnd> {
         run::push(&mut self.disk, &self.client, self.deletions).await
     }
 
-    /// The same, and what is missing here is deleted for all, however much it is.
+    /// The same, and every file that is missing here is deleted for all, however many there are.
     pub async fn push_all_deletions(&mut self) -> Result<SyncReport, EarlyEnd> {
         run::push(&mut self.disk, &self.client, Deletions::TravelAll).await
     }
@@ -104,7 +104,7 @@ impl MirrorDisk {
         self.folder.look_since(files::glance(&self.state).as_ref())
     }
 
-    /// Takes the lock, unless somebody has it: then says who.
+    /// Takes the lock; if another run has it, returns its process.
     fn try_lock(&self) -> Result<Result<LockFile, String>, Error> {
         let beside = Root::create(self.path.parent().unwrap_or(Path::new("/")))?;
         beside.make_lock_file(LOCK)?;

@@ -1,9 +1,10 @@
-//! What client and server say to each other, as JSON.
+//! Messages between client and server, as JSON.
 //!
 //! `GET <server>/api/claude_code/team_memory?repo=…` reads, `PUT` writes under `If-Match`. Everything beyond what other
-//! servers have is optional on both sides: tombstones ([`Content::deleted`], [`Write::deletes`]), reading only what changed
-//! since a version (`&since=`), in parts of a size (`&part=`), what a text was made from ([`Write::bases`]) and whom it replaced unseen
-//! ([`Content::overwritten`]), and asking whether the history knows a text (`POST …/known`).
+//! servers have is optional on both sides: tombstones ([`RepositoryContent::deleted`], [`EntryWrite::deletes`]),
+//! reading only what changed since a version (`&since=`), in parts of a size (`&part=`), the text that another was made
+//! from ([`EntryWrite::bases`]) and the author whose text it replaced unseen ([`RepositoryContent::overwritten`]), and
+//! asking whether the history knows a text (`POST …/known`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -17,28 +18,28 @@ use crate::repository::Repository;
 /// Milliseconds since 1970.
 pub type Time = i64;
 
-/// Where the protocol lives below a server's address.
+/// Path of the protocol below a server's address.
 pub const PATH: &str = "/api/claude_code/team_memory";
-/// Where the history is asked which texts it knows.
+/// Path for asking which texts the history knows.
 pub const KNOWN_PATH: &str = "/api/claude_code/team_memory/known";
 /// The largest text of one entry, in bytes.
 pub const ENTRY_BYTES: usize = 250_000;
-/// What a client puts into one request, in bytes; a larger entry travels alone.
+/// Size of one request of a client, in bytes; a larger entry is sent alone.
 pub const BATCH_BYTES: usize = 200_000;
-/// How much of a name that is no key is shown, in characters.
+/// Characters of an invalid name that are shown.
 const NAME_SHOWN: usize = 80;
 /// The error code of a repository that has too many entries.
 pub const TOO_MANY_ENTRIES: &str = "team_memory_too_many_entries";
 
-/// How much a member may do. Each level includes those before it.
+/// Rights of a member. Each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Look.
+    /// Reading.
     Read,
-    /// Write and delete entries.
+    /// Writing and deleting entries.
     Write,
-    /// Invite, grant, and take away.
+    /// Inviting, granting and revoking.
     Admin,
 }
 
@@ -64,23 +65,23 @@ impl FromStr for Level {
     }
 }
 
-/// All of a repository, or what changed since a version.
+/// All entries of a repository, or those changed since a version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
-    /// Whose server it is.
+    /// Organisation of the server.
     #[serde(default)]
     pub organization_id: String,
-    /// Which repository.
+    /// The repository.
     pub repo: Repository,
-    /// Counts up with every write.
+    /// Version of the repository; every write increases it.
     pub version: u64,
     /// When it was last written, RFC 3339.
     #[serde(default)]
     pub last_modified: String,
-    /// Of all entries together.
+    /// Checksum of all entries together.
     pub checksum: String,
-    /// Where more follows: the version up to which this goes. The rest changed after it.
+    /// If more follows: the version up to which this goes. The rest changed after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<u64>,
     /// The entries.
@@ -95,21 +96,21 @@ pub struct RepositoryContent {
     pub entries: BTreeMap<EntryKey, String>,
     /// Checksums by key.
     pub entry_checksums: BTreeMap<EntryKey, String>,
-    /// Keys that were deleted on purpose.
+    /// Keys that were deleted deliberately.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub deleted: BTreeSet<EntryKey>,
-    /// Who wrote which, and when.
+    /// Author and time of each entry.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub authors: BTreeMap<EntryKey, Author>,
     /// Texts of the reader that somebody replaced without having seen them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overwritten: Vec<OverwrittenText>,
-    /// What came with it and cannot be used, with why.
+    /// Entries that cannot be used, with the reasons.
     #[serde(skip)]
     pub refused: BTreeMap<String, String>,
 }
 
-/// Content as it comes, under whatever names. One bad name must not keep a member from all others.
+/// Content as received, with arbitrary names. One bad name must not keep a member from all others.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ReceivedContent {
@@ -139,7 +140,7 @@ impl From<ReceivedContent> for RepositoryContent {
 }
 
 impl RepositoryContent {
-    /// Adds what came before this, and was not changed since.
+    /// Adds an earlier part, without what changed since.
     pub(crate) fn add_earlier(&mut self, earlier: Self) {
         let is_new = |key: &EntryKey| self.entry_checksums.contains_key(key) || self.deleted.contains(key);
         let old: BTreeSet<EntryKey> =
@@ -152,13 +153,14 @@ impl RepositoryContent {
         self.refused.extend(refused);
     }
 
-    /// Notes what cannot be used. A name is as long as a sender likes, so only its beginning is kept.
+    /// Records an entry that cannot be used. A sender can make a name as long as it likes, so only its beginning is
+    /// kept.
     pub(crate) fn refuse(&mut self, name: &str, why: &str) {
         self.refused.insert(name.chars().take(NAME_SHOWN).collect(), why.to_owned());
     }
 }
 
-/// Who wrote an entry, and when.
+/// Author and time of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Author {
     /// The member's name.
@@ -174,51 +176,51 @@ pub struct OverwrittenText {
     pub key: String,
     /// The version it had.
     pub version: u64,
-    /// Who replaced it.
+    /// Name of the member who replaced it.
     pub by: String,
 }
 
-/// Texts that a reader has, by checksum: does the history know them?
+/// Texts that a reader has, by checksum, for which it asks whether the history knows them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryQuestion {
     /// By key.
     pub entries: BTreeMap<EntryKey, String>,
 }
 
-/// Which of the texts that were asked about the history knows.
+/// The texts in a question that the history knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HistoryAnswer {
-    /// Of all entries together, at that moment.
+    /// Checksum of all entries together, at that moment.
     pub checksum: String,
-    /// These texts were here once, or are.
+    /// Texts that are or were entries.
     #[serde(deserialize_with = "usable_names")]
     pub known: BTreeSet<EntryKey>,
-    /// Of these, the ones that were only put back below a text whose writer had not seen them.
+    /// The ones among them that were only put back, below a text whose author had not seen them.
     #[serde(default, deserialize_with = "usable_names")]
     pub put_back: BTreeSet<EntryKey>,
-    /// The history of these no longer goes back to the beginning: one that it does not know may be older.
+    /// Keys whose history no longer goes back to the beginning: a text that it does not know may be older.
     #[serde(deserialize_with = "usable_names")]
     pub trimmed: BTreeSet<EntryKey>,
 }
 
-/// Checksums alone.
+/// Checksums of a repository, without texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hashes {
-    /// Counts up with every write.
+    /// Version of the repository; every write increases it.
     pub version: u64,
-    /// Of all entries together.
+    /// Checksum of all entries together.
     pub checksum: String,
     /// By key.
     #[serde(deserialize_with = "usable")]
     pub entry_checksums: BTreeMap<EntryKey, String>,
-    /// Keys that were deleted on purpose.
+    /// Keys that were deleted deliberately.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty", deserialize_with = "usable_names")]
     pub deleted: BTreeSet<EntryKey>,
 }
 
-/// What a server says under names that are keys.
+/// Reads a server's map, without names that are not keys.
 fn usable<'de, D: Deserializer<'de>, V: Deserialize<'de>>(deserializer: D) -> Result<BTreeMap<EntryKey, V>, D::Error> {
     let all: BTreeMap<String, V> = Deserialize::deserialize(deserializer)?;
     Ok(all.into_iter().filter_map(|(name, value)| Some((name.parse().ok()?, value))).collect())
@@ -229,59 +231,60 @@ fn usable_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<E
     Ok(all.into_iter().filter_map(|name| name.parse().ok()).collect())
 }
 
-/// What a client writes.
+/// A client's write.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryWrite {
-    /// Texts to put, by key; others stay.
+    /// Texts to write, by key; other entries stay.
     #[serde(default)]
     pub entries: BTreeMap<EntryKey, String>,
     /// Keys to delete.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub deletes: BTreeSet<EntryKey>,
-    /// The checksum of the text that each entry was made from; empty where it was made from none.
+    /// Checksum of the text that each entry was made from; empty if it is new.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub bases: BTreeMap<EntryKey, String>,
-    /// The checksum of what each entry or deletion replaces, or a kept text goes below, as the writer saw it; empty where there was nothing. Where that
-    /// still is so for all of them, it does not matter that others wrote other entries meanwhile.
+    /// Checksum of what each entry or deletion replaces, or a kept text goes below, as the writer saw it; empty if
+    /// there was nothing. If this still holds for all of them, it does not matter that others wrote other entries
+    /// meanwhile.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub seen: BTreeMap<EntryKey, String>,
-    /// Texts that the history has lost: they are put back there, below what is there now.
+    /// Texts that the history has lost: they are put back there, below the current ones.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kept: BTreeMap<EntryKey, String>,
 }
 
 impl EntryWrite {
-    /// Whether it says of everything it replaces what that was.
+    /// True if it names the checksum of everything it replaces.
     #[cfg(feature = "server")]
     pub(crate) fn says_what_it_saw(&self) -> bool {
         let mut replaced = self.entries.keys().chain(&self.deletes).chain(self.kept.keys());
         !self.seen.is_empty() && replaced.all(|key| self.seen.contains_key(key))
     }
 
-    /// Whether it changes nothing.
+    /// True if it changes nothing.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.deletes.is_empty() && self.kept.is_empty()
     }
 }
 
-/// What a server says of a write.
+/// A server's answer to a write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WriteAnswer {
-    /// Counts up with every write.
+    /// Version of the repository; every write increases it.
     pub version: u64,
-    /// Of all entries together, now.
+    /// Checksum of all entries together, after the write.
     pub checksum: String,
 }
 
-/// An error, as the provider's API writes them.
+/// An error, in the format of the provider's API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorBody {
-    /// What happened.
+    /// The error.
     pub error: ErrorDetail,
 }
 
-/// What happened.
+/// An error's description.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorDetail {
     /// Its kind, in a word.
@@ -294,16 +297,16 @@ pub struct ErrorDetail {
     pub details: Option<Details>,
 }
 
-/// What a program can act on.
+/// Details of an error that a program can act on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Details {
-    /// Which problem.
+    /// Code of the problem.
     pub error_code: String,
     /// The most entries a repository may have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_entries: Option<u64>,
-    /// How many there would have been.
+    /// Number of entries there would have been.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received_entries: Option<u64>,
     /// The entries that were refused, with the rule each broke.

@@ -1,4 +1,4 @@
-//! What a run did, and why one ended early.
+//! Report of a run, and the reasons for which one ends early.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::error::{Error, RequestTrouble};
 use crate::key::EntryKey;
 use crate::protocol::OverwrittenText;
 
-/// What a run did.
+/// Report of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SyncReport {
     /// Taken from the server.
@@ -19,7 +19,7 @@ pub struct SyncReport {
     pub deleted: BTreeSet<EntryKey>,
     /// Changed on both sides.
     pub conflicts: BTreeSet<EntryKey>,
-    /// Missing here, and neither deleted there nor brought back until somebody says so.
+    /// Missing here, and neither deleted on the server nor restored until somebody decides.
     pub held: BTreeSet<EntryKey>,
     /// Texts of this member that others replaced without having seen them.
     pub overwritten: Vec<OverwrittenText>,
@@ -27,17 +27,17 @@ pub struct SyncReport {
     pub left: BTreeMap<String, String>,
     /// Files that the server does not take, and why.
     pub not_sent: BTreeMap<EntryKey, String>,
-    /// What the server sent and was not taken, and why.
+    /// Entries from the server that were not taken, and why.
     pub refused: BTreeMap<String, String>,
-    /// What could not be written or removed here, and why.
+    /// Entries that could not be written or removed here, and why.
     pub not_written: BTreeMap<EntryKey, String>,
-    /// The most entries the server keeps, where that is why something was not sent.
+    /// The server's limit on entries, if that is why something was not sent.
     pub limit: Option<u64>,
-    /// What was changed here by others.
+    /// Changes that others made.
     pub changes: Vec<RemoteChange>,
 }
 
-/// What was changed here by somebody else.
+/// A change here that somebody else made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteChange {
     /// The entry.
@@ -46,18 +46,18 @@ pub struct RemoteChange {
     pub before: Option<String>,
     /// The text now, if there is one.
     pub after: Option<String>,
-    /// Who wrote it, where the server says.
+    /// Its author, if the server says.
     pub author: Option<String>,
 }
 
 impl SyncReport {
-    /// Whether nothing was done, and there is nothing that somebody has to know.
+    /// True if nothing was done, and there is nothing that somebody has to know.
     pub fn is_empty(&self) -> bool {
         let sets = [&self.taken, &self.removed, &self.sent, &self.deleted, &self.conflicts];
         sets.iter().all(|keys| keys.is_empty()) && self.overwritten.is_empty()
     }
 
-    /// What could not be brought in step in this run, by name, and why.
+    /// Entries that could not be synchronised in this run, by name, and why.
     pub fn kept_back(&self) -> BTreeMap<String, String> {
         let not_sent = self.not_sent.iter().map(|(key, why)| (key.to_string(), format!("not sent: {why}")));
         let not_written = self.not_written.iter().map(|(key, why)| (key.to_string(), format!("not taken: {why}")));
@@ -66,13 +66,13 @@ impl SyncReport {
     }
 }
 
-/// Why a run ended early. Nothing is lost by that: it can simply be run again.
+/// Reason a run ended early. Nothing is lost: it can simply be run again.
 #[derive(Debug, thiserror::Error)]
 pub enum EarlyEnd {
-    /// The server.
+    /// An error of the server.
     #[error(transparent)]
     Server(#[from] RequestTrouble),
-    /// This machine.
+    /// An error of this machine.
     #[error(transparent)]
     Here(#[from] Error),
     /// Another run is under way in this folder, and did not end in time.

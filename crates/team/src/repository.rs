@@ -1,4 +1,4 @@
-//! Which repository a checkout is of, by its git remote: the ssh and the https form of an address are one.
+//! Name of a checkout's repository, from its git remote: the ssh and the https form of an address are one.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,13 +14,13 @@ const SHORT_HOST: &str = "github.com";
 #[serde(try_from = "String", into = "String")]
 pub struct Repository(String);
 
-/// Why a text names no repository.
+/// Reason a text names no repository.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} names no repository: {why}")]
 pub struct BadRepository {
     /// The text.
     pub text: String,
-    /// What is wrong with it.
+    /// The problem with it.
     pub why: &'static str,
 }
 
@@ -66,7 +66,7 @@ impl Repository {
     }
 }
 
-/// An address without what may be a password.
+/// An address without a password.
 fn redacted(address: &str) -> String {
     match (address.split_once("://"), address.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://{rest}"),

@@ -1,18 +1,18 @@
-//! When to pull and when to push, decided without a clock: times are passed in, in milliseconds.
+//! Times of pulls and pushes, decided without a clock: times are passed in, in milliseconds.
 //!
-//! A pull at the start and every five minutes; a push two seconds after the last change. What the server will not have
-//! whatever is tried silences pushes until something was deleted here, or the program starts again.
+//! A pull at the start and every five minutes; a push two seconds after the last change. A permanent refusal of the
+//! server silences pushes until something is deleted here, or the program starts again.
 
 use crate::error::RequestTrouble;
 use crate::protocol::Time;
 use crate::report::{EarlyEnd, SyncReport};
 
-/// Between two pulls.
+/// Time between two pulls.
 const PULL: Time = 5 * 60 * 1000;
-/// After the last change.
+/// Time from the last change to a push.
 const QUIET: Time = 2 * 1000;
 
-/// What to do next.
+/// The next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextSync {
     /// Pull now.
@@ -23,12 +23,12 @@ pub enum NextSync {
     Wait(Time),
 }
 
-/// How a run ended, as far as that says when the next one comes.
+/// Outcome of a run, as far as it decides when the next one comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncEnding {
-    /// As it should.
+    /// Success.
     Well,
-    /// The server will not have it, whatever is tried.
+    /// A permanent refusal of the server.
     Never,
     /// It may work later: the server, the network, this machine's disk, another program in the folder.
     Later,
@@ -47,7 +47,7 @@ impl From<&Result<SyncReport, EarlyEnd>> for SyncEnding {
     }
 }
 
-/// Where in its rhythm a folder is.
+/// State of a folder's rhythm.
 #[derive(Debug, Clone, Default)]
 pub struct Rhythm {
     pulled: Option<Time>,
@@ -56,18 +56,18 @@ pub struct Rhythm {
 }
 
 impl Rhythm {
-    /// Something changed in the folder.
+    /// Records a change in the folder.
     pub fn changed(&mut self, now: Time, was_deletion: bool) {
         self.silent &= !was_deletion;
         self.changed = Some(now);
     }
 
-    /// Somebody asks for a push now, whatever was said before.
+    /// Asks for a push now, also while pushes are silenced.
     pub fn hurry(&mut self) {
         (self.silent, self.changed) = (false, Some(Time::MIN / 2));
     }
 
-    /// What to do now.
+    /// The action due now.
     pub fn next(&self, now: Time) -> NextSync {
         let Some(pulled) = self.pulled else { return NextSync::Pull };
         let push = self.changed.filter(|_| !self.silent).map(|changed| changed + QUIET);
@@ -80,7 +80,7 @@ impl Rhythm {
         }
     }
 
-    /// A pull or push is over. `part`, from 0 to 1, keeps members from coming back together after a conflict.
+    /// Records the end of a pull or push. `part`, from 0 to 1, spreads the next attempts of members after a conflict.
     pub fn done(&mut self, did: NextSync, ending: SyncEnding, now: Time, part: f64) {
         self.pulled = Some(now);
         match ending {
@@ -91,7 +91,7 @@ impl Rhythm {
         }
     }
 
-    /// Whether pushes are silenced.
+    /// True if pushes are silenced.
     pub fn is_silent(&self) -> bool {
         self.silent
     }

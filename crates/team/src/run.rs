@@ -1,14 +1,14 @@
-//! One run that brings a folder in step with the server: read, decide, take, send.
+//! One run that synchronises a folder with the server: read, decide, take, send.
 //!
-//! What is decided is decided by [`sync`] from checksums alone; here its steps are put into an order in which every one of
-//! them may be the last. The disk and the server are passed in, so that a test can stop a run between any two steps and let
-//! others come between.
+//! [`sync`] decides from checksums alone; here its steps are put into an order in which every one of them may be the
+//! last. The disk and the server are passed in, so that a test can stop a run between any two steps and let others come
+//! between.
 //!
-//! - What is about to be put into the folder is written down before the first file changes, and what lies there says at the
-//!   next look how far it came.
-//! - A write names the whole state it was decided upon. Where that is no longer what is there, everything is read and
-//!   decided again, and no more than so often; the next run tries again.
-//! - What one entry meets stops no other.
+//! - Intended changes to the folder are written down before the first file changes, and at the next look its content
+//!   says how far the run came.
+//! - A write names the whole state it was decided upon. If that is outdated, everything is read and decided again, a
+//!   limited number of times; the next run tries again.
+//! - A problem with one entry stops no other.
 
 mod send;
 
@@ -23,31 +23,31 @@ use crate::report::{EarlyEnd, RemoteChange, SyncReport};
 use crate::state::SyncState;
 use crate::sync::{self, Deletions, PastTexts, SyncPlan};
 
-/// Somebody was first: so often it is read and decided again.
+/// Number of times that a conflict is read and decided again.
 const CONFLICTS: u32 = 2;
 
-/// A member's folder, and what is written down of it. Each call is one step.
+/// A member's folder and its agreed state. Each call is one step.
 pub trait Disk: Send {
-    /// What is held while a run is under way; it goes with the run, however that ends.
+    /// Held while a run is under way, and released however it ends.
     type Lock: Send;
 
     /// Waits until no other run is under way in the folder.
     fn lock(&mut self) -> impl Future<Output = Result<Self::Lock, EarlyEnd>> + Send;
-    /// What was written down.
+    /// The agreed state, as last written down.
     fn remembered(&mut self) -> impl Future<Output = Result<SyncState, Error>> + Send;
-    /// Writes it down, durably.
+    /// Writes the agreed state down, durably.
     fn remember(&mut self, state: &SyncState) -> impl Future<Output = Result<(), Error>> + Send;
     /// The mark of the folder, if it has one.
     fn mark(&mut self) -> impl Future<Output = Option<String>> + Send;
-    /// Gives the folder a mark that no folder had.
+    /// Gives the folder a new mark.
     fn make_mark(&mut self) -> impl Future<Output = Result<String, Error>> + Send;
-    /// Looks through the folder.
+    /// Lists the folder.
     fn look(&mut self) -> impl Future<Output = Result<Listing, Error>> + Send;
-    /// Brings files and their names to the disk: whoever wrote them may have left that undone.
+    /// Syncs files and their names to disk: whoever wrote them may have left that undone.
     fn flush(&mut self, keys: &BTreeSet<EntryKey>) -> impl Future<Output = Result<(), Error>> + Send;
-    /// The text of a file, if it is the one of this checksum.
+    /// The text of a file, if it has this checksum.
     fn text(&mut self, key: &EntryKey, checksum: &str) -> impl Future<Output = Option<String>> + Send;
-    /// Writes a text, if the file still is what was expected, by checksum. Says whether it did.
+    /// Writes a text, if the file still has the expected checksum. Returns whether it did.
     fn take(
         &mut self,
         key: &EntryKey,
@@ -55,34 +55,34 @@ pub trait Disk: Send {
         written: Option<jiff::Timestamp>,
         expected: Option<&str>,
     ) -> impl Future<Output = Result<bool, Error>> + Send;
-    /// Removes a file, if it still is what was expected. Says whether it did.
+    /// Removes a file, if it still has the expected checksum. Returns whether it did.
     fn remove(&mut self, key: &EntryKey, expected: &str) -> impl Future<Output = Result<bool, Error>> + Send;
 }
 
-/// What a read found.
+/// Result of a read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadResult {
-    /// What the reader has is what is there.
+    /// The reader is up to date.
     Unchanged,
     /// There is nothing yet.
     Empty,
-    /// This, and the name of this state.
+    /// New content, with its state.
     Changed(Box<Snapshot>),
 }
 
 /// The server's side. Each call is one step.
 pub trait Server: Send + Sync {
-    /// The entries, if they are not what `known` names; those that changed after a version, where the server can tell; and
-    /// which texts of the reader were overwritten after the version `told`.
+    /// The entries, if their state is not `known`; only those changed after a version, if the server supports that; and
+    /// the reader's texts that were overwritten after the version `told`.
     fn read(
         &self,
         known: Option<&str>,
         since: u64,
         told: Option<u64>,
     ) -> impl Future<Output = Result<ReadResult, RequestTrouble>> + Send;
-    /// Which texts the history knows; none where the server has no history to ask.
+    /// The texts that the history knows; none if the server has no history to ask.
     fn known(&self, texts: &Checksums) -> impl Future<Output = Result<Option<HistoryAnswer>, RequestTrouble>> + Send;
-    /// Writes, if everything still is what `known` names.
+    /// Writes, if the state still is `known`.
     fn write(
         &self,
         write: &EntryWrite,
@@ -90,7 +90,7 @@ pub trait Server: Send + Sync {
     ) -> impl Future<Output = Result<WriteAnswer, RequestTrouble>> + Send;
 }
 
-/// Takes in what others did.
+/// Takes the changes of others.
 pub async fn pull<D: Disk, S: Server>(disk: &mut D, server: &S, deletions: Deletions) -> Result<SyncReport, EarlyEnd> {
     let _lock = disk.lock().await?;
     let mut run = SyncRun::begin(disk, server, deletions).await?;
@@ -100,7 +100,7 @@ pub async fn pull<D: Disk, S: Server>(disk: &mut D, server: &S, deletions: Delet
     run.end().await
 }
 
-/// Takes in what others did, and sends what was done here.
+/// Takes the changes of others, and sends those made here.
 pub async fn push<D: Disk, S: Server>(disk: &mut D, server: &S, deletions: Deletions) -> Result<SyncReport, EarlyEnd> {
     let _lock = disk.lock().await?;
     let mut run = SyncRun::begin(disk, server, deletions).await?;
@@ -123,7 +123,7 @@ pub async fn push<D: Disk, S: Server>(disk: &mut D, server: &S, deletions: Delet
     run.end().await
 }
 
-/// What would be done, and what lies in the folder.
+/// The plan of a run, and the folder's content.
 pub async fn plan<D: Disk, S: Server>(
     disk: &mut D,
     server: &S,
@@ -135,7 +135,7 @@ pub async fn plan<D: Disk, S: Server>(
     Ok((plan, listing))
 }
 
-/// Whether a text was put back into the history, after which the server's can be taken.
+/// Result of sending. `WithMoreToTake`: a text was put back into the history, and now the server's can be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SendResult {
     All,
@@ -147,16 +147,16 @@ struct SyncRun<'r, D, S> {
     server: &'r S,
     deletions: Deletions,
     state: SyncState,
-    /// What was last written down.
+    /// The state as last written down.
     saved: SyncState,
-    /// The name of what the server has, as it was last read: what a write is decided upon.
+    /// The server's state as last read, on which a write is based.
     tag: String,
     /// Texts that came from the server in this run.
     texts: BTreeMap<EntryKey, String>,
-    /// Entries that are there and cannot be used: they are not missing there.
+    /// Entries that exist there but cannot be used: they do not count as missing.
     unusable: BTreeSet<EntryKey>,
     past: PastTexts,
-    /// The version up to which overwritten texts were heard of.
+    /// The version up to which overwritten texts were received.
     heard: Option<u64>,
     report: SyncReport,
 }
@@ -181,8 +181,8 @@ impl<'r, D: Disk, S: Server> SyncRun<'r, D, S> {
         })
     }
 
-    /// A file that is missing was deleted only in the folder where it was agreed on. In one that was removed and made again,
-    /// or is an old copy, it never was, and is taken again.
+    /// Checks the folder's mark. A missing file was deleted only in the folder where it was agreed on. In one that was
+    /// removed and created again, or is an old copy, it never was, and is taken again.
     async fn mark(&mut self) -> Result<(), EarlyEnd> {
         let mark = self.disk.mark().await;
         if mark.is_some() && mark == self.state.mark {
@@ -197,8 +197,8 @@ impl<'r, D: Disk, S: Server> SyncRun<'r, D, S> {
         Ok(())
     }
 
-    /// Reads what changed on the server since the last time. Where what was merged is not what the server says it has,
-    /// everything is read again: it was restored, or is another.
+    /// Reads what changed on the server since the last time. If the merged state is not the one the server names,
+    /// everything is read again: the server was restored, or is another.
     async fn read(&mut self) -> Result<(), EarlyEnd> {
         let (known, since) = (self.state.checksum.clone(), self.state.version);
         // A run that was cut off has read what it could not tell any more: then it is asked for, though nothing changed.
@@ -261,7 +261,7 @@ impl<'r, D: Disk, S: Server> SyncRun<'r, D, S> {
         self.tag = snapshot.checksum;
     }
 
-    /// Looks through the folder, and decides.
+    /// Lists the folder, and decides.
     async fn compare(&mut self) -> Result<(Listing, SyncPlan), EarlyEnd> {
         let listing = self.disk.look().await?;
         self.report.left.clone_from(&listing.left);
@@ -281,7 +281,7 @@ impl<'r, D: Disk, S: Server> SyncRun<'r, D, S> {
         Ok((listing, plan))
     }
 
-    /// Puts into the folder what others did.
+    /// Applies the changes of others to the folder.
     async fn take(&mut self) -> Result<(), EarlyEnd> {
         let (mut listing, mut plan) = self.compare().await?;
         if plan.take.iter().any(|key| self.text(key).is_none()) {
@@ -315,7 +315,7 @@ impl<'r, D: Disk, S: Server> SyncRun<'r, D, S> {
         self.save().await
     }
 
-    /// The text of an entry as the server has it, if it came.
+    /// The server's text of an entry, if it was received.
     fn text(&self, key: &EntryKey) -> Option<&String> {
         let wanted = self.state.server.get(key)?;
         self.texts.get(key).filter(|text| checksum::of(text) == *wanted)
@@ -351,7 +351,7 @@ impl<'r, D: Disk, S: Server> SyncRun<'r, D, S> {
         }
     }
 
-    /// What was heard counts as told only with the report.
+    /// Ends the run. Overwritten texts count as told only once they are in the report.
     async fn end(mut self) -> Result<SyncReport, EarlyEnd> {
         self.state.told = self.heard.or(self.state.told);
         let _ = self.save().await; // else it is told once more
@@ -374,8 +374,8 @@ impl<'r, D: Disk, S: Server> SyncRun<'r, D, S> {
     }
 }
 
-/// Takes out the texts that are not what their checksum says, are longer than an entry may be, or have the name of another
-/// in other letters; gives their keys.
+/// Removes the texts whose checksum is wrong, that are too long for an entry, or whose name differs from another only
+/// in case or encoding; returns their keys.
 fn take_out_unusable(snapshot: &mut Snapshot) -> BTreeSet<EntryKey> {
     let content = &mut snapshot.content;
     let (mut names, mut unusable) = (BTreeSet::new(), BTreeSet::new());

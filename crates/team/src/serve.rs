@@ -1,7 +1,7 @@
 //! The server: the protocol, its administration, and a page for members.
 //!
-//! It holds no state of its own but counters and rate limits: any number of servers on one database are one service. What
-//! a client sends is bounded in size and time before it is looked at.
+//! It holds no state of its own but counters and rate limits: any number of servers on one database are one service.
+//! Requests are bounded in size and time before they are looked at.
 
 mod access;
 mod admin;
@@ -35,36 +35,36 @@ use limit::Rates;
 use metrics::Metrics;
 use problem::Problem;
 
-/// Those who are no members may ask so many times as often, together, as one of them.
+/// Rate of all non-members together, as a multiple of one address's.
 const STRANGERS: u32 = 10;
 
-/// How a server works.
+/// Options of a server.
 #[derive(Clone)]
 pub struct Options {
-    /// What a repository may hold.
+    /// Limits of a repository.
     pub limits: RepositoryLimits,
     /// The largest body of a request, in bytes.
     pub body_bytes: usize,
-    /// A body has to be there within this time.
+    /// Time limit for receiving a body.
     pub body_patience: Duration,
-    /// Requests a minute that one member or address may make.
+    /// Limit on requests a minute of one member or address.
     pub requests: u32,
-    /// Who else may say who somebody is.
+    /// Issuer whose accounts can sign in.
     pub issuer: Option<Issuer>,
-    /// How members reach the server, for addresses that are handed out.
+    /// Address of the server for members, used in links that are handed out.
     pub address: String,
     /// The time.
     pub clock: Arc<dyn Fn() -> Time + Send + Sync>,
 }
 
-/// What every request can reach.
+/// State shared by all requests.
 #[derive(Clone)]
 struct Service {
     store: Store,
     options: Arc<Options>,
-    /// By member, and by address for who is none.
+    /// Rates by member, and by address for non-members.
     rates: Arc<Rates>,
-    /// For all who are no members, together.
+    /// Rate of all non-members together.
     strangers: Arc<Rates>,
     issuer_cache: Arc<IssuerCache>,
     metrics: Arc<Metrics>,
@@ -113,7 +113,7 @@ pub fn service(store: Store, options: Options) -> Router {
         .with_state(service)
 }
 
-/// Whether requests can be served: the database answers.
+/// Readiness: the database answers.
 async fn ready(State(service): State<Service>) -> (StatusCode, &'static str) {
     match service.store.is_ready().await {
         true => (StatusCode::OK, "ready\n"),

@@ -1,9 +1,9 @@
-//! What a folder and its server agreed on, kept on the member's disk between two runs.
+//! Agreed state of a folder and its server, kept on the member's disk between two runs.
 //!
-//! It is kept by repository and folder, not by the server's address: a server that moved is the same team. What is about to
-//! be put into the folder is written down before the first file changes ([`SyncState::underway`]), so that after a run was
-//! cut off at any point nothing that was only taken counts as an edit; and what is about to be sent, so that the server's
-//! history is asked whether it was.
+//! It is kept by repository and folder, not by the server's address: a server that moved is the same team. Intended
+//! changes to the folder are written down before the first file changes ([`SyncState::underway`]), so that after a run
+//! was cut off at any point nothing that was only taken counts as an edit; so are texts about to be sent, so that the
+//! server's history is asked whether they arrived.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,51 +16,51 @@ use crate::folder::Listing;
 use crate::key::EntryKey;
 use crate::protocol::{Author, RepositoryContent, Snapshot};
 
-/// The largest file that is read: ten times what a repository at its limits needs.
+/// Size limit of the file: ten times what a repository at its limits needs.
 const STATE_BYTES: u64 = 10_000_000;
-/// So many earlier texts of an entry are remembered, by checksum: a server that was restored seldom goes back further.
+/// Number of earlier texts of an entry that are remembered, by checksum: a restored server seldom goes back further.
 const PAST: usize = 8;
 
-/// What is being put into a folder: a text by its checksum, or nothing where a file is being removed.
+/// Changes being made to a folder: the checksum of a text, or none if the file is being removed.
 pub type PendingText = BTreeMap<EntryKey, Option<String>>;
 
-/// What is remembered between two runs.
+/// State remembered between two runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SyncState {
-    /// Whether a run ever came to its end: without that a file here says nothing of what its owner has seen.
+    /// True once a run has finished: before that, a file here says nothing about what its owner has seen.
     pub met: bool,
-    /// The mark of the folder in which that was.
+    /// The mark of the folder that it was in.
     pub mark: Option<String>,
-    /// The text of the server that each file here was made from: what was last taken or sent.
+    /// Checksum of the server's text that each file here was made from: the last one taken or sent.
     pub entries: Checksums,
-    /// The texts that each entry had before that one, the newest last.
+    /// Checksums of the earlier texts of each entry, the newest last.
     pub past: BTreeMap<EntryKey, Vec<String>>,
-    /// What is being put into the folder.
+    /// Changes being made to the folder.
     pub underway: PendingText,
-    /// What is being sent: a run that is cut off before it hears the answer does not know whether it was.
+    /// Texts being sent: a run that is cut off before the answer does not know whether they arrived.
     pub sending: Checksums,
-    /// Missing here, and too many to be deleted for all without a question: nobody has answered it yet.
+    /// Files missing here that are too many to be deleted for all without a question, which nobody has answered yet.
     pub held: BTreeSet<EntryKey>,
-    /// What the server had when it was last read.
+    /// The server's entries when it was last read.
     pub server: Checksums,
-    /// What it had deleted by then, of what was ever here.
+    /// The server's deleted entries at that time, of those that were ever here.
     pub deleted: BTreeSet<EntryKey>,
-    /// The version that was.
+    /// The server's version at that time.
     pub version: u64,
-    /// The name of that state; none where something is known to have changed since.
+    /// The server's state at that time; none if it is known to have changed since.
     pub checksum: Option<String>,
-    /// Who wrote what, and when.
+    /// Author and time of each entry.
     pub authors: BTreeMap<EntryKey, Author>,
-    /// The version up to which this member was told whose texts were overwritten.
+    /// The version up to which this member was told of overwritten texts.
     pub told: Option<u64>,
-    /// The most entries the server keeps, once it said so.
+    /// The server's limit on entries, once it has named one.
     pub most: Option<u64>,
 }
 
 impl SyncState {
-    /// What was written down. One that cannot be read, or is too large to be, is as good as none: then the server's history
-    /// says which files are old.
+    /// Reads the state. A file that cannot be parsed or is too large counts as none: then the server's history says
+    /// which files are old.
     pub fn read(path: &Path) -> Result<Self, Error> {
         match files::read(path, STATE_BYTES) {
             Ok(snapshot) => Ok(serde_json::from_slice(&snapshot.bytes).unwrap_or_default()),
@@ -69,12 +69,12 @@ impl SyncState {
         }
     }
 
-    /// The checksum of all that the server had.
+    /// Checksum of all the server's entries.
     pub(crate) fn whole(&self) -> String {
         checksum::of_all(self.server.iter().map(|(key, checksum)| (key, checksum.as_str())))
     }
 
-    /// What the server has, as it says: all of it, or what changed.
+    /// Takes over a server's snapshot: all of it, or the changes.
     pub(crate) fn merge(&mut self, snapshot: &Snapshot, is_all: bool) {
         if is_all {
             self.server.clear();
@@ -96,7 +96,7 @@ impl SyncState {
         (self.version, self.checksum) = (snapshot.version, Some(snapshot.checksum.clone()));
     }
 
-    /// The server has nothing.
+    /// Records that the server has nothing.
     pub(crate) fn clear_server(&mut self) {
         self.server.clear();
         self.deleted.clear();
@@ -104,7 +104,7 @@ impl SyncState {
         (self.version, self.checksum) = (0, Some(String::new()));
     }
 
-    /// The file here is this text of the server now, or there is none on either side.
+    /// Records that file and server have this text, or both have none.
     pub(crate) fn agree(&mut self, key: &EntryKey, text: Option<&String>) {
         self.sending.remove(key);
         let before = match text {
@@ -119,7 +119,7 @@ impl SyncState {
         }
     }
 
-    /// This text is about to be sent. What the server has is older from now on.
+    /// Records that this text is about to be sent. The server's is older from now on.
     pub(crate) fn send(&mut self, key: &EntryKey, text: String) {
         if let Some(seen) = self.server.get(key).filter(|seen| **seen != text) {
             self.had(key, seen.clone());
@@ -127,7 +127,7 @@ impl SyncState {
         self.sending.insert(key.clone(), text);
     }
 
-    /// The entry had this text before the one it has now, here or as far as is known.
+    /// Records an earlier text of an entry.
     fn had(&mut self, key: &EntryKey, text: String) {
         let past = self.past.entry(key.clone()).or_default();
         past.retain(|one| *one != text);
@@ -136,7 +136,8 @@ impl SyncState {
         past.drain(..old);
     }
 
-    /// What lies in the folder says how far a run came that was cut off, and what is alike on both sides is agreed on.
+    /// Completes a run that was cut off, as far as the folder's content shows that it came, and records as agreed what
+    /// is the same on both sides.
     pub(crate) fn settle(&mut self, here: &Listing) {
         for (key, intent) in std::mem::take(&mut self.underway) {
             if here.hides(&key) {

@@ -1,9 +1,9 @@
-//! Where a server keeps repositories, members, and what they did.
+//! Storage of a server: repositories, members, and a record of what they did.
 //!
-//! One [`Store`] on SQLite or PostgreSQL, with the same statements for both; each kind of thing it keeps has a type of its
-//! own, which borrows the database. Every change is one transaction with its line in the audit log, so what was acknowledged
-//! is whole and can be accounted for. Nothing is overwritten: the text an entry had stays in its history for as long as the
-//! retention says. Time is passed in as milliseconds since 1970.
+//! One [`Store`] on SQLite or PostgreSQL, with the same statements for both; each kind of record has a type of its own,
+//! which borrows the database. Every change is one transaction with its line in the audit log, so whatever was
+//! acknowledged is whole and can be accounted for. Nothing is overwritten: the text an entry had stays in its history
+//! for as long as the retention says. Time is passed in as milliseconds since 1970.
 
 mod audit;
 mod backup;
@@ -30,7 +30,7 @@ use crate::error::Error;
 pub use crate::protocol::{Level, Time};
 use rows::Database;
 
-/// A server's memory.
+/// Database of a server.
 #[derive(Debug, Clone)]
 pub struct Store {
     database: Database,
@@ -45,7 +45,7 @@ impl Store {
         Ok(Self { database })
     }
 
-    /// Whether the database answers.
+    /// True if the database answers.
     pub async fn is_ready(&self) -> bool {
         self.database.rows("SELECT COUNT(*) FROM members", Vec::new()).await.is_ok()
     }
@@ -55,7 +55,7 @@ impl Store {
         Entries(&self.database)
     }
 
-    /// The versions that entries had.
+    /// The versions of entries.
     pub fn history(&self) -> VersionHistory<'_> {
         VersionHistory(&self.database)
     }
@@ -90,7 +90,7 @@ impl Store {
         AuditLog(&self.database)
     }
 
-    /// Waits for what is under way, and closes.
+    /// Waits for running statements, and closes.
     pub async fn close(&self) {
         self.database.close().await;
     }

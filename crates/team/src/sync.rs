@@ -1,10 +1,10 @@
-//! What to do with each entry, decided from checksums alone: what a file was made from, what it is, what the server has,
-//! and what the server's history knows. Nothing here touches a disk, a network or a clock.
+//! Decisions about each entry, from checksums alone: of the text a file was made from, of the file, of the server's
+//! text, and of those that the server's history knows. Nothing here touches a disk, a network or a clock.
 //!
-//! Whoever alone changed an entry wins. Where both did, a text beats a deletion, and of two texts the one here wins, unless
-//! the history knows it: then it is no edit but an old text, and gives way. The other stays in the history, and its author
-//! is told. A text that the server once had and lost is sent again, or put back into its history where somebody wrote
-//! another meanwhile. What could not be seen is neither deleted nor written over.
+//! If one side alone changed an entry, it wins. If both did, a text beats a deletion, and of two texts the one here
+//! wins, unless the history knows it: then it is no edit but an old text, and gives way. The other stays in the
+//! history, and its author is told. A text that the server once had and lost is sent again, or put back into its
+//! history if somebody wrote another meanwhile. What could not be seen is neither deleted nor overwritten.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,25 +14,25 @@ use crate::key::EntryKey;
 use crate::protocol::{BATCH_BYTES, HistoryAnswer};
 use crate::state::SyncState;
 
-/// Fewer missing files than this are deleted without a question.
+/// Number of missing files from which on deleting them needs a question.
 const MANY: usize = 5;
-/// So are those that are no more than one in this many.
+/// Share of missing files, one in this many, up to which deleting them needs none.
 const SHARE: usize = 3;
 
-/// Whether deletions travel.
+/// Policy for files deleted here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Deletions {
-    /// A file that was deleted here is deleted for all. Where most of a folder is missing it is held, and where all of it
-    /// is, it comes back: that is seldom meant.
+    /// A file that was deleted here is deleted for all. If most of a folder is missing, the files are held, and if all
+    /// of it is, they come back: that is seldom meant.
     #[default]
     Travel,
-    /// However many they are: somebody was asked.
+    /// The same, for any number: somebody was asked.
     TravelAll,
-    /// It comes back with the next pull.
+    /// They come back with the next pull.
     ComeBack,
 }
 
-/// What to do.
+/// Plan of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SyncPlan {
     /// Take these from the server.
@@ -45,48 +45,48 @@ pub struct SyncPlan {
     pub delete: BTreeSet<EntryKey>,
     /// Put the texts here back into the history, which lost them; then they are taken.
     pub keep: BTreeSet<EntryKey>,
-    /// Both sides changed these; what was decided stands in the other sets.
+    /// Changed on both sides; the decisions are in the other sets.
     pub conflicts: BTreeSet<EntryKey>,
     /// Missing here, and too many to be deleted without a question.
     pub held: BTreeSet<EntryKey>,
-    /// Cannot be a file here, with why.
+    /// Cannot be a file here, with the reasons.
     pub not_taken: BTreeMap<EntryKey, String>,
-    /// Cannot be an entry there, with why.
+    /// Cannot be an entry there, with the reasons.
     pub not_sent: BTreeMap<EntryKey, String>,
 }
 
 impl SyncPlan {
-    /// Whether both sides are alike.
+    /// True if both sides are the same.
     pub fn is_empty(&self) -> bool {
         let sets = [&self.take, &self.remove, &self.send, &self.delete, &self.keep, &self.held];
         sets.iter().all(|keys| keys.is_empty()) && self.not_taken.is_empty() && self.not_sent.is_empty()
     }
 }
 
-/// What the history says of a text.
+/// Place of a text in the server's history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TextHistory {
     Known,
-    /// It was lost and put back, below what is there now: nobody knows by that which is newer.
+    /// It was lost and put back, below the current text: that does not tell which is newer.
     PutBack,
-    /// It is there, but what was read from the server is not what it has any more.
+    /// It is there, but the server has changed since it was read.
     KnownSince,
-    /// It is not there, and what is there begins with the beginning.
+    /// It is not there, and the history goes back to the beginning.
     Lost,
-    /// It is not there, but may have been.
+    /// It is not there, but may have been: the history was trimmed.
     Trimmed,
     /// The server cannot say.
     Untold,
 }
 
-/// What the history said of the texts it was asked about.
+/// Answers of the history about texts.
 #[derive(Debug, Clone, Default)]
 pub struct PastTexts {
     told: BTreeMap<EntryKey, (String, TextHistory)>,
 }
 
 impl PastTexts {
-    /// Notes an answer; none where the server has no history to ask. `tag` names what was read from it.
+    /// Records an answer; none if the server has no history to ask. `tag` is the server's state that was read.
     pub fn note(&mut self, asked: &Checksums, answer: Option<&HistoryAnswer>, tag: &str) {
         let is_of_that = answer.is_none_or(|answer| answer.checksum == tag);
         for (key, text) in asked {
@@ -117,13 +117,14 @@ pub fn questions(state: &SyncState, here: &Listing, past: &PastTexts) -> Checksu
     here.files.iter().filter(|(key, text)| open(key, text)).map(|(key, text)| (key.clone(), text.clone())).collect()
 }
 
-/// Whether a text was surely changed here alone. One that a run began to send, and did not hear of, may have been there.
+/// True if a text was certainly changed here alone. One that a run began to send without hearing the answer may have
+/// arrived.
 fn is_only_here(state: &SyncState, key: &EntryKey, text: &String) -> bool {
     let (was, other) = (state.entries.get(key), state.server.get(key));
     was != Some(text) && was == other && (state.met || was.is_some()) && state.sending.get(key) != Some(text)
 }
 
-/// What becomes of one entry.
+/// Decision about one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EntryFate {
     Alike,
@@ -134,7 +135,7 @@ enum EntryFate {
     Missing,
 }
 
-/// Compares what was agreed on with what is here and what is there.
+/// Compares the agreed state with the files here and the entries there.
 pub fn plan(state: &SyncState, here: &Listing, past: &PastTexts, deletions: Deletions) -> SyncPlan {
     let mut plan = SyncPlan::default();
     let mut missing = BTreeSet::new();
@@ -205,8 +206,8 @@ fn fate(state: &SyncState, key: &EntryKey, is: Option<&String>, past: &PastTexts
     }
 }
 
-/// What can be no file here or no entry there because of another name: one is a folder of the other, or they are one file
-/// on some systems.
+/// Moves entries out of the plan that cannot be a file here or an entry there because of another name: one is a folder
+/// of the other, or they are one file on some systems.
 fn set_aside(state: &SyncState, here: &Listing, plan: &mut SyncPlan) {
     let stays = |keys: &BTreeSet<EntryKey>| keys.clone();
     let (gone_here, gone_there) = (stays(&plan.remove), stays(&plan.delete));
@@ -225,7 +226,7 @@ fn set_aside(state: &SyncState, here: &Listing, plan: &mut SyncPlan) {
     plan.conflicts.retain(|key| !plan.not_taken.contains_key(key) && !plan.not_sent.contains_key(key));
 }
 
-/// Names that are in use, and the folders they are in, as systems see them that know no case.
+/// Names in use with their folders, without regard to case.
 struct Names<'k> {
     files: BTreeMap<String, &'k EntryKey>,
     folders: BTreeMap<String, &'k EntryKey>,
@@ -257,7 +258,7 @@ impl<'k> Names<'k> {
     }
 }
 
-/// Texts in batches for one request each, in the order of their keys. A text that is larger than a batch travels alone.
+/// Texts in batches for one request each, in the order of their keys. A text larger than a batch is sent alone.
 pub fn batches(texts: BTreeMap<EntryKey, String>) -> Vec<BTreeMap<EntryKey, String>> {
     let mut batches: Vec<(usize, BTreeMap<EntryKey, String>)> = Vec::new();
     for (key, text) in texts {

@@ -1,7 +1,8 @@
-//! A folder kept in step while somebody works: [`Rhythm`] says when, a task does it, and what happened is told.
+//! Synchronising a folder while somebody works: [`Rhythm`] says when, a task does it, and a listener is told the
+//! results.
 //!
-//! Nobody waits for it, and nothing it meets stops anybody. At the end what was not sent yet gets a moment; what is not
-//! sent by then is sent the next time.
+//! Nobody waits for it, and no problem of it stops anybody. At the end unsent changes get a moment; the rest is sent
+//! the next time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -21,57 +22,57 @@ use crate::protocol::Time;
 use crate::report::{EarlyEnd, RemoteChange, SyncReport};
 use crate::rhythm::{NextSync, Rhythm, SyncEnding};
 
-/// How often the folder is looked at for changes. Looking opens no file.
+/// Interval between checks of the folder for changes. A check opens no file.
 const LOOK: Duration = Duration::from_millis(500);
-/// At the end, what was not sent yet may take so long.
+/// Time limit for unsent changes at the end.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// So many changes of others are remembered, the newest.
+/// Number of remote changes that are remembered, the newest.
 const CHANGES: usize = 100;
 
-/// The time.
+/// A clock.
 pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
-/// Who hears what happened.
+/// Listener for news.
 pub type WatchListener = Arc<dyn Fn(WatchNews) + Send + Sync>;
 
-/// What happened.
+/// News of a watched folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchNews {
     /// Something was taken, sent, removed or deleted, or changed on both sides.
     Done(Box<SyncReport>),
-    /// Files that are not shared, and why; each is told once.
+    /// Files that are not shared, and why; each is reported once.
     Left(BTreeMap<String, String>),
-    /// Entries that cannot be brought in step, and why; each is told once.
+    /// Entries that cannot be synchronised, and why; each is reported once.
     KeptBack(BTreeMap<String, String>),
-    /// So many files are missing here that nobody deletes them for all without a question. It is told once.
+    /// Missing files, too many to be deleted for all without a question; reported once.
     Held(BTreeSet<EntryKey>),
-    /// Why nothing can be taken or sent now. It is told once.
+    /// The reason nothing can be taken or sent now; reported once.
     Trouble(String),
 }
 
-/// How it stands.
+/// Status of a watched folder.
 #[derive(Debug, Clone, Default)]
 pub struct WatchStatus {
-    /// When both sides were last compared.
+    /// Time of the last comparison of both sides.
     pub met: Option<Time>,
-    /// Why they cannot be now.
+    /// The reason they cannot be compared now.
     pub trouble: Option<String>,
-    /// Whether pushes are given up until something is deleted here or the program starts again.
+    /// True if pushes are suspended until something is deleted here or the program starts again.
     pub is_silent: bool,
-    /// What waits to be sent or deleted there.
+    /// Entries that wait to be sent, or deleted there.
     pub waiting: BTreeSet<EntryKey>,
     /// Files that are not shared, and why.
     pub left: BTreeMap<String, String>,
-    /// Entries that cannot be brought in step, and why.
+    /// Entries that cannot be synchronised, and why.
     pub kept_back: BTreeMap<String, String>,
-    /// Files that are missing here, and too many to be deleted for all without a question.
+    /// Files missing here, too many to be deleted for all without a question.
     pub held: BTreeSet<EntryKey>,
     /// Entries that both sides had changed.
     pub conflicts: BTreeSet<EntryKey>,
-    /// What others changed here, the newest last.
+    /// Changes that others made here, the newest last.
     pub changes: Vec<RemoteChange>,
 }
 
-/// A folder that is kept in step. Dropped, it is left as it is.
+/// A folder being synchronised. Dropping it leaves the folder as it is.
 #[derive(Debug)]
 pub struct WatchedFolder {
     stop: CancellationToken,
@@ -83,7 +84,7 @@ pub struct WatchedFolder {
 }
 
 impl WatchedFolder {
-    /// Keeps a mirror in step from now on.
+    /// Starts synchronising a mirror.
     pub fn start(mirror: Mirror, clock: Clock, tell: WatchListener) -> Self {
         let (stop, wake) = (CancellationToken::new(), Arc::new(Notify::new()));
         let standing: Arc<Mutex<WatchStatus>> = Arc::default();
@@ -114,7 +115,7 @@ impl WatchedFolder {
         Self { stop, abandoned, wake, delete_missing, standing, task: Some(task) }
     }
 
-    /// How it stands.
+    /// Current status.
     pub fn standing(&self) -> WatchStatus {
         self.standing.lock().clone()
     }
@@ -124,13 +125,13 @@ impl WatchedFolder {
         self.wake.notify_one();
     }
 
-    /// The files that are missing here are deleted for all, now: somebody was asked.
+    /// Deletes the missing files for all, now: somebody was asked.
     pub fn delete_missing(&self) {
         self.delete_missing.store(true, Ordering::SeqCst);
         self.hurry();
     }
 
-    /// Sends what waits, if that takes only a moment, and ends.
+    /// Sends waiting changes, if that takes only a moment, and ends.
     pub async fn close(mut self) {
         self.stop.cancel();
         if let Some(task) = self.task.take() {
@@ -192,7 +193,7 @@ impl WatchTask {
         }
     }
 
-    /// Whether something was changed here since the last look.
+    /// Looks for changes made here since the last look, and reports files that are newly not shared.
     fn look(&mut self, now: Time) {
         let Ok(found) = self.mirror.glances() else { return };
         if self.seen.as_ref() == Some(&found) {
@@ -248,7 +249,7 @@ impl WatchTask {
     }
 }
 
-/// What was not told yet.
+/// The entries that were not reported yet.
 fn unknown(all: BTreeMap<String, String>, known: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     all.into_iter().filter(|(name, why)| known.get(name) != Some(why)).collect()
 }
@@ -262,7 +263,7 @@ async fn step(mirror: &mut Mirror, what: NextSync, delete_missing: &AtomicBool) 
 }
 
 impl WatchStatus {
-    /// In a sentence, what keeps it from being in step; nothing if nothing does.
+    /// One sentence on what prevents synchronisation, if anything does.
     pub fn trouble(&self) -> Option<String> {
         match (&self.trouble, self.is_silent) {
             (Some(trouble), true) => {

@@ -1,6 +1,6 @@
 //! One shell and everything it starts: run, watched, and gone at the end.
 //!
-//! The shell leads a process group of its own, below a [guard](crate::guard) that knows everything it starts, wherever
+//! The shell leads a process group of its own, below a [guard] that knows everything it starts, wherever
 //! that goes. Without a guard, only its group is known. The order at the end is always the same: ask (TERM), wait a
 //! little, then kill (KILL); the pipe is drained all the while, so that no process hangs on a full pipe. Dropping it
 //! kills everything at once. Handling of output and the timeout are up to the caller.

@@ -33,32 +33,32 @@ pub struct Block {
     sendable: bool,
 }
 
-/// What a block is, as far as projection and layers care.
+/// Kind of a block, as far as projection and layers care.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// Plain text.
     Text,
-    /// Thinking, signed or redacted: goes back unchanged or not at all.
+    /// Thinking, signed or redacted: sent back unchanged or not at all.
     Thinking,
-    /// A call of a tool.
+    /// A tool call.
     ToolUse {
-        /// The id its result will name.
+        /// Id that its result refers to.
         id: Arc<str>,
-        /// The tool.
+        /// Name of the tool.
         name: Arc<str>,
     },
-    /// The result of a call.
+    /// The result of a tool call.
     ToolResult {
-        /// The call it answers.
+        /// Id of the call it answers.
         id: Arc<str>,
-        /// Whether it reports a failure.
+        /// True if it reports a failure.
         failed: bool,
     },
     /// A picture.
     Image,
     /// A document, such as a PDF.
     Document,
-    /// A kind this version does not know; carried along as it is.
+    /// A kind this version does not know; passed through as it is.
     Other,
 }
 
@@ -74,7 +74,7 @@ impl Block {
         }
     }
 
-    /// A call of a tool.
+    /// A tool call.
     pub fn tool_use(id: &str, name: &str, input: &Value) -> Self {
         Self::from_value(json!({"type": "tool_use", "id": id, "name": name, "input": input}))
     }
@@ -110,7 +110,7 @@ impl Block {
         )
     }
 
-    /// Any block the API knows, put into canonical form. What is not an object becomes a text block.
+    /// Any block the API knows, in canonical form. Anything but an object becomes a text block.
     pub fn from_value(value: Value) -> Self {
         match value {
             Value::Object(_) => Self::canonical(&value.to_string()),
@@ -119,7 +119,7 @@ impl Block {
         }
     }
 
-    /// Puts a block's JSON text into canonical form. What is not a JSON object becomes a text block.
+    /// Puts a block's JSON text into canonical form. Anything but a JSON object becomes a text block.
     pub fn parse(json: &str) -> Self {
         match serde_json::from_str::<IgnoredAny>(json) {
             Ok(_) => Self::canonical(json),
@@ -132,22 +132,22 @@ impl Block {
         &self.json
     }
 
-    /// Whether the same is sent for both; at once where they are one and the same.
+    /// True if both are sent as the same bytes; fast when they share them.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.json, &other.json) || self.json == other.json
     }
 
-    /// What it is.
+    /// Kind of the block.
     pub fn kind(&self) -> &Kind {
         &self.kind
     }
 
-    /// How much there is of it, for estimates.
+    /// Size of its content, for estimates.
     pub fn size(&self) -> Size {
         self.size
     }
 
-    /// The block as a JSON value, for those who must look inside.
+    /// The block as a JSON value, for callers that need to look inside.
     pub fn value(&self) -> Value {
         serde_json::from_str(&self.json).unwrap_or(Value::Null)
     }
@@ -188,19 +188,20 @@ impl Block {
         texts.join("\n")
     }
 
-    /// Whether the API takes it back: not text without a visible character, nor thinking without its signature.
+    /// True if the API accepts it back: false for text without a visible character and for thinking without a
+    /// signature.
     pub fn is_sendable(&self) -> bool {
         self.sendable
     }
 }
 
-/// How a tool call ended.
+/// Outcome of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It did what it was asked.
+    /// It succeeded.
     Done,
-    /// It failed, and its text says how.
+    /// It failed, and its text says why.
     Failed,
 }
 
@@ -209,7 +210,7 @@ pub fn blocks_of(content: &RawValue) -> Vec<Block> {
     read_blocks(&mut Cursor::new(content.get())).unwrap_or_default()
 }
 
-/// Reads the blocks of a message's `content` where it stands.
+/// Reads the blocks of a message's `content` at the cursor.
 pub(crate) fn read_blocks(cursor: &mut Cursor<'_>) -> Result<Vec<Block>, TextFault> {
     let mut blocks = Vec::new();
     match cursor.peek() {

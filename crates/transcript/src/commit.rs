@@ -15,59 +15,59 @@ use serde::{Deserialize, Serialize};
 use crate::block::Block;
 use crate::id::Id;
 
-/// What a cleared tool result says.
+/// Text that replaces a cleared tool result.
 pub const CLEARED: &str = "[Old tool result content cleared]";
 
-/// A decision, with what it is worth.
+/// A decision about the view, with its reason and figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Commit {
-    /// What it does.
+    /// Effect on the view.
     #[serde(flatten)]
     pub act: Act,
-    /// Why, and at what price.
+    /// The reason, with its figures.
     #[serde(flatten)]
     pub reason: Reason,
 }
 
 impl Commit {
-    /// Whether another line may be the newest of the conversation because of it.
+    /// True if it can change which line is the newest of the conversation.
     pub fn moves_tip(&self) -> bool {
         matches!(self.act, Act::Rewind { .. } | Act::Undo { .. })
     }
 }
 
-/// Why a commit was made. The figures are those of the moment it was made.
+/// Reason for a commit. The figures are those of the moment it was made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Reason {
-    /// Tokens it took out of the view, by estimate, before its own text is added.
+    /// Estimated tokens it took out of the view, before its own text is added.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub freed: Option<u64>,
-    /// The first line whose sent bytes it changes; none when it touches nothing that was sent.
+    /// The first line whose sent bytes it changes; none if it changes nothing that was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes_from: Option<Id>,
-    /// In a sentence.
+    /// The reason in a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// What a commit does to the view.
+/// Effect of a commit on the view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum Act {
-    /// Results went to disk; previews stand in their place.
+    /// Results were written to disk; previews replace them.
     Spill {
-        /// Which, and what stands there now.
+        /// The spilled results and their previews.
         replacements: Vec<Replacement>,
     },
-    /// Results are old and were cleared.
+    /// Old results were cleared.
     Clear {
-        /// The calls they answer, the oldest first.
+        /// The calls they answer, oldest first.
         results: Vec<CallName>,
-        /// What set it off.
+        /// Its trigger.
         #[serde(default)]
         trigger: Trigger,
-        /// What was written down of them before: it stands where the newest of them stood.
+        /// Text written about them before they were cleared; it is shown in place of the newest of them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         digest: Option<String>,
     },
@@ -75,74 +75,76 @@ pub enum Act {
     CacheEdit {
         /// Their tool-use ids.
         results: Vec<String>,
-        /// The line whose message carries the edit, ever after.
+        /// The line whose message carries the edit from then on.
         anchor: Id,
     },
-    /// Messages were dropped; a marker stands in their place.
+    /// Messages were dropped; a marker replaces them.
     Snip {
         /// The lines dropped.
         uuids: Vec<Id>,
-        /// The text that stands there.
+        /// Text of the marker.
         marker: String,
     },
-    /// A span was summarised; the summary stands in its place.
+    /// A span was summarised; the summary replaces it.
     Collapse {
         /// The first line covered.
         first: Id,
         /// The last line covered.
         last: Id,
-        /// The text that stands there.
+        /// Text of the summary.
         summary: String,
     },
-    /// A picture or document of a message is left out; its text, and what it was, stand there.
+    /// A picture or document of a message is left out; the message's text and a description replace it.
     Strip {
         /// The message.
         line: Id,
-        /// The text that stands there.
+        /// The replacement text.
         text: String,
     },
-    /// The conversation went back to before a line: it and all that followed is out of the view, without a trace there.
+    /// The conversation went back to before a line: that line and everything after it leave the view without a trace.
     Rewind {
-        /// The first line that is taken back.
+        /// The first line taken back.
         first: Id,
         /// The last one.
         last: Id,
     },
-    /// What came before was summarised. Its text is the summary line that follows; until that is there, it is void.
+    /// Everything before was summarised. The text is in the summary line that follows; without that line the commit is
+    /// void.
     Compact {
-        /// What it covers.
+        /// Lines it covers.
         extent: Extent,
-        /// What set it off.
+        /// Its trigger.
         trigger: Trigger,
-        /// Tokens before it.
+        /// Tokens before the compaction.
         #[serde(default)]
         pre_tokens: u64,
     },
-    /// Context was brought back after a compaction.
+    /// Context was restored after a compaction.
     Restore {
-        /// As it was rendered.
+        /// The restored blocks, as rendered.
         blocks: Vec<Block>,
     },
-    /// The provider itself left something out of what the model saw; recorded, changes nothing here.
+    /// The provider itself left something out of the request; recorded only, no effect on the view.
     ServerEdit {
-        /// Results it cleared.
+        /// Number of results it cleared.
         #[serde(default)]
         cleared_results: u64,
     },
-    /// Another commit counts no more. Undoing an undo is a redo.
+    /// Voids another commit. Undoing an undo is a redo.
     Undo {
-        /// The commit that is voided.
+        /// The commit it voids.
         commit: Id,
     },
 }
 
 impl Act {
-    /// Whether it changes bytes that may have been sent. Results are spilled before they are, and what is restored is added.
+    /// True if it changes bytes that may have been sent. Results are spilled before they are sent, and restored blocks
+    /// are new.
     pub fn changes_sent(&self) -> bool {
         !matches!(self, Self::Spill { .. } | Self::Restore { .. })
     }
 
-    /// The word for it: the layer's name.
+    /// Its name, which is the layer's.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Spill { .. } => "spill",
@@ -160,13 +162,13 @@ impl Act {
     }
 }
 
-/// A call, by name. Some servers give the same id to one call after another, so the reply it stands in is part of the
-/// name. Other programs leave that out: then it is whatever calls had the id when the commit was made.
+/// Name of a call. Some servers reuse an id from call to call, so the reply is part of the name. Other programs leave
+/// the reply out: then it means every call that had the id when the commit was made.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CallName {
     /// The provider's id.
     pub id: String,
-    /// The line that began the reply.
+    /// The first line of the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<Id>,
 }
@@ -187,7 +189,7 @@ pub struct Replacement {
     pub replacement: String,
 }
 
-/// What a compaction covers, in the order of the log.
+/// Lines that a compaction covers, in the order of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Extent {
@@ -204,7 +206,7 @@ pub enum Extent {
     Everything,
 }
 
-/// What set a commit off.
+/// Trigger of a commit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Trigger {

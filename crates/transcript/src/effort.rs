@@ -1,26 +1,26 @@
-//! How hard a model is asked to try, and which models can be asked.
+//! Effort levels, and the models that support them.
 
 use serde::{Deserialize, Serialize};
 
-/// How hard a model tries before it answers.
+/// Effort a model spends on an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
     /// Quick answers.
     Low,
-    /// Between.
+    /// Between low and high.
     Medium,
-    /// As models do by themselves.
+    /// The default of models.
     High,
-    /// More.
+    /// More than high.
     Xhigh,
-    /// As much as it can.
+    /// The most it can.
     Max,
 }
 
 use Effort::{High, Low, Max, Medium, Xhigh};
 
-/// What models take, by what their name contains; the first that fits counts. Any other refuses to be asked.
+/// Levels that models accept, by a part of their name; the first match counts. Other models accept none.
 const TABLE: [(&str, &[Effort]); 9] = [
     ("opus-4-5", &[Low, Medium, High]),
     ("opus-4-6", &[Low, Medium, High, Max]),
@@ -34,10 +34,10 @@ const TABLE: [(&str, &[Effort]); 9] = [
 ];
 
 impl Effort {
-    /// All of them, the least first.
+    /// All levels, lowest first.
     pub const ALL: [Self; 5] = [Low, Medium, High, Xhigh, Max];
 
-    /// As it is written.
+    /// Its name in settings and requests.
     pub fn name(self) -> &'static str {
         match self {
             Low => "low",
@@ -48,7 +48,8 @@ impl Effort {
         }
     }
 
-    /// What a model can be asked for: this, or the most below it that it knows; nothing where it cannot be asked at all.
+    /// The level to ask a model for: this one, or the highest below it that the model supports; none if it supports
+    /// none.
     pub fn of(self, model: &str) -> Option<Self> {
         let (_, known) = TABLE.iter().find(|(part, _)| model.contains(part))?;
         known.iter().copied().filter(|effort| *effort <= self).max()
@@ -59,7 +60,7 @@ impl Effort {
 mod tests {
     use super::*;
 
-    /// AGENT-1: a model is asked for what it knows, and one that knows no effort is not asked.
+    /// AGENT-1: a model is asked for a level it supports, and one that supports none is not asked.
     #[test]
     fn a_model_is_asked_for_what_it_knows() {
         for (model, wanted, asked) in [

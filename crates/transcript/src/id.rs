@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A line's uuid. Other programs' ids are kept as they wrote them.
+/// Uuid of a line. Other programs' ids are kept as they wrote them.
 ///
-/// It carries its hash: ids are looked up again and again in a long session, when their text has long left the
-/// processor's cache.
+/// It carries its hash: a long session looks ids up again and again, when their text has long left the processor's
+/// cache.
 #[derive(Clone, Eq)]
 pub struct Id {
     text: Arc<str>,

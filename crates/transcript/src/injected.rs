@@ -1,26 +1,26 @@
-//! Text that this program puts into a conversation, beside what people say and tools give.
+//! Text that Cairn adds to a conversation, beside messages and tool results.
 //!
-//! Each has a [`Purpose`], and the purpose says the rest: where it stands, the tag it is framed by, and how long it may be.
-//! The line of the log carries the purpose, so that nothing that was put in is taken for what somebody said. The tags are
-//! listed in one place, which is where text from outside is kept from imitating them.
+//! Each text has a [`Purpose`], which determines its place, its tag and its size limit. The line in the log carries the
+//! purpose, so that no added text is mistaken for someone's words. The tags are listed in one place, which is also
+//! where text from outside is prevented from imitating them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::block::Block;
 
-/// The frame of what a model is to know and nobody said.
+/// Tag of text that the model should know and nobody said.
 const REMINDER: &str = "system-reminder";
 
 /// The enum of purposes, and a list of all.
 macro_rules! purposes {
     ($($(#[$about:meta])* $purpose:ident,)*) => {
-        /// What a text is for.
+        /// Purpose of an added text.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum Purpose { $($(#[$about])* $purpose,)* }
 
         impl Purpose {
-            /// All of them.
+            /// All purposes.
             pub const ALL: &[Self] = &[$(Self::$purpose),*];
         }
     };
@@ -29,70 +29,77 @@ macro_rules! purposes {
 purposes! {
     /// Instruction files, the index of memory, the date.
     Instructions,
-    /// A memory that bears on what is said or done.
+    /// A memory relevant to the message or the work.
     Memory,
-    /// What is wrong with the index of memory.
+    /// Problems of the memory index.
     Index,
-    /// Which memories were saved in the background.
+    /// Memories saved in the background.
     Learnt,
     /// A new day has begun.
     Day,
-    /// What the user forbade or required, word for word.
+    /// Standing instructions of the user, word for word.
     Standing,
     /// A file that was in view before a compaction.
     File,
-    /// Files that are another than the model knows them.
+    /// Files that changed since the model read them.
     ChangedFiles,
     /// The plan that the user has approved.
     Plan,
     /// The task list.
     Tasks,
-    /// The agents that can be sent out.
+    /// The agents that can be started.
     Agents,
-    /// The user wants an agent.
+    /// The skills that can be called.
+    Skills,
+    /// The text of a skill that was called.
+    Skill,
+    /// The user asks for an agent.
     Wanted,
-    /// What a hook says.
+    /// Output of a hook.
     Hook,
-    /// What became of teammates.
+    /// Outcome of teammates.
     Teammates,
-    /// The worktree is another.
+    /// The worktree changed.
     Worktree,
-    /// The same call was made again.
+    /// The same call was repeated.
     Repeated,
-    /// What became of an agent in the background.
+    /// Outcome of an agent in the background.
     Report,
     /// A message from another agent or session.
     Message,
-    /// A command that the user ran, and what it printed.
+    /// A command that the user ran, with its output.
     Command,
     /// The user stopped the turn.
     Interrupted,
     /// The reply was cut off.
     CutOff,
-    /// The model is to go on, and why.
+    /// Tells the model to continue, and why.
     GoOn,
 }
 
-/// Where a text stands.
+/// Place of an added text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InjectedPlace {
-    /// Beside what the user says.
+    /// Beside the user's message.
     Beside,
-    /// As a message of its own.
+    /// As its own message.
     Alone,
-    /// At the end of a tool's result.
+    /// At the end of a tool result.
     InResult,
 }
 
 impl Purpose {
-    /// Where it stands, the tag of its frame, and how long it may be, in bytes. What others wrote is cut before, with a word
-    /// on where the rest is; this is the last resort.
+    /// Place, tag and limit in bytes. Text that others wrote is cut earlier, with a note where the rest is; this limit
+    /// is the last resort.
     const fn shape(self) -> (InjectedPlace, Option<&'static str>, usize) {
         use InjectedPlace::{Alone, Beside, InResult};
         match self {
             Self::Instructions => (Beside, Some(REMINDER), 2_000_000),
             Self::Memory | Self::Standing | Self::Tasks => (Beside, Some(REMINDER), 50_000),
-            Self::File | Self::Plan | Self::Agents | Self::Learnt | Self::Index => (Beside, Some(REMINDER), 500_000),
+            Self::Skill => (Beside, Some("skill"), 1_000_000),
+            Self::File | Self::Plan | Self::Agents | Self::Skills | Self::Learnt | Self::Index => {
+                (Beside, Some(REMINDER), 500_000)
+            }
             Self::Hook | Self::Teammates => (Beside, Some(REMINDER), 200_000),
             Self::Day | Self::Wanted | Self::Worktree | Self::ChangedFiles => (Beside, Some(REMINDER), 10_000),
             Self::Repeated => (InResult, Some(REMINDER), 10_000),
@@ -104,23 +111,23 @@ impl Purpose {
         }
     }
 
-    /// Where it stands.
+    /// Its place.
     pub const fn place(self) -> InjectedPlace {
         self.shape().0
     }
 
-    /// The tag of its frame; none where it has none.
+    /// Its tag, if it has one.
     pub const fn tag(self) -> Option<&'static str> {
         self.shape().1
     }
 
-    /// How long it may be, in bytes.
+    /// Its limit in bytes.
     pub const fn limit(self) -> usize {
         self.shape().2
     }
 }
 
-/// A text that is put into a conversation.
+/// A text added to a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Injected {
     purpose: Purpose,
@@ -128,7 +135,7 @@ pub struct Injected {
 }
 
 impl Injected {
-    /// In the frame of its purpose.
+    /// Wraps a text in the tag of its purpose.
     pub fn new(purpose: Purpose, text: &str) -> Self {
         let text = cut(text, purpose.limit());
         let text = match purpose.tag() {
@@ -138,22 +145,22 @@ impl Injected {
         Self { purpose, text }
     }
 
-    /// With a frame of its own, which names more than the tag, or stands in a line.
+    /// A text that already has its own frame: more than the tag, or inline.
     pub fn framed(purpose: Purpose, text: &str) -> Self {
         Self { purpose, text: cut(text, purpose.limit()).into_owned() }
     }
 
-    /// What it is for.
+    /// Its purpose.
     pub fn purpose(&self) -> Purpose {
         self.purpose
     }
 
-    /// As the model sees it.
+    /// The text as the model sees it.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The same as a block.
+    /// The text as a block.
     pub fn block(&self) -> Block {
         Block::text(&*self.text)
     }
@@ -170,7 +177,7 @@ fn cut(text: &str, most: usize) -> std::borrow::Cow<'_, str> {
 mod tests {
     use super::*;
 
-    /// What is put in stands in its frame, no longer than it may be.
+    /// Added text is framed by its tag and cut to its limit.
     #[test]
     fn a_text_is_framed_and_bounded() {
         assert_eq!(Injected::new(Purpose::Day, "Monday.").text(), "<system-reminder>\nMonday.\n</system-reminder>");

@@ -1,4 +1,4 @@
-//! Pure data and projection: what a session is, without touching disk, clock or network.
+//! Pure data and projection: what a session is, without access to disk, clock or network.
 pub mod block;
 pub mod commit;
 mod effort;

@@ -26,36 +26,36 @@ use crate::message::{Prologue, StopReason, Usage};
 
 pub use pi::Translator;
 
-/// What our lines carry in `version`, so that we know a file that we may append to.
+/// Prefix of `version` in our own lines, by which a file that we may append to is recognised.
 pub const VERSION_PREFIX: &str = "cairn-";
 
-/// The model name other programs give to replies they made up themselves (an error shown as a message).
+/// Model name that other programs give to replies they made up themselves (an error shown as a message).
 const SYNTHETIC_MODEL: &str = "<synthetic>";
 
 /// A line.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// Its name. Lines without one (titles, snapshots) get none and take part in nothing.
+    /// Its id. Lines without one (titles, snapshots) take part in nothing.
     pub id: Option<Id>,
     /// The line before it in the conversation.
     pub parent: Option<Id>,
     /// When it was written.
     pub time: Option<Timestamp>,
-    /// Whether it belongs to a subagent's conversation.
+    /// True if it belongs to a subagent's conversation.
     pub sidechain: bool,
-    /// Who wrote it.
+    /// The program that wrote it.
     pub writer: Writer,
-    /// What it says.
+    /// Content of the line.
     pub body: Body,
-    /// What stands under our own key, for those who put it there.
+    /// The value under our own key, for the code that put it there.
     pub extra: Option<Box<RawValue>>,
-    /// What a compaction of ours keeps, for other programs. Written, never read: our own extent says it too.
+    /// The messages a compaction of ours keeps, for other programs. Written, never read: our own extent says the same.
     pub kept: Option<Box<KeptMessages>>,
-    /// What a tool gave, as Claude Code shows it. Written, never read: what the model sees is in the message.
+    /// A tool's result as Claude Code shows it. Written, never read: the message has what the model sees.
     pub result: Option<Box<RawValue>>,
 }
 
-/// The messages that stand after a compaction's summary, though they were written before it.
+/// The messages that stay after a compaction's summary although they were written before it.
 #[derive(Debug, Clone)]
 pub struct KeptMessages {
     /// The line of the summary, which follows the boundary.
@@ -64,26 +64,26 @@ pub struct KeptMessages {
     pub lines: Vec<Id>,
 }
 
-/// Who wrote a line.
+/// Program that wrote a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writer {
-    /// This program, in any version.
+    /// Cairn, in any version.
     Cairn,
-    /// Another one.
+    /// Another program.
     Other,
 }
 
-/// What a line says.
+/// Content of a line.
 #[derive(Debug, Clone)]
 pub enum Body {
-    /// Said on the user's side: a prompt, tool results.
+    /// A message on the user's side: a prompt, or tool results.
     User {
         /// The content.
         blocks: Vec<Block>,
-        /// Where it came from.
+        /// Source of the text.
         source: TextSource,
     },
-    /// Said by the model; several lines may share one reply's id.
+    /// A message of the model; several lines may share one reply's id.
     Assistant {
         /// The provider's id of the reply.
         id: Id,
@@ -91,58 +91,58 @@ pub enum Body {
         model: String,
         /// The content.
         blocks: Vec<Block>,
-        /// What the request cost, where it is known.
+        /// Usage of the request, if known.
         usage: Option<Usage>,
-        /// Why the model stopped.
+        /// Reason the model stopped.
         stop: Option<StopReason>,
     },
-    /// Context put beside what the user said: recalled memories, instructions, notices.
+    /// Text added beside the user's message: recalled memories, instructions, notices.
     Attachment {
-        /// As it was rendered.
+        /// The blocks, as rendered.
         blocks: Vec<Block>,
     },
     /// A decision about the view.
     Commit(Commit),
-    /// What stands before the messages, from here on.
+    /// Everything before the messages, from this line on.
     Prologue(Prologue),
-    /// Facts for other parts of the program: cursors, titles, where a session came from.
+    /// Facts for other parts of the program: cursors, titles, the origin of a session.
     Meta(Box<RawValue>),
-    /// Anything else, carried along in the file.
+    /// Anything else, kept in the file.
     Other,
 }
 
-/// Where user-side text came from.
+/// Source of text on the user's side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextSource {
     /// The user, or a tool.
     Said,
-    /// Put in by a program; not to be taken for the user's words.
+    /// Added by a program; not the user's words.
     Injected,
-    /// The summary that belongs to the compaction before it.
+    /// The summary of the compaction before it.
     Summary,
 }
 
-/// Why a line could not be read. It is skipped; the file stays as it is.
+/// Reason a line could not be read. It is skipped; the file stays as it is.
 #[derive(Debug, thiserror::Error)]
 pub enum MalformedLine {
     /// Not JSON, or cut off.
     #[error("not a JSON object: {0}")]
     Json(#[from] serde_json::Error),
-    /// Bytes that are no text.
+    /// The bytes are not UTF-8.
     #[error("not UTF-8")]
     Utf8,
 }
 
-/// What every line of a session has in common, as we write it.
+/// Fields that all our lines of a session have in common.
 #[derive(Debug, Clone)]
 pub struct Context {
     /// The session.
     pub session: String,
-    /// Where the work is done.
+    /// Working directory.
     pub cwd: String,
     /// The branch checked out there, if any.
     pub branch: String,
-    /// The agent that was sent out, if it is the file of one.
+    /// The subagent whose transcript this is, if it is one's.
     pub agent: Option<String>,
 }
 
@@ -157,7 +157,7 @@ impl From<&Injected> for Body {
 }
 
 impl Line {
-    /// What the text on it is for, where this program put it in. Lines of before do not say.
+    /// Purpose of the text, if Cairn added it. Older lines do not have one.
     pub fn injected(&self) -> Option<Purpose> {
         #[derive(serde::Deserialize)]
         struct LineExtras {
@@ -166,14 +166,14 @@ impl Line {
         serde_json::from_str::<LineExtras>(self.extra.as_ref()?.get()).ok()?.injected
     }
 
-    /// What somebody typed on it. Another program does not mark all that it puts in for the model, but frames it by a tag.
+    /// Texts that a person typed. Another program does not mark everything it adds for the model, but puts it in a tag.
     pub fn typed(&self) -> Vec<String> {
         let Body::User { blocks, source: TextSource::Said } = &self.body else { return Vec::new() };
         let is_typed = |text: &String| self.writer == Writer::Cairn || !text.trim_start().starts_with('<');
         blocks.iter().filter_map(Block::as_text).filter(is_typed).collect()
     }
 
-    /// A line of ours.
+    /// A new line of ours.
     pub fn new(id: Id, parent: Option<Id>, time: Timestamp, body: Body) -> Self {
         Self {
             id: Some(id),
@@ -188,8 +188,8 @@ impl Line {
         }
     }
 
-    /// Whether later lines can follow it in the conversation. Commits and meta lines stand beside the chain; the
-    /// boundary of a compaction stands in it, as other programs have it.
+    /// True if later lines can follow it in the conversation. Commits and meta lines are not part of the chain; the
+    /// boundary of a compaction is, as in other programs.
     pub fn in_chain(&self) -> bool {
         match &self.body {
             Body::User { .. } | Body::Assistant { .. } | Body::Attachment { .. } => true,

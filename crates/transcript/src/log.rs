@@ -1,9 +1,9 @@
 //! The log in memory: its lines, which of them are live, and the view they project to.
 //!
-//! A file may hold abandoned branches: other programs rewind by writing a new child of an earlier line. Live is what
-//! leads to the newest message: its ancestors, the other lines of their replies, and the results of their calls
-//! (parallel calls branch, so walking parents alone would lose results). Our own sessions never branch; to go back is a
-//! commit like any other, and the lines behind it stay live ([`aside`]).
+//! A file may hold abandoned branches: other programs rewind by writing a new child of an earlier line. The live lines
+//! are those that lead to the newest message: its ancestors, the other lines of their replies, and the results of their
+//! calls (parallel calls branch, so walking parents alone would lose results). Our own sessions never branch; a rewind
+//! is a commit like any other, and the lines behind it stay live (`aside`).
 
 mod aside;
 
@@ -30,7 +30,7 @@ impl Log {
         Self::load_watching(lines, |_, _| {})
     }
 
-    /// Projects a file's lines and shows the view just before each live one is taken in.
+    /// Projects a file's lines and shows the caller the view just before each live line is applied.
     pub fn load_watching(lines: Vec<Line>, mut watch: impl FnMut(&View, &Line)) -> Self {
         let live = live(&lines);
         let mut view = View::default();
@@ -51,7 +51,7 @@ impl Log {
         lines.into_iter().zip(live).filter_map(|(line, live)| live.then_some(line)).collect()
     }
 
-    /// Takes one more line and says where the view changed.
+    /// Appends a line and returns where the view changed.
     pub fn append(&mut self, line: Line) -> ViewChange {
         if line.sidechain {
             self.lines.push(line);
@@ -76,7 +76,7 @@ impl Log {
         change
     }
 
-    /// The newest line of the conversation that stands: not taken back, nor behind a summary. Where none does, the
+    /// The newest line of the conversation that is neither taken back nor behind a summary. If there is none, the
     /// summary.
     fn newest_visible(&self) -> Option<Id> {
         let chain = self.lines.iter().rev().filter(|line| !line.sidechain && line.in_chain());
@@ -92,13 +92,13 @@ impl Log {
         ids.find(stands).or_else(|| chain.clone().find(counts)?.id.as_ref()).cloned()
     }
 
-    /// Whether nothing was ever said.
+    /// True if nothing was ever said.
     pub fn is_empty(&self) -> bool {
         newest(&self.lines).is_none()
     }
 
-    /// The first line of what was sent whose bytes a commit would change; none if it would change none. Tried on a copy,
-    /// so it costs as much as the view is long.
+    /// The first sent line whose bytes a commit would change; none if it would change none. Tried on a copy, so the
+    /// cost grows with the view.
     pub fn first_change(&self, act: &Act) -> Option<Id> {
         let mut trial = self.view.clone();
         trial.try_commit(act);
@@ -112,7 +112,7 @@ impl Log {
         first.and_then(|(item, _, _)| self.view.line_of(item)).cloned()
     }
 
-    /// The lines of messages that a compaction leaves standing, in order.
+    /// The lines of messages that a compaction keeps, in order.
     pub fn kept_by(&self, extent: &Extent) -> Vec<Id> {
         let at = |id: &Id| self.lines.iter().position(|line| line.id.as_ref() == Some(id));
         let covered = match extent {
@@ -135,7 +135,7 @@ impl Log {
         lines.filter(|(_, line)| stands(line)).filter_map(|(_, line)| line.id.clone()).collect()
     }
 
-    /// Chooses how tokens are estimated.
+    /// Sets the token estimator.
     pub fn use_estimator(&mut self, estimator: Estimator) {
         self.view.use_estimator(estimator);
     }
@@ -145,17 +145,17 @@ impl Log {
         &self.lines
     }
 
-    /// What the model sees.
+    /// The view: what the model sees.
     pub fn view(&self) -> &View {
         &self.view
     }
 
-    /// The line the next one follows.
+    /// The line that the next one follows.
     pub fn tip(&self) -> Option<&Id> {
         self.tip.as_ref()
     }
 
-    /// Whether another program wrote last, so that the session has to be continued in a file of its own.
+    /// True if another program wrote last, so that the session has to be continued in its own file.
     pub fn is_foreign(&self) -> bool {
         newest(&self.lines).is_some_and(|tip| self.lines[tip].writer == Writer::Other)
     }
@@ -165,8 +165,8 @@ fn newest(lines: &[Line]) -> Option<usize> {
     lines.iter().rposition(|line| !line.sidechain && line.id.is_some() && line.in_chain())
 }
 
-/// Which lines are live. Commits and meta lines always are: they stand off the chain and do nothing where what they
-/// name is not visible.
+/// Marks the live lines. Commits and meta lines always are: they are not part of the chain, and have no effect if what
+/// they name is not visible.
 fn live(lines: &[Line]) -> Vec<bool> {
     let mut place: HashMap<&Id, usize> = HashMap::with_capacity(lines.len());
     let mut repeated: Vec<usize> = Vec::new();
@@ -190,7 +190,7 @@ fn live(lines: &[Line]) -> Vec<bool> {
     live
 }
 
-/// Marks what belongs to a live reply though the chain does not lead through it: its other lines, and the results of its
+/// Marks the rest of each live reply that the chain does not pass through: its other lines, and the results of its
 /// calls.
 fn mark_branches(lines: &[Line], live: &mut [bool]) {
     let is_said = |line: &Line| matches!(line.body, Body::Assistant { .. } | Body::User { .. });

@@ -1,8 +1,8 @@
-//! Cache breakpoints: where the provider is asked to remember the prefix.
+//! Cache breakpoints: the places up to which the provider is asked to cache the request.
 //!
 //! They are placed after projection and are no part of a block's identity: moving one changes no sent byte that the
-//! cache looks at. The rules are the provider's (API.md): at most four, a look-back of twenty blocks from each, a
-//! minimum size, none on thinking or empty text.
+//! cache looks at. The rules are the provider's: at most four, a look-back of twenty blocks from each, a minimum size,
+//! none on thinking or empty text.
 
 use std::ops::Range;
 
@@ -13,10 +13,10 @@ use crate::block::{Block, Kind};
 use crate::id::Id;
 use crate::message::{Message, Prologue};
 
-/// A request has so many breakpoints at most.
+/// Limit on the breakpoints of a request.
 pub const MOST_MARKS: usize = 4;
 
-/// How long the provider keeps what it caches.
+/// Lifetime of a cache entry at the provider.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ttl {
     /// Five minutes, refreshed by every read.
@@ -29,7 +29,7 @@ pub enum Ttl {
 }
 
 impl Ttl {
-    /// So long.
+    /// The lifetime as a duration.
     pub fn duration(self) -> SignedDuration {
         match self {
             Self::FiveMinutes => SignedDuration::from_mins(5),
@@ -41,9 +41,9 @@ impl Ttl {
 /// A block of a request's messages, by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockPlace {
-    /// Which message.
+    /// Index of the message.
     pub message: usize,
-    /// Which block of it.
+    /// Index of the block in it.
     pub block: usize,
 }
 
@@ -52,49 +52,49 @@ pub struct BlockPlace {
 pub struct Marks {
     /// Indices of system blocks that end with a breakpoint.
     pub system: Vec<usize>,
-    /// Blocks of messages that end with one.
+    /// Message blocks that end with a breakpoint.
     pub messages: Vec<BlockPlace>,
-    /// For how long.
+    /// Lifetime of the cache entries.
     pub ttl: Ttl,
-    /// The reply before, whose cache should be found; for a provider that says why it is not.
+    /// The previous reply, whose cache entry should be found; for a provider that explains why it was not.
     pub after: Option<Id>,
-    /// What the provider drops from its cache, in the order of the messages; for one that can.
+    /// Results the provider drops from its cache, in the order of the messages; for a provider that can.
     pub edits: Vec<ProviderCacheEdit>,
 }
 
 /// An edit of the provider's cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderCacheEdit {
-    /// The block it stands behind.
+    /// The block it follows.
     pub behind: BlockPlace,
-    /// The calls whose results go.
+    /// The calls whose results are dropped.
     pub results: Vec<String>,
 }
 
-/// Where a view meets the requests before it, in blocks from its start.
+/// Points at which a view meets the requests before it, in blocks from its start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seams {
-    /// So many blocks did the newest reply answer: there the tail of the request before this one stood.
+    /// Number of blocks before the newest reply: the end of the previous request.
     pub answered: usize,
-    /// What was rewritten since, from the first to behind the last.
+    /// Blocks rewritten since, from the first to just after the last.
     pub rewritten: Option<Range<usize>>,
-    /// What the provider drops from its cache, and behind how many blocks it is told so.
+    /// Results the provider drops from its cache, with the number of blocks before each edit.
     pub edits: Vec<(usize, Vec<String>)>,
 }
 
 impl Seams {
-    /// Only where the previous tail stood.
+    /// Only the end of the previous request.
     pub fn answered(answered: usize) -> Self {
         Self { answered, ..Self::default() }
     }
 }
 
-/// Places the breakpoints of a request: at the end of the static system blocks, the end of those that another session may
-/// send too, the tail, and where the previous request's tail stood: with ten parallel calls the new tail is further away from it than the
-/// provider looks back.
+/// Places the breakpoints of a request: at the end of the static system blocks, at the end of those that another
+/// session may send too, at the tail, and at the previous request's tail: with ten parallel calls the new tail is
+/// further from it than the provider looks back.
 ///
-/// Where old results were rewritten, the previous tail is gone from the cache. Then one breakpoint stands before the
-/// first of them, where the last such rewriting ended and was cached, and one behind the last, for the next.
+/// If old results were rewritten, the previous tail is gone from the cache. Then one breakpoint stands before the first
+/// of them, where the last such rewrite ended and was cached, and one after the last, for the next rewrite.
 pub fn mark(prologue: &Prologue, messages: &[Message], seams: &Seams, ttl: Ttl) -> Marks {
     let markable = |block: &Block| block.is_sendable() && *block.kind() != Kind::Thinking;
     let mut places = Vec::new();
@@ -122,8 +122,8 @@ pub fn mark(prologue: &Prologue, messages: &[Message], seams: &Seams, ttl: Ttl) 
     Marks { system, messages: marked.into_iter().map(|at| places[at]).collect(), ttl, after: None, edits }
 }
 
-/// The breakpoints of a question beside the conversation: where the newest request's tail stood, and none behind it, since
-/// nothing will be read from there.
+/// The breakpoints of a question beside the conversation: at the newest request's tail and none after it, since nothing
+/// will be read from there.
 pub fn mark_answered(prologue: &Prologue, messages: &[Message], seams: &Seams, ttl: Ttl) -> Marks {
     let mut left = seams.answered;
     let mut sent = Vec::new();
@@ -172,8 +172,8 @@ mod tests {
         }
     }
 
-    /// CACHE-2: breakpoints stand at the end of static system, the end of system, the tail, and where the previous
-    /// request's tail stood; never more than four.
+    /// CACHE-2: breakpoints stand at the end of static system, the end of system, the tail, and the previous request's
+    /// tail; never more than four.
     #[test]
     fn breakpoints_stand_where_the_cache_will_be_read_next() {
         let first = mark(&prologue(3, 1), &messages(&[2]), &Seams::answered(0), Ttl::FiveMinutes);
@@ -184,7 +184,8 @@ mod tests {
         assert_eq!(second.system.len() + second.messages.len(), 4);
     }
 
-    /// CACHE-2: what only this session sends stands behind the system's breakpoint, so that another one reads up to there.
+    /// CACHE-2: blocks that only this session sends come after the system's breakpoint, so that another session reads
+    /// up to it.
     #[test]
     fn a_sessions_own_blocks_stand_behind_the_breakpoint() {
         let own = Prologue { own_blocks: 1, ..prologue(4, 1) };
@@ -203,7 +204,7 @@ mod tests {
         assert_eq!(mark(&prologue(0, 0), &messages(&[1]), &Seams::answered(1), Ttl::FiveMinutes), same);
     }
 
-    /// CACHE-2: where old results were rewritten, breakpoints stand before the first and behind the last of them.
+    /// CACHE-2: if old results were rewritten, breakpoints stand before the first and after the last of them.
     #[test]
     fn what_was_rewritten_is_cached_at_both_ends() {
         let seams = Seams { answered: 9, rewritten: Some(3..7), ..Seams::default() };

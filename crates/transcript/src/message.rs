@@ -6,11 +6,11 @@ use serde_json::Value;
 use crate::block::Block;
 use crate::effort::Effort;
 
-/// Who speaks.
+/// Role of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The user, and everything said on the user's side: tool results, attachments, summaries.
+    /// The user, and everything else on the user's side: tool results, attachments, summaries.
     User,
     /// The model.
     Assistant,
@@ -19,29 +19,29 @@ pub enum Role {
 /// One message as it is sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Message {
-    /// Who speaks.
+    /// Role of the speaker.
     pub role: Role,
-    /// What is said.
+    /// Content of the message.
     #[serde(rename = "content")]
     pub blocks: Vec<Block>,
 }
 
-/// A tool as the model is told of it.
+/// A tool as it is described to the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolDefinition {
     /// The name it is called by.
     pub name: String,
-    /// What it does and when to use it.
+    /// Description for the model: purpose and when to use it.
     pub description: String,
     /// JSON Schema of its input.
     pub input_schema: Value,
 }
 
-/// No request has more tokens than this. Numbers come from files and servers that may say anything; below it they can be
-/// added up.
+/// Upper limit on the tokens of a request. Numbers come from files and servers that may say anything; up to this limit
+/// they can be summed.
 pub const MOST_TOKENS: u64 = 1 << 40;
 
-/// What a request cost, as the provider reports it.
+/// Usage of a request, as the provider reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
@@ -49,15 +49,15 @@ pub struct Usage {
     pub input_tokens: u64,
     /// Input read from the cache.
     pub cache_read_input_tokens: u64,
-    /// Input written to the cache, for any time.
+    /// Input written to the cache, for any lifetime.
     pub cache_creation_input_tokens: u64,
-    /// Of those, how many for how long, where the provider says so.
+    /// The same by lifetime, if the provider says so.
     pub cache_creation: CacheCreation,
     /// Output, thinking included.
     pub output_tokens: u64,
 }
 
-/// Cache writes by time to live.
+/// Cache writes by lifetime.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CacheCreation {
@@ -68,7 +68,7 @@ pub struct CacheCreation {
 }
 
 impl Usage {
-    /// Without numbers that nobody can have counted.
+    /// With every figure cut to [`MOST_TOKENS`].
     #[must_use]
     pub fn bounded(self) -> Self {
         let bounded = |tokens: u64| tokens.min(MOST_TOKENS);
@@ -89,7 +89,7 @@ impl Usage {
         self.input_tokens + self.cache_read_input_tokens + self.cache_creation_input_tokens
     }
 
-    /// Everything the next request will start from: what was read and what was answered.
+    /// Everything the next request starts from: input and output.
     pub fn total(&self) -> u64 {
         self.context() + self.output_tokens
     }
@@ -106,16 +106,16 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// Whether and how the model thinks before it answers.
+/// Thinking mode of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Thinking {
     /// Up to a budget.
     Enabled {
-        /// In tokens.
+        /// The budget in tokens.
         budget_tokens: u64,
     },
-    /// As much as the model sees fit.
+    /// As much as the model decides.
     Adaptive,
     /// Not at all.
     Disabled,
@@ -125,51 +125,51 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// Everything of a request that stands before its messages. A change of it is a declared break at position 0.
+/// Everything of a request before its messages. Changing it is a declared cache break at position 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prologue {
-    /// The model's name as the provider knows it.
+    /// The model's name at the provider.
     pub model: String,
-    /// The most it may answer.
+    /// Limit on output tokens.
     pub max_tokens: u64,
-    /// Rendered system blocks: the static ones first.
+    /// Rendered system blocks, static ones first.
     pub system: Vec<Block>,
-    /// How many of them are static, the same for every user.
+    /// Number of static blocks, which are the same for every user.
     #[serde(default)]
     pub static_blocks: usize,
-    /// How many of the last ones are this session's alone, so that no other will read what is cached behind them.
+    /// Number of blocks at the end that only this session has; no other session reads what is cached after them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub own_blocks: usize,
     /// Tools, in order.
     pub tools: Vec<ToolDefinition>,
-    /// Thinking, where asked for.
+    /// Thinking mode, if set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
-    /// How hard it is asked to try, where it can be asked and somebody says.
+    /// Effort, if it is set and the model supports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
     /// Beta features by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub betas: Vec<String>,
-    /// The JSON Schema the reply has to keep to, where it is no free text.
+    /// JSON Schema of the reply, unless it is free text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Value>,
-    /// What the provider may leave out of what the model sees, as the provider wants it said.
+    /// Provider's own context management, in the provider's format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_management: Option<Value>,
 }
 
-/// Why the model stopped.
+/// Reason the model stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// It had said what it wanted to say.
+    /// Its answer is complete.
     EndTurn,
-    /// It wants tools to run.
+    /// It calls tools.
     ToolUse,
-    /// The output limit.
+    /// It reached the output limit.
     MaxTokens,
-    /// A stop sequence.
+    /// It wrote a stop sequence.
     StopSequence,
     /// The provider paused a long turn; sending the reply back continues it.
     PauseTurn,
@@ -177,7 +177,7 @@ pub enum StopReason {
     Refusal,
     /// The window is full.
     ModelContextWindowExceeded,
-    /// One that this version does not know.
+    /// A reason this version does not know.
     #[serde(untagged)]
     Other(String),
 }
@@ -189,25 +189,25 @@ pub struct Reply {
     pub id: String,
     /// The model that answered.
     pub model: String,
-    /// What it said.
+    /// Content of the reply.
     pub blocks: Vec<Block>,
-    /// Why it stopped.
+    /// Reason it stopped.
     pub stop: StopReason,
-    /// What it cost.
+    /// Usage of the request.
     pub usage: Usage,
-    /// What the provider says beside it.
+    /// The provider's remarks.
     pub remarks: Remarks,
 }
 
-/// What a provider says beside a reply.
+/// A provider's remarks on a reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Remarks {
-    /// Tool results it left out of what the model saw.
+    /// Number of tool results left out of the model's input.
     pub cleared_results: u64,
-    /// Tokens it left out.
+    /// Number of tokens left out.
     pub cleared_tokens: u64,
-    /// What summarising the conversation by itself used, beside the reply.
+    /// Usage of the provider's own summary of the conversation, which is not part of the reply's.
     pub compaction: Option<Usage>,
-    /// Why its cache did not hold what the reply before had left there.
+    /// Reason the cache entry of the previous reply was not found.
     pub cache_miss: Option<String>,
 }

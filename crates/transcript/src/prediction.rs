@@ -1,4 +1,4 @@
-//! How well tokens are estimated, told from a recorded session.
+//! Accuracy of the token estimates, measured on a recorded session.
 
 use serde::Serialize;
 
@@ -6,27 +6,27 @@ use crate::id::Id;
 use crate::line::{Body, Line};
 use crate::log::Log;
 
-/// What was expected of a request, and what the provider counted.
+/// Estimate for a request beside the provider's count.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Prediction {
-    /// The reply that told.
+    /// The reply that reported the count.
     pub reply: Id,
-    /// The count just before the request.
+    /// The estimate just before the request.
     pub estimated: u64,
-    /// What the provider counted.
+    /// The provider's count.
     pub reported: u64,
 }
 
 impl Prediction {
-    /// How far off, as a share of what was counted.
+    /// Relative error of the estimate.
     pub fn error(&self) -> f64 {
         self.estimated.abs_diff(self.reported) as f64 / self.reported.max(1) as f64
     }
 }
 
-/// For every reply of a recorded session: the count made just before it, and what the provider then reported. The first
-/// is left out where the log does not say what stood before the messages: there is nothing to count it from.
+/// For every reply of a recorded session: the estimate just before it and the count that the provider then reported.
+/// The first is left out if the log does not have the prologue, since there is nothing to estimate from.
 pub fn predictions(lines: Vec<Line>) -> Vec<Prediction> {
     let mut made: Vec<Prediction> = Vec::new();
     let mut known = false;

@@ -1,14 +1,14 @@
-//! What tokens cost.
+//! Prices of tokens.
 
 use serde::{Deserialize, Serialize};
 
 use crate::message::Usage;
 
-/// Dollars for a million tokens.
+/// Dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Price {
-    /// Input that was not cached.
+    /// Uncached input.
     pub input: f64,
     /// Output.
     pub output: f64,
@@ -21,12 +21,12 @@ pub struct Price {
 }
 
 impl Price {
-    /// From the two prices that are published, with the usual factors for the cache.
+    /// A price from the two published figures, with the usual factors for the cache.
     pub const fn new(input: f64, output: f64) -> Self {
         Self { input, output, cache_write_5m: input * 1.25, cache_write_1h: input * 2.0, cache_read: input * 0.1 }
     }
 
-    /// What a request cost, in dollars.
+    /// Cost of a request in dollars.
     pub fn cost(&self, usage: &Usage) -> f64 {
         let hour = usage.cache_creation.ephemeral_1h_input_tokens.min(usage.cache_creation_input_tokens);
         let five_minutes = usage.cache_creation_input_tokens - hour;
@@ -39,7 +39,7 @@ impl Price {
     }
 }
 
-/// Prices by what the model's name contains; the first that fits counts, so the more exact stands first.
+/// Prices by a part of the model's name; the first match counts, so more specific names come first.
 const TABLE: [(&str, Price); 12] = [
     ("opus-4-5", Price::new(5.0, 25.0)),
     ("opus-4-6", Price::new(5.0, 25.0)),
@@ -55,14 +55,14 @@ const TABLE: [(&str, Price); 12] = [
     ("fable", Price::new(10.0, 50.0)),
 ];
 
-/// Prices of models: what the settings say, else the table. A model in neither costs nothing that we know of.
+/// Prices of models: from settings, else from the table. A model in neither has no known cost.
 #[derive(Debug, Clone, Default)]
 pub struct Prices {
     overrides: Vec<(String, Price)>,
 }
 
 impl Prices {
-    /// The table, with the settings' own prices before it.
+    /// The table, with the prices from settings ahead of it.
     pub fn with(overrides: Vec<(String, Price)>) -> Self {
         Self { overrides }
     }
@@ -79,12 +79,12 @@ impl Prices {
 pub struct Dollars(u64);
 
 impl Dollars {
-    /// An amount above zero.
+    /// An amount, if it is above zero.
     pub fn new(dollars: f64) -> Option<Self> {
         Some(Self::rounded(dollars)).filter(|amount| dollars.is_finite() && amount.0 > 0)
     }
 
-    /// A cost, to the nearest millionth; one below zero is nothing.
+    /// A cost, rounded to a millionth; a negative one is zero.
     pub fn rounded(dollars: f64) -> Self {
         Self((dollars * 1e6).round() as u64)
     }

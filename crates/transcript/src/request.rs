@@ -1,4 +1,4 @@
-//! One request: the prologue, the messages and where the cache breakpoints stand.
+//! One request: the prologue, the messages and the cache breakpoints.
 
 use std::sync::Arc;
 
@@ -6,19 +6,19 @@ use crate::block::Block;
 use crate::mark::Marks;
 use crate::message::{Message, Prologue, Role};
 
-/// A request, ready for a provider to put on the wire.
+/// A request, ready to be sent by a provider.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Tools, system, model and parameters.
     pub prologue: Arc<Prologue>,
     /// The view.
     pub messages: Vec<Message>,
-    /// Where the cache breakpoints stand.
+    /// Cache breakpoints.
     pub marks: Marks,
 }
 
 impl Request {
-    /// A request about one text, of which nothing is cached.
+    /// A request with a single text, nothing of it cached.
     pub fn about(prologue: Prologue, text: impl AsRef<str>) -> Self {
         let messages = vec![Message { role: Role::User, blocks: vec![Block::text(text.as_ref())] }];
         Self { prologue: Arc::new(prologue), messages, marks: Marks::default() }

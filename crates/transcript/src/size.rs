@@ -1,8 +1,8 @@
-//! How much text there is, by what estimates tell apart.
+//! Size of text, split by the kinds that estimates distinguish.
 
 use serde::Serialize;
 
-/// How much a block holds, by what estimates tell apart.
+/// Size of a block, split by the kinds that estimates distinguish.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Size {
     /// Bytes of text and thinking.
@@ -30,7 +30,7 @@ impl Size {
         Self { media: 1, ..Self::default() }
     }
 
-    /// What a part of a tool result adds to it.
+    /// Its share of a tool result's size.
     pub(crate) fn in_result(self) -> Self {
         Self { result_bytes: self.text_bytes, media: self.media, ..Self::default() }
     }

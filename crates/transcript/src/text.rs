@@ -1,8 +1,8 @@
-//! JSON read no further than it has to be.
+//! A JSON reader that parses no more than it has to.
 //!
-//! Most of a session file is never looked at, and to step over a value it is enough to know where its strings end and
-//! how deep its brackets are. So a [`Cursor`] walks through a JSON text once and hands out its parts as slices of it.
-//! It checks the text's shape only: whoever keeps a part has to check it, or know that it is valid.
+//! Most of a session file is never looked at, and to skip a value it is enough to know where its strings end and how
+//! deep its brackets nest. So a [`Cursor`] walks through a JSON text once and returns its parts as slices. It checks
+//! the shape of the text only: whoever keeps a part has to validate it, or know that it is valid.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -28,7 +28,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Whether the inside of a string literal is the text itself. (No early way out: so it is done many bytes at a time.)
+/// True if the inside of a string literal is the text itself. (No early return, so that it is vectorised.)
 fn is_plain(inside: &str) -> bool {
     inside.bytes().fold(true, |plain, byte| plain & (byte >= b' ') & (byte != b'"') & (byte != b'\\'))
 }
@@ -55,12 +55,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// Why a text could not be read.
+/// Reason a text could not be read.
 #[derive(Debug)]
 pub(crate) enum TextFault {
-    /// It is cut off or no JSON; reading all of it strictly says where.
+    /// It is cut off or no JSON; a strict parse of all of it finds the position.
     Shape,
-    /// A part of it is not what it should be.
+    /// A part of it has the wrong type.
     Part(serde_json::Error),
 }
 
@@ -70,19 +70,19 @@ impl From<serde_json::Error> for TextFault {
     }
 }
 
-/// A place in a JSON text.
+/// A position in a JSON text.
 pub(crate) struct Cursor<'a> {
     json: &'a str,
     at: usize,
 }
 
 impl<'a> Cursor<'a> {
-    /// At the beginning.
+    /// A cursor at the start.
     pub(crate) fn new(json: &'a str) -> Self {
         Self { json, at: 0 }
     }
 
-    /// The next byte that is no white space.
+    /// The next byte that is not white space.
     pub(crate) fn peek(&mut self) -> Option<u8> {
         loop {
             match self.json.as_bytes().get(self.at).copied() {
@@ -92,17 +92,17 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Where it is.
+    /// Current position.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
 
-    /// Nothing may follow but white space.
+    /// Checks that only white space follows.
     pub(crate) fn end(&mut self) -> Result<(), TextFault> {
         if self.peek().is_none() { Ok(()) } else { Err(TextFault::Shape) }
     }
 
-    /// Passes over a value.
+    /// Skips a value and returns it.
     pub(crate) fn value(&mut self) -> Result<&'a str, TextFault> {
         let bytes = self.json.as_bytes();
         let end = match self.peek() {
@@ -118,7 +118,7 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// Walks through an object: `each` is given a key and passes over its value.
+    /// Walks through an object: `each` gets a key and has to skip its value.
     pub(crate) fn members(
         &mut self,
         mut each: impl FnMut(Cow<'a, str>, &mut Self) -> Result<(), TextFault>,
@@ -132,7 +132,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Walks through an array: `each` passes over an element.
+    /// Walks through an array: `each` has to skip an element.
     pub(crate) fn elements(&mut self, each: impl FnMut(&mut Self) -> Result<(), TextFault>) -> Result<(), TextFault> {
         self.parts(b'[', b']', each)
     }
@@ -157,7 +157,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Passes over a byte if it is the next one.
+    /// Skips a byte if it is the next one.
     fn take(&mut self, byte: u8) -> bool {
         let is_next = self.peek() == Some(byte);
         self.at += usize::from(is_next);
@@ -165,7 +165,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The position just behind the string literal that starts at `open`.
+/// The position just after the string literal that starts at `open`.
 pub(crate) fn end_of_string(bytes: &[u8], open: usize) -> Option<usize> {
     let mut at = open + 1;
     loop {
@@ -179,7 +179,7 @@ pub(crate) fn end_of_string(bytes: &[u8], open: usize) -> Option<usize> {
     }
 }
 
-/// How many times eight bytes are looked at before a search is worth its start: most strings are names and ids.
+/// Rounds of eight bytes before a search is worth its start-up cost: most strings are names and ids.
 const SHORT: usize = 5;
 
 /// The position of the next quote.
@@ -198,7 +198,7 @@ fn quote(bytes: &[u8], mut at: usize) -> Option<usize> {
     memchr::memchr(b'"', &bytes[at..]).map(|found| at + found)
 }
 
-/// How many bytes the text of a string literal has, without decoding it. None if the literal is not valid.
+/// Length in bytes of a string literal's text, without decoding it. None if the literal is not valid.
 pub(crate) fn decoded_len(literal: &str) -> Option<usize> {
     let mut rest = literal.strip_prefix('"')?.strip_suffix('"')?.as_bytes();
     // No early way out: so it is done many bytes at a time.
@@ -219,7 +219,7 @@ pub(crate) fn decoded_len(literal: &str) -> Option<usize> {
     Some(len)
 }
 
-/// The position just behind the object or array that starts at `at`.
+/// The position just after the object or array that starts at `at`.
 fn end_of_nested(bytes: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 0_usize;
     loop {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is kept of a string is what a strict reader would take.
+        /// A string literal is accepted exactly if a strict parser accepts it.
         #[test]
         fn a_literal_is_valid_if_a_strict_reader_says_so(inside in r#"([a-z"/é\x01\n]|\\["\\/bfnrtux]|\\u[0-9a-fA-Fx]{4}){0,40}"#) {
             let literal = format!("\"{inside}\"");
@@ -268,7 +268,7 @@ mod tests {
             }
         }
 
-        /// Wherever the quotes are, they are found.
+        /// Quotes are found at every position.
         #[test]
         fn a_string_ends_at_its_first_quote_that_is_not_escaped(inside in r#"([a-z\x01\u{80}-\u{ff}]|\\["\\]|!|#){0,99}"#) {
             let text = format!("\"{inside}\",\"");

@@ -1,9 +1,9 @@
-//! How many tokens: estimates before a request, figures after it.
+//! Token counts: estimates before a request, figures after it.
 //!
-//! The provider tells what a request was, so only what came since has to be estimated, and the error is small. Two
-//! estimators: the **rough** one everybody uses (4 bytes a token, 2 for JSON), and the **fitted** one, which starts from
-//! what real sessions show and moves towards what this session's figures say. Real tool output is denser than prose:
-//! the rough one counts it 28 % too low, and a count too low is how a window overflows.
+//! The provider reports the size of each request, so only what came since has to be estimated, and the error is small.
+//! Two estimators: the **rough** one everybody uses (4 bytes per token, 2 for JSON), and the **fitted** one, which
+//! starts from averages of real sessions and moves towards this session's figures. Real tool output is denser than
+//! prose: the rough estimator counts it 28 % too low, and a count that is too low is how a window overflows.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,32 +12,32 @@ use crate::line::Writer;
 use crate::message::{Prologue, Usage};
 use crate::size::Size;
 
-/// A picture or document, flat.
+/// Flat count of a picture or document.
 pub const MEDIA_TOKENS: f64 = 2_000.0;
 
-/// Bytes a token in tool results; over 17,000 request pairs of recorded sessions.
+/// Bytes per token in tool results; from 17,000 request pairs of recorded sessions.
 const RESULT_BYTES: f64 = 3.0;
-/// Bytes a token in all other text; from the same pairs.
+/// Bytes per token in all other text; from the same pairs.
 const TEXT_BYTES: f64 = 3.3;
-/// Tokens a tool call costs; from the same pairs.
+/// Tokens per tool call; from the same pairs.
 const CALL_TOKENS: f64 = 141.0;
-/// The fitted ratio stays within these bytes a token.
+/// Bounds of the fitted ratio, in bytes per token.
 const BYTES_BOUNDS: (f64, f64) = (2.0, 6.0);
-/// How many tokens of evidence it takes to move half-way from the start to what this session shows.
+/// Tokens of evidence that move the fit half-way from its start to this session's figures.
 const PRIOR_TOKENS: f64 = 8_000.0;
 
-/// Which estimator decides.
+/// Choice of estimator.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Estimator {
     /// Starts from recorded sessions and fits itself to this one.
     #[default]
     Fitted,
-    /// 4 bytes a token, 2 for JSON.
+    /// 4 bytes per token, 2 for JSON.
     Rough,
 }
 
-/// The rough estimate of one block: 4 bytes a token for text, 2 for JSON, 2,000 for a picture or document.
+/// The rough estimate of one block: 4 bytes per token for text, 2 for JSON, 2,000 tokens for a picture or document.
 pub fn rough(block: &Block) -> u64 {
     let size = block.size();
     let json_result =
@@ -50,42 +50,42 @@ pub fn rough(block: &Block) -> u64 {
     tokens.ceil() as u64
 }
 
-/// The running count of a conversation. It compares what is visible now with what was when the provider last counted it,
-/// so whatever was said, freed or brought back since is counted by what it changed, and an undo counts the other way.
+/// The running count of a conversation. It compares what is visible now with what was visible when the provider last
+/// counted, so everything said, freed or restored since counts by its difference, and an undo counts the other way.
 #[derive(Debug, Clone)]
 pub struct Tally {
     estimator: Estimator,
-    /// What is visible now.
+    /// Size of what is visible now.
     visible: Size,
-    /// What the newest reply with usage reported: all it read, the prologue included.
+    /// Input of the newest reply with usage, prologue included.
     context: Option<u64>,
-    /// What was visible then, the reply included.
+    /// Size of what was visible then, the reply included.
     counted: Size,
-    /// Who wrote the newest line. Another program's figures count a prologue that is not ours.
+    /// Writer of the newest line. Another program's figures include a prologue that is not ours.
     writer: Option<Writer>,
-    /// What that reply will cost when it is read again.
+    /// Cost of that reply when it is read again.
     reply: u64,
-    /// Whether the newest reply has told its usage.
+    /// True once the newest reply has reported its usage.
     told: bool,
-    /// Whether something else than growing has happened since.
+    /// True if the view has changed other than by growing since.
     disturbed: bool,
-    /// What the prologue has grown by since.
+    /// Growth of the prologue since.
     prologue_grew: i64,
-    /// Tokens of the prologue, by estimate, until a figure contains it.
+    /// Estimated tokens of the prologue, until a reported figure includes it.
     prologue: u64,
-    /// Evidence: what was predicted for the stretches between replies, and what they turned out to be.
+    /// Evidence: predicted and actual tokens of the stretches between replies.
     predicted: f64,
     actual: f64,
     /// The stretch before the newest reply, for the evidence.
     stretch: Option<Stretch>,
 }
 
-/// What came between two replies.
+/// The stretch between two replies.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
-    /// What the first had read and written.
+    /// Input and output of the first.
     before: u64,
-    /// What was said then.
+    /// Size of what was said in between.
     said: Size,
 }
 
@@ -110,7 +110,7 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// The count of the whole conversation: what the newest reply reported, plus estimates of what came since, less what
+    /// The count of the whole conversation: the newest reply's figures, plus estimates of what came since, minus what
     /// was freed since.
     pub fn count(&self) -> u64 {
         let base = self.context.map_or(self.prologue, |context| context + self.reply);
@@ -118,12 +118,12 @@ impl Tally {
         base.saturating_add_signed(since + self.prologue_grew)
     }
 
-    /// The estimate of so much text.
+    /// The estimate for a size.
     pub fn estimate(&self, size: Size) -> u64 {
         self.estimate_change(Size::default(), size).ceil() as u64
     }
 
-    /// The estimate of what one is more than the other, which may be less.
+    /// The estimate of a difference, which may be negative.
     fn estimate_change(&self, before: Size, after: Size) -> f64 {
         let more = |of: fn(&Size) -> usize| of(&after) as f64 - of(&before) as f64;
         let (text, result) = (more(|size| size.text_bytes), more(|size| size.result_bytes));
@@ -141,17 +141,17 @@ impl Tally {
         }
     }
 
-    /// How much is visible, for estimates.
+    /// Size of what is visible.
     pub fn visible(&self) -> Size {
         self.visible
     }
 
-    /// Chooses the estimator.
+    /// Sets the estimator.
     pub fn use_estimator(&mut self, estimator: Estimator) {
         self.estimator = estimator;
     }
 
-    /// The estimate of what stands before the messages.
+    /// The estimate of the prologue.
     pub fn of_prologue(&self, prologue: &Prologue) -> u64 {
         let system: Size = prologue.system.iter().map(Block::size).sum();
         let tools: usize = prologue
@@ -172,31 +172,31 @@ impl Tally {
         self.prologue = tokens;
     }
 
-    /// The next line is by this program. What another one's requests weighed says nothing about its own.
+    /// Notes the writer of the next line. Another program's figures say nothing about our requests.
     pub(crate) fn written_by(&mut self, writer: Writer) {
         if self.writer.replace(writer).is_some_and(|before| before != writer) {
             self.forget();
         }
     }
 
-    /// What was reported counts no more; all that is visible is estimated.
+    /// Drops the reported figures, so that everything visible is estimated.
     pub(crate) fn forget(&mut self) {
         (self.context, self.reply, self.stretch) = (None, 0, None);
         (self.counted, self.prologue_grew) = (Size::default(), 0);
     }
 
-    /// A part of the view shows more or less than it did.
+    /// Notes that a part of the view changed its size.
     pub(crate) fn shows(&mut self, before: Size, after: Size) {
         self.visible -= before;
         self.visible += after;
     }
 
-    /// A commit changes the view: what comes between two replies is not only what was said.
+    /// Notes that a commit changed the view, so that the next stretch is not only what was said.
     pub(crate) fn disturb(&mut self) {
         self.disturbed = true;
     }
 
-    /// A new reply begins: its usage will tell what the stretch before it was.
+    /// Begins a new reply: its usage will tell the size of the stretch before it.
     pub(crate) fn replied(&mut self) {
         let mut said = self.visible;
         self.stretch = self.context.filter(|_| !self.disturbed && self.told).map(|context| {
@@ -206,8 +206,8 @@ impl Tally {
         self.told = false;
     }
 
-    /// A part of the newest reply, which is visible by now, and the usage as far as it is known. What stands for results
-    /// that are yet to come is no part of what the provider counted.
+    /// Notes a part of the newest reply, which is already visible, and the usage as far as it is known. Placeholders
+    /// for results that have yet to come are no part of the provider's count.
     pub(crate) fn reply(&mut self, added: Size, usage: Option<Usage>, unanswered: Size) {
         let Some(usage) = usage.filter(|usage| usage.context() > 0) else { return };
         if self.told {
@@ -224,7 +224,7 @@ impl Tally {
         self.counted -= unanswered;
     }
 
-    /// Compares what was expected of the stretch before this reply with what the provider counted.
+    /// Compares the prediction for the stretch before this reply with the provider's count.
     fn learn(&mut self, usage: &Usage) {
         let Some(Stretch { before, said }) = self.stretch.take() else { return };
         let ratio = self.actual / self.predicted;
@@ -239,7 +239,8 @@ impl Tally {
     }
 }
 
-/// The flat figure is the mean of real calls; long inputs (a file being written) count by their bytes.
+/// Tokens of tool calls. The flat figure is the mean of real calls; long inputs (a file being written) count by their
+/// bytes.
 fn call_tokens(bytes: f64, calls: f64) -> f64 {
     let (by_bytes, by_calls) = (bytes / TEXT_BYTES, calls * CALL_TOKENS * 0.5);
     if by_bytes.abs() > by_calls.abs() { by_bytes } else { by_calls }

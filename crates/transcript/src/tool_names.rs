@@ -20,6 +20,8 @@ pub const TASK_STOP: &str = "TaskStop";
 pub const AGENT: &str = "Agent";
 /// The older name of [`AGENT`].
 pub const TASK: &str = "Task";
+/// Calls a skill.
+pub const SKILL: &str = "Skill";
 /// Shows what left the view.
 pub const HISTORY: &str = "History";
 /// Writes to another agent.

@@ -12,7 +12,7 @@
 //! Since nothing is ever removed, a commit can be voided at any time, and the view is what it would be had the commit
 //! never been written.
 //!
-//! Every change goes through [`View::refresh`], one item at a time; its count ([`View::visits`]) is the cost of a
+//! Every change goes through `View::refresh`, one item at a time; its count ([`View::visits`]) is the cost of a
 //! change. Appending visits one item, however long the session.
 //!
 //! A commit that rewrites results means the calls that stood there when it was made: a server may use an id again, and
@@ -37,7 +37,7 @@ use cover::CommitState;
 pub use cover::Cover;
 pub use entry::{AnsweredCall, ItemState, ViewEntry};
 
-/// What the model sees, kept up to date line by line.
+/// The view: what the model sees, updated line by line.
 #[derive(Debug, Clone, Default)]
 pub struct View {
     items: Vec<Item>,
@@ -49,13 +49,13 @@ pub struct View {
 
     item_of_line: HashMap<Id, usize>,
     item_of_reply: HashMap<Id, usize>,
-    /// A server may use an id again: then it has several.
+    /// Items by call id; several if a server reused the id.
     items_of_call: HashMap<Arc<str>, Vec<usize>>,
     commit_of_line: HashMap<Id, usize>,
     last_reply: Option<usize>,
     /// Prompts that are the user's own words.
     said: Vec<usize>,
-    /// The first and the last reply whose results were rewritten since the newest reply came.
+    /// The first and the last reply whose results were rewritten since the newest reply.
     rewritten: Option<(usize, usize)>,
 }
 
@@ -64,9 +64,9 @@ struct Item {
     /// The line that began it.
     line: Id,
     content: ItemContent,
-    /// The newest commit that covers it and counts.
+    /// The newest effective commit that covers it.
     owner: Option<usize>,
-    /// What it adds to the view right now.
+    /// Its current share of the view's size.
     size: Size,
 }
 
@@ -76,31 +76,31 @@ enum ItemContent {
     Reply { blocks: Vec<Block>, calls: Vec<ViewCall> },
 }
 
-/// Where what stands on the user's side came from.
+/// Origin of a text on the user's side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TextOrigin {
     /// The user.
     Said,
     /// A program.
     Beside,
-    /// A commit, by its index; it shows only while that counts.
+    /// A commit, by its index; shown only while the commit is effective.
     Commit(usize),
 }
 
 #[derive(Debug, Clone)]
 struct ViewCall {
     id: Arc<str>,
-    /// What the tool returned.
+    /// The tool's result.
     result: Option<Block>,
-    /// What is shown of it.
+    /// The result as shown.
     shown: Block,
-    /// What commits made of it, the newest last.
+    /// Rewrites by commits, newest last.
     rewrites: Vec<Rewrite>,
-    /// Whether the provider drops it from its cache: it is sent as it was, and counts for nothing.
+    /// True if the provider drops it from its cache: it is sent unchanged and counts as nothing.
     dropped: bool,
 }
 
-/// A call by its place.
+/// Position of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CallPlace {
     item: usize,
@@ -111,11 +111,11 @@ struct CallPlace {
 #[derive(Debug, Clone)]
 struct Rewrite {
     commit: usize,
-    /// None where the provider drops it from its cache.
+    /// None if the provider drops it from its cache.
     text: Option<Arc<str>>,
 }
 
-/// Where the view changed, as seen by one who remembers it from before.
+/// Extent of a change to the view, for a caller that remembers it from before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ViewChange {
     /// The prologue, and so everything.
@@ -126,12 +126,12 @@ pub enum ViewChange {
     Grew,
 }
 
-/// What a call without a result is answered with.
+/// Answer to a call that has no result.
 static INTERRUPTED: LazyLock<Block> =
     LazyLock::new(|| Block::text("[No result: the call was interrupted before it finished.]"));
 
 impl View {
-    /// Takes the next live line and says where the view changed.
+    /// Applies the next live line and returns where the view changed.
     pub(crate) fn push(&mut self, line: &Line) -> ViewChange {
         let Some(id) = &line.id else {
             // A line without a name can still rewrite results, which have names of their own.
@@ -152,7 +152,7 @@ impl View {
         }
     }
 
-    /// Does what a commit would do. Where it has no text yet, that of a compaction is made up.
+    /// Does what a commit would do. A compaction that has no summary yet gets a placeholder.
     pub(crate) fn try_commit(&mut self, act: &Act) {
         let commit = Commit { act: act.clone(), reason: Default::default() };
         self.push_commit(Some(&Id::from("")), &commit);
@@ -162,7 +162,7 @@ impl View {
         }
     }
 
-    /// How many items all pushes so far have looked at.
+    /// Number of items that all pushes so far have looked at.
     pub fn visits(&self) -> u64 {
         self.visits
     }
@@ -176,7 +176,7 @@ impl View {
         self.tally.use_estimator(estimator);
     }
 
-    /// What stands before the messages, if the log says so.
+    /// The prologue, if the log has one.
     pub fn prologue(&self) -> Option<&Arc<Prologue>> {
         self.prologue.as_ref()
     }
@@ -186,22 +186,22 @@ impl View {
         self.items.get(item).map(|item| &item.line)
     }
 
-    /// Whether a commit counts: it is known, complete and not undone.
+    /// True if a commit is effective: known, complete and not undone.
     pub fn counts(&self, commit: &Id) -> bool {
         self.commit_of_line.get(commit).is_some_and(|&commit| self.commits[commit].counts())
     }
 
-    /// Whether a line is part of an item, shown or not.
+    /// True if a line is part of an item, shown or not.
     pub(crate) fn has(&self, line: &Id) -> bool {
         self.item_of_line.contains_key(line)
     }
 
-    /// Whether a line is out of the view because the user went back to before it.
+    /// True if a line is out of the view because the user went back to before it.
     pub fn is_taken_back(&self, line: &Id) -> bool {
         self.is_behind(line, &[Cover::Rewind])
     }
 
-    /// Whether a line is out of the view for other programs as well: taken back, or behind a summary.
+    /// True if a line is out of the view for other programs as well: taken back, or behind a summary.
     pub(crate) fn is_hidden(&self, line: &Id) -> bool {
         self.is_behind(line, &[Cover::Rewind, Cover::Compact])
     }
@@ -225,7 +225,7 @@ impl View {
         if changed { ViewChange::Prologue } else { ViewChange::Grew }
     }
 
-    /// Results go to the reply that called for them; the rest is a prompt of its own.
+    /// Adds results to the reply that holds their calls; the rest becomes a prompt of its own.
     fn push_user(&mut self, line: &Id, blocks: &[Block], source: TextSource) -> ViewChange {
         let mut rest = Vec::new();
         let mut change = ViewChange::Grew;
@@ -242,7 +242,7 @@ impl View {
         change.min(self.push_prompt(line, rest, origin))
     }
 
-    /// A result belongs to the newest call of its id. One that comes after the next reply began changes what was sent.
+    /// Adds a result to the newest call with its id. One that comes after the next reply began changes what was sent.
     fn push_result(&mut self, line: &Id, call: &Arc<str>, block: &Block) -> ViewChange {
         let Some(place) = self.items_of_call.get(call).and_then(|items| self.place_in(*items.last()?, call)) else {
             return ViewChange::Grew;
@@ -308,7 +308,7 @@ impl View {
         change
     }
 
-    /// What stands for the results of a reply that are not there yet.
+    /// Size of the placeholders for results of a reply that are still missing.
     fn unanswered(&self, item: usize) -> Size {
         match &self.items[item].content {
             ItemContent::Reply { calls, .. } if self.items[item].owner.is_none() => {
@@ -318,7 +318,7 @@ impl View {
         }
     }
 
-    /// The calls a commit means: the one in the reply it names, else those that have the id by now.
+    /// The calls a commit means: the one in the reply it names, else all that have the id by now.
     fn places_of(&self, name: &CallName) -> Vec<CallPlace> {
         let items = match &name.reply {
             Some(reply) => self.item_of_line.get(reply).map(std::slice::from_ref),
@@ -340,7 +340,7 @@ impl View {
         }
     }
 
-    /// A summary belongs to the boundary it follows; one without a boundary is a prompt like any other.
+    /// Adds a summary to the boundary it follows; without a boundary it is a prompt like any other.
     fn push_summary(&mut self, line: &Id, boundary: Option<&Id>, blocks: &[Block]) -> ViewChange {
         let boundary = boundary.and_then(|boundary| self.commit_of_line.get(boundary)).copied();
         match boundary.filter(|&commit| self.commits[commit].awaits_text()) {

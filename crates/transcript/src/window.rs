@@ -1,16 +1,16 @@
-//! How large a model's window is, and how full.
+//! Size of a model's window, and how full it is.
 
 use serde::{Deserialize, Serialize};
 
-/// The window of a model nobody knows.
+/// Window of an unknown model.
 const DEFAULT_WINDOW: u64 = 200_000;
 /// The large window.
 const LARGE_WINDOW: u64 = 1_000_000;
-/// A model name ending so asks for the large window.
+/// Suffix of a model name that asks for the large window.
 const LARGE_SUFFIX: &str = "[1m]";
 /// The beta that grants the large window.
 const LARGE_BETA: &str = "context-1m-2025-08-07";
-/// Models whose window is large by itself.
+/// Models whose window is large by default.
 const LARGE_MODELS: [&str; 7] = ["opus-4-6", "opus-4-7", "opus-4-8", "opus-5", "sonnet-4-6", "sonnet-5", "fable-5"];
 /// Models of the same maker whose window is the usual one.
 const KNOWN_MODELS: [&str; 3] = ["claude-opus", "claude-sonnet", "claude-haiku"];
@@ -19,31 +19,31 @@ const KNOWN_MODELS: [&str; 3] = ["claude-opus", "claude-sonnet", "claude-haiku"]
 const REPLY_ROOM: u64 = 20_000;
 /// Room kept below the effective window so that compaction happens in time.
 const COMPACT_ROOM: u64 = 13_000;
-/// How far below the threshold the warning comes.
+/// Distance of the warning below the threshold.
 const WARNING_ROOM: u64 = 20_000;
 /// Room kept below the effective window so that a summary still fits.
 const BLOCKING_ROOM: u64 = 3_000;
 
-/// In a small window none of these rooms is more than this part of what it is taken from: of 32,000 tokens the fixed
-/// figures would leave nothing.
+/// Limit on each of these rooms in a small window, as a fraction of what it is taken from: out of 32,000 tokens the
+/// fixed figures would leave nothing.
 const SMALL_SHARE: u64 = 3;
 
-/// The beta that a model needs for the large window that its name asks for; none where it has that by itself, or is no model
-/// of which this is known.
+/// The beta that a model needs for the large window that its name asks for; none if it has that by default, or is not
+/// known to offer it.
 pub fn beta_of(model: &str) -> Option<&'static str> {
     let has_it = LARGE_MODELS.iter().any(|large| model.contains(large));
     let may_have_it = KNOWN_MODELS.iter().any(|known| model.starts_with(known));
     (model.ends_with(LARGE_SUFFIX) && may_have_it && !has_it).then_some(LARGE_BETA)
 }
 
-/// What may say how large the window is.
+/// Hints about the size of the window.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WindowHints<'a> {
-    /// The model's name, `[1m]` and all.
+    /// The model's name, `[1m]` included.
     pub model: &'a str,
-    /// Betas the request carries.
+    /// Betas of the request.
     pub betas: &'a [String],
-    /// From the environment: for models the table does not know.
+    /// From the environment: for models not in the table.
     pub max_context_tokens: Option<u64>,
     /// From the environment: a cap on whatever was found.
     pub auto_compact_window: Option<u64>,
@@ -62,29 +62,29 @@ pub struct Window {
     pub effective: u64,
 }
 
-/// Whether a layer compacts by itself.
+/// Switch for automatic compaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AutoCompact {
-    /// It does.
+    /// Compacts automatically.
     #[default]
     On,
-    /// Only by hand.
+    /// Compacts only on request.
     Off,
 }
 
-/// How full the window is.
+/// Fill of the window, against its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct WindowFill {
     /// Tokens in use.
     pub used: u64,
-    /// Where compaction is due.
+    /// Number of tokens at which compaction is due.
     pub threshold: u64,
-    /// Of the threshold, rounded.
+    /// Share of the threshold that is left, rounded.
     pub percent_left: u64,
-    /// Close enough to say so.
+    /// Close enough for a warning.
     pub above_warning: bool,
-    /// Close enough to say so in red.
+    /// Close enough for a warning in red.
     pub above_error: bool,
     /// Compaction is due.
     pub above_auto_compact: bool,
@@ -93,8 +93,8 @@ pub struct WindowFill {
 }
 
 impl Window {
-    /// The window, from the first hint that knows: the name's suffix, a provider entry, the table, the beta, the
-    /// environment, and then the usual one. A cap holds for all.
+    /// The window, from the first hint that knows it: the name's suffix, a provider entry, the table, the beta, the
+    /// environment, then the usual size. A cap applies to all.
     pub fn of(hints: &WindowHints<'_>) -> Self {
         let large_by_itself = || LARGE_MODELS.iter().any(|large| hints.model.contains(large));
         let large_by_beta = || hints.betas.iter().any(|beta| beta == LARGE_BETA);
@@ -110,7 +110,7 @@ impl Window {
         Self { size, effective: size - hints.max_output.min(REPLY_ROOM).min(size / SMALL_SHARE) }
     }
 
-    /// Where compaction is due.
+    /// Number of tokens at which compaction is due.
     pub fn threshold(&self, auto: AutoCompact) -> u64 {
         match auto {
             AutoCompact::On => self.effective - COMPACT_ROOM.min(self.effective / SMALL_SHARE),
@@ -118,13 +118,13 @@ impl Window {
         }
     }
 
-    /// Where it becomes tight: warnings show, and the cheaper layers begin to work.
+    /// Number of tokens from which warnings show and the cheaper layers begin to work.
     pub fn warning(&self, auto: AutoCompact) -> u64 {
         let threshold = self.threshold(auto);
         threshold - WARNING_ROOM.min(threshold / SMALL_SHARE)
     }
 
-    /// How full it is with so many tokens in use.
+    /// The fill with a number of tokens in use.
     pub fn fill(&self, used: u64, auto: AutoCompact) -> WindowFill {
         let threshold = self.threshold(auto);
         let left = threshold.saturating_sub(used);
@@ -140,13 +140,13 @@ impl Window {
         }
     }
 
-    /// Where only a summary still fits: above the threshold, in the smallest window too.
+    /// Number of tokens from which only a summary still fits: above the threshold even in the smallest window.
     pub fn blocking(&self) -> u64 {
         self.effective - BLOCKING_ROOM.min(self.effective / SMALL_SHARE / 2)
     }
 }
 
-/// The name the provider knows, without the suffix that asks for a large window.
+/// The model's name at the provider, without the suffix that asks for a large window.
 pub fn provider_name(model: &str) -> &str {
     model.strip_suffix(LARGE_SUFFIX).unwrap_or(model)
 }

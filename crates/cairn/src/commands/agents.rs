@@ -1,4 +1,4 @@
-//! `cairn agents`: who can be sent out, and what is wrong with the others.
+//! `cairn agents`: the agents that can be started, and the problems with the others.
 
 mod start;
 

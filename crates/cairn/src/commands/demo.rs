@@ -56,7 +56,7 @@ const PACE_MS: u64 = 25;
 /// session is closed, opened again from its file, and asked what it did. A new session, which knows nothing of the first,
 /// is asked something that only memory can answer. When it ends, what was learnt in it is written down. Last, a long piece of work is done in a small window: what is too
 /// large goes to disk, what is old leaves, a summary takes the place of the rest, and what left is found again.
-/// Then agents are sent out: three forks on one cache write, and one in the background.
+/// Then agents are started: three forks on one cache write, and one in the background.
 /// Everything but the model is real.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {

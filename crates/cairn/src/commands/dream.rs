@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use learning::dream::book::{DreamFinish, DreamOutcome};
-use learning::dream::gate::{DreamGate, GateDecision};
+use learning::dream::dream_log::{DreamFinish, DreamOutcome};
 use learning::dream::progress::{DreamProgress, improved};
 use learning::dream::run::{Listener, NoDreamReason};
+use learning::dream::schedule::{DreamSchedule, ScheduleDecision};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use transcript::price::Price;
@@ -151,13 +151,13 @@ async fn one(args: &DreamArgs, place: &ProgramPaths) -> anyhow::Result<Code> {
     let settings = trusted_settings::settings(place, None)?;
     let site = dream_setup::site(place, &settings)?;
     if args.if_due {
-        match dream_setup::due(&site, &settings, &mut DreamGate::default())? {
-            GateDecision::Due => {}
-            GateDecision::Off => {
+        match dream_setup::due(&site, &settings, &mut DreamSchedule::default())? {
+            ScheduleDecision::Due => {}
+            ScheduleDecision::Off => {
                 talk!("Dreams are off here.");
                 return Ok(Code::Success);
             }
-            GateDecision::TooFew(_) if settings.daily_log == Some(true) => {
+            ScheduleDecision::TooFew(_) if settings.daily_log == Some(true) => {
                 talk!("Not yet: nothing was logged since the last one.");
                 return Ok(Code::Success);
             }

@@ -1,6 +1,6 @@
 //! `cairn -p`: turns without a terminal. One for the prompt, or one for each message that comes on stdin.
 //!
-//! Whatever ends the program before its work is done ends the turn first: see [`crate::closing`].
+//! Whatever ends the program before its work is done ends the turn first: see [`crate::shutdown`].
 
 mod control_requests;
 mod input_lines;
@@ -86,6 +86,9 @@ impl HeadlessSession {
         }
         if let Some(children) = ready.agent.agents() {
             output.knows(&children.registry());
+        }
+        if let Some(skills) = ready.agent.skills() {
+            output.knows_skills(&skills.all());
         }
         let sharing = TeamMemory::start(place, &ready, listener);
         Ok(Ok(Self { ready, sharing, output, closing }))

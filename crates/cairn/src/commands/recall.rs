@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use memory::rank::{Hit, RankQuestion, WorkAtHand, surfaced};
 use memory::recall::RecallContext;
-use memory::shelf::{Scope, Shelf};
+use memory::shelf::{Shelf, ShelfScope};
 use memory::spoken::Register;
 use memory::{recall, scan};
 use serde_json::{Value, json};
@@ -95,19 +95,20 @@ struct Shelves {
 
 impl Shelves {
     fn open(directories: &[PathBuf], place: &ProgramPaths) -> anyhow::Result<Self> {
-        let directories: Vec<(PathBuf, Scope)> = match directories {
+        let directories: Vec<(PathBuf, ShelfScope)> = match directories {
             // A project without memories yet has no folder of them either.
             [] => {
-                let own = (memory_setup::directory(place, None)?, Scope::Private);
-                let users = (memory::place::user_directory(place.home.path()), Scope::User);
+                let own = (memory_setup::directory(place, None)?, ShelfScope::Project);
+                let users = (memory::place::user_directory(place.home.path()), ShelfScope::User);
                 [own, users].into_iter().filter(|(directory, _)| directory.exists()).collect()
             }
             given => {
-                let named = given.iter().map(|one| Ok((memory_setup::directory(place, Some(one))?, Scope::Private)));
+                let named =
+                    given.iter().map(|one| Ok((memory_setup::directory(place, Some(one))?, ShelfScope::Project)));
                 named.collect::<anyhow::Result<_>>()?
             }
         };
-        let by_whole_path = directories.iter().filter(|(_, scope)| *scope == Scope::Private).count() > 1;
+        let by_whole_path = directories.iter().filter(|(_, scope)| *scope == ShelfScope::Project).count() > 1;
         let all = directories.into_iter().map(|(one, scope)| Shelf::read(one, scope)).collect::<Result<_, _>>()?;
         Ok(Self { all, by_whole_path, now: session::World::real().now() })
     }

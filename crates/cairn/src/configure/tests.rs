@@ -13,12 +13,11 @@ mod examples;
 use examples::Examples;
 
 /// Keys that decide about something else, by how they begin.
-const ELSEWHERE: [(&str, &str); 7] = [
+const ELSEWHERE: [(&str, &str); 6] = [
     ("model", "which model is asked is chosen before"),
     ("searchPastContext", "it is a part of what the prompt says of memory"),
     ("teammates", "it adds a tool"),
     ("teamDeletions", "it is read whenever folders are brought into step"),
-    ("sandbox.network.allowLocalBinding", "the sandbox has a loopback of its own, where anybody may listen"),
     ("extractHeadless", "it is about runs without a terminal"),
     ("outputStyle", "there is no style of that name"),
 ];

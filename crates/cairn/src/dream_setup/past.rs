@@ -1,9 +1,9 @@
 //! The dreams there were: their list, what they changed, and how to take it back.
 
 use learning::dream::DreamSite;
-use learning::dream::book::{DreamFinish, DreamOutcome, DreamUndo as TakenBack, PastDream};
-use learning::dream::gate::{DreamGate, GateDecision};
+use learning::dream::dream_log::{DreamFinish, DreamOutcome, DreamUndo, PastDream};
 use learning::dream::rehearsal::{NotAppliedReason, RehearsedChanges};
+use learning::dream::schedule::{DreamSchedule, ScheduleDecision};
 use learning::saver::Removal;
 use memory::changes::{ChangeRun, KEPT, UndoResult};
 use memory::store::{IndexUpkeep, Store};
@@ -20,7 +20,7 @@ pub(crate) const NONE: &str = "There has been no dream here yet.";
 /// When the last one was, and whether the next is due.
 pub(crate) fn status(site: &DreamSite, rhythm: &Rhythm) -> anyhow::Result<Vec<String>> {
     let (last, _) = site.last()?;
-    let said = site.due(&mut DreamGate::default(), rhythm)?;
+    let said = site.due(&mut DreamSchedule::default(), rhythm)?;
     let mut lines = vec![
         format!("memories     {}", site.memory.display()),
         format!("last dream   {}", last.map_or_else(|| "never".to_owned(), |at| format!("{at:.0}"))),
@@ -34,16 +34,16 @@ pub(crate) fn status(site: &DreamSite, rhythm: &Rhythm) -> anyhow::Result<Vec<St
 /// The same for programs.
 pub(crate) fn status_object(site: &DreamSite, rhythm: &Rhythm) -> anyhow::Result<Value> {
     let (last, _) = site.last()?;
-    let said = site.due(&mut DreamGate::default(), rhythm)?;
+    let said = site.due(&mut DreamSchedule::default(), rhythm)?;
     Ok(json!({
         "memory": site.memory, "last": last.map(|at| at.to_string()), "sessionsSince": site.sessions(last).len(),
-        "due": said == GateDecision::Due, "why": why_not(&said, rhythm), "running": site.holder()?,
+        "due": said == ScheduleDecision::Due, "why": why_not(&said, rhythm), "running": site.holder()?,
     }))
 }
 
 /// The dreams there were, each with what it changed, merged and removed, and why.
 pub(crate) fn log(site: &DreamSite) -> Vec<String> {
-    let dreams = site.book().dreams();
+    let dreams = site.dream_log().dreams();
     let line = |dreamt: &PastDream| {
         format!("{}  {:<10}{}", dreamt.began.id, word(dreamt), first_line(&what(dreamt), 120)).trim_end().to_owned()
     };
@@ -66,7 +66,7 @@ fn details(dreamt: &PastDream) -> Vec<String> {
 
 /// The same for programs.
 pub(crate) fn log_object(site: &DreamSite) -> Value {
-    let dreams = site.book().dreams();
+    let dreams = site.dream_log().dreams();
     dreams.iter().map(|dreamt| json!({"began": dreamt.began, "over": dreamt.over, "undone": dreamt.undone})).collect()
 }
 
@@ -98,7 +98,7 @@ fn meant(site: &DreamSite, id: Option<&str>) -> anyhow::Result<(PastDream, Chang
         let unnamed = || changes.runs().into_iter().rev().find(later).filter(|_| dreamt.over.is_none());
         named.and_then(|id| changes.run(&id).ok()).or_else(unnamed)
     };
-    let mut dreams = site.book().dreams().into_iter();
+    let mut dreams = site.dream_log().dreams().into_iter();
     match id {
         Some(id) => {
             let dreamt = dreams.find(|dreamt| dreamt.began.id.starts_with(id));
@@ -153,7 +153,7 @@ pub(crate) fn undo(site: &DreamSite, id: Option<&str>) -> anyhow::Result<UndoneD
         _ => None,
     });
     let (id, kept) = (dreamt.began.id, kept.collect::<Vec<_>>());
-    site.book().undone(&TakenBack { id: id.clone(), at: World::real().now(), kept: kept.clone() })?;
+    site.dream_log().undone(&DreamUndo { id: id.clone(), at: World::real().now(), kept: kept.clone() })?;
     Ok(UndoneDream { id, undone, kept })
 }
 
@@ -200,14 +200,14 @@ pub(crate) fn applied(over: &DreamFinish) -> Vec<String> {
 }
 
 /// Why no dream is due.
-pub(crate) fn why_not(said: &GateDecision, rhythm: &Rhythm) -> String {
+pub(crate) fn why_not(said: &ScheduleDecision, rhythm: &Rhythm) -> String {
     match said {
-        GateDecision::Due => "A dream is due.".to_owned(),
-        GateDecision::Off => "Automatic dreams are off here.".to_owned(),
-        GateDecision::TooSoon(at) => format!("Not before {at:.0}: the last one was too recent."),
-        GateDecision::Rests(at) => format!("Not before {at:.0}: the last one did not finish."),
-        GateDecision::JustLooked => "That was checked a moment ago.".to_owned(),
-        GateDecision::TooFew(sessions) => {
+        ScheduleDecision::Due => "A dream is due.".to_owned(),
+        ScheduleDecision::Off => "Automatic dreams are off here.".to_owned(),
+        ScheduleDecision::TooSoon(at) => format!("Not before {at:.0}: the last one was too recent."),
+        ScheduleDecision::Rests(at) => format!("Not before {at:.0}: the last one did not finish."),
+        ScheduleDecision::JustLooked => "That was checked a moment ago.".to_owned(),
+        ScheduleDecision::TooFew(sessions) => {
             format!("Not yet: {sessions} of the {} sessions needed were used since the last one.", rhythm.sessions)
         }
     }

@@ -39,7 +39,7 @@ pub(super) enum ForegroundJob {
 /// Background work: commands, agents, teammates, a dream, and the task list.
 pub(super) struct Background {
     pub(super) jobs: Arc<tools::Jobs>,
-    /// The agents that can be sent out, and those that are.
+    /// The agents that can be started, and those that run.
     pub(super) agents: Option<Arc<Subagents>>,
     /// Why none can be, where none can.
     pub(super) alone: Option<NoSubagents>,

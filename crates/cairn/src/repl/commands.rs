@@ -35,7 +35,7 @@ impl Conversation {
             return Ok(());
         };
         let waits = match command.name {
-            "help" | "exit" | "expand" | "memory" | "learnt" | "team" | "mode" | "tasks" | "agents" => false,
+            "help" | "exit" | "expand" | "memory" | "learnt" | "team" | "mode" | "tasks" | "agents" | "skills" => false,
             "permissions" => argument.is_empty(),
             _ => true,
         };
@@ -74,6 +74,7 @@ impl Conversation {
                 self.requests.taken = background.show(argument, &status.prices, &mut self.view, &self.place);
             }
             "agents" => self.show_agents(argument),
+            "skills" => self.session.show_skills(argument, &mut self.view),
             "statusline" => self.set_up_line(argument),
             "sandbox" => {
                 self.session.sandbox(argument, &mut self.args, &self.place, &mut self.view).await?;
@@ -306,7 +307,7 @@ impl Conversation {
     }
 }
 
-/// Why no agents can be sent out.
+/// The reason no agents can be started.
 fn alone(why: Option<NoSubagents>) -> String {
     match why {
         Some(NoSubagents::BeganWithout(cache)) => format!(

@@ -140,6 +140,10 @@ impl Repl {
     fn look_for_menu(&mut self) {
         let agents = self.talk.session.background.agents.as_ref().map(|agents| agents.registry());
         self.menu = complete(self.editor.before(), &self.talk.place.directory, agents.as_deref());
+        if let Some(typed) = self.editor.before().strip_prefix('/').filter(|typed| !typed.contains([' ', '\n'])) {
+            self.menu.0 = typed.len() + 1;
+            self.menu.1.extend(self.talk.session.skills_like(typed));
+        }
         self.menu_at = 0;
     }
 
@@ -224,7 +228,7 @@ impl Repl {
             return Ok(());
         }
         self.history.add(trimmed, &self.talk.session.status.session, session::World::real().now());
-        if let Some(command) = trimmed.strip_prefix('/').filter(|rest| !rest.starts_with('/')) {
+        if let Some(command) = self.talk.session.command_in(trimmed) {
             self.talk.command(command).await?;
             if let Some((question, reply)) = self.talk.requests.taken.take() {
                 self.typed_at = None; // what was typed is what asks for it

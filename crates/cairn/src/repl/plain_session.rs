@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use engine::Event;
 use engine::agent::Turn;
-use engine::context::CompactionReach as Covered;
+use engine::context::CompactionReach;
 use engine::event::SubagentNews;
 use engine::hooks::ExitReason;
 use engine::plan::ask::Inquiry;
@@ -105,7 +105,7 @@ enum AgentTask<'a> {
     /// Messages from other agents.
     Mail,
     Shell(&'a str),
-    Compact(Option<String>, Covered),
+    Compact(Option<String>, CompactionReach),
 }
 
 struct PlainSession {
@@ -144,8 +144,7 @@ impl PlainSession {
                     return None;
                 }
             };
-            let told =
-                matches!(&event, Event::Agent { subagent, news } if event_text::errand_news(subagent, news).is_some());
+            let told = matches!(&event, Event::Agent { subagent, news } if event_text::subagent_news(subagent, news).is_some());
             if told {
                 show!(); // the prompt stands there
             }
@@ -200,7 +199,7 @@ impl PlainSession {
         if text.is_empty() {
             return Ok(());
         }
-        if let Some(command) = text.strip_prefix('/').filter(|rest| !rest.starts_with('/')) {
+        if let Some(command) = self.talk.session.command_in(text) {
             self.talk.command(command).await?;
             self.print();
             if let Some((question, reply)) = self.talk.requests.taken.take() {
@@ -276,18 +275,18 @@ impl PlainSession {
 
     /// Asks on the same input that the prompts come from.
     async fn ask(&mut self, question: &Question, reply: oneshot::Sender<PermissionAnswer>, cancel: &CancellationToken) {
-        let mut spared_by = None;
+        let mut allowed_in_mode = None;
         if let Question::Call(call) = question {
             if let Some(inquiring) = ChoicePrompt::of(call) {
                 return self.inquire(call, inquiring.questions(), reply, cancel).await;
             }
-            spared_by = call.spared_by;
+            allowed_in_mode = call.allowed_in_mode;
         }
         question_lines::rows(question).iter().for_each(|row| show!([row.as_str()]));
-        let edits = spared_by.map_or("", |_| " (e: and accept edits in this session)");
+        let edits = allowed_in_mode.map_or("", |_| " (e: and accept edits in this session)");
         show_part!([question_lines::prompt(question, edits)]);
         let Some(line) = self.answer_line(cancel).await else { return };
-        let answer = match (line.trim(), spared_by) {
+        let answer = match (line.trim(), allowed_in_mode) {
             ("e", Some(mode)) => {
                 self.talk.session.status.mode.set(mode);
                 PermissionAnswer::Allow
@@ -425,7 +424,7 @@ impl PlainSession {
                 {
                     show!([done_by(subagent, tool, input, &self.talk.place)]);
                 }
-                if let Some(text) = event_text::errand_news(subagent, news) {
+                if let Some(text) = event_text::subagent_news(subagent, news) {
                     show!([text.as_str()]);
                 }
             }

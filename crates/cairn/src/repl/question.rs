@@ -48,7 +48,7 @@ enum AnswerChoice {
     Declined,
 }
 
-/// Whom a key is for.
+/// Recipient of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KeyFocus {
     /// The question: a letter answers.
@@ -201,7 +201,7 @@ impl OpenQuestion {
     /// cannot be allowed for always.
     fn choices(&self) -> &'static [AnswerChoice] {
         let Question::Call(call) = &self.question else { return &[AnswerChoice::Kept, AnswerChoice::Declined] };
-        match (call.spared_by, call.always.as_slice()) {
+        match (call.allowed_in_mode, call.always.as_slice()) {
             (Some(_), _) => &[AnswerChoice::Once, AnswerChoice::Edits, AnswerChoice::No],
             (None, []) => &[AnswerChoice::Once, AnswerChoice::No],
             (None, _) => &[AnswerChoice::Once, AnswerChoice::Always, AnswerChoice::No],
@@ -213,8 +213,8 @@ impl OpenQuestion {
     }
 
     fn choose(&mut self, choice: AnswerChoice) -> QuestionStep {
-        let (spared_by, always) = match &self.question {
-            Question::Call(call) => (call.spared_by, call.always.clone()),
+        let (allowed_in_mode, always) = match &self.question {
+            Question::Call(call) => (call.allowed_in_mode, call.always.clone()),
             Question::Sender(_) | Question::Include(_) => (None, Vec::new()),
         };
         match choice {
@@ -228,7 +228,7 @@ impl OpenQuestion {
             }
             AnswerChoice::Edits => {
                 self.answer(PermissionAnswer::Allow);
-                spared_by.map_or(QuestionStep::Once, QuestionStep::Mode)
+                allowed_in_mode.map_or(QuestionStep::Once, QuestionStep::Mode)
             }
             AnswerChoice::Always => {
                 let (texts, rules) = always.into_iter().unzip();

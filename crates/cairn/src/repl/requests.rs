@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use engine::context::CompactionReach as Covered;
+use engine::context::CompactionReach;
 use settings::permission::{PermissionAnswer, Question};
 use tokio::sync::oneshot;
 
@@ -30,7 +30,7 @@ pub(super) struct PendingRequests {
     pub(super) prompt: Option<String>,
     pub(super) leaving: bool,
     /// A compaction that was asked for: what is wished of it, and what it covers.
-    pub(super) compacting: Option<(Option<String>, Covered)>,
+    pub(super) compacting: Option<(Option<String>, CompactionReach)>,
     /// A message that a command sends to the model in the user's place.
     pub(super) saying: Option<String>,
     /// A file that is to be opened in the user's editor.

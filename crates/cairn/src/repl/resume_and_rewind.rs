@@ -1,6 +1,6 @@
 //! Other places in time: another session, an earlier message of this one, and forward again.
 
-use engine::context::CompactionReach as Covered;
+use engine::context::CompactionReach;
 use session::rewind::{RewindExtent, RewindResult};
 use transcript::block::Kind;
 use transcript::line::{Body, TextSource};
@@ -127,10 +127,10 @@ impl Conversation {
             ListPurpose::Rewind(mut lines) => self.choose_scope(lines.swap_remove(at)),
             ListPurpose::RewindScope(line) => return self.rewind_to(&line, SCOPES[at].1),
             ListPurpose::CompactFrom(mut lines, wish) => {
-                self.requests.compacting = Some((wish, Covered::From(lines.swap_remove(at))));
+                self.requests.compacting = Some((wish, CompactionReach::From(lines.swap_remove(at))));
             }
             ListPurpose::CompactUpTo(mut lines, wish) => {
-                self.requests.compacting = Some((wish, Covered::UpTo(lines.swap_remove(at))));
+                self.requests.compacting = Some((wish, CompactionReach::UpTo(lines.swap_remove(at))));
             }
             ListPurpose::Snip(mut lines) => return self.session.snip_before(&lines.swap_remove(at), &mut self.view),
             ListPurpose::Learnt(mut learnt) => self.choose_about(learnt.swap_remove(at)),

@@ -3,7 +3,9 @@
 //! All of it is new where another session is opened.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use engine::skills::Skills;
 use engine::{Agent, Inbox};
 use settings::{BypassPermission, Notifications};
 use tools::Scope;
@@ -31,6 +33,8 @@ pub(super) struct SessionState {
     pub(super) memory: Option<PathBuf>,
     /// Memories learnt in this session, the newest first.
     pub(super) learnt: Vec<LearntMemory>,
+    /// The skills that can be called.
+    pub(super) skills: Option<Arc<Skills>>,
     /// Background work.
     pub(super) background: Background,
 }
@@ -48,6 +52,7 @@ impl SessionState {
             inbox: agent.inbox().clone(),
             memory: agent.knowledge().and_then(|knowledge| knowledge.memory_directory().map(Path::to_owned)),
             learnt: learnt_memory::of(agent.session()),
+            skills: agent.skills().cloned(),
             background: Background::of(agent, ready.mailing),
             agent: Some(ready.agent),
         }

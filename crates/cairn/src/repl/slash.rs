@@ -39,6 +39,7 @@ commands! {
     "hooks" "" "the hooks that run, and where they are defined";
     "tasks" "[WHAT] [ID]" "background work (`stop`, `front`), and the task list";
     "agents" "[NAME]" "the agents that can be started";
+    "skills" "[NAME]" "the skills and commands that can be called as /NAME";
     "statusline" "[WISH]" "let an agent set up a custom status line, from your shell's prompt or as you describe";
     "sandbox" "[on|off]" "show the state of the sandbox, or turn it on or off";
     "cost" "" "what this session used and cost";

@@ -241,12 +241,12 @@ impl Repl {
         }
     }
 
-    /// Something happened to an agent that was sent out.
+    /// Shows news of a subagent.
     fn heard_of(&mut self, subagent: &Arc<Subagent>, news: SubagentNews) {
         let in_front = self.talk.session.background.is_in_front(subagent);
         // It may have ended by the time this is heard.
         let is_behind = subagent.is_background() || subagent.ended_behind();
-        if let Some(text) = event_text::errand_news(subagent, &news) {
+        if let Some(text) = event_text::subagent_news(subagent, &news) {
             self.remark(&text, TextStyle::DIM);
         }
         match news {

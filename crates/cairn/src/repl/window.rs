@@ -1,7 +1,7 @@
 //! The window: what fills it, and making room in it by hand.
 
-use engine::context::{CompactionReach as Covered, keep, list};
-use session::filling::Filling;
+use engine::context::{CompactionReach, keep, list};
+use session::window_usage::WindowUsage;
 use transcript::Id;
 
 use super::conversation_view::ConversationView;
@@ -20,17 +20,17 @@ impl SessionState {
     /// Shows what fills the window, as bars.
     pub(super) fn show_context(&self, view: &mut ConversationView) {
         let Some(agent) = &self.agent else { return };
-        let (filling, layers) = (agent.filling(), agent.layers());
-        let fill = layers.window.fill(filling.tokens, layers.auto_compact);
+        let (window_usage, layers) = (agent.window_usage(), agent.layers());
+        let fill = layers.window.fill(window_usage.tokens, layers.auto_compact);
         let threshold = layers.window.threshold(layers.auto_compact);
         let heading = format!(
             "{} of {} tokens, compaction is due at {threshold} ({} % left)",
-            filling.tokens, layers.window.size, fill.percent_left
+            window_usage.tokens, layers.window.size, fill.percent_left
         );
         view.page.begin(PagePart::Note);
         view.page.line(&[Span::new(&heading, TextStyle::BOLD)], 2);
         let off = list::off(layers);
-        bars(&filling, threshold, view);
+        bars(&window_usage, threshold, view);
         let figures = agent.clearing_figures();
         if figures.regrets > 0 {
             view.page.line(&[Span::new(&event_text::regrets(&figures), TextStyle::DIM)], 2);
@@ -83,7 +83,7 @@ impl SessionState {
                     ListPurpose::CompactUpTo(lines, wish(rest))
                 });
             }
-            _ => requests.compacting = Some((wish(argument), Covered::Everything)),
+            _ => requests.compacting = Some((wish(argument), CompactionReach::Everything)),
         }
     }
 
@@ -148,9 +148,9 @@ impl SessionState {
 }
 
 /// A bar for each part, and one for what is left.
-fn bars(filling: &Filling, threshold: u64, view: &mut ConversationView) {
-    let room = threshold.saturating_sub(filling.tokens);
-    let widest = filling.parts.iter().map(|part| part.name.len()).max().unwrap_or(0);
+fn bars(window_usage: &WindowUsage, threshold: u64, view: &mut ConversationView) {
+    let room = threshold.saturating_sub(window_usage.tokens);
+    let widest = window_usage.parts.iter().map(|part| part.name.len()).max().unwrap_or(0);
     let row = |name: &str, tokens: u64, end: String, look: TextStyle| {
         let cells = (tokens * BAR).div_ceil(threshold.max(1)).min(BAR) as usize;
         let share = tokens * 100 / threshold.max(1);
@@ -160,7 +160,7 @@ fn bars(filling: &Filling, threshold: u64, view: &mut ConversationView) {
             Span::new(&format!(" {end}"), TextStyle::DIM),
         ]
     };
-    for part in &filling.parts {
+    for part in &window_usage.parts {
         let look = TextStyle::of(if part.name.starts_with("result") { Colour::Yellow } else { Colour::Cyan });
         view.page.line(&row(part.name, part.tokens, format!("×{}", part.count), look), 2);
     }

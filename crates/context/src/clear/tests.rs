@@ -5,7 +5,7 @@ use crate::sample::{SampleParts, Session};
 use jiff::Timestamp;
 use transcript::commit::Act;
 
-/// The results that would be cleared, and the change; without anything written down.
+/// The results that would be cleared, and the change; without a digest.
 fn cleared(session: &Session, stage: &SampleParts) -> Option<(Vec<String>, LayerChange)> {
     let change = stage.with(|now| match Clear.decide(session.log.view(), now) {
         Decision::Nothing => None,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use context::Fact;
 use context::cache_economics::Rates;
-use learning::dream::book::DreamFinish;
+use learning::dream::dream_log::DreamFinish;
 use learning::dream::session_dreams::SessionDreams;
 use learning::extract::{CLOSING, Extraction, KIND, LearningSource, Occasion, SavedSince, learnt};
 use learning::knowledge::{AttachedText, Knowledge};

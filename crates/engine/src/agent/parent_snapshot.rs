@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use settings::agents::FORK;
 use tokio_util::sync::CancellationToken;
+use tools::permission::Rules;
 use transcript::tool_names;
 
 use super::{Agent, Parts};
@@ -19,7 +20,13 @@ const NO_FORK: &str = "A fork cannot be forked again. Do it yourself, or name a 
 const NOTHING_TO_FORK: &str = "There is nothing to fork from.";
 
 /// The agent as it is now, for calls that start subagents. A subagent woken later by another one starts from here too.
-pub(super) fn caller(agent: &Agent, calls: &[ModelCall], cancel: &CancellationToken) -> Option<Arc<Caller>> {
+/// Of the rules for this turn it gets these.
+pub(super) fn caller(
+    agent: &Agent,
+    calls: &[ModelCall],
+    of_turn: Rules,
+    cancel: &CancellationToken,
+) -> Option<Arc<Caller>> {
     let children = agent.contacts.agents.as_ref()?;
     if !calls.iter().any(|call| STARTING.contains(&call.tool.as_str())) {
         return None;
@@ -27,7 +34,7 @@ pub(super) fn caller(agent: &Agent, calls: &[ModelCall], cancel: &CancellationTo
     let live = &agent.driver.live;
     let session = &live.session;
     let parent = Arc::new(ParentSnapshot {
-        parts: parts(agent),
+        parts: parts(agent, of_turn),
         scope: live.scope.clone().with_cancel(cancel.clone()),
         session: session.path().to_owned(),
         directory: session.directory().to_owned(),
@@ -50,13 +57,15 @@ fn is_fork(call: &ModelCall) -> bool {
 }
 
 /// The agent's current parts.
-fn parts(agent: &Agent) -> Parts {
+fn parts(agent: &Agent, of_turn: Rules) -> Parts {
     let LiveSession { talk, prompt, work, lineage, out, .. } = &agent.driver.live;
+    let mut consent = agent.driver.gate.consent.clone();
+    consent.policy.of_turn = of_turn;
     Parts {
         talk: talk.clone(),
         prompt: prompt.clone(),
         work: work.clone(),
-        consent: agent.driver.gate.consent.clone(),
+        consent,
         lineage: lineage.clone(),
         contacts: agent.contacts.clone(),
         out: out.clone(),

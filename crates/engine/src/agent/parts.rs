@@ -7,7 +7,7 @@ use std::time::Duration;
 use context::Layers;
 use jiff::SignedDuration;
 use learning::ledger::Ledger;
-use mail::{Neighbours, Post};
+use mail::{Messenger, Neighbours};
 use provider::Model;
 use session::history::History;
 use session::{Error, Session, World};
@@ -70,18 +70,18 @@ pub struct Contacts {
     /// Definitions and subagents.
     pub agents: Option<Arc<Subagents>>,
     /// Outgoing messages, if it may send any.
-    pub post: Option<Post>,
+    pub post: Option<Messenger>,
     /// Starter of teammates, if it may have any.
     pub teammates: Option<Teammates>,
     /// Senders outside the team whose messages are accepted.
     pub messages: Admission,
     /// Interval between labels of background agents and teammates; `None` for no labels.
-    pub labelled: Option<Duration>,
+    pub label_interval: Option<Duration>,
 }
 
 impl Contacts {
     pub(super) fn follow(&mut self, configuration: &Configuration) {
-        (self.messages, self.labelled) = (configuration.messages, configuration.labelled);
+        (self.messages, self.label_interval) = (configuration.messages, configuration.label_interval);
         if let (Some(children), Some(registry)) = (&self.agents, &configuration.agents) {
             children.replace(registry.clone());
         }
@@ -109,9 +109,9 @@ impl Parts {
             prompt: PromptParts {
                 sections: Vec::new(),
                 surroundings: Surroundings::default(),
-                manner: Vec::new(),
+                style: Vec::new(),
                 system: None,
-                appended: None,
+                system_suffix: None,
                 budget: None,
             },
             work: Workplace {
@@ -119,6 +119,7 @@ impl Parts {
                 directories: Vec::new(),
                 user_home: None,
                 tasks: None,
+                skills: None,
                 environment: Environment::default(),
                 guard: None,
                 scratchpad: None,
@@ -131,7 +132,7 @@ impl Parts {
                 post: None,
                 teammates: None,
                 messages: Admission::default(),
-                labelled: activity::every(None),
+                label_interval: activity::every(None),
             },
             out: Outlets {
                 listener: Arc::new(|_| {}),
@@ -159,7 +160,7 @@ impl Parts {
         self.consent.policy.mode = configuration.mode.into();
         self.contacts.follow(&configuration);
         self.out.follow(&configuration);
-        self.prompt.manner.clone_from(&configuration.manner);
+        self.prompt.style.clone_from(&configuration.style);
         self.said = configuration;
         self
     }

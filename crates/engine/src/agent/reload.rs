@@ -76,6 +76,7 @@ impl Agent {
         talk.follow(&new);
         work.follow(&new);
         gate.consent.follow(&new);
+        gate.consent.hooks = gate.consent.hooks.clone().and(self.skills.hooks());
         let rules = &mut gate.consent.policy.rules;
         rules.allow.extend(parts::kept(session, work.scratchpad.as_deref())?);
         rules.allow.extend(gate.answered.iter().cloned());
@@ -94,7 +95,7 @@ impl Agent {
         }
         let is_signalled_otherwise = out.signals != new.signals;
         out.follow(&new);
-        if let (Some(knowledge), Some(said)) = (&mut self.known.knowledge, &new.recollection) {
+        if let (Some(knowledge), Some(said)) = (&mut self.known.knowledge, &new.knowledge_settings) {
             knowledge.follow(said.clone(), &talk.model, &out.ledger);
             self.driver.keep_memories(
                 knowledge.memory_directory(),
@@ -133,7 +134,7 @@ impl Agent {
 
     /// Records a changed prologue in the log, if the next request needs one. Its text stays as it was sent, unless
     /// another model reads it, which has none of it cached.
-    fn declare(&mut self) -> Result<(), Error> {
+    pub(super) fn declare(&mut self) -> Result<(), Error> {
         let Some(known) = self.driver.live.session.log().view().prologue().cloned() else { return Ok(()) };
         let now = self.driver.live.prologue();
         let now = match now.model == known.model {
@@ -169,11 +170,11 @@ impl Agent {
             directories: work.directories.clone(),
             environment: work.environment.clone(),
             messages: self.contacts.messages,
-            labelled: self.contacts.labelled,
+            label_interval: self.contacts.label_interval,
             agents,
             signals: out.signals.clone(),
             budget: out.ledger.budget(),
-            recollection: self.known.knowledge.as_ref().map(Knowledge::in_force),
+            knowledge_settings: self.known.knowledge.as_ref().map(Knowledge::in_force),
             learning: self.learning().cloned(),
             dreams: self.dreaming.as_ref().map_or_else(
                 || said.dreams.clone(),
@@ -185,7 +186,7 @@ impl Agent {
                     excluded: Some(dreaming.excluded().clone()),
                 },
             ),
-            manner: prompt.manner.clone(),
+            style: prompt.style.clone(),
         }
     }
 }

@@ -98,7 +98,7 @@ impl SubagentReports {
     fn account_for(&mut self, subagent: &Subagent, live: &mut LiveSession) -> Result<(), Error> {
         let SubagentPhase::Ended(ended) = subagent.phase() else { return Ok(()) };
         heard_of(live, &subagent.id, ended.bytes)?;
-        self.used += ended.usage.total() + ended.below;
+        self.used += ended.usage.total() + ended.subagent_tokens;
         let agent = subagent.kind.clone();
         live.record(Fact::Side { agent, model: ended.model, usage: ended.usage })?;
         for (who, model, usage) in ended.beside {

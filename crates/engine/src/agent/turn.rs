@@ -5,12 +5,13 @@ use std::sync::Arc;
 use learning::extract::Occasion;
 use session::Error;
 use tokio_util::sync::CancellationToken;
+use tools::permission::Rules;
 use tools::{Bash, Output, Tool, ToolCall, run_all};
 use transcript::price::Dollars;
 use transcript::{Block, Purpose, Usage, tool_names};
 
 use super::incoming::MessageTiming;
-use super::{Agent, parent_snapshot, text_of};
+use super::{Agent, parent_snapshot, skills, text_of};
 use crate::driver::ReplyResult;
 use crate::event::Event;
 use crate::hooks::SessionStart;
@@ -28,13 +29,13 @@ pub struct Turn {
     /// Usage of all requests.
     pub usage: Usage,
     /// Tokens used by subagents, at every depth.
-    pub below: u64,
+    pub subagent_tokens: u64,
 }
 
 impl Turn {
     /// A turn in which nothing has happened yet.
     pub(super) fn new(end: TurnEnd) -> Self {
-        Self { end, text: String::new(), rounds: 0, usage: Usage::default(), below: 0 }
+        Self { end, text: String::new(), rounds: 0, usage: Usage::default(), subagent_tokens: 0 }
     }
 }
 
@@ -58,6 +59,9 @@ impl Agent {
             Ok(end) => end,
             Err(error) => TurnEnd::NotWritten(error),
         };
+        if let Err(error) = skills::end_skills(self) {
+            turn.end = TurnEnd::NotWritten(error);
+        }
         if cancel.is_cancelled() {
             // Who stops the parent stops them all.
             self.agents().into_iter().for_each(|children| children.stop_all());
@@ -66,7 +70,7 @@ impl Agent {
         if let Err(error) = self.reports.take_waited_for(&mut self.driver.live) {
             turn.end = TurnEnd::NotWritten(error);
         }
-        turn.below = self.reports.used;
+        turn.subagent_tokens = self.reports.used;
         if let Err(error) = self.driver.ended(&turn.end, cancel).await {
             turn.end = TurnEnd::NotWritten(error);
         }
@@ -179,9 +183,10 @@ impl Agent {
                 },
                 Step::CallTools(calls) => {
                     let mut calls = self.driver.calls(&calls);
-                    let caller = parent_snapshot::caller(self, &calls, cancel);
+                    let caller = parent_snapshot::caller(self, &calls, Rules::default(), cancel);
                     self.driver.call_tools(&mut calls, run.repeats(), caller, cancel).await?;
                     self.known.touched(&calls, &mut self.driver, cancel).await?;
+                    skills::take_called_skills(self, &calls, cancel).await?;
                     self.tasks.round(&calls, &mut self.driver.live)?;
                     self.name_teammates()?;
                     if let Some(why) = self.driver.gate.take_stopped() {

@@ -6,19 +6,21 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use extensions::expand::{ExpandPlan, ExpandValues};
+use extensions::skill::Skill;
 use session::{Error, LineMeta, Session};
 use settings::BasePaths;
 use settings::agents::{Definition, MOST_ROUNDS, OF_PLANS, ToolRestriction, built_in, narrow, offers};
 use tools::Tool;
 use transcript::line::{Body, TextSource};
-use transcript::window::{Window, WindowHints};
-use transcript::{models, tool_names};
+use transcript::tool_names;
 
 use super::branch::Branch;
 use super::child::{ParentSnapshot, SpawnKind};
 use super::memory::{self, AgentMemoryPlace};
 use super::subagents::Subagents;
 use crate::agent::Parts;
+use crate::skills::Skills;
 
 /// Error for a fork that calls a tool reserved for its parent.
 const NOT_FORKS: &str = "A fork cannot do this: it belongs to the conversation it was branched off from.";
@@ -47,12 +49,26 @@ fn apply(
         parts.prompt.sections.push(memory.prompt());
         parts.consent.policy.rules.allow.extend(memory.rules(ground)?);
     }
+    parts.prompt.sections.extend(skills(&definition, parts.work.skills.as_deref(), ground.directory));
     let (tools, narrowed) = narrow(&definition, &parts.work.tools, ground)?;
     parts.work.tools = tools;
     parts.consent.policy.narrowed = parts.consent.policy.narrowed.below(narrowed);
     parts.talk.effort = definition.effort.or(parts.talk.effort);
     parts.prompt.system = Some(built_in::prompt(&definition, &session::folder_of(transcript), session)?);
     Ok(())
+}
+
+/// The skills that a definition names, as sections of the system prompt. Commands in them are not run.
+fn skills(definition: &Definition, known: Option<&Skills>, directory: &Path) -> Vec<String> {
+    let named = definition.skills.iter().filter_map(|name| known?.find(name));
+    let section = |skill: Skill| {
+        let (name, folder) = (skill.name.clone(), skill.folder().map(Path::to_owned));
+        let values = ExpandValues { project: Some(directory), skill: folder.as_deref(), ..ExpandValues::default() };
+        let text = ExpandPlan::new(&skill.withheld(), "", &values).text(&[]).unwrap_or_default();
+        let base = folder.map(|folder| format!("Base directory for this skill: {}\n\n", folder.display()));
+        format!("# Skill {name}\n\n{}{}", base.unwrap_or_default(), text.trim())
+    };
+    named.map(section).collect()
 }
 
 /// Parts of a typed agent.
@@ -67,7 +83,7 @@ pub(super) fn typed(
     let ground = BasePaths { directory, home: parent.scope.home() };
     let session = parent.parts.lineage.sent.as_ref().map_or(&parent.session, |sent| &sent.session);
     let mut parts = parent.parts.clone();
-    (parts.prompt.appended, parts.prompt.sections) = (None, Vec::new());
+    (parts.prompt.system_suffix, parts.prompt.sections) = (None, Vec::new());
     let memory = memory::place(definition, children);
     apply(&mut parts, definition, memory.as_ref(), &ground, (transcript, session))?;
     let sends = parts.work.tools.iter().any(|tool| tool.name() == tool_names::AGENT);
@@ -80,7 +96,7 @@ pub(super) fn typed(
         parts.consent.policy.mode = parent.parts.consent.policy.mode.below(mode);
     }
     if let Some(model) = model.or_else(|| definition.model.clone()).filter(|model| model != "inherit") {
-        choose(&mut parts, &model);
+        parts.talk.choose(&model);
     }
     parts.talk.limits.max_rounds = Some(definition.max_turns.unwrap_or(MOST_ROUNDS));
     parts.consent.hooks = parts.consent.hooks.and(settings::agents::hooks_in(definition, directory).0);
@@ -148,32 +164,6 @@ fn own(tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
     kept.map(fresh).collect()
 }
 
-/// Switches to another model. A short name stands for the newest of its kind, or for the configured small model; on a
-/// server without such models, the parent's model stays.
-fn choose(parts: &mut Parts, model: &str) {
-    let kind = models::newest_of(model);
-    if let ("haiku", Some(small)) = (model, &parts.talk.small) {
-        (parts.talk.model, parts.talk.name) = (small.model.clone(), small.name.clone());
-        return narrow_window(parts);
-    }
-    if kind.is_none() || models::is_claude(&parts.talk.name) {
-        kind.unwrap_or(model).clone_into(&mut parts.talk.name);
-        narrow_window(parts);
-    }
-}
-
-/// Narrows the window to that of a smaller model.
-fn narrow_window(parts: &mut Parts) {
-    let own = Window::of(&WindowHints {
-        model: &parts.talk.name,
-        max_output: parts.talk.max_tokens,
-        ..WindowHints::default()
-    });
-    if own.size < parts.talk.layers.window.size {
-        parts.talk.layers.window = own;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use provider::anthropic::{Anthropic, Auth, Config};
@@ -192,7 +182,7 @@ mod tests {
     fn a_short_name_is_a_model_that_is_there() {
         let name = |parent: &str, model: &str| {
             let mut parts = parts(parent);
-            choose(&mut parts, model);
+            parts.talk.choose(model);
             parts.talk.name
         };
         assert_eq!(name("claude-opus-5", "sonnet"), "claude-sonnet-5");
@@ -201,8 +191,8 @@ mod tests {
         assert_eq!(name("qwen3", "qwen3-small"), "qwen3-small");
         let mut large = parts("claude-opus-5");
         large.talk.small = Some(SmallModel { model: large.talk.model.clone(), name: "tiny".into() });
-        large.talk.layers.window = Window { size: 1_000_000, effective: 980_000 };
-        choose(&mut large, "haiku");
+        large.talk.layers.window = transcript::window::Window { size: 1_000_000, effective: 980_000 };
+        large.talk.choose("haiku");
         assert_eq!((large.talk.name.as_str(), large.talk.layers.window.size), ("tiny", 200_000));
     }
 }

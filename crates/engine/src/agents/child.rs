@@ -12,7 +12,7 @@ use learning::knowledge::Knowledge;
 use mail::Neighbours;
 use session::{ChildMeta, Error, LineMeta, Session, World, savings};
 use settings::agents::{Definition, Isolation};
-use settings::permission::{Approver, PermissionAnswer, Question, Respondent as Asked};
+use settings::permission::{Approver, PermissionAnswer, Question, Respondent};
 use tools::sandbox::Sandbox;
 use tools::{Scope, TypedTool};
 use transcript::{Block, Injected, Log, Purpose, Usage};
@@ -166,7 +166,7 @@ fn waiting(subagent: &Subagent) -> Vec<String> {
 
 fn ended_early(how: SubagentOutcome, parent: &ParentSnapshot) -> SubagentResult {
     let (report, usage, model) = (String::new(), Usage::default(), parent.parts.talk.name.clone());
-    SubagentResult { how, report, usage, below: 0, beside: Vec::new(), model, bytes: 0 }
+    SubagentResult { how, report, usage, subagent_tokens: 0, beside: Vec::new(), model, bytes: 0 }
 }
 
 async fn run(
@@ -240,7 +240,15 @@ fn ended(turn: Turn, model: String, spent: String, subagent: &Subagent, left: &W
         TurnEnd::Stopped(why) => SubagentOutcome::Failed(format!("a hook stopped it: {why}")),
     };
     let report = subagent_report::framed(subagent, &turn.text, left);
-    SubagentResult { how, report, usage: turn.usage, below: turn.below, beside: Vec::new(), model, bytes: 0 }
+    SubagentResult {
+        how,
+        report,
+        usage: turn.usage,
+        subagent_tokens: turn.subagent_tokens,
+        beside: Vec::new(),
+        model,
+        bytes: 0,
+    }
 }
 
 /// Describes why it did not answer.
@@ -395,7 +403,7 @@ fn listener(parent: &ParentSnapshot, subagent: &Arc<Subagent>, who: &SpawnKind) 
             _ => {}
         }
         match event {
-            // One that it sent out itself is told of as it is.
+            // One that it started itself is reported as it is.
             Event::Agent { .. } => (parent.parts.out.listener)(event),
             event => tell(&parent, &subagent, SubagentNews::Does(Box::new(event))),
         }
@@ -418,7 +426,7 @@ impl Approver for ParentApprover {
         let Question::Call(mut question) = question else { return approver.ask(question) };
         question.why = format!("the agent {} asks: {}", self.subagent.kind, question.why);
         question.agent.get_or_insert_with(|| self.subagent.id.clone());
-        if approver.who() != Asked::Person || !self.subagent.keeps_questions() {
+        if approver.who() != Respondent::Person || !self.subagent.keeps_questions() {
             return approver.ask(Question::Call(question));
         }
         let answer = self.subagent.keep_question(*question);
@@ -430,7 +438,7 @@ impl Approver for ParentApprover {
         })
     }
 
-    fn who(&self) -> Asked {
+    fn who(&self) -> Respondent {
         self.parent.parts.consent.approver.who()
     }
 }

@@ -15,7 +15,7 @@ use crate::subagent::SubagentIdentity;
 
 impl Driver {
     /// Records the usage of models that hooks asked.
-    pub(super) fn write_used(&mut self) -> Result<(), Error> {
+    pub(crate) fn write_used(&mut self) -> Result<(), Error> {
         self.gate.take_used().into_iter().try_for_each(|fact| self.live.record(fact))
     }
 
@@ -88,6 +88,7 @@ impl Driver {
             self.live.inject(Purpose::Plan, &plan)?;
         }
         super::task_reminder::restore(&mut self.live)?;
+        super::called_skills::restore(&mut self.live)?;
         self.gate_start(&SessionStart::Compact { model: self.live.talk.name.clone() }, None, cancel).await?;
         self.gate.compacted(&self.live.site(), occasion, summary, cancel).await;
         self.write_used()

@@ -116,6 +116,27 @@ impl Gate {
         Ruling::Run(tool.subject(&call.input, site.scope), Rights::Full)
     }
 
+    /// Decides on a call that nobody is asked about: what would need a question does not run.
+    pub(crate) async fn decide_unasked(
+        &mut self,
+        site: &GateSite<'_>,
+        call: &mut ModelCall,
+        cancel: &CancellationToken,
+    ) -> Ruling {
+        let known = site.work.tools.iter().find(|known| known.name() == call.tool).cloned();
+        let Some(tool) = known else { return refused(&format!("{} cannot be used here", call.tool)) };
+        let leave = match self.hooks_on_every_call(site, &tool, call, cancel).await {
+            Ok(leave) => leave,
+            Err(why) => return refused(&why),
+        };
+        site.scope.find_wall().await;
+        match self.weigh(site, &tool, call, leave) {
+            RuleDecision::Allow(rights) => Ruling::Run(tool.subject(&call.input, site.scope), rights),
+            RuleDecision::Deny { why } => refused(&why),
+            RuleDecision::Ask(question) => refused(&question.why),
+        }
+    }
+
     fn weigh(&self, site: &GateSite<'_>, tool: &Arc<dyn Tool>, call: &ModelCall, leave: CallGrant) -> RuleDecision {
         let scope = site.scope.clone().for_call(&tool.subject(&call.input, site.scope));
         self.consent.policy.weigh(&**tool, &call.input, &scope, leave)

@@ -8,7 +8,7 @@ use provider::Model;
 use serde_json::json;
 use session::{Home, World};
 use settings::permission::{Approver, PermissionAnswer, Question};
-use settings::{BasePaths as Place, rules};
+use settings::{BasePaths, rules};
 use tools::Runs;
 use transcript::Request;
 
@@ -44,7 +44,7 @@ async fn twice(denied: &[&str], answer: PermissionAnswer) -> ([bool; 2], usize) 
     let session = Session::create(&Home::at(folder.path().join("home")), folder.path(), None, World::real()).unwrap();
     let mut parts = Parts::new(Arc::new(Silent), "silent");
     let denied: Vec<String> = denied.iter().map(|&text| text.to_owned()).collect();
-    parts.consent.policy.rules.deny = rules(&denied, &Place { directory: folder.path(), home: None }).unwrap();
+    parts.consent.policy.rules.deny = rules(&denied, &BasePaths { directory: folder.path(), home: None }).unwrap();
     let approver = Arc::new(Says(answer, Mutex::default()));
     parts.consent.approver = approver.clone();
     let scope = parts.work.scope(&session, &parts.consent.policy);
@@ -73,7 +73,7 @@ async fn twice(denied: &[&str], answer: PermissionAnswer) -> ([bool; 2], usize) 
 async fn each_has_its_say_in_its_turn() {
     let always = |text: &str| {
         let place = std::env::temp_dir();
-        PermissionAnswer::Always(rules(&[text.to_owned()], &Place { directory: &place, home: None }).unwrap())
+        PermissionAnswer::Always(rules(&[text.to_owned()], &BasePaths { directory: &place, home: None }).unwrap())
     };
     assert_eq!(twice(&[], PermissionAnswer::Deny { why: "no".into() }).await, ([false, false], 2));
     assert_eq!(twice(&[], PermissionAnswer::Allow).await, ([true, true], 2));

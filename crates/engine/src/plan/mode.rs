@@ -1,7 +1,7 @@
 //! Entering plan mode, and leaving it with a plan that the user approves of.
 
 use futures_util::future::{BoxFuture, ready};
-use mail::Post;
+use mail::Messenger;
 use mail::mailbox::{ControlMessage, LEAD};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -65,7 +65,7 @@ impl TypedTool for ExitPlanMode {
 
 /// Submits a teammate's plan: it goes to the lead, whose answer arrives as a message and ends plan mode.
 #[derive(Debug, Clone)]
-pub struct HandInPlan(pub Post);
+pub struct HandInPlan(pub Messenger);
 
 impl TypedTool for HandInPlan {
     type Input = ExitPlanModeInput;

@@ -139,7 +139,7 @@ impl LeadService {
                                     directory: member.cwd.clone(),
                                     why: format!("the teammate {teammate} asks: {why}"),
                                     agent: Some(teammate),
-                                    spared_by: None,
+                                    allowed_in_mode: None,
                                     always: Vec::new(),
                                 })),
                                 TeammateQuestion::Sender => {
@@ -256,7 +256,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use mail::{AskLead, Post, TeamInvitation};
+    use mail::{AskLead, Messenger, TeamInvitation};
     use settings::agents::Isolation;
 
     /// An approver that denies everything, with the tool's name as the reason.
@@ -286,7 +286,7 @@ mod tests {
             directory: PathBuf::new(),
             why: String::new(),
             agent: None,
-            spared_by: None,
+            allowed_in_mode: None,
             always: Vec::new(),
         }))
     }
@@ -298,7 +298,7 @@ mod tests {
         let scout = TeamInvitation { name: "scout", kind: "scout", session: "s2", isolation: Isolation::None };
         lead.invite(&scout, folder, Timestamp::UNIX_EPOCH).unwrap();
         let team = Team::of(folder, lead.name(), "scout").unwrap();
-        let post = Post::new(World::real(), Mail::default(), None);
+        let post = Messenger::new(World::real(), Mail::default(), None);
         post.join(team.clone());
         let asking = AskLead::new(post, team);
         let scope = Scope::new(folder, folder);
@@ -331,8 +331,8 @@ mod tests {
         let place = std::fs::canonicalize(folder.path()).unwrap();
         let claimed = |tool: &str, input: Value| match about(tool) {
             Question::Call(call) => {
-                let spared_by = Some(Mode::AcceptEdits);
-                Question::Call(Box::new(CallQuestion { input, spared_by, ..*call }))
+                let allowed_in_mode = Some(Mode::AcceptEdits);
+                Question::Call(Box::new(CallQuestion { input, allowed_in_mode, ..*call }))
             }
             other => other,
         };

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mail::mailbox::{ControlMessage, LEAD, Mailbox, Message};
-use mail::task_file::Board;
-use mail::{MessageOrigin, Post, Team, TeamInvitation, TeamMember, name_of};
+use mail::task_file::TaskBoard;
+use mail::{MessageOrigin, Messenger, Team, TeamInvitation, TeamMember, name_of};
 use parking_lot::Mutex;
 use session::World;
 use session::stats::Teammate;
@@ -55,8 +55,8 @@ pub struct Teammates {
 
 struct TeammatesInner {
     team: Team,
-    post: Post,
-    board: Board,
+    post: Messenger,
+    board: TaskBoard,
     mode: SharedMode,
     begun: AtomicBool,
     /// True while the lead is leaving.
@@ -155,7 +155,7 @@ impl fmt::Debug for Teammates {
 
 impl Teammates {
     /// For a session that leads a team, once it has one.
-    pub fn new(team: Team, post: Post, board: Board, mode: SharedMode, lead: Lead) -> Self {
+    pub fn new(team: Team, post: Messenger, board: TaskBoard, mode: SharedMode, lead: Lead) -> Self {
         Self {
             inner: Arc::new(TeammatesInner {
                 team: team.held_to(mode.clone()),

@@ -241,7 +241,7 @@ fn what_agents_add_to_a_request_is_small() {
     use tools::Tool;
     let children = agents(json!({})).unwrap();
     let tool = engine::agents::SendOut::of(children.clone()).definition();
-    let post = mail::Post::new(session::World::real(), mail::Mail::default(), None);
+    let post = mail::Messenger::new(session::World::real(), mail::Mail::default(), None);
     let writes = engine::send_message::SendPlainly(post).definition();
     let json = |tool| serde_json::to_string(tool).unwrap();
     let text = format!("{}{}{}", json(&tool), json(&writes), children.listing());

@@ -156,8 +156,8 @@ async fn where_it_is_asked_for_spans_give_way_to_summaries() {
     for part in ["Count in dozens.", "Stones were counted.", "message 11: one"] {
         assert!(sent.contains(part), "{part} is not in {sent}");
     }
-    let filling = agent.filling();
-    assert!(filling.parts.iter().any(|part| part.name == "collapsed"), "{filling:?}");
+    let window_usage = agent.window_usage();
+    assert!(window_usage.parts.iter().any(|part| part.name == "collapsed"), "{window_usage:?}");
     let savings = savings::of(agent.session().log(), &Prices::default());
     assert!(savings.iter().any(|saving| saving.layer == "collapse" && saving.freed_tokens > 10_000), "{savings:?}");
     let (lines, _) = session::record::lines(agent.session().path()).unwrap();

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
-use learning::dream::book::DreamOutcome;
 use learning::dream::disk::DreamLockPlace;
-use learning::dream::gate::{DreamGate, GateDecision};
+use learning::dream::dream_log::DreamOutcome;
 use learning::dream::progress::{DreamPhase, DreamProgress};
 use learning::dream::run::{Dream, NoDreamReason};
+use learning::dream::schedule::{DreamSchedule, ScheduleDecision};
 use learning::dream::{DreamSite, SourcePurpose};
 use learning::ledger::Ledger;
 use memory::changes::UndoResult;
@@ -168,7 +168,7 @@ impl House {
     /// Takes back all that the newest dream did.
     pub fn undo(&self) -> Vec<UndoResult> {
         let site = self.site();
-        let run = site.book().dreams().remove(0).over.unwrap().run.unwrap();
+        let run = site.dream_log().dreams().remove(0).over.unwrap().run.unwrap();
         let store = Store::open(self.memory(), IndexUpkeep::Kept).unwrap();
         site.changes().undo(&run, None, &store).unwrap()
     }
@@ -292,18 +292,22 @@ async fn a_dream_is_told_what_is_shared() {
 async fn a_dream_is_due_after_a_day_and_five_sessions() {
     let house = untidy().await;
     let rhythm = Rhythm::default();
-    let due = || house.site().due(&mut DreamGate::default(), &rhythm).unwrap();
-    assert_eq!(due(), GateDecision::TooFew(1));
+    let due = || house.site().due(&mut DreamSchedule::default(), &rhythm).unwrap();
+    assert_eq!(due(), ScheduleDecision::TooFew(1));
     (2..=5).for_each(|n| house.session(&format!("s-{n}"), "hello there", 1));
-    assert_eq!(due(), GateDecision::Due);
+    assert_eq!(due(), ScheduleDecision::Due);
     let own = DreamSite { session: Some("s-5".into()), ..house.site() };
-    assert_eq!(own.due(&mut DreamGate::default(), &rhythm).unwrap(), GateDecision::TooFew(4), "its own does not count");
+    assert_eq!(
+        own.due(&mut DreamSchedule::default(), &rhythm).unwrap(),
+        ScheduleDecision::TooFew(4),
+        "its own does not count"
+    );
     house.dream().run().await.unwrap();
-    assert_eq!(due(), GateDecision::TooSoon(Timestamp::from_second(NOW + DAY).unwrap()));
+    assert_eq!(due(), ScheduleDecision::TooSoon(Timestamp::from_second(NOW + DAY).unwrap()));
     house.wait(DAY);
-    assert_eq!(due(), GateDecision::TooFew(0), "none of them was touched since");
+    assert_eq!(due(), ScheduleDecision::TooFew(0), "none of them was touched since");
     (1..=5).for_each(|n| house.session(&format!("s-{n}"), "hello again", -1));
-    assert_eq!(due(), GateDecision::Due);
+    assert_eq!(due(), ScheduleDecision::Due);
 }
 
 /// DREAM-1, DREAM-2: a dream whose process was killed does not count. The next comes by itself after an hour; who asks for
@@ -317,11 +321,11 @@ async fn after_a_kill_the_next_dream_comes_within_the_hour() {
     std::fs::write(house.memory().join(".consolidate-lock"), dead.to_string()).unwrap();
     house.date(&house.memory().join(".consolidate-lock"), 0);
     assert!(
-        matches!(dream.due(&mut DreamGate::default(), &Rhythm::default()).unwrap(), GateDecision::TooSoon(_)),
+        matches!(dream.due(&mut DreamSchedule::default(), &Rhythm::default()).unwrap(), ScheduleDecision::TooSoon(_)),
         "perhaps another's"
     );
     let at = house.world().now();
-    let began = learning::dream::book::DreamStart {
+    let began = learning::dream::dream_log::DreamStart {
         id: "x".into(),
         at,
         pid: dead,
@@ -329,11 +333,11 @@ async fn after_a_kill_the_next_dream_comes_within_the_hour() {
         sessions: 5,
         before: None,
     };
-    dream.book().begin(&began).unwrap();
-    let due = |site: &DreamSite| site.due(&mut DreamGate::default(), &Rhythm::default()).unwrap();
-    assert_eq!(due(&dream), GateDecision::Rests(Timestamp::from_second(NOW + 3_600).unwrap()), "ours, and cut off");
+    dream.dream_log().begin(&began).unwrap();
+    let due = |site: &DreamSite| site.due(&mut DreamSchedule::default(), &Rhythm::default()).unwrap();
+    assert_eq!(due(&dream), ScheduleDecision::Rests(Timestamp::from_second(NOW + 3_600).unwrap()), "ours, and cut off");
     house.wait(3_600);
-    assert_eq!(due(&dream), GateDecision::Due);
+    assert_eq!(due(&dream), ScheduleDecision::Due);
     house.wait(-3_600);
     assert_eq!(house.dream().run().await.unwrap().how, DreamOutcome::Completed);
 }
@@ -366,7 +370,7 @@ async fn a_dream_that_is_stopped_sets_the_date_back() {
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());
     assert!(!lock.exists(), "dropped in the middle");
-    let dreams = house.site().book().dreams();
+    let dreams = house.site().dream_log().dreams();
     assert_eq!((dreams.len(), dreams[0].over.is_some(), dreams[1].over.is_some()), (2, false, true));
 }
 

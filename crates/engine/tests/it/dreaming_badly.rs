@@ -1,8 +1,8 @@
 //! Dreams that want to do harm, or were talked into it. Whatever they try, nothing outside the memory directory changes,
 //! and what they did inside it can be taken back.
 
-use learning::dream::book::DreamOutcome;
 use learning::dream::disk::DreamLockPlace;
+use learning::dream::dream_log::DreamOutcome;
 use memory::changes::UndoResult;
 
 use crate::dreaming::House;

@@ -1,6 +1,6 @@
 //! What dreams leave alone, and what they say of what they removed.
 
-use learning::dream::book::{DreamBook, DreamOutcome};
+use learning::dream::dream_log::{DreamLog, DreamOutcome};
 use learning::dream::run::Dream;
 use learning::saver::Removal;
 
@@ -102,8 +102,76 @@ async fn the_book_says_why_something_was_removed() {
     house.remember("packages.md", "which package manager", "We use npm.", 30);
     house.session("s-1", "We moved from npm to pnpm last week, remember that.", 1);
     house.dream().run().await.unwrap();
-    let book: DreamBook = house.site().book();
+    let book: DreamLog = house.site().dream_log();
     let removals = book.dreams().remove(0).over.unwrap().removals;
     let (path, reason) = ("deploy-rule.md".to_owned(), "Both say who signs off.".to_owned());
     assert_eq!(removals, [Removal { path, replaced_by: Some("deploys.md".into()), reason }]);
+}
+
+/// A merge by its name, its calls, and whether all stays as it was.
+type MergeAttempt = (&'static str, Vec<(&'static str, String)>, bool);
+
+/// DREAM-3: a memory that was removed in favour of a change is put back when that change is refused, whichever of the two
+/// came first and whoever refused; the model hears of it, and can do both again.
+#[tokio::test]
+async fn a_refused_change_loses_no_memory_that_was_removed_for_it() {
+    let quoted = |text: &str| toml::Value::from(text).to_string();
+    let both = "Deploys need two approvals. Whoever deploys says so in the channel of operations.";
+    let good = quoted(&memory("Deploys", "who signs off deploys", both));
+    let bad = quoted(both); // it has no frontmatter
+    let write = |file: &str, text: &str| format!("{{ file_path = '{file}', content = {text} }}");
+    let (deploys, outside) = ("{{ memory }}/deploys.md", "{{ home }}/project/deploys.md");
+    let replaced =
+        format!("{{ file_path = '{{{{ memory }}}}/said.md', replaced_by = '{deploys}', reason = 'Merged.' }}");
+    let removed = "{ file_path = '{{ memory }}/said.md', reason = 'Merged.' }".to_owned();
+    let cases: [MergeAttempt; 5] = [
+        ("replaced", vec![("Remove", replaced.clone()), ("Write", write(deploys, &bad))], true),
+        ("only said again", vec![("Remove", removed.clone()), ("Write", write("{{ memory }}/new.md", &bad))], true),
+        ("outside", vec![("Remove", removed.clone()), ("Write", write(outside, &good))], true),
+        (
+            "without a name",
+            vec![("Write", write(deploys, &bad)), ("Remove", removed), ("Write", write(deploys, &bad))],
+            true,
+        ),
+        (
+            "done again",
+            vec![
+                ("Remove", replaced.clone()),
+                ("Write", write(deploys, &bad)),
+                ("Write", write(deploys, &good)),
+                ("Remove", replaced),
+            ],
+            false,
+        ),
+    ];
+    for (name, calls, stays) in cases {
+        let calls: Vec<(&str, &str)> = calls.iter().map(|(tool, input)| (*tool, input.as_str())).collect();
+        let house = House::new(&script(&calls)).await;
+        house.remember("deploys.md", "who signs off deploys", "Deploys need two approvals.", 20);
+        house.remember(
+            "said.md",
+            "where deploys are said",
+            "Whoever deploys says so in the channel of operations.",
+            10,
+        );
+        let before = house.memories();
+        let over = house.dream().run().await.unwrap();
+        assert_eq!(over.how, DreamOutcome::Completed, "{name}: {over:?}");
+        let after = house.memories();
+        if stays {
+            let file =
+                |tree: &std::collections::BTreeMap<_, _>, file: &str| tree.get(&house.memory().join(file)).cloned();
+            for memory in ["deploys.md", "said.md"] {
+                assert_eq!(file(&after, memory), file(&before, memory), "{name}: {memory}");
+            }
+            let index = house.read("MEMORY.md");
+            assert!(index.contains("- [said.md](said.md) — where deploys are said"), "{name}: {index}");
+            assert!(over.removed.is_empty() && over.removals.is_empty(), "{name}: {over:?}");
+        } else {
+            assert_eq!(over.removed, ["said.md"], "{name}");
+            assert!(house.read("deploys.md").contains(both), "{name}");
+        }
+        let last = house.simulator.requests().pop().unwrap()["messages"].to_string();
+        assert!(!calls[0].0.contains("Remove") || last.contains("said.md was put back"), "{name}: {last}");
+    }
 }

@@ -1,7 +1,7 @@
 //! What a dream gets to see of sessions: what was said, of those that may be learnt from, and nothing else.
 
 use learning::dream::SourcePurpose;
-use learning::dream::book::DreamOutcome;
+use learning::dream::dream_log::DreamOutcome;
 use learning::dream::run::{Dream, NoDreamReason};
 use memory::spoken::Register;
 use serde_json::{Value, json};

@@ -12,7 +12,7 @@ use mail::mailbox::{
     ControlMessage, InterruptVoidedBy, LEAD, LeadAnswer, MailError, Mailbox, Message, Seal, SealKeys, names,
 };
 use mail::socket::{self, Patience};
-use mail::{AskLead, Mail, MessageOrigin, Post, Team, TeamInvitation, mode_below};
+use mail::{AskLead, Mail, MessageOrigin, Messenger, Team, TeamInvitation, mode_below};
 use serde_json::{Value, json};
 use session::World;
 use settings::agents::Isolation;
@@ -181,7 +181,7 @@ fn question() -> Question {
         directory: "/".into(),
         why: String::new(),
         agent: None,
-        spared_by: None,
+        allowed_in_mode: None,
         always: Vec::new(),
     }))
 }
@@ -192,7 +192,7 @@ fn question() -> Question {
 async fn only_the_lead_answers() {
     let config = tempfile::tempdir().unwrap();
     let (lead, scout) = team(config.path());
-    let post = Post::new(World::real(), Mail::default(), None);
+    let post = Messenger::new(World::real(), Mail::default(), None);
     post.join(scout.clone());
     let asking = AskLead::new(post, scout.clone());
     let answers = async {

@@ -1,13 +1,13 @@
 //! Plans and tasks through the engine.
 
 use mail::task_file::TaskStatus;
-use mail::task_file::{self, Board};
+use mail::task_file::{self, TaskBoard};
 use serde_json::json;
 use tools::permission::{Decision, Mode, Rules, Situation, decide};
 use tools::{Access, Scope, Subject, ToolCall, run_all};
 
 async fn call(scope: &Scope, tool: &str, input: serde_json::Value) -> String {
-    let offered = engine::plan::offered(&Mode::Plan.into(), &Board::default());
+    let offered = engine::plan::offered(&Mode::Plan.into(), &TaskBoard::default());
     run_all(vec![ToolCall::new(tool, input)], &offered, scope, |_, _| {}).await.pop().unwrap().text()
 }
 
@@ -99,7 +99,7 @@ fn reminders(request: &serde_json::Value) -> (usize, usize) {
 #[tokio::test]
 async fn a_forgotten_task_list_is_shown_again() {
     let stage = crate::stage::Stage::new(WORKER).await;
-    let board = Board::default();
+    let board = TaskBoard::default();
     let mut agent = stage.agent_with(None, |parts| {
         parts.work.tools.extend(engine::plan::listed(&board));
         parts.work.tasks = Some(board);

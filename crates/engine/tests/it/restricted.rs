@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use learning::fork::ToolPolicy;
 use learning::saver::{Author, SavingLimits, SavingPlace};
-use learning::unattended::{UnattendedContext, UnattendedPolicy};
+use learning::unattended::{UnattendedContext, UnattendedPolicy, UserShelfAccess};
 use memory::echo_check::InjectedWords;
 use memory::spoken::TypedMessages;
 use memory::store::IndexUpkeep;
@@ -58,7 +58,7 @@ impl Place {
                 directory: memory,
                 indexing: IndexUpkeep::Kept,
             },
-            user: None,
+            user: UserShelfAccess::None,
             author: Author {
                 agent: "extract",
                 injected,

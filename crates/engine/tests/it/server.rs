@@ -72,8 +72,8 @@ async fn the_provider_drops_results_from_its_cache() {
     assert_eq!(edits, 2, "of 40 results, 16 and again 16 are dropped");
     let body = stage.simulator.requests().pop().unwrap()["messages"].to_string();
     assert_eq!(body.matches("\"type\":\"cache_edits\"").count(), 2);
-    let filling = agent.filling();
-    let dropped = filling.parts.iter().find(|part| part.name == "results the provider dropped").unwrap();
+    let window_usage = agent.window_usage();
+    let dropped = window_usage.parts.iter().find(|part| part.name == "results the provider dropped").unwrap();
     assert_eq!((dropped.count, dropped.tokens), (32, 0));
     let savings = session::savings::of(agent.session().log(), &transcript::price::Prices::default());
     assert!(savings.iter().any(|saving| saving.layer == "cache-edit" && saving.freed_tokens > 20_000), "{savings:?}");

@@ -428,7 +428,8 @@ async fn an_agent_in_the_background_gets_a_label_where_something_has_changed() {
             let _ = labels.send(subagent.progress().label);
         }
     });
-    let mut agent = stage.agent_with(None, |parts| parts.contacts.labelled = Some(std::time::Duration::from_millis(5)));
+    let mut agent =
+        stage.agent_with(None, |parts| parts.contacts.label_interval = Some(std::time::Duration::from_millis(5)));
     say(&mut agent, "go").await;
     let subagent = agent.agents().unwrap().list()[0].clone();
     assert_eq!(labelled.recv().await.unwrap().as_deref(), Some("Reading the list of colours"), "five words of six");

@@ -7,7 +7,7 @@ use engine::agents::{AtEnd, Subagents};
 use engine::event::SubagentNews;
 use engine::send_message::SendMessage;
 use engine::{Agent, Event};
-use mail::{Mail, Post};
+use mail::{Mail, Messenger};
 use serde_json::{Value, json};
 use session::World;
 use tokio_util::sync::CancellationToken;
@@ -16,8 +16,8 @@ use crate::children::registry;
 use crate::stage::{Stage, say};
 
 /// An agent that may write to those it sends out.
-fn writer(stage: &Stage, resume: Option<&str>) -> (Agent, Post) {
-    let post = Post::new(World::real(), Mail::default(), None);
+fn writer(stage: &Stage, resume: Option<&str>) -> (Agent, Messenger) {
+    let post = Messenger::new(World::real(), Mail::default(), None);
     let agent = stage.agent_with(resume, |parts| {
         parts.contacts.post = Some(post.clone());
         parts.work.tools.push(Arc::new(SendMessage { post: post.clone(), teammates: None }));
@@ -143,7 +143,7 @@ async fn an_agent_that_has_ended_goes_on() {
 async fn what_comes_at_the_very_end_is_heard() {
     let mut stage = Stage::new(AFTERWARDS).await;
     stage.agents = painters();
-    let post: Arc<Mutex<Option<Post>>> = Arc::default();
+    let post: Arc<Mutex<Option<Messenger>>> = Arc::default();
     let (theirs, heard_of) = (post.clone(), Mutex::new(0));
     stage.heard = Arc::new(move |event| {
         let Event::Agent { news: SubagentNews::Does(event), .. } = event else { return };
@@ -200,7 +200,7 @@ async fn who_writes_to_one_that_cannot_go_on_is_told() {
     let mut stage = Stage::new(&script).await;
     let definitions = json!({"worker": {"description": "d", "prompt": "p"}});
     stage.agents = Some(Subagents::new(registry(definitions), AtEnd::LeavesThem));
-    let post: Arc<Mutex<Option<Post>>> = Arc::default();
+    let post: Arc<Mutex<Option<Messenger>>> = Arc::default();
     let theirs = post.clone();
     stage.heard = Arc::new(move |event| {
         let Event::Agent { subagent, news } = event else { return };

@@ -1,7 +1,7 @@
-//! Setting aside: what is at a path is moved to where nothing uses it, and none of it is lost.
+//! Setting a file or directory aside: it is moved to where nothing uses it, and none of it is lost.
 //!
-//! It is a rename, never a copy and never a removal: into a folder, or under another name in the directory it is in
-//! where the folder is on another disk. What is no longer what the caller saw stays where it is.
+//! It is a rename, never a copy and never a removal: into a folder or, if that is on another disk, to another name in
+//! the same directory. Whatever is no longer what the caller saw stays where it is.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::Permissions;
@@ -19,15 +19,15 @@ use super::{MissingDirectories, NameInDirectory, step};
 use crate::error::Error;
 use crate::root::Root;
 
-/// What the owner of a directory needs to move something out of it.
+/// Bits that the owner of a directory needs to move something out of it.
 const OWNERS_RIGHTS: u32 = 0o700;
 
-/// Identity of a file or a directory: it keeps it under another name.
+/// Identity of a file or a directory; it survives a rename.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
     device: u64,
     inode: u64,
-    /// When it was made, where the file system knows: numbers of inodes are given out again.
+    /// Time of creation, if the file system knows it: inode numbers are reused.
     born: Option<Duration>,
 }
 
@@ -43,14 +43,14 @@ impl Identity {
     }
 }
 
-/// The identity of what is at a path; a link's own, where it is one.
+/// Identity of the file or directory at a path; a link is not followed.
 pub fn identity(path: impl AsRef<Path>) -> Result<Identity, Error> {
     let place = NameInDirectory::of(path.as_ref(), MissingDirectories::Refused)?;
     place.identity()
 }
 
-/// Moves what is at a path into a folder if it still is what `expected` says, else fails with [`Error::Changed`]. Returns
-/// where it is then.
+/// Moves what is at a path into a folder if it still is what `expected` says, else fails with [`Error::Changed`].
+/// Returns its new path.
 pub fn set_aside(path: impl AsRef<Path>, expected: &Identity, folder: impl AsRef<Path>) -> Result<PathBuf, Error> {
     let (path, folder) = (path.as_ref(), folder.as_ref());
     match moved(path, expected, folder) {
@@ -82,7 +82,7 @@ impl NameInDirectory<'_> {
         Ok(Identity::of(&metadata))
     }
 
-    /// Renames it to the first free name of its kind in a directory.
+    /// Renames it to the first free name in a directory.
     fn renamed_into(&self, directory: &Dir) -> Result<OsString, Errno> {
         let mut number = 1;
         loop {
@@ -97,7 +97,7 @@ impl NameInDirectory<'_> {
     }
 }
 
-/// Renames without taking the place of anything.
+/// Renames without replacing anything.
 fn rename_new(from: &Dir, name: &OsStr, to: &Dir, new: &OsStr) -> Result<(), Errno> {
     match renameat_with(from, name, to, new, RenameFlags::NOREPLACE) {
         // Not every file system knows the flag.
@@ -110,11 +110,11 @@ fn rename_new(from: &Dir, name: &OsStr, to: &Dir, new: &OsStr) -> Result<(), Err
     }
 }
 
-/// Directories of ours that were shut, open until this is dropped.
+/// Directories of ours without owner's rights, given them until this is dropped.
 struct OpenedDirectories(Vec<(OwnedFd, u32)>);
 
 impl OpenedDirectories {
-    /// Those above a path.
+    /// The directories above a path.
     fn above(path: &Path) -> Self {
         let mut opened = Self(Vec::new());
         let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
@@ -142,7 +142,7 @@ impl Drop for OpenedDirectories {
     }
 }
 
-/// By its descriptor, so that no link can come in between.
+/// Sets the mode by descriptor, so that no link can come in between.
 fn set_mode(directory: &OwnedFd, mode: u32) -> bool {
     let path = format!("/proc/self/fd/{}", directory.as_raw_fd());
     std::fs::set_permissions(path, Permissions::from_mode(mode)).is_ok()

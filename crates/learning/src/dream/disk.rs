@@ -1,17 +1,18 @@
-//! The lock on a real disk, and whether the process in it still runs.
+//! The lock on a real disk, and the check whether its process still runs.
 
 use files::{LockFile, Root};
 use jiff::{SignedDuration, Timestamp};
 
 use super::lock::{Disk, DreamEnd, FILE, HeldLock, LockAttempt, LockReturn, LockTaking, Mark};
 
-/// A process that seems to have begun this much after the lock was written may still have written it: clocks are coarse.
+/// Difference in time up to which a process that seems to have begun after the lock was written may still have written
+/// it: clocks are coarse.
 const SLACK: SignedDuration = SignedDuration::from_secs(2);
 
-/// In `/proc` a second has so many ticks, whatever the kernel counts in.
+/// Ticks per second in `/proc`, whatever the kernel counts in.
 const TICKS: f64 = 100.0;
 
-/// The most that is read of a file about a process.
+/// Limit on reading a file about a process.
 const MOST: u64 = 4096;
 
 /// The lock in a memory directory.
@@ -21,8 +22,8 @@ pub struct DreamLockPlace {
     now: Timestamp,
 }
 
-/// A lock that is held. It is given back by [`Place::give`]; where it is only dropped, as by a crash, the next finds a
-/// holder that is dead.
+/// A held lock. It is given back by [`DreamLockPlace::give`]; if it is only dropped, as by a crash, the next process
+/// finds a dead holder.
 pub type DreamLock = HeldLock<LockFile>;
 
 impl DreamLockPlace {
@@ -31,7 +32,7 @@ impl DreamLockPlace {
         Self { root, now }
     }
 
-    /// What the lock says; nothing, where there is none.
+    /// The lock's mark; an empty one if there is no lock.
     pub fn mark(&self) -> Result<Mark, files::Error> {
         match self.root.head(FILE, MOST) {
             Ok(head) => {
@@ -43,7 +44,7 @@ impl DreamLockPlace {
         }
     }
 
-    /// Whether somebody has the lock, of the operating system or by being in it.
+    /// The living process that the lock names, if there is one.
     pub fn holder(&mut self) -> Result<Option<u32>, files::Error> {
         let mark = self.mark()?;
         let (Some(pid), Some(written)) = (mark.holder, mark.dreamt) else { return Ok(None) };
@@ -60,7 +61,7 @@ impl DreamLockPlace {
         }
     }
 
-    /// Whether the lock is still ours.
+    /// True if the lock is still ours.
     pub fn is_ours(&mut self, lock: &DreamLock) -> bool {
         lock.is_ours(self).unwrap_or(false)
     }
@@ -119,8 +120,8 @@ impl Disk for DreamLockPlace {
     }
 }
 
-/// Whether a process runs that ran when something was written: numbers of processes are used again. Where the system does
-/// not say when one began, it counts as the one.
+/// True if a process runs that ran when something was written: pids are reused. If the system does not say when it
+/// began, it counts as the same.
 fn is_alive(pid: u32, written: Timestamp, now: Timestamp) -> bool {
     if !files::process_runs(pid) {
         return false;
@@ -134,7 +135,7 @@ fn is_alive(pid: u32, written: Timestamp, now: Timestamp) -> bool {
     }
 }
 
-/// How long a process has run, by its line in `/proc` and the time since the system began.
+/// Age of a process, by its line in `/proc` and the system's uptime.
 fn age(stat: &str, uptime: &str) -> Option<SignedDuration> {
     // The name comes second, in parentheses, and may hold anything; the beginning is the 22nd field.
     let (_, fields) = stat.rsplit_once(')')?;

@@ -1,64 +1,64 @@
-//! Who may dream: `<memory>/.consolidate-lock`, as Claude Code has it. Its text is the holder's process id, and it is dated
-//! with the last dream.
+//! The lock of dreams: `<memory>/.consolidate-lock`, as Claude Code has it. Its text is the holder's process id, and it
+//! is dated with the last dream.
 //!
 //! Between our own processes the operating system's lock on that file decides; it is held throughout, and goes with the
-//! process however that ends. Text and date are for other programs, and for the next to come: whoever holds the lock looks
-//! at them, writes its own, and reads them back. A dream that fails sets the date back, and removes a file that it made.
-//! Between dreams the file is empty.
+//! process however that ends. Text and date are for other programs, and for the next process: whoever holds the lock
+//! looks at them, writes its own, and reads them back. A dream that fails sets the date back, and removes a file that
+//! it made. Between dreams the file is empty.
 //!
-//! Taking and giving back are machines that do one thing to the disk at a step, so that a test can run several of them in
-//! every order there is, over a disk of its own.
+//! Taking and giving back are machines that do one thing to the disk at a step, so that a test can run several of them
+//! in every order there is, over a disk of its own.
 
 use jiff::{SignedDuration, Timestamp};
 
 /// The lock's file, in the memory directory.
 pub const FILE: &str = ".consolidate-lock";
 
-/// A holder that wrote longer ago has ended its dream, though its process goes on: dreams end within 20 minutes, and Claude
+/// Time after which a holder counts as finished, though its process goes on: dreams end within 20 minutes, and Claude
 /// Code leaves its id behind.
 const HOLDS: SignedDuration = SignedDuration::from_hours(1);
 
-/// How often the file is opened again when it was removed meanwhile.
+/// Attempts to open the file again if it was removed meanwhile.
 const ATTEMPTS: u32 = 5;
 
-/// What the machines need of the disk. Each call is one step that others may come between.
+/// Disk operations of the machines. Each call is one step that others may come between.
 pub trait Disk {
-    /// An opened lock file; when the last one goes, so does the lock.
+    /// An opened lock file; dropping the last one releases the lock.
     type Handle;
-    /// What can go wrong.
+    /// Error of an operation.
     type Error;
 
-    /// Makes the file, empty and dated 1970, unless there is one.
+    /// Creates the file, empty and dated 1970, unless it exists.
     fn make(&mut self) -> Result<(), Self::Error>;
     /// Opens the file, if there is one.
     fn open(&mut self) -> Result<Option<Self::Handle>, Self::Error>;
     /// Takes the operating system's lock, unless somebody has it.
     fn try_lock(&mut self, handle: &Self::Handle) -> Result<bool, Self::Error>;
-    /// Whether the name still leads to the opened file.
+    /// True if the name still leads to the opened file.
     fn is_named(&mut self, handle: &Self::Handle) -> Result<bool, Self::Error>;
-    /// What the file says.
+    /// Reads the file's mark.
     fn read(&mut self, handle: &Self::Handle) -> Result<Mark, Self::Error>;
-    /// Lets the file say something else.
+    /// Replaces the file's text.
     fn write(&mut self, handle: &Self::Handle, text: &str) -> Result<(), Self::Error>;
     /// Dates the file.
     fn date(&mut self, handle: &Self::Handle, at: Timestamp) -> Result<(), Self::Error>;
     /// Removes the file of that name.
     fn remove(&mut self) -> Result<(), Self::Error>;
-    /// Whether a process runs that did when the file was written.
+    /// True if a process runs that ran when the file was written.
     fn is_alive(&mut self, pid: u32, written: Timestamp) -> bool;
 }
 
-/// What a lock file says: its text, and its date.
+/// Mark of a lock file: its text and its date.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Mark {
-    /// The process in it; none in one that is empty or cannot be read.
+    /// The process it names; none if it is empty or unreadable.
     pub holder: Option<u32>,
-    /// When the last dream was, as far as the date tells.
+    /// Time of the last dream, as far as the date tells.
     pub dreamt: Option<Timestamp>,
 }
 
 impl Mark {
-    /// A mark by a text and a date.
+    /// A mark from a text and a date.
     pub fn of(text: &str, modified: Timestamp) -> Self {
         let holder = text.trim().parse().ok().filter(|pid| *pid != 0);
         Self { holder, dreamt: Some(modified).filter(|at| at.as_second() > 0) }
@@ -73,7 +73,7 @@ pub struct LockTaking<H> {
     attempts: u32,
     pid: u32,
     now: Timestamp,
-    /// The date when it was decided to dream.
+    /// The lock's date when the dream was decided on.
     seen: Option<Timestamp>,
     before: Option<Timestamp>,
 }
@@ -91,14 +91,14 @@ enum At {
     NameAgain,
 }
 
-/// What came of it.
+/// Result of taking the lock.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LockAttempt<H> {
     /// It is ours.
     Ours(HeldLock<H>),
-    /// Another process dreams: its id, where it is known.
+    /// Another process dreams; its id, if known.
     Busy(Option<u32>),
-    /// Somebody has dreamt since it was decided to.
+    /// Another dream has taken place since this one was decided on.
     Overtaken,
 }
 
@@ -107,9 +107,9 @@ pub enum LockAttempt<H> {
 pub struct HeldLock<H> {
     handle: H,
     pid: u32,
-    /// Since when.
+    /// Time since which it is held.
     pub since: Timestamp,
-    /// The dream before.
+    /// Time of the previous dream.
     pub before: Option<Timestamp>,
 }
 
@@ -119,7 +119,7 @@ impl<H> LockTaking<H> {
         Self { at: At::Make, handle: None, attempts: 0, pid, now, seen, before: None }
     }
 
-    /// One step. Nothing is held by one that came to anything but [`Taken::Ours`].
+    /// One step. Nothing is held unless the result is [`LockAttempt::Ours`].
     pub fn step<D: Disk<Handle = H>>(&mut self, disk: &mut D) -> Result<Option<LockAttempt<H>>, D::Error> {
         match (self.at, &self.handle) {
             (At::Make, _) => {
@@ -200,18 +200,18 @@ impl<H> LockTaking<H> {
 }
 
 impl<H> HeldLock<H> {
-    /// Whether it still is ours, as far as others are concerned. Asked before each round.
+    /// True if it still is ours, as far as others can see. Checked before each round.
     pub fn is_ours<D: Disk<Handle = H>>(&self, disk: &mut D) -> Result<bool, D::Error> {
         Ok(disk.read(&self.handle)?.holder == Some(self.pid) && disk.is_named(&self.handle)?)
     }
 }
 
-/// How a dream ended, for the lock.
+/// End of a dream, for the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DreamEnd {
-    /// It is dated with this dream.
+    /// The lock is dated with this dream.
     Dreamt,
-    /// It failed or was stopped: as if it had never been.
+    /// It failed or was stopped: the date stays as before.
     Failed,
 }
 
@@ -239,7 +239,7 @@ impl<H> LockReturn<H> {
         Self { held, ended, at: GivingAt::Read }
     }
 
-    /// One step; done, when it says so. Then this is dropped, and the operating system's lock with it.
+    /// One step; true when it is done. Then this is dropped, and the operating system's lock with it.
     pub fn step<D: Disk<Handle = H>>(&mut self, disk: &mut D) -> Result<bool, D::Error> {
         let handle = &self.held.handle;
         self.at = match (self.at, self.ended, self.held.before) {

@@ -1,22 +1,22 @@
-//! What can be seen of a dream while it runs: where it is, what it says and does, what it has touched.
+//! Progress of a running dream: its phase, its words and calls, the memories it has touched.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use transcript::Usage;
 
-/// Of so many rounds is kept what was said.
+/// Number of rounds whose text is kept.
 pub const ROUNDS: usize = 30;
 
-/// Where a dream is.
+/// Phase of a dream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DreamPhase {
-    /// It looks around.
+    /// It is reading.
     #[default]
     Starting,
     /// It has written something.
     Updating,
-    /// It came to its end.
+    /// It finished.
     Completed,
     /// Something went wrong.
     Failed,
@@ -37,48 +37,48 @@ impl DreamPhase {
     }
 }
 
-/// What a dream used and did, in numbers.
+/// Figures of a dream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DreamFigures {
-    /// What its requests used.
+    /// Usage of its requests.
     pub usage: Usage,
-    /// How many memories were made or changed.
+    /// Number of memories created or changed.
     pub saved: usize,
-    /// How many of them are shared with the team.
+    /// Number of them shared with the team.
     pub saved_team: usize,
-    /// How many were removed.
+    /// Number of memories removed.
     pub removed: usize,
-    /// How many calls were refused.
+    /// Number of refused calls.
     pub denied: u32,
-    /// How many of them would have written.
+    /// Number of them that would have written.
     pub denied_writes: u32,
-    /// How long it took.
+    /// Its duration.
     pub took: Duration,
 }
 
 /// A dream as it is now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DreamProgress {
-    /// Where it is.
+    /// Its phase.
     pub phase: DreamPhase,
-    /// How many replies came.
+    /// Number of replies.
     pub rounds: u32,
-    /// What the last of them said, the newest last.
+    /// Texts of the last replies, the newest last.
     pub said: VecDeque<String>,
-    /// How often each tool was called.
+    /// Number of calls by tool.
     pub tools: BTreeMap<String, u32>,
-    /// What was called last: the tool, and what it was about.
+    /// The last call: the tool, and its subject.
     pub doing: Option<(String, String)>,
-    /// Why it waits: a request that failed is made again.
+    /// The reason it waits: a failed request is retried.
     pub waits: Option<String>,
     /// The memories it has changed or removed.
     pub touched: Vec<String>,
-    /// What it has come to, once it is over.
+    /// Its figures, once it is over.
     pub figures: Option<DreamFigures>,
 }
 
 impl DreamProgress {
-    /// A reply came.
+    /// Records a reply.
     pub(super) fn replied(&mut self, text: String, calls: Vec<(String, String)>) {
         self.rounds += 1;
         self.waits = None;
@@ -94,12 +94,12 @@ impl DreamProgress {
         }
     }
 
-    /// Whether it is under way.
+    /// True if it is under way.
     pub fn is_under_way(&self) -> bool {
         matches!(self.phase, DreamPhase::Starting | DreamPhase::Updating)
     }
 
-    /// How far it is, in a line: the rounds, how often each tool ran, what it has touched.
+    /// Progress in a line: rounds, calls by tool, touched memories.
     pub fn line(&self) -> String {
         let calls = self.tools.iter().map(|(tool, times)| format!("{tool} {times}"));
         let touched = (!self.touched.is_empty()).then(|| format!("{} touched", self.touched.join(", ")));
@@ -112,7 +112,7 @@ impl DreamProgress {
         parts.join(", ")
     }
 
-    /// What it has touched by now.
+    /// Records the touched memories.
     pub(super) fn touches(&mut self, touched: Vec<String>) {
         if !touched.is_empty() && self.phase == DreamPhase::Starting {
             self.phase = DreamPhase::Updating;
@@ -121,7 +121,7 @@ impl DreamProgress {
     }
 }
 
-/// What a dream did to how many files, in words.
+/// Result of a dream in words, by the number of files.
 pub fn improved(files: usize) -> String {
     match files {
         0 => "Nothing had to be improved".to_owned(),

@@ -1,5 +1,5 @@
-//! How much a dream may read. A transcript can be larger than any window, and a dream that reads too much fails at the end
-//! of what it cost. So every result is cut, and when all of them together are enough, nothing more is shown.
+//! Limit on a dream's reading. A transcript can be larger than any window, and a dream that reads too much fails after
+//! its cost was paid. So every result is cut, and once all of them together reach the limit, nothing more is shown.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use transcript::{Block, ToolDefinition, tool_names};
 
 use super::room::DreamRoom;
 
-/// A tool that shows only so much.
+/// A tool whose results share the limit.
 struct RationedTool {
     tool: Arc<dyn Tool>,
     each: usize,
     left: Arc<AtomicUsize>,
 }
 
-/// The tools, those that look around on one ration.
+/// The tools; those that read share one limit.
 pub(super) fn rationed(tools: Vec<Arc<dyn Tool>>, room: &DreamRoom) -> Vec<Arc<dyn Tool>> {
     let (left, each) = (Arc::new(AtomicUsize::new(room.read)), room.each);
     let ration = |tool: Arc<dyn Tool>| match tool.name() {

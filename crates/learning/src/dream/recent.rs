@@ -1,4 +1,4 @@
-//! What a dream is told of recent sessions at first: their names, and what the user said at their beginning and end.
+//! Recent sessions in a dream's prompt: their names, and the user's words at their beginning and end.
 
 use std::fmt::Write as _;
 
@@ -10,17 +10,17 @@ use super::sources::{DreamSources, SessionMessage, counted};
 use crate::extract::render::Speaker;
 use crate::saver::Saver;
 
-/// Of how many sessions is shown what was said.
+/// Number of sessions of which the user's words are shown.
 const SHOWN: usize = 20;
-/// How many of them are named.
+/// Number of sessions that are named.
 const NAMED: usize = 60;
-/// How many words of the user are shown of one: those at its beginning and those at its end.
+/// Messages of the user that are shown of one: at its beginning, and at its end.
 const FIRST: usize = 3;
 const LAST: usize = 9;
-/// How long each is, in characters.
+/// Characters of each.
 const EACH: usize = 400;
 
-/// What a dream is told of these sessions, in about so many bytes. What the user typed, as far as it is shown, can be quoted.
+/// Text about these sessions, in about so many bytes. The user's words in it can be quoted in memories.
 pub(super) fn told(sources: &DreamSources, touched: &[SessionFile], saver: &Saver, room: usize) -> String {
     let mut text = String::new();
     let read = touched.iter().filter_map(|session| Some((session, sources.said_in(session)?)));
@@ -52,7 +52,7 @@ fn shown(text: &mut String, session: &SessionFile, messages: &[SessionMessage], 
     }
 }
 
-/// What the user said, on one line, with its date.
+/// A message of the user on one line, with its date.
 fn line(message: &SessionMessage, zone: &TimeZone) -> String {
     let said = message.words.split_whitespace().collect::<Vec<_>>().join(" ");
     let cut: String = said.chars().take(EACH).collect();

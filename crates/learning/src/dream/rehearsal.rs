@@ -1,5 +1,5 @@
-//! Dreams over a copy: what one would change is shown and kept, and can be carried out later, as long as what it is about has
-//! not changed since.
+//! Rehearsals: dreams over a copy. The changes are shown and kept, and can be applied later, as long as the memories
+//! they are about have not changed since.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use session::{Home, World};
 use tools::Scope;
 
-use super::book::{DreamFinish, DreamOutcome, DreamStart};
+use super::dream_log::{DreamFinish, DreamOutcome, DreamStart};
 use super::lock::DreamEnd;
 use super::run::{Dream, HeldDreamLock, NoDreamReason};
 use super::site::DreamSite;
@@ -21,34 +21,34 @@ use crate::ledger;
 use crate::protection::Protection;
 use crate::saver::{Author, Removal, Saver, SavingLimits, SavingPlace};
 
-/// Where the copies lie below the config home, each in a folder that begins with the id of its process.
+/// Folder of the copies below the config home, each in a folder that begins with the id of its process.
 const FOLDER: &str = "cairn/rehearsals";
-/// A file larger than this is no memory that a rehearsal needs.
+/// Size limit of a file that is copied; no memory is larger.
 const COPIED: u64 = 4 * 1024 * 1024;
-/// Plans hold the texts of memories, so nobody else reads them.
+/// Mode of plans: they hold the texts of memories, so nobody else reads them.
 const MODE: u32 = 0o600;
 /// The largest plan that is read.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
-/// What a rehearsed dream would change.
+/// Changes of a rehearsed dream.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RehearsedChanges {
-    /// When it was rehearsed.
+    /// Time of the rehearsal.
     pub at: String,
     /// The model.
     pub model: String,
-    /// What it said of itself.
+    /// The dream's report.
     pub text: String,
     /// The changes, each memory once.
     pub changes: Vec<KeptChange>,
-    /// Why memories go.
+    /// Reasons for removing memories.
     pub removals: Vec<Removal>,
-    /// What the user typed, as the new memories quote it.
+    /// The user's sentences that the new memories quote.
     quoted: Vec<QuotedSentence>,
 }
 
-/// Why a plan was not carried out.
+/// Reason a plan was not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum NotAppliedReason {
     /// There is none.
@@ -57,14 +57,14 @@ pub enum NotAppliedReason {
     /// Memories have changed since.
     #[error("nothing was changed, since these memories are no longer as they were rehearsed: {}", .0.join(", "))]
     ChangedSince(Vec<String>),
-    /// A change was refused. What was done before it can be taken back.
+    /// A change was refused. Those made before it can be undone.
     #[error("{why} {done} of {all} changes were made before; cairn dream undo takes them back")]
     Refused {
-        /// Why.
+        /// The reason.
         why: String,
-        /// How many changes were made.
+        /// Number of changes made.
         done: usize,
-        /// Of how many.
+        /// Number of all changes.
         all: usize,
     },
     /// The lock, or the memory directory.
@@ -73,7 +73,7 @@ pub enum NotAppliedReason {
 }
 
 impl Dream {
-    /// Dreams over a copy, and says what it would have changed. That is kept, for [`apply`].
+    /// Dreams over a copy, and returns the changes it would make. They are kept for [`RehearsedChanges::apply`].
     pub async fn rehearse(self) -> Result<(DreamFinish, Vec<KeptChange>), NoDreamReason> {
         tidy(&self.site.home);
         let name = format!("{}-{}", std::process::id(), self.site.world.fresh_id());
@@ -114,13 +114,13 @@ impl RehearsedChanges {
         path.into()
     }
 
-    /// The newest one.
+    /// The newest rehearsal.
     pub fn of(site: &DreamSite) -> Option<Self> {
         let file = files::read(Self::file(site), LARGEST).ok()?;
         serde_json::from_slice(&file.bytes).ok()
     }
 
-    /// Keeps it in the place of the one before; one that changes nothing leaves none.
+    /// Keeps it in place of the one before; one without changes leaves none.
     fn keep(&self, site: &DreamSite) -> Result<(), files::Error> {
         if self.changes.is_empty() {
             return Self::forget(site);
@@ -138,14 +138,14 @@ impl RehearsedChanges {
         }
     }
 
-    /// The memories that are no longer as they were rehearsed.
+    /// The memories that have changed since the rehearsal.
     fn changed_since(&self, store: &Store) -> Vec<String> {
         let now = |path: &str| store.root().read(path, COPIED).ok().map(|file| file.bytes);
         let is_same = |change: &KeptChange| now(&change.path).as_deref() == change.before.as_deref().map(str::as_bytes);
         self.changes.iter().filter(|change| !is_same(change)).map(|change| change.path.clone()).collect()
     }
 
-    /// Carries it out, as a dream that can be looked at and taken back like any other.
+    /// Applies it, as a dream that can be shown and undone like any other.
     pub fn apply(
         &self,
         site: &DreamSite,
@@ -160,9 +160,9 @@ impl RehearsedChanges {
             return Err(NotAppliedReason::ChangedSince(changed)); // the lock goes back as it was
         }
         let id = format!("{}-{}", now.strftime("%Y%m%d-%H%M%S"), std::process::id());
-        let (pid, model, book) = (std::process::id(), self.model.clone(), site.book());
+        let (pid, model, log) = (std::process::id(), self.model.clone(), site.dream_log());
         let began = DreamStart { id: id.clone(), at: now, pid, model, sessions: 0, before: lock.before() };
-        book.begin(&began).map_err(NoDreamReason::from)?;
+        log.begin(&began).map_err(NoDreamReason::from)?;
         let saver = self.saver(site, indexing).map_err(NoDreamReason::from)?;
         let scope = Scope::new(&site.project, site.home.path().join(FOLDER));
         let done = self.changes.iter().try_fold(0, |done, change| match self.make(change, &saver, &store, &scope) {
@@ -177,7 +177,7 @@ impl RehearsedChanges {
             Err(why) => (DreamOutcome::Failed, why.to_string()),
         };
         lock.give(if over.how == DreamOutcome::Completed { DreamEnd::Dreamt } else { DreamEnd::Failed });
-        book.end(&over).map_err(NoDreamReason::from)?;
+        log.end(&over).map_err(NoDreamReason::from)?;
         done?;
         Self::forget(site).map_err(NoDreamReason::from)?;
         Ok(over)
@@ -196,6 +196,10 @@ impl RehearsedChanges {
             world: World::clone(&site.world),
         };
         let saver = Saver::new(place, author, SavingLimits::NONE, &site.project)?;
+        let saver = match site.user_place(indexing) {
+            Some(user) => saver.knowing_user(&user),
+            None => saver,
+        };
         saver.protect(Protection::of(&site.changes()));
         for spoken in &self.quoted {
             let session = spoken.session.as_deref().unwrap_or_default();
@@ -210,7 +214,7 @@ impl RehearsedChanges {
             scope.note(&path, file.stamp);
         }
         let made = match &change.after {
-            Some(after) => saver.save(&scope.subject(&path.to_string_lossy()), |_| Ok(after.clone()), scope),
+            Some(after) => saver.save(&scope.subject(&path.to_string_lossy()), after, |_| Ok(after.clone()), scope),
             None => {
                 let known = self.removals.iter().find(|removal| removal.path == change.path).cloned();
                 let removal = known.unwrap_or_else(|| Removal {
@@ -241,7 +245,7 @@ pub fn tidy(home: &Home) {
     }
 }
 
-/// A folder that goes when this does.
+/// A folder that is removed when this is dropped.
 struct Removed(PathBuf);
 
 impl Drop for Removed {

@@ -49,7 +49,7 @@ impl TypedTool for Remove {
                 let by = input.replaced_by.as_deref().map(str::trim).filter(|path| !path.is_empty());
                 // The scope of a call stands for the one file that it is about.
                 let other = scope.clone().for_call(&Subject::Whole);
-                let replaced_by = by.map(|path| saver.place(&other.subject(path))).transpose()?;
+                let replaced_by = by.map(|path| saver.replacement_place(&other.subject(path))).transpose()?;
                 let removal = Removal { path: saver.place(&subject)?, replaced_by, reason: input.reason.clone() };
                 saver.remove(removal, &scope)
             })

@@ -1,32 +1,32 @@
-//! How much a dream may be shown, by the window of its model.
+//! Sizes of a dream's input, by the window of its model.
 
-/// The most a reply may be, in tokens: several whole memories.
+/// Limit on a reply, in tokens: several whole memories.
 const OUTPUT: u64 = 32_000;
-/// What the prompt and the tools take, in tokens.
+/// Tokens of the prompt and the tools.
 const PROMPT: u64 = 5_000;
-/// Bytes that are a token at the least, of what is shown here.
+/// Least bytes per token in what is shown here.
 const BYTES_PER_TOKEN: u64 = 3;
-/// The most that is told at first, and that is read later, in bytes: some 60,000 and 100,000 tokens.
+/// Limits on the first message and on reading after it, in bytes: some 60,000 and 100,000 tokens.
 const TOLD: usize = 180_000;
 const READ: usize = 300_000;
-/// The most of one result, in bytes.
+/// Limit on one result, in bytes.
 const EACH: usize = 12_000;
 
-/// How much a dream may be shown, in bytes, and may answer, in tokens.
+/// Limits on a dream's input, in bytes, and output, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DreamRoom {
-    /// What it is told at first.
+    /// The first message.
     pub(super) told: usize,
-    /// What it may read after that.
+    /// All reading after it.
     pub(super) read: usize,
-    /// What it may read in one call.
+    /// Reading in one call.
     pub(super) each: usize,
-    /// The most a reply may be, in tokens.
+    /// A reply, in tokens.
     pub(super) output: u64,
 }
 
 impl DreamRoom {
-    /// The room in a window of so many tokens. What is written stays in it too, so a fifth is left.
+    /// The limits in a window of so many tokens. The model's own output stays in it too, so a fifth is left.
     pub(super) fn in_window(window: u64) -> Self {
         let output = OUTPUT.min(window / 4);
         let bytes = window.saturating_sub(output + PROMPT).saturating_mul(BYTES_PER_TOKEN);
@@ -35,7 +35,7 @@ impl DreamRoom {
         Self { told: share(35, TOLD), read, each: EACH.min(read / 4), output }
     }
 
-    /// The part of what is told at first that one kind of it may have, in percent.
+    /// A percentage of the first message, for one part of it.
     pub(super) fn part(&self, percent: usize) -> usize {
         self.told / 100 * percent
     }

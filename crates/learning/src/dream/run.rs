@@ -1,8 +1,8 @@
-//! A dream, from its lock to its line in the book.
+//! A dream, from its lock to its line in the log.
 //!
-//! It needs no session: it has a prompt of its own, and sends nothing of a conversation. It runs under the policy of agents
-//! that nobody watches ([`crate::restricted`]), asks the ledger before each round, and stops when the lock is no longer its
-//! own. However it ends, the lock is given back; of a dream that was dropped, too.
+//! It needs no session: it has a prompt of its own, and sends nothing of a conversation. It runs under the policy of
+//! unattended agents ([`crate::unattended`]), asks the ledger before each round, and stops when the lock is no longer
+//! its own. However it ends, the lock is given back, also if the dream is dropped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use memory::echo_check::InjectedWords;
 use memory::scan;
 use memory::spoken::TypedMessages;
 use memory::store::{IndexUpkeep, Store};
+use memory::tombstones::Tombstone;
 use parking_lot::Mutex;
 use provider::Model;
 use session::home::SessionFile;
@@ -25,8 +26,8 @@ use tools::{Scope, Tool};
 use transcript::mark::{Seams, Ttl, mark};
 use transcript::{Block, Prologue, Request, tool_names};
 
-use super::book::{DreamFinish, DreamOutcome, DreamStart};
 use super::disk::{DreamLock, DreamLockPlace};
+use super::dream_log::{DreamFinish, DreamOutcome, DreamStart};
 use super::lock::{DreamEnd, LockAttempt};
 use super::progress::{DreamFigures, DreamPhase, DreamProgress};
 use super::remove_tool::Remove;
@@ -35,61 +36,61 @@ use super::session_tool::Sessions;
 use super::site::DreamSite;
 use super::sources::{DreamSources, SourcePurpose};
 use super::watch::{DreamWatch, WatchedModel};
-use super::{brief, read_budget, recent, rehearsal, remove_tool, session_tool};
+use super::{prompt, read_budget, recent, rehearsal, remove_tool, session_tool};
 use crate::fork::{Fork, ForkError, Judge, ToolPolicy};
 use crate::ledger::{self, Ledger};
 use crate::protection::Protection;
 use crate::saver::{Author, Saver, SavingLimits, SavingPlace};
-use crate::unattended::{UnattendedContext, UnattendedPolicy};
+use crate::unattended::{UnattendedContext, UnattendedPolicy, UserShelfAccess};
 
-/// The most rounds.
+/// Limit on rounds.
 const ROUNDS: u32 = 40;
-/// The most time a dream takes.
+/// Time limit of a dream.
 pub const PATIENCE: Duration = Duration::from_secs(20 * 60);
-/// How much a dream may write, and how many memories it may make or change.
+/// Limits on the bytes a dream may write, and on the memories it may create or change.
 const BYTES: usize = 512 * 1024;
 const FILES: usize = 100;
-/// It may remove a third of what there is, and a few in any case.
+/// Number of memories that it may remove in any case; beyond that, a third of what there is.
 const REMOVED: usize = 5;
 /// The tools it has.
 const TOOLS: [&str; 5] = [tool_names::READ, tool_names::GREP, tool_names::GLOB, tool_names::WRITE, tool_names::EDIT];
 
-/// Who hears of progress.
+/// Listener for progress.
 pub type Listener = Arc<dyn Fn(&DreamProgress) + Send + Sync>;
 
-/// When the last dream was, the sessions since then, and what is said in them.
+/// Time of the last dream, the sessions since then, and their content.
 pub(super) type SinceLastDream = (Option<Timestamp>, Vec<SessionFile>, Arc<DreamSources>);
 
-/// What a dream needs.
+/// Everything a dream needs.
 #[derive(Clone)]
 pub struct Dream {
-    /// Where.
+    /// Its memory directory and project.
     pub site: DreamSite,
-    /// Whether its index is kept.
+    /// Upkeep of the index.
     pub indexing: IndexUpkeep,
     /// The model.
     pub model: Arc<dyn Model>,
-    /// Its name, as the provider knows it.
+    /// Its name at the provider.
     pub name: String,
     /// Its window, in tokens.
     pub window: u64,
-    /// Where its tools run: the project.
+    /// Scope of its tools: the project.
     pub scope: Scope,
     /// The user's rules.
     pub rules: Rules,
     /// Files and directories that nothing is learnt from: rules for Read that deny.
     pub excluded: Rules,
-    /// Whether it learns from sessions.
+    /// Purpose: with learning from sessions, or without.
     pub purpose: SourcePurpose,
-    /// Where what it spends is written down.
+    /// Ledger for its costs.
     pub ledger: Arc<Ledger>,
-    /// Who hears of progress.
+    /// Listener for progress.
     pub listener: Listener,
     /// Stops it.
     pub cancel: CancellationToken,
 }
 
-/// Why there was no dream.
+/// Reason there was no dream.
 #[derive(Debug, thiserror::Error)]
 pub enum NoDreamReason {
     /// Another process dreams.
@@ -98,10 +99,10 @@ pub enum NoDreamReason {
     /// Another process has dreamt since this one began.
     #[error("another process has just dreamt")]
     Overtaken,
-    /// There are no memories, and no sessions since.
+    /// There are no memories, and no sessions since the last dream.
     #[error("there are no memories here, and no sessions to learn from")]
     Nothing,
-    /// The memory directory, or the book, cannot be read or written.
+    /// The memory directory, or the log, cannot be read or written.
     #[error(transparent)]
     Files(#[from] files::Error),
     /// The memories cannot be read.
@@ -110,7 +111,7 @@ pub enum NoDreamReason {
 }
 
 impl Dream {
-    /// Dreams now. Whether it is time was asked before, or does not matter.
+    /// Dreams now. The caller has checked that it is time, or it does not matter.
     pub async fn run(self) -> Result<DreamFinish, NoDreamReason> {
         rehearsal::tidy(&self.site.home);
         let store = Store::create(&self.site.memory, self.indexing)?;
@@ -123,18 +124,11 @@ impl Dream {
         let touched = self.something(&store, &sources, last)?;
         let id = format!("{}-{}", now.strftime("%Y%m%d-%H%M%S"), std::process::id());
         let (pid, model) = (std::process::id(), self.name.clone());
-        let book = self.site.book();
-        book.begin(&DreamStart {
-            id: id.clone(),
-            at: now,
-            pid,
-            model,
-            sessions: touched.len(),
-            before: lock.before(),
-        })?;
+        let log = self.site.dream_log();
+        log.begin(&DreamStart { id: id.clone(), at: now, pid, model, sessions: touched.len(), before: lock.before() })?;
         let (over, told) = self.work(id, store, changes, (last, touched, sources), Some(lock.clone())).await;
         lock.give(if over.how == DreamOutcome::Completed { DreamEnd::Dreamt } else { DreamEnd::Failed });
-        book.end(&over)?;
+        log.end(&over)?;
         // Only now: whoever hears of its end may ask for the next.
         (self.listener)(&told);
         Ok(over)
@@ -148,7 +142,7 @@ impl Dream {
         Arc::new(DreamSources::new(&self.site, self.purpose, self.excluded.clone(), &self.scope))
     }
 
-    /// The sessions since the last dream; an error where there is nothing at all a model could be paid for.
+    /// The sessions since the last dream; an error if there is nothing at all to pay a model for.
     pub(super) fn something(
         &self,
         store: &Store,
@@ -162,7 +156,7 @@ impl Dream {
         any.then_some(touched).ok_or(NoDreamReason::Nothing)
     }
 
-    /// The dream itself: how it ended, and what is to be told of that.
+    /// The dream itself: its outcome and its report.
     pub(super) async fn work(
         &self,
         id: String,
@@ -213,6 +207,9 @@ impl Dream {
                 (over.text, over.rounds) = (error.to_string(), watch.rounds());
             }
         }
+        if over.how != DreamOutcome::Completed {
+            restricted.saver().put_back_unreplaced();
+        }
         let tally = restricted.saver().tally();
         let began = std::mem::replace(&mut over.at, self.site.world.now());
         let (saved, saved_team) = tally.counted();
@@ -242,7 +239,7 @@ impl Dream {
         (over, told)
     }
 
-    /// The policy, the scope, and what is said first. Reading it all may take a moment.
+    /// The policy, the scope, and the first message. Reading it all may take a moment.
     async fn told(
         &self,
         store: Store,
@@ -252,9 +249,10 @@ impl Dream {
         let memory = store.root().path().to_owned();
         let scope = self.scope.fork().with_cancel(self.cancel.clone()).with_readable(readable(&self.rules));
         let memories = scan::paths(store.root())?.len();
+        let user = self.site.user_place(self.indexing);
         let ground = UnattendedContext {
             place: SavingPlace { directory: memory, indexing: self.indexing, changes },
-            user: None,
+            user: user.clone().map_or(UserShelfAccess::None, UserShelfAccess::Reads),
             author: Author {
                 agent: ledger::DREAM,
                 session: self.site.session.clone(),
@@ -274,21 +272,32 @@ impl Dream {
         let restricted = UnattendedPolicy::new(ground, &scope)?;
         restricted.saver().protect(Protection::of(&self.site.changes()));
         let (now, reading, room) = (self.site.world.now(), scope.clone(), self.room());
-        let (judge, tombstones) = (restricted.clone(), self.site.changes().tombstones());
+        let (judge, own) = (restricted.clone(), self.site.changes().tombstones());
+        let removed = user.iter().map(|user| user.changes.tombstones()).chain([own]);
+        let removed: Vec<Tombstone> = removed.flat_map(|tombstones| tombstones.all()).collect();
+        let user = user.map(|user| user.directory);
         let task = tokio::task::spawn_blocking(move || {
-            let sessions = recent::told(&sources, &touched, judge.saver(), room.part(brief::SESSIONS_SHARE));
-            brief::task((&store, judge.saver()), &reading, last, now, (&sessions, &tombstones), &room)
+            let sessions = recent::told(&sources, &touched, judge.saver(), room.part(prompt::SESSIONS_SHARE));
+            let brief = prompt::DreamBrief {
+                store: &store,
+                user: user.as_deref(),
+                saver: judge.saver(),
+                last,
+                now,
+                room: &room,
+            };
+            brief.task(&reading, &sessions, &removed)
         });
         let task = task.await.unwrap_or_else(|_| Ok(String::new()))?;
         Ok((restricted, scope, task))
     }
 
-    /// What stands before what is said: the dream's own prompt, and its tools.
+    /// The part of the request before the messages: the dream's own prompt, and its tools.
     fn request(&self, tools: &[Arc<dyn Tool>]) -> Request {
         let prologue = Prologue {
             model: self.name.clone(),
             max_tokens: self.room().output,
-            system: vec![Block::text(brief::system(self.purpose))],
+            system: vec![Block::text(prompt::system(self.purpose))],
             static_blocks: 1,
             tools: tools.iter().map(|tool| tool.definition()).collect(),
             ..Prologue::default()
@@ -309,7 +318,7 @@ fn offered(sources: &Arc<DreamSources>, saver: &Arc<Saver>) -> Vec<Arc<dyn Tool>
     tools
 }
 
-/// The policy of restricted agents, with the tools that only dreams have.
+/// The policy of unattended agents, with the tools that only dreams have.
 fn judged(restricted: &Arc<UnattendedPolicy>, tools: &[Arc<dyn Tool>], scope: &Scope) -> ToolPolicy {
     let judge = restricted.clone();
     let own = move |tool: &dyn Tool, input: &serde_json::Value, scope: &Scope| match tool.name() {
@@ -322,7 +331,7 @@ fn judged(restricted: &Arc<UnattendedPolicy>, tools: &[Arc<dyn Tool>], scope: &S
     }
 }
 
-/// The lock, for as long as the dream lasts. Whoever drops the last of it without giving it back has failed.
+/// The lock, for as long as the dream lasts. Dropping the last clone without giving it back counts as a failure.
 #[derive(Clone)]
 pub(super) struct HeldDreamLock(Arc<Mutex<Option<(DreamLockPlace, DreamLock)>>>);
 

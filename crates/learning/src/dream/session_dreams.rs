@@ -1,5 +1,5 @@
-//! Dreams beside a session: one begins when a turn has ended and it is time, or when the user asks for it. One at a time,
-//! and nothing waits for it but the session's end, for a while.
+//! Dreams beside a session: one begins when a turn has ended and it is time, or when the user asks for it. One at a
+//! time, and nothing waits for it but the session's end, for a while.
 
 use std::time::Duration;
 
@@ -9,91 +9,91 @@ use settings::Rhythm;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Rules;
 
-use super::book::DreamFinish;
-use super::gate::{DreamGate, GateDecision};
+use super::dream_log::DreamFinish;
 use super::progress::{DreamPhase, DreamProgress};
 use super::run::{Dream, NoDreamReason};
+use super::schedule::{DreamSchedule, ScheduleDecision};
 use super::site::DreamSite;
 use super::sources::SourcePurpose;
 use crate::background::Background;
 
-/// This kind of work in the background.
+/// Kind of background work.
 const KIND: &str = crate::ledger::DREAM;
-/// After one that could not even begin none comes by itself for so long; of all others the book knows.
+/// Time without automatic dreams after one that could not even begin; the dream log knows of all others.
 const REST: SignedDuration = SignedDuration::from_hours(1);
-/// Longer than any dream: one that is older is stuck.
+/// Deadline, longer than any dream: an older one is stuck.
 const DEADLINE: Duration = Duration::from_secs(30 * 60);
 
 /// The dreams of one session.
 pub struct SessionDreams {
     dream: Dream,
     rhythm: Rhythm,
-    gate: DreamGate,
+    schedule: DreamSchedule,
     running: Background<Result<DreamFinish, NoDreamReason>>,
     cancel: CancellationToken,
-    /// When one could not begin: it is not tried again at once.
+    /// Time of the last one that could not begin: it is not retried at once.
     failed: Option<Timestamp>,
 }
 
-/// Who wants a dream.
+/// Origin of a dream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DreamRequester {
-    /// It is time. That another process was faster is nothing to tell then.
+    /// The schedule. If another process was faster, that is not reported.
     ByNobody,
-    /// Somebody who is waiting for an answer.
+    /// A user who is waiting for an answer.
     ByUser,
 }
 
 impl SessionDreams {
-    /// With what each dream needs, and when they come by themselves.
+    /// With the parts of each dream, and their schedule.
     pub fn new(dream: Dream, rhythm: Rhythm) -> Self {
-        let (gate, running, cancel) = (DreamGate::default(), Background::default(), CancellationToken::new());
-        Self { dream, rhythm, gate, running, cancel, failed: None }
+        let (schedule, running, cancel) = (DreamSchedule::default(), Background::default(), CancellationToken::new());
+        Self { dream, rhythm, schedule, running, cancel, failed: None }
     }
 
-    /// When they come by themselves, from now on.
+    /// Changes the schedule.
     pub fn set_rhythm(&mut self, rhythm: Rhythm) {
         self.rhythm = rhythm;
     }
 
-    /// Which model dreams from now on, and how large its window is.
+    /// Changes the model and its window.
     pub fn follow_model(&mut self, model: String, window: u64) {
         (self.dream.name, self.dream.window) = (model, window);
     }
 
-    /// By which rules they look around from now on, what for, and what they learn nothing from.
+    /// Changes the rules, the purpose and the exclusions.
     pub fn follow(&mut self, rules: Rules, purpose: SourcePurpose, excluded: Rules) {
         (self.dream.rules, self.dream.purpose, self.dream.excluded) = (rules, purpose, excluded);
     }
 
-    /// What they are for.
+    /// Purpose of the dreams.
     pub fn purpose(&self) -> SourcePurpose {
         self.dream.purpose
     }
 
-    /// What they learn nothing from.
+    /// Exclusions from learning.
     pub fn excluded(&self) -> &Rules {
         &self.dream.excluded
     }
 
-    /// When they come by themselves.
+    /// The schedule.
     pub fn rhythm(&self) -> Rhythm {
         self.rhythm
     }
 
-    /// A turn has ended: a dream begins, if it is time.
+    /// Begins a dream after a turn, if it is time.
     pub fn turn_ended(&mut self) {
         let now = self.dream.site.world.now();
         let rests = self.failed.is_some_and(|failed| now.duration_since(failed).abs() < REST);
         if self.is_running() || rests || self.dream.ledger.allows(KIND).is_err() {
             return;
         }
-        if matches!(self.dream.site.due(&mut self.gate, &self.rhythm), Ok(GateDecision::Due)) {
+        if matches!(self.dream.site.due(&mut self.schedule, &self.rhythm), Ok(ScheduleDecision::Due)) {
             self.begin(DreamRequester::ByNobody);
         }
     }
 
-    /// A dream begins now, for a user who asks for it, unless one is under way. Says whether it did.
+    /// Begins a dream now, for a user who asks for it, unless one is under way. Returns whether it did.
     pub fn start(&mut self) -> bool {
         !self.is_running() && {
             self.begin(DreamRequester::ByUser);
@@ -119,12 +119,12 @@ impl SessionDreams {
         self.running.start(KIND, DEADLINE, now, work);
     }
 
-    /// Whether one is under way.
+    /// True if one is under way.
     pub fn is_running(&self) -> bool {
         self.running.is_running(KIND)
     }
 
-    /// Ends the one under way. What comes of it is taken in as of any other.
+    /// Stops the one under way. Its result is taken like that of any other.
     pub fn stop(&self) {
         self.cancel.cancel();
     }
@@ -134,7 +134,7 @@ impl SessionDreams {
         &self.dream.name
     }
 
-    /// Whether the index of the memories is kept.
+    /// Upkeep of the memories' index.
     pub fn indexing(&self) -> IndexUpkeep {
         self.dream.indexing
     }
@@ -144,18 +144,18 @@ impl SessionDreams {
         self.dream.window
     }
 
-    /// Where it dreams.
+    /// Memory directory and project of the dreams.
     pub fn site(&self) -> &DreamSite {
         &self.dream.site
     }
 
-    /// Takes what is over by now.
+    /// Takes the results of finished dreams.
     pub async fn take_ended(&mut self) -> Vec<DreamFinish> {
         let ended = self.running.take_ended().await;
         self.noted(ended)
     }
 
-    /// Waits for the one under way; ends it when the time is over, or somebody says so.
+    /// Waits for the one under way; stops it when the time is over, or on request.
     pub async fn wait(&mut self, patience: Duration, stop: &CancellationToken) -> Vec<DreamFinish> {
         let now = self.dream.site.world.now();
         let ended = tokio::select! {

@@ -1,5 +1,5 @@
-//! `Sessions`: what was said in earlier sessions, for a dream. It shows one conversation, or the messages that hold certain
-//! words; both in parts, and never a line of a transcript.
+//! `Sessions`: the words of earlier sessions, for a dream. It shows one conversation, or the messages that contain
+//! certain words; both in parts, and never a line of a transcript.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::saver::Saver;
 /// The name the model calls it by.
 pub(super) const NAME: &str = "Sessions";
 
-/// How much of a conversation is shown in one call, in bytes.
+/// Bytes of a conversation shown in one call.
 const PAGE: usize = 10_000;
-/// How many sessions are listed.
+/// Number of sessions listed.
 const LISTED: usize = 40;
-/// How many messages a search shows, and how much of each, in characters.
+/// Messages that a search shows, and characters of each.
 const FOUND: usize = 15;
 const EXCERPT: usize = 600;
-/// How many sessions a search reads, the newest first, and how many bytes of them.
+/// Sessions that a search reads, the newest first, and bytes of them.
 const SEARCHED: usize = 200;
 const SEARCHED_BYTES: u64 = 256 * 1024 * 1024;
 
@@ -49,7 +49,7 @@ pub(super) struct SessionsInput {
 /// Shows what was said in earlier sessions.
 pub(super) struct Sessions {
     pub(super) sources: Arc<DreamSources>,
-    /// Hears what the user typed, as far as it was shown: only that can be quoted.
+    /// Is told which of the user's words were shown: only these can be quoted.
     pub(super) saver: Arc<Saver>,
 }
 

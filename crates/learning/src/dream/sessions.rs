@@ -1,6 +1,6 @@
-//! The sessions that share a memory, ours and Claude Code's: where they lie, and which were touched since.
+//! The sessions that share a memory, ours and Claude Code's: their folders, and which were touched since a time.
 //!
-//! Sessions lie by the directory they worked in, memory by the repository. So every folder of sessions is looked at whose
+//! Sessions are stored by the directory they worked in, memory by the repository. So every folder is looked at whose
 //! sessions worked in this repository.
 
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use memory::place::{canonical_root, slug};
 use session::Home;
 use session::home::SessionFile;
 
-/// How much of a session file is read to find where it worked.
+/// Bytes of a session file that are read to find its working directory.
 const HEAD: u64 = 64 * 1024;
 /// The folders that hold sessions of a project, in the order of their names.
 pub fn folders(home: &Home, directory: &Path) -> Vec<PathBuf> {
@@ -34,7 +34,7 @@ pub fn folders(home: &Home, directory: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Whether a folder is that of a worktree of the repository.
+/// True if a folder belongs to a worktree of the repository.
 fn is_worktree(root: &Path, folder: &Path) -> bool {
     let worktrees = root.join(".git/worktrees");
     let places = files::list(&worktrees).unwrap_or_default().into_iter().filter_map(|entry| {
@@ -46,7 +46,7 @@ fn is_worktree(root: &Path, folder: &Path) -> bool {
     places.into_iter().any(|place| name.starts_with(&place))
 }
 
-/// Whether the newest session of a folder worked in a repository.
+/// True if the newest session of a folder worked in a repository.
 fn works_in(folder: &Path, root: &Path) -> bool {
     let newest = sessions_in(folder).into_iter().next();
     let worked = newest.and_then(|session| {
@@ -74,7 +74,7 @@ fn sessions_in(folder: &Path) -> Vec<SessionFile> {
     sessions
 }
 
-/// The sessions that were touched since a time, the newest first, but the one that asks.
+/// The sessions touched since a time, the newest first, without the one that asks.
 pub fn touched(folders: &[PathBuf], since: Option<Timestamp>, except: Option<&str>) -> Vec<SessionFile> {
     let is_new = |session: &SessionFile| {
         let modified = session.modified.and_then(|at| Timestamp::try_from(at).ok());

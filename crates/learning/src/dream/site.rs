@@ -1,20 +1,22 @@
-//! Where dreams are dreamt: a memory directory, the project it belongs to, and what is known of dreams there.
+//! Place of dreams: a memory directory, the project it belongs to, and what is known of dreams there.
 
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use memory::changes::Changes;
+use memory::store::IndexUpkeep;
 use session::home::SessionFile;
 use session::{Home, World};
 use settings::Rhythm;
 
-use super::book::DreamBook;
 use super::disk::DreamLockPlace;
-use super::gate::{self, DreamGate, GateDecision};
+use super::dream_log::DreamLog;
 use super::lock::Mark;
+use super::schedule::{self, DreamSchedule, ScheduleDecision};
 use super::sessions;
+use crate::saver::SavingPlace;
 
-/// Where daily logs lie, below the memory directory.
+/// Folder of daily logs, below the memory directory.
 const LOGS: &str = "logs";
 
 /// A memory directory, and the project it belongs to.
@@ -26,34 +28,38 @@ pub struct DreamSite {
     pub memory: PathBuf,
     /// The project.
     pub project: PathBuf,
-    /// The session that asks, if one does; it is not looked at.
+    /// The session that asks, if one does; it is left out.
     pub session: Option<String>,
     /// The time and fresh names.
     pub world: World,
 }
 
 impl DreamSite {
-    /// When the last dream was, and what the lock says.
+    /// Time of the last dream, and the lock's mark.
     pub fn last(&self) -> Result<(Option<Timestamp>, Mark), files::Error> {
         let mark = self.lock()?.map(|place| place.mark()).transpose()?.unwrap_or_default();
-        Ok((gate::last(&mark, self.book().interrupted(&mark)), mark))
+        Ok((schedule::last(&mark, self.dream_log().interrupted(&mark)), mark))
     }
 
-    /// Whether it is time.
-    pub fn due(&self, gate: &mut DreamGate, rhythm: &Rhythm) -> Result<GateDecision, files::Error> {
+    /// The schedule's decision.
+    pub fn due(&self, schedule: &mut DreamSchedule, rhythm: &Rhythm) -> Result<ScheduleDecision, files::Error> {
         let (last, _) = self.last()?;
-        let rests = self.book().rests_until();
-        Ok(gate.ask(rhythm, (last, rests), self.world.now(), |since| self.sessions(since).len()))
+        let rests = self.dream_log().rests_until();
+        Ok(schedule.ask(rhythm, (last, rests), self.world.now(), |since| self.sessions(since).len()))
     }
 
-    /// Whether it is time to distil daily logs: the same, counting logs that were written to in the place of sessions.
-    pub fn due_to_distil(&self, gate: &mut DreamGate, rhythm: &Rhythm) -> Result<GateDecision, files::Error> {
+    /// The schedule's decision about distilling daily logs: the same, counting changed logs in place of sessions.
+    pub fn due_to_distil(
+        &self,
+        schedule: &mut DreamSchedule,
+        rhythm: &Rhythm,
+    ) -> Result<ScheduleDecision, files::Error> {
         let (last, _) = self.last()?;
-        let rests = self.book().rests_until();
-        Ok(gate.ask(rhythm, (last, rests), self.world.now(), |since| self.logs(since)))
+        let rests = self.dream_log().rests_until();
+        Ok(schedule.ask(rhythm, (last, rests), self.world.now(), |since| self.logs(since)))
     }
 
-    /// How many daily logs were written to since a time.
+    /// Number of daily logs written to since a time.
     fn logs(&self, since: Option<Timestamp>) -> usize {
         let Ok(root) = files::Root::open(&self.memory) else { return 0 };
         let is_log =
@@ -66,7 +72,7 @@ impl DreamSite {
         found.iter().filter(|found| is_log(&found.path) && is_new(&found.path)).count()
     }
 
-    /// The process that dreams, if one does.
+    /// The process that is dreaming, if there is one.
     pub fn holder(&self) -> Result<Option<u32>, files::Error> {
         self.lock()?.map_or(Ok(None), |mut place| place.holder())
     }
@@ -76,17 +82,24 @@ impl DreamSite {
         sessions::touched(&self.folders(), since, self.session.as_deref())
     }
 
-    /// Where they lie.
+    /// Folders of the sessions.
     pub(super) fn folders(&self) -> Vec<PathBuf> {
         sessions::folders(&self.home, &self.project)
     }
 
-    /// Where dreams are written down.
-    pub fn book(&self) -> DreamBook {
-        DreamBook::of(&self.home, &self.memory)
+    /// Where the user's memories lie that hold in every project, unless that is what is dreamt about.
+    pub(super) fn user_place(&self, indexing: IndexUpkeep) -> Option<SavingPlace> {
+        let place = SavingPlace::of_user(&self.home, indexing);
+        let own = files::real(&self.memory).unwrap_or_else(|_| self.memory.clone());
+        (place.directory != own).then_some(place)
     }
 
-    /// Where it is kept what they changed.
+    /// The record of dreams.
+    pub fn dream_log(&self) -> DreamLog {
+        DreamLog::of(&self.home, &self.memory)
+    }
+
+    /// The record of their changes.
     pub fn changes(&self) -> Changes {
         self.home.changes(&self.memory)
     }

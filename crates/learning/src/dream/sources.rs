@@ -1,9 +1,9 @@
-//! The sessions that a dream may learn from, and what was said in them.
+//! The sessions that a dream may learn from, and their content.
 //!
-//! A dream never sees a line of a transcript: only what the user typed and what the model answered, with local times. What
-//! tools returned, what was put before the model and what the user took back is not said here. Nothing is read of sessions
-//! that are kept apart ([`ExcludedSessions`]), of our own that were not to be learnt from (such as runs without a terminal), or of any
-//! session where learning is off.
+//! A dream never sees a line of a transcript: only what the user typed and what the model answered, with local times.
+//! Tool results, injected text and what the user took back are left out. Nothing is read of excluded sessions
+//! ([`ExcludedSessions`]), of our own that do not learn (such as runs without a terminal), or of any session if
+//! learning is off.
 
 use std::path::{Path, PathBuf};
 
@@ -23,21 +23,21 @@ use crate::exclusions::Exclusions;
 use crate::extract::note::Note;
 use crate::extract::render::{Speaker, rendered, words_on};
 
-/// A larger session is not read.
+/// Size limit of a session that is read.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
-/// Whether a dream learns from sessions.
+/// Purpose of a dream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SourcePurpose {
-    /// It brings memories into order, and saves what sessions show and nobody saved.
+    /// It puts memories in order, and saves what sessions show and nobody saved.
     #[default]
     Learn,
-    /// It brings memories into order, and is told of no session.
+    /// It puts memories in order, and is shown no session.
     Consolidate,
 }
 
 impl SourcePurpose {
-    /// What dreams are for, as the settings say: where learning is off, it is off for them too.
+    /// Purpose according to the settings: if learning is off, dreams do not learn either.
     pub fn of(settings: &Settings) -> Self {
         if settings.extract.on == Some(false) { Self::Consolidate } else { Self::Learn }
     }
@@ -56,18 +56,18 @@ pub(super) struct DreamSources {
 /// A message of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SessionMessage {
-    /// Who said it.
+    /// The speaker.
     pub(super) speaker: Speaker,
-    /// When.
+    /// Its time.
     pub(super) at: Option<Timestamp>,
-    /// The line it stands on.
+    /// Id of its line.
     pub(super) id: Option<String>,
-    /// What was said.
+    /// Its text.
     pub(super) words: String,
 }
 
 impl SessionMessage {
-    /// As it is shown.
+    /// The message as it is shown.
     pub(super) fn rendered(&self, zone: &TimeZone) -> String {
         rendered(self.speaker, self.at, &self.words, zone)
     }
@@ -85,30 +85,30 @@ impl DreamSources {
         Self { purpose, folders, except: site.session.clone(), apart, zone: TimeZone::system() }
     }
 
-    /// Whether a dream learns from sessions.
+    /// Purpose of the dream.
     pub(super) fn purpose(&self) -> SourcePurpose {
         self.purpose
     }
 
-    /// Where times are told.
+    /// Time zone in which times are shown.
     pub(super) fn zone(&self) -> &TimeZone {
         &self.zone
     }
 
-    /// The sessions that were touched since a time, the newest first. Whether they may be learnt from, [`Self::said_in`]
-    /// finds out.
+    /// The sessions touched since a time, the newest first. Whether they may be learnt from is decided by
+    /// [`Self::said_in`].
     pub(super) fn touched(&self, since: Option<Timestamp>) -> Vec<SessionFile> {
         sessions::touched(&self.folders, since, self.except.as_deref())
     }
 
-    /// The session of a name, or of the beginning of one.
+    /// The session with this id, or with an id that begins so.
     pub(super) fn named(&self, id: &str) -> Option<SessionFile> {
         let all = self.touched(None);
         let exact = all.iter().find(|session| session.id == id);
         exact.or_else(|| all.iter().find(|session| id.len() >= 4 && session.id.starts_with(id))).cloned()
     }
 
-    /// What was said in a session; nothing where nothing is learnt from it.
+    /// Messages of a session; none if nothing may be learnt from it.
     pub(super) fn said_in(&self, session: &SessionFile) -> Option<Vec<SessionMessage>> {
         if session.len > LARGEST || self.apart.has(&session.path) {
             return None;
@@ -117,12 +117,12 @@ impl DreamSources {
     }
 }
 
-/// So many messages, in words.
+/// A number of messages, in words.
 pub(super) fn counted(messages: usize) -> String {
     format!("{messages} {}", if messages == 1 { "message" } else { "messages" })
 }
 
-/// What was said in a session, as far as its file says that it may be learnt from. Claude Code's say nothing about that.
+/// Messages of a session, if its file says that it may be learnt from. Claude Code's files say nothing about that.
 fn said_in(path: &Path) -> Option<Vec<SessionMessage>> {
     let log = record::read(path).ok()?.log;
     let notes = log.lines().iter().map(Note::of);

@@ -1,4 +1,4 @@
-//! Looking on while a dream runs: what it says and does is told as it happens, and it ends when its lock is another's.
+//! Watching a dream: its words and calls are reported as they happen, and it is stopped when its lock is another's.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::progress::DreamProgress;
 use super::run::{HeldDreamLock, Listener};
 use crate::unattended::UnattendedPolicy;
 
-/// Looks on while a dream runs: tells of it, and stops it when the lock is another's.
+/// Watcher of a dream: reports its progress, and stops it when the lock is another's.
 pub(super) struct DreamWatch {
     pub(super) restricted: Arc<UnattendedPolicy>,
     pub(super) lock: Option<HeldDreamLock>,
@@ -25,13 +25,13 @@ pub(super) struct DreamWatch {
 }
 
 impl DreamWatch {
-    /// Tells how it is now.
+    /// Changes the progress and reports it.
     pub(super) fn tell(&self, change: impl FnOnce(&mut DreamProgress)) {
         let now = self.now(change);
         (self.listener)(&now);
     }
 
-    /// How it is now.
+    /// Changes the progress and returns it.
     pub(super) fn now(&self, change: impl FnOnce(&mut DreamProgress)) -> DreamProgress {
         let mut progress = self.progress.lock();
         let tally = self.restricted.saver().tally();
@@ -57,19 +57,19 @@ impl DreamWatch {
         self.tell(|progress| progress.replied(texts.join("\n"), calls));
     }
 
-    /// How many replies came.
+    /// Number of replies.
     pub(super) fn rounds(&self) -> u32 {
         self.progress.lock().rounds
     }
 }
 
-/// What a call is about.
+/// Subject of a call.
 fn about(input: &serde_json::Value) -> String {
     let keys = ["file_path", "pattern", "path", "words", "session"];
     keys.iter().find_map(|key| input[*key].as_str()).unwrap_or_default().to_owned()
 }
 
-/// A model that is looked at while it works.
+/// A model whose replies are watched.
 pub(super) struct WatchedModel {
     pub(super) model: Arc<dyn Model>,
     pub(super) watch: Arc<DreamWatch>,

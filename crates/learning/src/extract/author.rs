@@ -14,7 +14,7 @@ pub struct ConversationAuthor {
     world: World,
 }
 
-/// Who saves memories in a conversation itself, and on what grounds: what was put before its model, and what the user
+/// The author of memories in a conversation itself, with its evidence: the text shown to its model, and what the user
 /// typed.
 pub fn conversation_author(session: &Session, model: &str) -> ConversationAuthor {
     ConversationAuthor {
@@ -27,7 +27,7 @@ pub fn conversation_author(session: &Session, model: &str) -> ConversationAuthor
 }
 
 impl ConversationAuthor {
-    /// The author. It takes as long as the conversation is.
+    /// The author. It takes time in proportion to the conversation.
     pub fn author(self) -> Author {
         Author {
             agent: CONVERSATION,

@@ -1,4 +1,4 @@
-//! What other sessions left: they are claimed one by one, and learnt from as long as something is left in them.
+//! Turns that other sessions left: these sessions are leased one by one, and learnt from until nothing is left.
 
 use std::collections::HashSet;
 
@@ -8,16 +8,16 @@ use transcript::Id;
 
 use super::job::Job;
 use super::note::Note;
-use super::queue::{Claim, Queue};
+use super::queue::{Queue, SessionLease};
 use super::turns::{LoggedTurn, Turns};
 use super::work::{KIND, Learner};
 use super::{ExtractionShared, RunListener, judged};
 
-/// So many sessions of the queue are looked at before the next turn.
+/// Number of sessions of the queue that are looked at before the next turn.
 const SESSIONS: usize = 8;
 
 impl ExtractionShared {
-    /// Learns from what other sessions left.
+    /// Learns from turns that other sessions left.
     pub(super) async fn take_from(
         &self,
         queue: &Queue,
@@ -32,17 +32,17 @@ impl ExtractionShared {
             if cancel.is_cancelled() || learner.ledger.allows(KIND).is_err() {
                 return;
             }
-            if let Some(claim) = queue.claim(&id) {
-                self.learn_from(claim, &id, learner, heard, cancel).await;
+            if let Some(lease) = queue.lease(&id) {
+                self.learn_from(lease, &id, learner, heard, cancel).await;
             }
         }
         self.state.lock().queue_is_empty = all;
     }
 
-    /// Learns from a session that nobody has open, as long as something is left in it.
+    /// Learns from a session that nobody has open, until nothing is left.
     async fn learn_from(
         &self,
-        claim: Claim,
+        lease: SessionLease,
         id: &str,
         learner: &Learner,
         heard: &RunListener,
@@ -50,12 +50,12 @@ impl ExtractionShared {
     ) {
         let mut known: HashSet<Id> = HashSet::new();
         loop {
-            let Some(UnlearntSession { job, is_left }) = left_in(&claim, id, learner, &known).await else {
-                return claim.done(); // it is gone, or another program's by now
+            let Some(UnlearntSession { job, is_left }) = left_in(&lease, id, learner, &known).await else {
+                return lease.done(); // it is gone, or another program's by now
             };
             let Some(job) = job else {
                 if !is_left {
-                    claim.done();
+                    lease.done();
                 }
                 return;
             };
@@ -69,7 +69,7 @@ impl ExtractionShared {
                 self.state.lock().ended.push(outcome.clone());
                 heard(&outcome);
             }
-            write_down(&claim, &notes, learner);
+            write_down(&lease, &notes, learner);
             if failed {
                 return;
             }
@@ -77,17 +77,17 @@ impl ExtractionShared {
     }
 }
 
-/// What is left in a session.
+/// The rest of a session that is to be learnt from.
 struct UnlearntSession {
     job: Option<Job>,
-    /// Whether there are turns that were tried in vain.
+    /// True if there are turns whose runs all failed.
     is_left: bool,
 }
 
-/// The next run about a session of the queue; none where it is no session of ours.
-async fn left_in(claim: &Claim, id: &str, learner: &Learner, known: &HashSet<Id>) -> Option<UnlearntSession> {
-    let (file, directory, id) = (claim.session.clone(), claim.directory.clone(), id.to_owned());
-    let (others, known, zone) = (claim.notes(), known.clone(), learner.zone.clone());
+/// The next run about a session of the queue; none if it is no session of ours.
+async fn left_in(lease: &SessionLease, id: &str, learner: &Learner, known: &HashSet<Id>) -> Option<UnlearntSession> {
+    let (file, directory, id) = (lease.session.clone(), lease.directory.clone(), id.to_owned());
+    let (others, known, zone) = (lease.notes(), known.clone(), learner.zone.clone());
     let look = move || {
         let log = record::read(&file).ok()?.log;
         let turns = Turns::of(&log);
@@ -105,26 +105,26 @@ async fn left_in(claim: &Claim, id: &str, learner: &Learner, known: &HashSet<Id>
     tokio::task::spawn_blocking(look).await.ok().flatten()
 }
 
-/// Writes into a session's own log what came of it; where somebody has opened it meanwhile, beside its place in the queue.
-/// The file stays as old as it was, since nobody worked in it.
-fn write_down(claim: &Claim, notes: &[Note], learner: &Learner) {
-    let modified = files::stamp(&claim.session).ok().and_then(|stamp| stamp.modified);
+/// Writes the outcome into a session's own log; if somebody has opened it meanwhile, beside its entry in the queue. The
+/// file keeps its modification time, since nobody worked in it.
+fn write_down(lease: &SessionLease, notes: &[Note], learner: &Learner) {
+    let modified = files::stamp(&lease.session).ok().and_then(|stamp| stamp.modified);
     let (home, world) = (&learner.home, learner.world.clone());
-    let opened = Session::resume_file(home, &claim.directory, &claim.session, Fork::No, world);
-    let same = opened.ok().map(|(session, _)| session).filter(|session| session.path() == claim.session);
+    let opened = Session::resume_file(home, &lease.directory, &lease.session, Fork::No, world);
+    let same = opened.ok().map(|(session, _)| session).filter(|session| session.path() == lease.session);
     let Some(mut session) = same else {
-        notes.iter().for_each(|note| drop(claim.leave(note))); // without it the turns are looked at once more
+        notes.iter().for_each(|note| drop(lease.leave(note))); // without it the turns are looked at once more
         return;
     };
-    let before = claim.notes();
+    let before = lease.notes();
     let mut all = before.iter().chain(notes);
     if all.all(|note| session.note(&note.value()).is_ok()) {
-        claim.took_in();
+        lease.took_in();
     }
     drop(session);
-    if let (Some(modified), Some(folder)) = (modified, claim.session.parent())
+    if let (Some(modified), Some(folder)) = (modified, lease.session.parent())
         && let Ok(root) = files::Root::open(folder)
     {
-        let _ = root.date(claim.session.file_name().unwrap_or_default(), modified); // it then sorts as newer, no more
+        let _ = root.date(lease.session.file_name().unwrap_or_default(), modified); // it then sorts as newer, no more
     }
 }

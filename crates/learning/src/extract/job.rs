@@ -1,5 +1,5 @@
-//! One run of learning as data: the turns it is about, what may be shown with them, and what no memory may be made from.
-//! Made from a log alone, and judged turn by turn before a model is asked.
+//! One run of learning as data: its turns, the context shown with them, and the text that no memory may be made from.
+//! Built from a log alone, and judged turn by turn before a model is asked.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use memory::echo_check::InjectedWords;
 use memory::spoken::TypedMessages;
 use serde_json::Value;
-use settings::ExtractGate;
+use settings::ExtractFilter;
 use tools::Scope;
 use transcript::block::Kind;
 use transcript::line::{Body, Line, TextSource};
@@ -20,28 +20,28 @@ use super::render;
 use super::turns::{LATER, LoggedTurn, Turns};
 use crate::excluded_sessions::ExcludedSessions;
 
-/// So many turns before the new ones are shown with them.
+/// Number of earlier turns shown with the new ones.
 const BEFORE: usize = 2;
-/// So much of what was said is shown in one run, in characters; what is beyond it is for the next.
+/// Characters of conversation shown in one run; the rest is for the next.
 const CHARACTERS: usize = 60_000;
-/// How a line begins in which the user's own command stands (`!`).
+/// Beginning of a line with the user's own command (`!`).
 const COMMAND: &str = "I ran a command.\n<command>";
 
-/// One run: about what.
+/// One run of learning.
 pub(crate) struct Job {
     /// The session it is about.
     pub(crate) session: String,
     /// The session's file.
     pub(crate) file: PathBuf,
-    /// Where its work was done.
+    /// Its working directory.
     pub(crate) directory: PathBuf,
     /// The turns that are new, in order.
     pub(crate) turns: Vec<NewTurn>,
-    /// What was said in the turns before.
+    /// The turns before them.
     pub(crate) before: Vec<NewTurn>,
-    /// The conversation itself, where a fork of it is cheaper than what was said.
+    /// The conversation itself, if a fork of it is cheaper.
     pub(crate) fork: Option<Request>,
-    /// What was put before the model, and what the user said.
+    /// The texts shown to the model, and the user's words.
     pub(crate) texts: SessionTexts,
 }
 
@@ -50,20 +50,20 @@ pub(crate) struct Job {
 pub(crate) struct NewTurn {
     /// The line of the user's first words.
     pub(crate) id: Id,
-    /// What was said in it.
+    /// Its text for the model.
     pub(crate) said: String,
-    /// How many messages of the user and the model that were.
+    /// Number of messages of the user and the model in it.
     pub(crate) messages: usize,
-    /// The user's first words, and when they were said.
+    /// The user's first words, and their time.
     pub(crate) first: (String, Option<Timestamp>),
-    /// When the user's newest words were said.
+    /// Time of the user's newest words.
     pub(crate) newest: Option<Timestamp>,
     /// The newest message in it.
     pub(crate) last: Option<Id>,
-    /// What the user said in it.
+    /// The user's words.
     typed: String,
     calls: Vec<(String, String, Value)>,
-    /// How many calls preceded the user's last words.
+    /// Number of calls before the user's last words.
     calls_before_words: usize,
     shown: Vec<Block>,
     commands: Vec<String>,
@@ -123,14 +123,14 @@ impl NewTurn {
     }
 }
 
-/// Whether a turn was begun long after another.
+/// True if a turn began long after another.
 fn is_later(turn: &NewTurn, other: &NewTurn) -> bool {
     let gap = turn.newest.zip(other.first.1).map(|(before, after)| after.duration_since(before));
     gap.is_some_and(|gap| gap >= LATER)
 }
 
 impl Job {
-    /// A run about turns of a log, as many of the first as are shown in one.
+    /// A run about turns of a log, as many of the first as fit in one.
     pub(crate) fn new(
         session: (&str, &Path),
         directory: &Path,
@@ -161,24 +161,24 @@ impl Job {
         })
     }
 
-    /// The turns it is about, by name.
+    /// Ids of its turns.
     pub(crate) fn ids(&self) -> Vec<Id> {
         self.turns.iter().map(|turn| turn.id.clone()).collect()
     }
 
-    /// How many characters of what was said it shows.
+    /// Characters of conversation it shows.
     pub(crate) fn characters(&self) -> usize {
         self.turns.iter().chain(&self.before).map(|turn| turn.said.len()).sum()
     }
 
-    /// Drops turns that are known by now.
+    /// Drops turns that are covered by now.
     pub(crate) fn without(mut self, known: &HashSet<Id>) -> Option<Self> {
         self.turns.retain(|turn| !known.contains(&turn.id));
         (!self.turns.is_empty()).then_some(self)
     }
 
-    /// Drops the turns that nothing is learnt from, and says which and why. What is excluded is not shown either. It may
-    /// read files.
+    /// Drops the turns that nothing is learnt from, and returns notes that say which and why. Excluded turns are not
+    /// shown as context either. It may read files.
     pub(crate) fn judge(&mut self, judge: &TurnJudge<'_>) -> Vec<Note> {
         let place = (self.file.as_path(), self.directory.as_path());
         let touched = |turn: &NewTurn| judge.touches(turn, place);
@@ -202,17 +202,17 @@ impl Job {
     }
 }
 
-/// Says which turns nothing is learnt from.
+/// Judge of turns that nothing is learnt from.
 pub(crate) struct TurnJudge<'a> {
     pub(crate) apart: &'a ExcludedSessions,
     pub(crate) scope: &'a Scope,
     /// The memory directory, links followed.
     pub(crate) memory: &'a Path,
-    pub(crate) gate: ExtractGate,
+    pub(crate) filter: ExtractFilter,
 }
 
 impl TurnJudge<'_> {
-    /// Whether a turn touched what is excluded, or showed something of it.
+    /// True if a turn touched what is excluded, or showed something of it.
     fn touches(&self, turn: &NewTurn, (file, directory): (&Path, &Path)) -> bool {
         let exclusions = self.apart.exclusions();
         if exclusions.is_empty() {
@@ -232,7 +232,7 @@ impl TurnJudge<'_> {
         }) || self.apart.sent_out_to_it(file, &calls)
     }
 
-    /// Why nothing is learnt from a turn, whatever was said in it.
+    /// The reason nothing is learnt from a turn, whatever was said in it.
     fn passes_over(&self, turn: &NewTurn) -> Option<&'static str> {
         let failed = |call: &str| {
             let is_it = |block: &Block| matches!(block.kind(), Kind::ToolResult { id, failed: true } if **id == *call);
@@ -246,12 +246,12 @@ impl TurnJudge<'_> {
         if written.any(|(_, _, input)| place(input).is_some_and(|real| real.starts_with(self.memory))) {
             return Some("memories were saved in the conversation itself");
         }
-        let worth_it = self.gate == ExtractGate::Open || memory::extract::signals(&turn.typed);
+        let worth_it = self.filter == ExtractFilter::Open || memory::extract::signals(&turn.typed);
         (!worth_it).then_some("nothing in it looked worth it")
     }
 }
 
-/// What was put before the model in a session, and what the user typed.
+/// Texts of a session: those shown to the model, and those the user typed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SessionTexts {
     injected: Vec<Block>,
@@ -260,7 +260,7 @@ pub(crate) struct SessionTexts {
 }
 
 impl SessionTexts {
-    /// Those of a log. What was said in private, or elsewhere, counts as put before the model.
+    /// Those of a log. Text from private turns, or from another file, counts as shown to the model.
     pub(crate) fn of(log: &Log, session: &str) -> Self {
         let mut texts = Self { session: session.to_owned(), ..Self::default() };
         let mut private = false;
@@ -289,7 +289,7 @@ impl SessionTexts {
         texts
     }
 
-    /// What no memory may be made from, by its sequences of words.
+    /// Word sequences that no memory may be made from.
     pub(crate) fn injected(&self) -> InjectedWords {
         let mut injected = InjectedWords::default();
         self.injected.iter().for_each(|block| injected.add(&text(block)));
@@ -297,7 +297,7 @@ impl SessionTexts {
         injected
     }
 
-    /// What the user typed.
+    /// Messages that the user typed.
     pub(crate) fn typed(&self) -> TypedMessages {
         let mut typed = TypedMessages::default();
         for (block, at, id) in &self.typed {

@@ -1,4 +1,4 @@
-//! Lines of a session's log about learning, beside what is said.
+//! Notes about learning in a session's log, beside the conversation.
 
 use serde::{Deserialize, Serialize};
 use transcript::Id;
@@ -10,7 +10,7 @@ use transcript::line::{Body, Line};
 pub(crate) enum Note {
     /// Turns that need not be learnt from again.
     Extracted {
-        /// The turns, each by the line of the user's first words in it.
+        /// The turns, each by the id of the user's first words in it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         turns: Vec<Id>,
         /// A message: every turn up to it is covered. Older sessions have this in place of turns.
@@ -19,28 +19,28 @@ pub(crate) enum Note {
         /// The memories that were saved.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         saved: Vec<String>,
-        /// The run under which the changes are kept.
+        /// The run with the changes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<String>,
-        /// Why no model was asked.
+        /// The reason no model was asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         skipped: Option<String>,
     },
-    /// A run about these turns did not come to its end.
+    /// A run about these turns failed.
     ExtractFailed {
         /// The turns.
         turns: Vec<Id>,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// From here on nothing is learnt, or again.
+    /// The session becomes private from here on, or no longer.
     Private {
-        /// Whether the session is private.
+        /// True if the session is private.
         on: bool,
     },
     /// The session goes on here; what precedes this line was said elsewhere.
     Continued,
-    /// This session is one that is learnt from: what it leaves, a later one may take up.
+    /// This session is learnt from: a later one may take up what it leaves.
     Learns,
 }
 
@@ -53,17 +53,17 @@ impl Note {
         }
     }
 
-    /// The note as a line carries it.
+    /// The note as the value of a line.
     pub(crate) fn value(&self) -> serde_json::Value {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Turns that were learnt from.
+    /// A note about turns that were learnt from.
     pub(crate) fn learnt(turns: Vec<Id>, saved: Vec<String>, run: Option<String>) -> Self {
         Self::Extracted { turns, covers: None, saved, run, skipped: None }
     }
 
-    /// Turns that nothing is learnt from.
+    /// A note about turns that nothing is learnt from.
     pub(crate) fn skipped(turns: Vec<Id>, why: String) -> Self {
         Self::Extracted { turns, covers: None, saved: Vec::new(), run: None, skipped: Some(why) }
     }

@@ -1,7 +1,7 @@
-//! What was said in turns, as text for a model that did not hear it: who said what, and when.
+//! Turns as text for a model that has not seen them: who said what, and when.
 //!
-//! Words alone: what tools returned, what was put before the model, and what the user took back are left out. The text is
-//! data to whoever reads it, so tags in it are made harmless.
+//! Words alone: tool results, injected text, and what the user took back are left out. The text is data to whoever
+//! reads it, so tags in it are made harmless.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -11,12 +11,12 @@ use transcript::{Block, Log};
 
 use super::turns::LoggedTurn;
 
-/// How much is shown of one message of the user's, in characters; what is longer loses its middle.
+/// Characters of one message of the user; a longer one loses its middle.
 const USER: usize = 8_000;
-/// The same of one of the model's.
+/// Characters of one message of the model.
 const ASSISTANT: usize = 3_000;
 
-/// Somebody who says something in a session.
+/// Speaker of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Speaker {
     /// The user, who typed it.
@@ -25,7 +25,7 @@ pub(crate) enum Speaker {
     Assistant,
 }
 
-/// What was said in a turn.
+/// The text of a turn.
 pub(crate) fn said(log: &Log, turn: &LoggedTurn, zone: &TimeZone) -> String {
     let mut text = String::new();
     for line in &log.lines()[turn.lines.clone()] {
@@ -35,7 +35,7 @@ pub(crate) fn said(log: &Log, turn: &LoggedTurn, zone: &TimeZone) -> String {
     memory::quoting::quoted(&text).into_owned()
 }
 
-/// What somebody said on a line, word for word; nothing where it was taken back or nobody said it.
+/// Speaker and words of a line; none if it was taken back or has no words.
 pub(crate) fn words_on(log: &Log, line: &Line) -> Option<(Speaker, String)> {
     let (speaker, words) = match &line.body {
         Body::User { source: TextSource::Said, .. } => (Speaker::User, line.typed().join("\n")),
@@ -46,7 +46,7 @@ pub(crate) fn words_on(log: &Log, line: &Line) -> Option<(Speaker, String)> {
     (!line.sidechain && !taken_back && !words.trim().is_empty()).then_some((speaker, words))
 }
 
-/// One message: who said it, when the user did, and what. Of a long one the middle is left out.
+/// One message: its speaker, its time if it is the user's, and its words. A long one loses its middle.
 pub(crate) fn rendered(speaker: Speaker, at: Option<Timestamp>, words: &str, zone: &TimeZone) -> String {
     let at = at.map(|at| format!(" ({})", moment(&at.to_zoned(zone.clone())))).unwrap_or_default();
     match speaker {
@@ -55,18 +55,18 @@ pub(crate) fn rendered(speaker: Speaker, at: Option<Timestamp>, words: &str, zon
     }
 }
 
-/// A moment, as people write it.
+/// A time in a readable form.
 pub(crate) fn moment(at: &Zoned) -> String {
     at.strftime("%A, %Y-%m-%d, %H:%M").to_string()
 }
 
-/// The text of blocks, without calls, results and thoughts.
+/// The text of blocks, without calls, results and thinking.
 pub(crate) fn words_of(blocks: &[Block]) -> String {
     let texts = blocks.iter().filter(|block| *block.kind() == Kind::Text).filter_map(Block::as_text);
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// A text without its middle, where it is longer than that.
+/// A text without its middle, if it is longer than `most`.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     let length = text.chars().count();
     if length <= most {

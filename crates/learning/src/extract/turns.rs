@@ -1,9 +1,10 @@
 //! The turns of a session, and which of them were learnt from: a fold over the lines of its log.
 //!
 //! A turn begins with the user's words and lasts until the model answers without a call; what the user adds before that
-//! belongs to it, unless it comes so much later that it is about something else. It is named by the line of its first words. The log says of each turn whether it is covered: a run that
-//! came to its end was about it, or a rule passed it over. What was said in private, or in another file, is in no turn.
-//! Compaction changes nothing here: the log has every word.
+//! belongs to it, unless it comes so much later that it is about something else. Its id is that of the line of its
+//! first words. The log says of each turn whether it is covered: a run that finished was about it, or a rule passed it
+//! over. What was said in private, or in another file, is in no turn. Compaction changes nothing here: the log has
+//! every word.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -15,11 +16,11 @@ use transcript::{Block, Id, Log};
 
 use super::note::Note;
 
-/// A run about a turn is tried so often; then it is left for the user.
+/// Number of runs about a turn that may fail; then it is left for the user.
 pub(crate) const TRIES: u32 = 3;
 
-/// What the user says after so long stands for itself: it goes on with no turn that has no answer, and is learnt from in a
-/// run of its own, since something else may have been said elsewhere in between.
+/// Time after which the user's words begin a turn of their own: they do not continue an unanswered one, and are learnt
+/// from in a separate run, since something else may have been said elsewhere in between.
 pub(crate) const LATER: SignedDuration = SignedDuration::from_hours(1);
 
 /// A turn, by its place in the log.
@@ -39,9 +40,9 @@ pub(crate) struct Turns {
     turns: Vec<LoggedTurn>,
     covered: HashSet<Id>,
     failures: HashMap<Id, u32>,
-    /// How many lines were read.
+    /// Number of lines read.
     read: usize,
-    /// Where the newest turn ends: what stands between two turns belongs to the later one.
+    /// End of the newest turn: lines between two turns belong to the later one.
     end: usize,
     is_private: bool,
     learns: bool,
@@ -63,12 +64,12 @@ impl Turns {
         self.read = log.lines().len();
     }
 
-    /// Whether the session is private now.
+    /// True if the session is private now.
     pub(crate) fn is_private(&self) -> bool {
         self.is_private
     }
 
-    /// Whether the session is one that is learnt from.
+    /// True if the session is learnt from.
     pub(crate) fn learns(&self) -> bool {
         self.learns
     }
@@ -78,7 +79,7 @@ impl Turns {
         self.uncovered(log).filter(|turn| !self.is_given_up(turn)).cloned().collect()
     }
 
-    /// The turns that were tried in vain.
+    /// The turns whose runs all failed.
     pub(crate) fn given_up(&self, log: &Log) -> Vec<LoggedTurn> {
         self.uncovered(log).filter(|turn| self.is_given_up(turn)).cloned().collect()
     }
@@ -92,7 +93,7 @@ impl Turns {
         before
     }
 
-    /// Whether every turn so far may be shown to a model: nothing was private, and nothing is from elsewhere.
+    /// True if every turn so far may be shown to a model: nothing was private, and nothing is from elsewhere.
     pub(crate) fn all_usable(&self) -> bool {
         self.turns.iter().all(|turn| !turn.is_private)
     }
@@ -144,8 +145,8 @@ impl Turns {
         self.goes_on(index, false);
     }
 
-    /// The newest turn goes on with a line. One that was learnt from stays answered: what follows without the user's words
-    /// is no reason to learn from it again.
+    /// Extends the newest turn by a line. One that was learnt from stays answered: lines without the user's words are
+    /// no reason to learn from it again.
     fn goes_on(&mut self, index: usize, answers: bool) {
         let Some(turn) = self.turns.last_mut() else { return };
         turn.lines.end = index + 1;
@@ -177,7 +178,7 @@ impl Turns {
     }
 }
 
-/// Whether a turn was answered, nothing in it was private, and the user did not take it back.
+/// True if a turn was answered, is not private, and was not taken back.
 fn is_usable(turn: &LoggedTurn, log: &Log) -> bool {
     turn.is_answered && !turn.is_private && !log.view().is_taken_back(&turn.id)
 }

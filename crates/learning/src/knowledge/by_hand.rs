@@ -1,5 +1,5 @@
-//! Files that the user has changed by hand while a session runs: instructions are read again, and what the model was shown of
-//! them is shown anew with the next words; memories are ranked as they are now.
+//! Files that the user changes by hand while a session runs: instructions are read again and shown anew with the next
+//! message, if the model was shown them; memories are ranked as they are now.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use transcript::{Injected, Purpose};
 use super::{AttachedText, Knowledge};
 
 impl Knowledge {
-    /// The user has changed a file, or has made it.
+    /// Records that the user has changed or created a file.
     pub fn edited_by_hand(&mut self, path: &Path) {
         if self.is_memory(path) {
             self.recall.edited(path, self.instructions.working_directory(), self.world.now());
@@ -18,7 +18,7 @@ impl Knowledge {
         self.by_hand.push(path.to_owned());
     }
 
-    /// What the model has to be shown of that; nothing of what it was not shown yet.
+    /// Changed instructions for the model; none of those it was not shown yet.
     pub fn changed_by_hand(&mut self) -> Option<(Vec<LoadedInstruction>, AttachedText)> {
         let mut paths = std::mem::take(&mut self.by_hand);
         paths.retain(|path| !self.is_memory(path));

@@ -1,5 +1,5 @@
-//! A session that keeps a daily log has to know which day it is. The prompt holds only the pattern of the log's path, so that
-//! its bytes stay; the date comes with the first message, and again when a new day has begun.
+//! The date for a session that keeps a daily log. The prompt holds only the pattern of the log's path, so that its
+//! bytes stay; the date comes with the first message, and again when a new day has begun.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -8,7 +8,7 @@ use transcript::{Injected, Purpose};
 
 use super::{AttachedText, Knowledge};
 
-/// Whether a session keeps a daily log.
+/// Switch of the daily log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DailyLog {
     /// It saves memories.
@@ -19,7 +19,7 @@ pub enum DailyLog {
 }
 
 impl Knowledge {
-    /// Says whether the session keeps a daily log. One that is gone on with was told the date when its last line was written.
+    /// With or without a daily log. A resumed session was told the date of its last line.
     #[must_use]
     pub fn with_daily_log(mut self, daily: DailyLog, session: &Session) -> Self {
         let newest = session.log().lines().iter().rev().find_map(|line| line.time);
@@ -28,7 +28,7 @@ impl Knowledge {
         self
     }
 
-    /// What is to be said when a new day has begun.
+    /// A note for the model when a new day has begun.
     pub fn new_day(&mut self) -> Option<AttachedText> {
         let today = self.today();
         let told = self.day.as_mut().filter(|day| **day != today)?;

@@ -1,21 +1,21 @@
-//! Files from outside the project that its instruction files would bring in. Each is a claim; only what the user agreed to
-//! is read, and that may ask for more.
+//! Files from outside the project that its instruction files would include. Each is a claim; only files that the user
+//! agreed to are read, and these may include more.
 
 use std::path::PathBuf;
 
 use memory::instructions::{InstructionFault, Instructions, Note};
 use settings::trust::{Claim, Kind, Trust};
 
-/// A file from outside, and what the user is asked about it.
+/// A file from outside, with its claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutsideFile {
-    /// What is asked; its place is the file that asks for it.
+    /// The claim; its place is the file that includes it.
     pub claim: Claim,
     /// The file, links followed.
     pub real: PathBuf,
 }
 
-/// Brings in what the user agreed to. Returns what is left, each file once.
+/// Includes the files that the user agreed to. Returns the others, each once.
 pub fn settle(instructions: &mut Instructions, trust: &Trust) -> Vec<OutsideFile> {
     loop {
         let left = left(instructions, trust);
@@ -29,7 +29,7 @@ pub fn settle(instructions: &mut Instructions, trust: &Trust) -> Vec<OutsideFile
     }
 }
 
-/// What was left out.
+/// The files that were left out.
 fn left(instructions: &Instructions, trust: &Trust) -> Vec<OutsideFile> {
     let outside = |note: &Note| match &note.what {
         // Only a file can be agreed to: a folder of rules that leads out is left out.

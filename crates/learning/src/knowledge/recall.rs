@@ -1,10 +1,11 @@
-//! Memories that come by themselves.
+//! Recall: memories that are attached to a message.
 //!
-//! The local ranker answers at once, from what it holds: a memory that has nearly all that is asked joins the first request,
-//! and where nothing speaks for any, nothing is asked. Between the two a small model reads the likeliest beside the main request,
-//! and what it chooses joins the next one; if the turn is over by then, the first of the next turn, if that is about the same.
-//! Where no model can be asked, what the ranker is sure of joins the first request, and where it does not answer, the next.
-//! What the turn does brings up instructions, once for each thing done. All of them together are at most five a turn.
+//! The local ranker answers at once, from what it holds: a memory that has nearly all that is asked joins the first
+//! request, and if nothing speaks for any, no model is asked. Between the two a small model reads the likeliest beside
+//! the main request, and those it chooses join the next one; if the turn is over by then, the first of the next turn,
+//! if that is about the same. If no model can be asked, memories that the ranker is sure of join the first request, and
+//! if it does not answer, the next. The work of a turn makes instructions relevant, once for each file or tool. All of
+//! them together are at most five a turn.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use jiff::Timestamp;
 use memory::rank::{OlderMemory, RankQuestion, WorkAtHand};
 use memory::recall::{self, Attachment, MOST, State};
 use memory::remember::MemoryOrigin;
-use memory::shelf::{Scope as Whose, Shelf, ShelfHit};
+use memory::shelf::{Shelf, ShelfHit, ShelfScope};
 use memory::store::{IndexUpkeep, Store};
 use memory::verdict::{RecallCandidate, RecallVerdict, verdict};
 use session::{LineMeta, SurfacedMemory};
@@ -26,37 +27,37 @@ use transcript::{Injected, Purpose};
 use super::AttachedText;
 use super::selector::{Choices, Selector, SelectorQuestion};
 
-/// Whether memories are brought up by themselves.
+/// Switch of recall.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RecallSwitch {
-    /// They are.
+    /// Memories are recalled.
     #[default]
     On,
     /// Only the index is shown, and what the model reads by itself.
     Off,
 }
 
-/// Something the user said, and what goes on around it.
+/// A message of the user, with the work around it.
 #[derive(Clone, Copy)]
 pub struct UserMessage<'a> {
-    /// The words.
+    /// Its text.
     pub message: &'a str,
-    /// What the turn is doing.
+    /// Work of the turn.
     pub doing: &'a WorkAtHand,
-    /// The tools that the turn before used.
+    /// The tools used in the previous turn.
     pub recent_tools: &'a [String],
 }
 
-/// Who wrote a memory that is shared, by its path below the memory directory.
+/// Lookup of the author of a shared memory, by its path below the memory directory.
 pub type Authors = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// What a session recalls.
+/// Recall of a session.
 pub(super) struct Recall {
     pub(super) recalling: RecallSwitch,
-    /// Whether the index is kept.
+    /// Upkeep of the index.
     pub(super) indexing: IndexUpkeep,
     pub(super) authors: Option<Authors>,
-    /// Where agents keep memories of their own, one folder an agent: a directory that is not left, and the way inside it.
+    /// Memories of agents, one folder an agent: a root directory that no path leads out of, and the path inside it.
     pub(super) agents: Vec<(PathBuf, PathBuf)>,
     /// The project's memories; none if memory is off.
     shelf: Option<Arc<Shelf>>,
@@ -65,13 +66,13 @@ pub(super) struct Recall {
     pub(super) selector: Option<Selector>,
     choices: Choices,
     state: State,
-    /// How many memories this turn has seen.
+    /// Number of memories attached in this turn.
     this_turn: usize,
-    /// What the selector was asked.
+    /// The selector's pending answer.
     asked: Option<AbortOnDropHandle<Vec<RecallCandidate>>>,
-    /// What the turn did when instructions were last looked for.
+    /// Work of the turn when instructions were last looked for.
     done: WorkAtHand,
-    /// Whether the memories have been read, or could not be.
+    /// True once the memories have been read, or could not be.
     settled: watch::Sender<bool>,
 }
 
@@ -94,7 +95,7 @@ impl Recall {
         }
     }
 
-    /// Recalls from other memories from now on, or from none.
+    /// Changes to other memories, or to none.
     pub(super) fn turn_to(&mut self, shelf: Option<Shelf>) {
         (self.shelf, self.asked) = (shelf.map(Arc::new), None);
         self.state = State::default();
@@ -106,17 +107,17 @@ impl Recall {
         self.shelf.as_ref().map(|shelf| shelf.root().path())
     }
 
-    /// All that was surfaced is out of sight.
+    /// Forgets what was attached, because it is out of view.
     pub(super) fn forget(&mut self) {
         self.state = State::default();
     }
 
-    /// This was surfaced, and is in sight.
+    /// Records a memory that was attached and is in view.
     pub(super) fn was_surfaced(&mut self, path: String, bytes: u64) {
         self.state.count(&[Attachment { path, text: String::new(), bytes }]);
     }
 
-    /// Recalls the user's memories across projects as well.
+    /// With the user's memories across projects.
     pub(super) fn with_user(&mut self, shelf: Shelf) {
         self.user = Some(Arc::new(shelf));
         self.settled = watch::Sender::new(false);
@@ -133,12 +134,12 @@ impl Recall {
         own.chain(self.user.as_ref().filter(|_| self.shelf.is_some())).cloned().collect()
     }
 
-    /// The user said something.
+    /// Recall for a message of the user.
     pub(super) fn said(&mut self, said: &UserMessage<'_>, scope: &Scope, now: Timestamp) -> Vec<AttachedText> {
         let late = self.asked.take();
         self.this_turn = 0;
         self.done = WorkAtHand::default();
-        if self.state.gate(said.message, self.recalling == RecallSwitch::On).is_err() {
+        if self.state.check(said.message, self.recalling == RecallSwitch::On).is_err() {
             return Vec::new();
         }
         let named = recall::agents(said.message);
@@ -160,7 +161,7 @@ impl Recall {
         attached
     }
 
-    /// Surfaces what the ranker is sure of, and asks the selector where it is not.
+    /// Attaches memories that the ranker is sure of; otherwise asks the selector.
     fn bring_up(
         &mut self,
         shelves: &[Arc<Shelf>],
@@ -188,7 +189,7 @@ impl Recall {
         }
     }
 
-    /// What the selector chose for the turn before, too late for it, as far as it bears on what is said now.
+    /// Memories that the selector chose too late for the previous turn, as far as they fit the current message.
     fn late(
         &mut self,
         asked: Option<AbortOnDropHandle<Vec<RecallCandidate>>>,
@@ -207,9 +208,9 @@ impl Recall {
         self.surface_candidates(chosen, now)
     }
 
-    /// The turn touched files or used tools: instructions that apply to that, if it is something new.
+    /// Instructions that apply to the files and tools of the turn, if there is something new.
     pub(super) fn does(&mut self, doing: &WorkAtHand, scope: &Scope, now: Timestamp) -> Vec<AttachedText> {
-        let is_on = self.state.gate("what it does", self.recalling == RecallSwitch::On).is_ok();
+        let is_on = self.state.check("what it does", self.recalling == RecallSwitch::On).is_ok();
         if !is_on || self.done == *doing {
             return Vec::new();
         }
@@ -231,7 +232,7 @@ impl Recall {
             let folder = name.replace(':', "-");
             let open = |(base, way): &(PathBuf, PathBuf)| Root::open(base).ok()?.sub(way.join(&folder)).ok();
             for root in self.agents.iter().filter_map(open) {
-                let shelf = Shelf::new(root, Whose::Agent(name.clone()));
+                let shelf = Shelf::new(root, ShelfScope::Agent(name.clone()));
                 if shelf.refresh().is_ok() {
                     shelves.push(Arc::new(shelf));
                 }
@@ -240,7 +241,7 @@ impl Recall {
         shelves
     }
 
-    /// What the selector has chosen by now; nothing while it thinks.
+    /// Memories that the selector has chosen by now; none while it runs.
     pub(super) async fn chosen(&mut self, now: Timestamp) -> Vec<AttachedText> {
         if !self.asked.as_ref().is_some_and(AbortOnDropHandle::is_finished) {
             return Vec::new();
@@ -283,12 +284,12 @@ impl Recall {
         found.into_iter().map(attach).collect()
     }
 
-    /// The turn is over: what the selector has not chosen by now may join the next one.
+    /// Ends the turn: a pending choice of the selector may join the next one.
     pub(super) fn turn_ended(&mut self) {
         self.warm();
     }
 
-    /// The user has changed a memory by hand: it has the mode of one, a line in the index, and the date of today.
+    /// Completes a memory that the user changed by hand: its mode, its line in the index, and today's date.
     pub(super) fn edited(&self, file: &Path, tree: &Path, now: Timestamp) {
         let Some(shelf) = &self.shelf else { return };
         let below = file.strip_prefix(shelf.root().path()).ok().and_then(Path::to_str);
@@ -299,7 +300,7 @@ impl Recall {
         self.warm();
     }
 
-    /// Reads memories again where it holds up nobody.
+    /// Reads memories again in the background.
     pub(super) fn warm(&self) {
         let (shelves, settled) = (self.shelves(), self.settled.clone());
         let read = move || {

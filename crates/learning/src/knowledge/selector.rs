@@ -1,4 +1,4 @@
-//! A question to a small model: which of a few memories matter to what was said?
+//! The selector: a small model that is asked which of a few memories matter to a message.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,10 +16,10 @@ use transcript::{Block, Prologue, Reply, Request};
 
 use crate::ledger::{self, Ledger};
 
-/// How long a selector may think before the ranker's word stands alone.
+/// Time limit for a selector; then the ranker decides alone.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How many choices are kept: the same question about the same memories has the same answer.
+/// Number of cached choices: the same question about the same memories has the same answer.
 const KEPT: usize = 64;
 
 /// A small model for side questions.
@@ -29,34 +29,34 @@ pub struct Selector {
     pub model: Arc<dyn Model>,
     /// The model's name.
     pub name: String,
-    /// Where what it uses is written down, and asked for before.
+    /// Ledger for its costs, asked before each question.
     pub ledger: Arc<Ledger>,
 }
 
 impl Selector {
-    /// Whether what is spent leaves room for a question.
+    /// True if the budget leaves room for a question.
     pub(super) fn may_be_asked(&self) -> bool {
         self.ledger.allows(ledger::SELECT).is_ok()
     }
 }
 
-/// Choices that were made, by the question.
+/// Cached choices, by a hash of the question.
 pub(super) type Choices = Arc<Mutex<HashMap<u64, Vec<String>>>>;
 
-/// What a selector is asked.
+/// Question for a selector.
 pub(super) struct SelectorQuestion {
     pub(super) selector: Selector,
     pub(super) choices: Choices,
     pub(super) message: String,
     pub(super) candidates: Vec<RecallCandidate>,
-    /// The keys of those that the ranker is sure of.
+    /// Keys of the memories that the ranker is sure of.
     pub(super) sure: Vec<String>,
     pub(super) recent_tools: Vec<String>,
     pub(super) now: Timestamp,
 }
 
 impl SelectorQuestion {
-    /// Asks. On any failure the ranker's word stands.
+    /// Asks. On any failure the ranker's choice stands.
     pub(super) async fn select(self) -> Vec<RecallCandidate> {
         let need = verdict::question(&self.message, &self.candidates, &self.recent_tools, self.now);
         let Some(Need::Select { system, prompt, schema, max_tokens }) = need else { return Vec::new() };

@@ -6,21 +6,21 @@ use std::path::Path;
 use files::{LineEnding, Lines, Text};
 use serde::{Deserialize, Serialize};
 
-/// A longer line is not one of ours.
+/// Length of the longest line; a longer one is not ours.
 const LONGEST_LINE: usize = 16 * 1024;
-/// No more of a file is read: some 200,000 requests.
+/// Limit on reading a file: some 200,000 requests.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A request, as its line has it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct LedgerEntry {
-    /// When, for who reads the file.
+    /// Time, for people who read the file.
     #[serde(default)]
     pub(super) at: String,
-    /// Who made it.
+    /// Kind of work.
     pub(super) kind: String,
-    /// Whether nobody waits for it.
+    /// True for background work.
     #[serde(default)]
     pub(super) background: bool,
     #[serde(default)]
@@ -29,32 +29,32 @@ pub(super) struct LedgerEntry {
     pub(super) session: String,
     #[serde(default)]
     pub(super) model: String,
-    /// Read and written, together.
+    /// Tokens read and written, together.
     #[serde(default)]
     pub(super) tokens: u64,
-    /// None where the model has no known price.
+    /// Dollars; none if the model has no known price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) usd: Option<f64>,
-    /// The id of a request whose reply has begun, and of which no more is known.
+    /// Id of a request whose reply has begun, and of which no more is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) begins: Option<String>,
-    /// The same, once more is known: this line counts in place of that one.
+    /// Id of a begun request of which more is known now: this line counts in place of the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ends: Option<String>,
-    /// Whether the end of the reply was not read.
+    /// True if the end of the reply was not read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) broken_off: bool,
 }
 
-/// What was spent.
+/// Spending.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spending {
-    /// How many requests.
+    /// Number of requests.
     pub requests: u64,
-    /// What they read and wrote.
+    /// Tokens read and written.
     pub tokens: u64,
-    /// Those of them that have no known price.
+    /// Tokens without a known price.
     #[serde(skip_serializing_if = "is_none")]
     pub unpriced_tokens: u64,
     /// Dollars, as far as prices are known.
@@ -74,28 +74,28 @@ impl Spending {
     }
 }
 
-/// What was spent on a day.
+/// Spending on a day.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Day {
     /// By the kind of work.
     pub kinds: BTreeMap<String, Spending>,
-    /// What nobody waits for.
+    /// Spending of background work.
     pub background: Spending,
-    /// Of that, this project's.
+    /// The part of it that is this project's.
     pub project_background: Spending,
-    /// Requests whose end was not read: they are under way, were stopped, or their process was killed. Only what was known
-    /// of them by then counts.
+    /// Requests whose end was not read: they are under way, were stopped, or their process was killed. Only their usage
+    /// known by then counts.
     pub unfinished: u64,
-    /// Lines that nobody can read.
+    /// Unreadable lines.
     pub broken: u64,
-    /// Why not all of it could be read.
+    /// The reason not all of it could be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
 }
 
 impl Day {
-    /// All of it.
+    /// The sum.
     pub fn total(&self) -> Spending {
         let mut total = Spending::default();
         self.kinds.values().for_each(|sum| total.add(*sum));
@@ -131,9 +131,9 @@ impl Day {
 /// The requests of a day.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    /// Those of which all is known that there will be.
+    /// Requests of which everything is known.
     settled: Day,
-    /// Those whose reply has begun, by their ids.
+    /// Requests whose reply has begun, by id.
     begun: BTreeMap<String, LedgerEntry>,
 }
 
@@ -150,7 +150,7 @@ impl Requests {
         self.settled.add(&entry, project);
     }
 
-    /// What they have used, as far as it is known.
+    /// Spending of these requests, as far as known.
     pub(super) fn day(&self, project: &Path) -> Day {
         let mut day = self.settled.clone();
         day.unfinished += self.begun.len() as u64;
@@ -167,12 +167,12 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// What it holds by now.
+    /// Spending read so far.
     pub(super) fn day(&self, project: &Path) -> Day {
         self.requests.day(project)
     }
 
-    /// Reads what was added since.
+    /// Reads lines that were added since.
     pub(super) fn refresh(&mut self, path: &Path, project: &Path) {
         self.requests.settled.unread = None;
         match self.read(path, project) {

@@ -1,8 +1,8 @@
-//! A request that is under way: what is known of it stands in the ledger from its beginning on, whatever becomes of it.
+//! A request under way: its known usage is in the ledger from its beginning on, whatever becomes of it.
 //!
-//! A process that is killed leaves what the provider said when the reply began. One that stops the request, or meets an
-//! error in the middle, adds what had come by then. Where the provider answers and says nothing of what it read before the
-//! end, as some servers do, what was sent is estimated.
+//! A process that is killed leaves the usage that the provider reported when the reply began. One that stops the
+//! request, or meets an error in the middle, adds what had come by then. If the provider answers and does not report
+//! its input before the end, as some servers do, the input is estimated.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -15,12 +15,12 @@ use transcript::{Prologue, Request, Usage};
 
 use super::{BegunRequest, Ledger};
 
-/// About so many bytes are a token of output; where a stream is stopped, that is near enough.
+/// Approximate bytes per token of output; precise enough for a stopped stream.
 pub const BYTES_PER_TOKEN: u64 = 4;
 
 impl Ledger {
-    /// Makes a request, passes on its events, and writes down what it uses. Where nobody hears its end, and the provider has
-    /// answered without saying what it read, that is estimated.
+    /// Makes a request, passes on its events, and records its usage. If its end is not received, and the provider has
+    /// answered without reporting its input, that is estimated.
     pub fn ask(
         self: &Arc<Self>,
         kind: &'static str,
@@ -31,8 +31,8 @@ impl Ledger {
         self.counted(kind, name, Some(sent), model.stream(request))
     }
 
-    /// Passes on the events of a request, and writes down what it uses. `model` is the name it stands under, where that is
-    /// another than the provider says.
+    /// Passes on the events of a request, and records its usage. `model` is the name to record, if it differs from the
+    /// provider's.
     pub fn count(
         self: &Arc<Self>,
         kind: &'static str,
@@ -69,22 +69,22 @@ struct RequestUnderWay {
     ledger: Arc<Ledger>,
     kind: &'static str,
     model: Option<String>,
-    /// What was sent, where it is to be estimated.
+    /// The request, if its input is to be estimated.
     sent: Option<Request>,
     begun: Option<(BegunRequest, Usage)>,
-    /// How much of the reply has come.
+    /// Bytes of the reply so far.
     bytes: u64,
     state: RequestState,
 }
 
-/// How far a request is.
+/// State of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestState {
-    /// Nothing has come back: whether it is paid for, nobody knows.
+    /// Nothing has come back: nobody knows whether it is charged.
     Unanswered,
     /// The provider has begun to answer.
     Answered,
-    /// It has come to an end that is written down, or costs nothing.
+    /// It has ended and is recorded, or costs nothing.
     Over,
 }
 
@@ -126,7 +126,7 @@ impl RequestUnderWay {
         }
     }
 
-    /// Nobody hears its end.
+    /// Records a request whose end nobody receives.
     fn dropped(&mut self) {
         let bytes = self.bytes;
         self.breaks_off();
@@ -147,7 +147,7 @@ impl Drop for RequestUnderWay {
     }
 }
 
-/// What a request reads, in tokens, as far as that can be told without the provider.
+/// Estimated input of a request, in tokens.
 fn estimated(request: &Request) -> u64 {
     let Prologue { system, tools, .. } = &*request.prologue;
     let said = request.messages.iter().flat_map(|message| &message.blocks);
@@ -156,7 +156,7 @@ fn estimated(request: &Request) -> u64 {
     text + tools.sum::<usize>() as u64 / BYTES_PER_TOKEN
 }
 
-/// What a reply used that broke off after so many bytes; nothing where the provider did not say what it began with.
+/// Usage of a reply that broke off after so many bytes; none if the provider did not report its input.
 pub fn broken_off(begun: Usage, bytes: u64) -> Usage {
     let output = if begun.total() == 0 { 0 } else { begun.output_tokens.max(bytes / BYTES_PER_TOKEN) };
     Usage { output_tokens: output, ..begun }

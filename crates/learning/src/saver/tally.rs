@@ -1,13 +1,13 @@
-//! What an agent may write, and what it did.
+//! Limits of an agent's writing, and a tally of what it did.
 
 use super::{Removal, TEAM};
 
-/// How much an agent may write.
+/// Limits of an agent's writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SavingLimits {
     /// Bytes in all.
     pub bytes: usize,
-    /// Memories that are made or changed.
+    /// Memories that are created or changed.
     pub files: usize,
     /// Memories that are removed.
     pub removed: usize,
@@ -18,25 +18,25 @@ impl SavingLimits {
     pub const NONE: Self = Self { bytes: usize::MAX, files: usize::MAX, removed: usize::MAX };
 }
 
-/// What an agent did.
+/// Tally of an agent's work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Calls that were refused.
     pub denied: u32,
     /// Those of them that would have written.
     pub denied_writes: u32,
-    /// Memories that were made or changed, each once.
+    /// Memories that were created or changed, each once.
     pub saved: Vec<String>,
     /// Memories that were removed.
     pub removed: Vec<String>,
-    /// Why, where that was said.
+    /// Removals with a reason.
     pub removals: Vec<Removal>,
-    /// How many bytes were written.
+    /// Bytes written.
     pub bytes: usize,
 }
 
 impl Tally {
-    /// How many memories were made or changed, and how many of them are shared with the team.
+    /// Number of memories created or changed, and number of them shared with the team.
     pub fn counted(&self) -> (usize, usize) {
         (self.saved.len(), self.saved.iter().filter(|path| path.starts_with(TEAM)).count())
     }

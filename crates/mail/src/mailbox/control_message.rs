@@ -1,4 +1,4 @@
-//! What a message asks for beside being read: what drives the life of teammates, and what their programs say to one another.
+//! Control messages: requests and answers that drive the life of teammates, and those between their programs.
 //!
 //! The objects are Claude Code's, field for field where it has them.
 
@@ -8,125 +8,125 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What a message is, beside its text.
+/// Kind of a message, with its fields.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ControlMessage {
-    /// Words.
+    /// Plain text.
     Text,
     /// The recipient is asked to end.
     ShutdownRequest {
-        /// By what the answer names it.
+        /// Id of the request, which the answer repeats.
         request: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Whether one ends who was asked to.
+    /// Answer to a shutdown request.
     ShutdownResponse {
-        /// Which request it answers.
+        /// Id of the request.
         request: String,
-        /// Whether it ends.
+        /// True if the sender shuts down.
         approve: bool,
-        /// Why not.
+        /// The reason for staying.
         reason: String,
     },
-    /// A plan that waits for a word.
+    /// A plan that waits for approval.
     PlanRequest {
-        /// By what the answer names it.
+        /// Id of the request, which the answer repeats.
         request: String,
         /// The plan.
         plan: String,
         /// The file it is kept in.
         file: String,
     },
-    /// Whether a plan is approved of.
+    /// Answer to a plan.
     PlanResponse {
-        /// Which request it answers.
+        /// Id of the request.
         request: String,
-        /// Whether it may be carried out.
+        /// True if the plan may be carried out.
         approve: bool,
-        /// What to change.
+        /// Requested changes.
         feedback: String,
     },
-    /// A teammate wants to make a call that has to be asked about.
+    /// A teammate's question for permission.
     PermissionRequest {
-        /// By what the answer names it.
+        /// Id of the request, which the answer repeats.
         request: String,
-        /// The tool.
+        /// The tool, or the sender or file that `about` names.
         tool: String,
-        /// What it is called with.
+        /// Input of the call.
         input: Value,
-        /// Why it is asked.
+        /// The reason it is asked.
         why: String,
-        /// What could be answered for always, as Claude Code writes it.
+        /// Rules that could be added for good, in Claude Code's format.
         suggestions: Vec<Value>,
-        /// What is asked for.
+        /// Subject of the question.
         about: TeammateQuestion,
     },
-    /// What the lead's side says to that.
+    /// Answer of the lead's side to a permission request.
     PermissionResponse {
-        /// Which request it answers.
+        /// Id of the request.
         request: String,
-        /// What is answered.
+        /// The answer.
         answer: LeadAnswer,
     },
-    /// The recipient is to stop what it does, and to stay.
+    /// The recipient is to stop its current work and stay.
     Interrupt,
-    /// The sender has nothing to do any more.
+    /// The sender has nothing left to do.
     Idle {
-        /// Why.
+        /// The reason.
         rest: IdleReason,
-        /// What it said last.
+        /// The sender's last text.
         said: String,
-        /// The newest message that it has heard, by the sender.
+        /// Id of the newest message it received, by sender.
         heard: BTreeMap<String, String>,
-        /// The newest message by which it gave others something to do since it was last idle, by the recipient.
+        /// Id of the newest message by which it gave others work since it was last idle, by recipient.
         handed: BTreeMap<String, String>,
     },
-    /// What the sender is doing, in a few words.
+    /// The sender's current activity, in a few words.
     Progress {
-        /// The words.
+        /// The label.
         label: String,
     },
-    /// A task is the recipient's from now on.
+    /// A task was assigned to the recipient.
     Assigned {
         /// Its number.
         task: String,
-        /// What it is.
+        /// Its subject.
         subject: String,
-        /// What is to be done.
+        /// Its description.
         description: String,
     },
 }
 
-/// What the lead's side answers to a teammate.
+/// Answer of the lead's side to a teammate.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LeadAnswer {
-    /// It may, with another input where there is one.
+    /// Allowed, with a changed input if there is one.
     Allowed(Option<Value>),
-    /// It may not, and why.
+    /// Denied, with the reason.
     Denied(String),
-    /// Nobody has answered, and why.
+    /// Nobody answered, with the reason.
     Unanswered(String),
 }
 
-/// What a teammate asks for.
+/// Subject of a teammate's question.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TeammateQuestion {
     /// A call.
     #[default]
     Call,
-    /// To hear somebody who writes to it; the tool is who.
+    /// Receiving messages from a new sender; `tool` names the sender.
     Sender,
-    /// To include a file from outside the project; the tool is the file that does.
+    /// Including a file from outside the project; `tool` names the including file.
     Include,
 }
 
-/// Why somebody has nothing to do.
+/// Reason for having nothing to do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IdleReason {
-    /// All is done.
+    /// All work is done.
     #[default]
     Available,
     /// It was interrupted.
@@ -136,7 +136,7 @@ pub enum IdleReason {
 }
 
 impl ControlMessage {
-    /// Whether it is for the programs alone: no model hears of it.
+    /// True if the message is only for the programs; no model sees it.
     pub(super) fn is_between_programs(&self) -> bool {
         match self {
             Self::PermissionRequest { .. }
@@ -148,7 +148,7 @@ impl ControlMessage {
         }
     }
 
-    /// What an object says. The names of its fields are Claude Code's, which has two ways to write some.
+    /// Reads a control message from an object. The field names are Claude Code's, which has two spellings of some.
     pub(super) fn of(object: &Value) -> Option<Self> {
         let text = |keys: &[&str]| {
             let found = keys.iter().find_map(|key| object.get(*key)?.as_str());
@@ -211,7 +211,7 @@ impl ControlMessage {
         })
     }
 
-    /// As it is sent, by whom and when: as Claude Code writes it, with what it does not know beside.
+    /// The message as text, in Claude Code's format with our additions; none for plain text.
     pub fn to_text(&self, from: &str, now: Timestamp) -> Option<String> {
         let mut object = match self {
             Self::Text => return None,

@@ -1,4 +1,4 @@
-//! A message, and what it asks for.
+//! A message between agents.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -8,28 +8,28 @@ use super::control_message::ControlMessage;
 /// The name of a team's lead.
 pub const LEAD: &str = "team-lead";
 
-/// The longest id that is taken as it is.
+/// The longest id that is used unchanged.
 const LONGEST_ID: usize = 64;
 
 /// A message from one agent to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// By this it is known: it enters the recipient's log once.
+    /// Identifies the message: it enters the recipient's log once.
     pub id: String,
-    /// Who sent it.
+    /// Name of the sender.
     pub from: String,
-    /// What is said: words, or an object that drives the recipient's life.
+    /// Its text: words, or the JSON of a control message.
     pub text: String,
-    /// A few words that stand for it.
+    /// A short summary.
     pub summary: Option<String>,
-    /// When it was sent, as it is written.
+    /// Time of sending, as written in the file.
     pub timestamp: String,
 }
 
-/// Which messages are heard before which.
+/// Order of delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MessageOrder {
-    /// It is to end.
+    /// A shutdown request.
     Shutdown,
     /// From the lead.
     Lead,
@@ -38,13 +38,13 @@ pub enum MessageOrder {
 }
 
 impl Message {
-    /// A message that is sent now.
+    /// A message sent now.
     pub fn new(id: impl Into<String>, from: impl Into<String>, text: impl Into<String>, now: Timestamp) -> Self {
         let (id, from, text) = (id.into(), from.into(), text.into());
         Self { id, from, text, summary: None, timestamp: format!("{now:.3}") }
     }
 
-    /// When it is heard, among those that wait.
+    /// Its place in the order of delivery.
     pub fn order(&self) -> MessageOrder {
         match self.word() {
             ControlMessage::ShutdownRequest { .. } => MessageOrder::Shutdown,
@@ -53,14 +53,14 @@ impl Message {
         }
     }
 
-    /// What it is. An object of a kind that is not known is words like any other.
+    /// The control message it contains. An object of an unknown kind counts as text.
     pub fn word(&self) -> ControlMessage {
         let text = self.text.trim_start();
         let object: Option<Value> = text.starts_with('{').then(|| serde_json::from_str(text).ok()).flatten();
         object.and_then(|object| ControlMessage::of(&object)).unwrap_or(ControlMessage::Text)
     }
 
-    /// As it stands in the file.
+    /// Its entry in the file.
     pub(super) fn to_letter(&self) -> Map<String, Value> {
         let mut letter = Map::new();
         letter.insert("id".to_owned(), json!(self.id));
@@ -74,7 +74,8 @@ impl Message {
         letter
     }
 
-    /// What stands in the file. Others write no ids, or such as cannot be taken for one: theirs follows from what they wrote.
+    /// Reads an entry of the file. Other programs write no ids, or invalid ones; then the id is computed from the
+    /// content.
     pub(super) fn of(letter: &Map<String, Value>) -> Self {
         let text = |key: &str| letter.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (from, said, timestamp) = (text("from"), text("text"), text("timestamp"));
@@ -90,7 +91,7 @@ impl Message {
     }
 }
 
-/// Whether an id can stand in a log as it is.
+/// True if an id can stand in a log as it is.
 fn is_plain(id: &str) -> bool {
     let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
     (1..=LONGEST_ID).contains(&id.len()) && id.chars().all(fine)

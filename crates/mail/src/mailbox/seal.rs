@@ -1,8 +1,10 @@
-//! What proves whose a letter is: a signature with a key that only the sender's process has, and the lead's that made it.
+//! Seals: signatures that prove the sender of a letter, with a key that only the sender's process and the lead that
+//! made it have.
 //!
-//! A teammate is given a key of its own when it is started, by a pipe that is empty afterwards, and the half by which it knows
-//! the lead. Whoever can write to a mailbox, a command of another teammate perhaps, can say anything there, but not in the name
-//! of somebody whose letters are known: no order, approval or answer in the lead's, no plan or question in a teammate's.
+//! A teammate is given its own key and the lead's public key when it is started, through a pipe that is empty
+//! afterwards. Whoever can write to a mailbox, a command of another teammate perhaps, can write anything there, but not
+//! in the name of somebody whose key is known: no order, approval or answer in the lead's, no plan or question in a
+//! teammate's.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,28 +16,28 @@ use zeroize::Zeroizing;
 
 use super::message::Message;
 
-/// The sender's half. It is nowhere but in memory, and ends with the team.
+/// The sender's private key. It exists only in memory, and ends with the team.
 pub struct Seal {
     pair: Ed25519KeyPair,
     seed: Zeroizing<[u8; 32]>,
 }
 
-/// The half by which others know its letters.
+/// The public key, with which others verify the sender's letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealKey(Vec<u8>);
 
-/// Whose letters are known, and by what. Clones share it.
+/// Public keys by name. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct SealKeys(Arc<Mutex<BTreeMap<String, SealKey>>>);
 
 impl SealKeys {
-    /// From now on only that is somebody's which is sealed with this.
+    /// Sets the public key for a name: from then on its letters count only if sealed with it.
     pub fn insert(&self, name: &str, key: SealKey) {
         self.0.lock().insert(name.to_ascii_lowercase(), key);
     }
 
-    /// Whether somebody to whom a letter is can take it for its sender's. Of one who is not known that cannot be told, and
-    /// upper case is no other name.
+    /// True if a letter may be taken for its sender's. A sender without a known key is always believed. Upper case
+    /// makes no other name.
     pub(super) fn believes(&self, message: &Message, to: &str, seal: &str) -> bool {
         let known = self.0.lock();
         known.get(&message.from.to_ascii_lowercase()).is_none_or(|key| key.knows(message, to, seal))
@@ -43,12 +45,12 @@ impl SealKeys {
 }
 
 impl Seal {
-    /// A new one; none where the system gives no random numbers.
+    /// A new key; none if the system gives no random numbers.
     pub fn new() -> Option<Self> {
         Self::of_seed(rand::generate(&SystemRandom::new()).ok()?.expose())
     }
 
-    /// The one that another process was given, by its text.
+    /// The key that another process made, from its text.
     pub fn of_secret(text: &str) -> Option<Self> {
         Self::of_seed(bytes(text)?.try_into().ok()?)
     }
@@ -57,17 +59,17 @@ impl Seal {
         Some(Self { pair: Ed25519KeyPair::from_seed_unchecked(&seed).ok()?, seed: seed.into() })
     }
 
-    /// Its text, for the process whose it is and nobody else.
+    /// Its text, only for the process it belongs to.
     pub fn secret(&self) -> String {
         hex(self.seed.as_ref())
     }
 
-    /// By what others know it.
+    /// Its public key.
     pub fn key(&self) -> SealKey {
         SealKey(self.pair.public_key().as_ref().to_vec())
     }
 
-    /// What stands below a letter to somebody.
+    /// The seal of a letter to somebody.
     pub(super) fn of(&self, message: &Message, to: &str) -> String {
         hex(self.pair.sign(&signed(message, to)).as_ref())
     }
@@ -81,12 +83,12 @@ impl std::fmt::Debug for Seal {
 }
 
 impl SealKey {
-    /// From its text.
+    /// Reads it from its text.
     pub fn parse(text: &str) -> Option<Self> {
         bytes(text).filter(|key| key.len() == 32).map(Self)
     }
 
-    /// Whether a letter to somebody was sealed with the other half.
+    /// True if a letter to somebody was sealed with the private key.
     fn knows(&self, message: &Message, to: &str, seal: &str) -> bool {
         let key = UnparsedPublicKey::new(&ED25519, &self.0);
         bytes(seal).is_some_and(|seal| key.verify(&signed(message, to), &seal).is_ok())
@@ -99,7 +101,8 @@ impl std::fmt::Display for SealKey {
     }
 }
 
-/// All that a letter says and to whom, each part by its hash: no part can run into the next.
+/// The bytes that are signed: hashes of all parts of a letter and of its recipient, so that no part can run into the
+/// next.
 fn signed(message: &Message, to: &str) -> Vec<u8> {
     let summary = message.summary.as_deref().unwrap_or_default();
     let parts = [to, &message.id, &message.from, &message.text, &message.timestamp, summary];

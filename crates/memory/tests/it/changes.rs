@@ -290,6 +290,12 @@ fn what_the_user_types_after_a_removal_may_be_learnt() {
     let old = text("releases", body);
     assert!(is_refused(&old, Some(&spoken("Thanks, go on as before.", after))), "the old text under other words");
     assert!(!is_refused(&old, Some(&spoken(body, after))), "the user says it again");
+    let reworded = spoken("We release the archive on Fridays, when the night shift is over.", after);
+    assert!(!is_refused(&old, Some(&reworded)), "the user says it again in other words");
+    let more = format!("{body}\n\nWhoever releases it waits for the second signature of somebody else.");
+    stones.plant("more.md", &text("more", &more), Some("2026-03-02T00:00:00Z".into())).unwrap();
+    let some = stones.refusing("other.md", &text("other", &more), Some(&spoken("Fridays it is.", after)));
+    assert!(some.is_some(), "the user says a word of it");
 }
 
 /// TOMB-1: what was learnt again after a removal and is removed once more is buried with the later date.

@@ -38,14 +38,14 @@ fn ages_are_whole_days() {
 #[test]
 fn a_turn_that_is_not_worth_it_is_skipped() {
     let fresh = State::default();
-    assert_eq!(fresh.gate("fix it", true), Ok(()));
-    assert_eq!(fresh.gate("fix", true), Err(Skip::TooShort));
-    assert_eq!(fresh.gate("  ", true), Err(Skip::TooShort));
-    assert_eq!(fresh.gate("部署", true), Ok(()));
-    assert_eq!(fresh.gate("错", true), Err(Skip::TooShort));
-    assert_eq!(fresh.gate("fix it", false), Err(Skip::Disabled));
+    assert_eq!(fresh.check("fix it", true), Ok(()));
+    assert_eq!(fresh.check("fix", true), Err(Skip::TooShort));
+    assert_eq!(fresh.check("  ", true), Err(Skip::TooShort));
+    assert_eq!(fresh.check("部署", true), Ok(()));
+    assert_eq!(fresh.check("错", true), Err(Skip::TooShort));
+    assert_eq!(fresh.check("fix it", false), Err(Skip::Disabled));
     let spent = State { surfaced: BTreeSet::new(), bytes: SESSION_BYTES };
-    assert_eq!(spent.gate("fix it", true), Err(Skip::Spent));
+    assert_eq!(spent.check("fix it", true), Err(Skip::Spent));
     assert_eq!([words("one two  three"), words("用 git 提交"), words("커밋 하자"), words("デプロイ")], [3, 4, 2, 4]);
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use memory::rank::{RankQuestion, WorkAtHand};
 use memory::recall::{Need, Trust};
-use memory::shelf::{Scope, Shelf};
+use memory::shelf::{Shelf, ShelfScope};
 use memory::verdict::{CANDIDATES, RecallCandidate, RecallVerdict, chosen, question, verdict};
 use tempfile::TempDir;
 
@@ -19,7 +19,7 @@ fn write(folder: &Path, name: &str, kind: &str, about: &str, more: &str) {
     std::fs::write(folder.join(format!("{name}.md")), text).unwrap();
 }
 
-fn shelf(folder: &Path, scope: Scope) -> Arc<Shelf> {
+fn shelf(folder: &Path, scope: ShelfScope) -> Arc<Shelf> {
     Arc::new(Shelf::read(std::fs::canonicalize(folder).unwrap(), scope).unwrap())
 }
 
@@ -57,7 +57,7 @@ fn filled(strangers: usize) -> TempDir {
 #[test]
 fn a_message_is_sure_unsure_or_silent() {
     let folder = filled(40);
-    let shelves = [shelf(folder.path(), Scope::Private)];
+    let shelves = [shelf(folder.path(), ShelfScope::Project)];
     match ask(&shelves, "above how many knots of wind does the harbour crane stop?") {
         RecallVerdict::Sure(found) => assert_eq!(found[0].hit.path, "harbour.md"),
         other => panic!("{other:?}"),
@@ -82,7 +82,7 @@ fn a_message_is_sure_unsure_or_silent() {
 #[test]
 fn what_lacks_something_that_is_asked_is_left_to_a_model() {
     let folder = filled(40);
-    let shelves = [shelf(folder.path(), Scope::Private)];
+    let shelves = [shelf(folder.path(), ShelfScope::Project)];
     match ask(&shelves, "who pays the insurance when the harbour crane stops?") {
         RecallVerdict::Unsure { instructions, without_model, candidates } => {
             assert!(instructions.is_empty());
@@ -97,11 +97,13 @@ fn what_lacks_something_that_is_asked_is_left_to_a_model() {
 #[test]
 fn of_few_memories_all_are_candidates() {
     let folder = filled(5);
-    let found = candidates(ask(&[shelf(folder.path(), Scope::Private)], "is the harbour open for lorries on Sundays?"));
+    let found =
+        candidates(ask(&[shelf(folder.path(), ShelfScope::Project)], "is the harbour open for lorries on Sundays?"));
     assert_eq!(found.len(), 8);
     assert_eq!(found[0].path, "harbour.md");
     let large = filled(60);
-    let found = candidates(ask(&[shelf(large.path(), Scope::Private)], "is the harbour open for lorries on Sundays?"));
+    let found =
+        candidates(ask(&[shelf(large.path(), ShelfScope::Project)], "is the harbour open for lorries on Sundays?"));
     assert!(found.len() <= CANDIDATES && found[0].path == "harbour.md");
 }
 
@@ -109,7 +111,7 @@ fn of_few_memories_all_are_candidates() {
 #[test]
 fn what_was_seen_is_no_candidate() {
     let folder = filled(3);
-    let shelves = [shelf(folder.path(), Scope::Private)];
+    let shelves = [shelf(folder.path(), ShelfScope::Project)];
     let text = "above how many knots of wind does the harbour crane stop?";
     let asked = RankQuestion { text, doing: &WorkAtHand::default(), now: now() };
     match verdict(&shelves, &asked, |_, path| path != "harbour.md") {
@@ -125,7 +127,7 @@ fn instructions_do_not_wait_for_a_model() {
     let folder = filled(40);
     let doing = WorkAtHand { files: vec!["tests/login.py".to_owned()], tools: Vec::new() };
     let asked = RankQuestion { text: "mend it so that the harbour is shown on Sundays", doing: &doing, now: now() };
-    match verdict(&[shelf(folder.path(), Scope::Private)], &asked, |_, _| true) {
+    match verdict(&[shelf(folder.path(), ShelfScope::Project)], &asked, |_, _| true) {
         RecallVerdict::Unsure { instructions, candidates, .. } => {
             assert_eq!(instructions[0].hit.path, "tests.md");
             assert!(candidates.iter().all(|one| one.path != "tests.md"));
@@ -139,9 +141,9 @@ fn instructions_do_not_wait_for_a_model() {
 fn shelves_are_taken_together_and_hits_say_where_they_lie() {
     let (project, user) = (filled(20), TempDir::new().unwrap());
     write(user.path(), "harbour", "user", "at the harbour I meet customers on Sundays", "");
-    let shelves = [shelf(project.path(), Scope::Private), shelf(user.path(), Scope::User)];
+    let shelves = [shelf(project.path(), ShelfScope::Project), shelf(user.path(), ShelfScope::User)];
     match ask(&shelves, "when do I meet customers at the harbour?") {
-        RecallVerdict::Sure(found) => assert_eq!(*found[0].shelf.scope(), Scope::User),
+        RecallVerdict::Sure(found) => assert_eq!(*found[0].shelf.scope(), ShelfScope::User),
         other => panic!("{other:?}"),
     }
     let found = candidates(ask(&shelves, "is the harbour open for lorries?"));
@@ -152,7 +154,7 @@ fn shelves_are_taken_together_and_hits_say_where_they_lie() {
     let answer = serde_json::json!({ "selected_memories": [users, users, "nowhere.md"] }).to_string();
     let chosen = chosen(&answer, &found).unwrap();
     assert_eq!(chosen.len(), 1);
-    assert_eq!(*chosen[0].shelf.scope(), Scope::User);
+    assert_eq!(*chosen[0].shelf.scope(), ShelfScope::User);
 }
 
 /// SHELF-1: whose a memory is, and how far it is trusted, is its shelf's to say: what is shared lies in the project's directory and
@@ -162,17 +164,17 @@ fn a_shelf_says_whose_a_memory_is_and_how_far_it_is_trusted() {
     let folder = filled(2);
     std::fs::create_dir(folder.path().join("team")).unwrap();
     write(&folder.path().join("team"), "locks", "project", "the team locks the harbour gate at nine", "");
-    let own = shelf(folder.path(), Scope::Private);
+    let own = shelf(folder.path(), ShelfScope::Project);
     let found = match ask(std::slice::from_ref(&own), "when does the team lock the harbour gate?") {
         RecallVerdict::Sure(found) => found,
         other => panic!("{other:?}"),
     };
     let hit = &found[0].hit.path;
-    assert_eq!((hit.as_str(), own.scope_of(hit), own.trust(hit)), ("team/locks.md", Scope::Team, Trust::Shared));
+    assert_eq!((hit.as_str(), own.scope_of(hit), own.trust(hit)), ("team/locks.md", ShelfScope::Team, Trust::Shared));
     assert!(own.surface(hit, &[], None, now()).unwrap().text.contains("Somebody else may have written it"));
-    assert_eq!((own.scope_of("harbour.md"), own.trust("harbour.md")), (Scope::Private, Trust::Own));
-    let agents = shelf(folder.path(), Scope::Agent("a".to_owned()));
-    assert_eq!(agents.scope_of("team/locks.md"), Scope::Agent("a".to_owned()), "an agent's folder is its own");
+    assert_eq!((own.scope_of("harbour.md"), own.trust("harbour.md")), (ShelfScope::Project, Trust::Own));
+    let agents = shelf(folder.path(), ShelfScope::Agent("a".to_owned()));
+    assert_eq!(agents.scope_of("team/locks.md"), ShelfScope::Agent("a".to_owned()), "an agent's folder is its own");
 }
 
 /// RECALL-4: a model is shown name, description, questions and the beginning of the text, as data, and of a long message both ends.
@@ -187,7 +189,7 @@ fn a_model_is_shown_what_it_needs_to_judge() {
     for at in 0..20 {
         write(folder.path(), &format!("s{at}"), "project", &format!("stranger{at} speaks of thing{at}"), "");
     }
-    let shelves = [shelf(folder.path(), Scope::Private)];
+    let shelves = [shelf(folder.path(), ShelfScope::Project)];
     let found = candidates(ask(&shelves, "is lunch any good on the third floor of the annex?"));
     let message = format!("begin {} end", "x".repeat(1_000_000));
     let Some(Need::Select { prompt, .. }) = question(&message, &found, &["Bash".to_owned()], now()) else { panic!() };
@@ -209,7 +211,7 @@ fn of_an_answer_counts_what_was_offered() {
         write(folder.path(), &format!("m{n}"), "project", &format!("Lamps of {word} come from the {word} yard"), "");
     }
     let found = candidates(ask(
-        &[shelf(folder.path(), Scope::Private)],
+        &[shelf(folder.path(), ShelfScope::Project)],
         "What does the price of brass in Peru do to the budget of our marketing campaign?",
     ));
     assert!(question("do it", &[], &[], now()).is_none());

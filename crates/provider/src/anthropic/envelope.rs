@@ -61,10 +61,10 @@ fn room(request: &Request, known: usize) -> usize {
     FRAME + known + blocks(&request.prologue.system) + messages.sum::<usize>() + marks
 }
 
-/// What is written beside a block.
+/// Additions to a block.
 #[derive(Default)]
 struct BlockExtras<'a> {
-    /// A breakpoint.
+    /// True if a cache breakpoint stands on it.
     marked: bool,
     /// The name under which it can be dropped from the cache.
     reference: Option<Arc<str>>,
@@ -78,8 +78,8 @@ impl BlockExtras<'_> {
     }
 }
 
-/// What stands beside the blocks of the messages. Where the cache is edited, each result before the last breakpoint has a
-/// name there; without a breakpoint there is no cache to edit.
+/// Additions to the blocks of the messages. If the cache is edited, each result before the last breakpoint has a name
+/// there; without a breakpoint there is no cache to edit.
 struct Annotations<'a> {
     marks: &'a Marks,
     last: Option<BlockPlace>,
@@ -138,7 +138,7 @@ impl Body {
         }
     }
 
-    /// How the reply is to be made, and what form it is to have.
+    /// Writes `output_config`: format and effort of the reply.
     fn output(&mut self, prologue: &Prologue) {
         let format = prologue.format.as_ref().map(|schema| json!({"type": "json_schema", "schema": schema}));
         let effort = prologue.effort.map(|effort| json!(effort));

@@ -49,7 +49,7 @@ pub(crate) const KNOWN: [&str; 7] = [
     "error",
 ];
 
-/// What a message tells of itself at its start.
+/// The beginning of a message: id, model and first counts.
 #[derive(Debug, Deserialize)]
 pub(crate) struct MessageHead {
     #[serde(default)]
@@ -60,7 +60,7 @@ pub(crate) struct MessageHead {
     pub(crate) diagnostics: Option<Diagnosis>,
 }
 
-/// Why the cache did not hold, where that was asked.
+/// Diagnosis of a cache miss, if it was asked for.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Diagnosis {
     cache_miss_reason: Option<CacheMiss>,
@@ -79,7 +79,7 @@ impl Diagnosis {
     }
 }
 
-/// What the server left out by itself.
+/// Context that the server cleared by itself.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Management {
     #[serde(default)]
@@ -95,7 +95,7 @@ struct WireEdit {
 }
 
 impl Management {
-    /// Adds it up.
+    /// Adds it to the remarks.
     pub(crate) fn tell(&self, remarks: &mut Remarks) {
         remarks.cleared_results += self.applied_edits.iter().map(|edit| edit.cleared_tool_uses).sum::<u64>();
         remarks.cleared_tokens += self.applied_edits.iter().map(|edit| edit.cleared_input_tokens).sum::<u64>();
@@ -122,13 +122,13 @@ pub(crate) enum Delta {
     Unknown,
 }
 
-/// What it tells at its end.
+/// The end of a message.
 #[derive(Debug, Deserialize)]
 pub(crate) struct MessageEnd {
     pub(crate) stop_reason: Option<StopReason>,
 }
 
-/// Usage as a server tells it: any of it may be missing.
+/// Usage as a server reports it: any of it may be missing.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Counts {
     input_tokens: Option<u64>,
@@ -139,7 +139,7 @@ pub(crate) struct Counts {
     iterations: Option<Vec<Iteration>>,
 }
 
-/// What one of several steps to a reply used.
+/// Usage of one of several steps to a reply.
 #[derive(Debug, Deserialize)]
 struct Iteration {
     #[serde(rename = "type", default)]
@@ -149,7 +149,7 @@ struct Iteration {
 }
 
 impl Counts {
-    /// What summarising the conversation used, which is not in the counts of the reply.
+    /// Usage of summarising the conversation, which the counts of the reply leave out.
     pub(crate) fn of_compaction(&self) -> Option<Usage> {
         let steps = self.iterations.iter().flatten().filter(|step| step.kind == "compaction");
         steps.map(|step| step.counts.usage()).reduce(|mut all, one| {
@@ -164,7 +164,7 @@ impl Counts {
         usage
     }
 
-    /// Counts are cumulative: a number that is told replaces the one before, one that is not told leaves it.
+    /// Counts are cumulative: a reported number replaces the one before, a missing one leaves it.
     pub(crate) fn update(&self, usage: &mut Usage) {
         let update = |told: Option<u64>, known: &mut u64| *known = told.unwrap_or(*known);
         update(self.input_tokens, &mut usage.input_tokens);

@@ -9,10 +9,10 @@ use secrecy::SecretString;
 
 use super::{APP, Patience, Server};
 
-/// How much of an answer is read.
+/// Size limit of an answer.
 const LIMIT: usize = 4 << 20;
 
-/// What a server answered.
+/// Answer of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpAnswer {
     /// The status.
@@ -21,7 +21,7 @@ pub struct HttpAnswer {
     pub text: String,
 }
 
-/// Posts JSON. The error says in words why nothing came of it.
+/// Posts JSON. The error says in words why it failed.
 pub async fn post(
     url: &str,
     headers: &BTreeMap<String, String>,

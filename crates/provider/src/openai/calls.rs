@@ -63,7 +63,7 @@ impl Calls {
 }
 
 impl OpenCall {
-    /// Whether a piece belongs to the next call rather than to this one.
+    /// True if a piece belongs to the next call.
     fn is_over(&self, id: Option<&str>, name: Option<&str>, more: &str) -> bool {
         match id {
             // An id alone begins nothing: some servers make a new one for every piece.

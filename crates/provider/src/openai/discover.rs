@@ -17,30 +17,30 @@ use serde_json::Value;
 
 use crate::http::{APP, Patience, Server, is_loopback};
 
-/// Where the usual servers listen if nobody tells them otherwise: Ollama, llama.cpp, LM Studio, vLLM.
+/// Default addresses of the usual servers: Ollama, llama.cpp, LM Studio, vLLM.
 pub const USUAL: [&str; 4] =
     ["http://127.0.0.1:11434/v1", "http://127.0.0.1:8080/v1", "http://127.0.0.1:1234/v1", "http://127.0.0.1:8000/v1"];
 
-/// As long as a server on this machine may take to tell its models before it is taken for something else.
+/// Time limits for a server on this machine to list its models.
 pub const QUICK: Patience = Patience {
     connect: Duration::from_millis(300),
     answer: Duration::from_millis(1000),
     idle: Duration::from_millis(1000),
 };
 
-/// The most a list of models may weigh.
+/// Size limit of a list of models, in bytes.
 const LIST_LIMIT: usize = 4 << 20;
 
 /// A server that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiscoveredServer {
-    /// Where, as it was asked for.
+    /// Its address, as given by the caller.
     pub base_url: String,
-    /// What it is, as far as its answer tells.
+    /// Its kind, as far as its answer tells.
     pub kind: Kind,
     /// The models it offers, in its order.
     pub models: Vec<String>,
-    /// How many tokens a prompt and its reply may have now: the smallest of all models whose window is told.
+    /// Current limit on the tokens of a prompt with its reply: the smallest of all models whose window is known.
     pub window: Option<u64>,
 }
 
@@ -93,7 +93,7 @@ async fn ask(base_url: &str, patience: Patience) -> Option<DiscoveredServer> {
     Some(DiscoveredServer { base_url: base_url.to_owned(), kind, models, window })
 }
 
-/// By whom the models say they are owned.
+/// Kind of server, from the owner that its models name.
 fn kind(models: &[Value]) -> Kind {
     let owner = models.iter().find_map(|model| model["owned_by"].as_str());
     match owner {
@@ -111,7 +111,7 @@ fn smallest(answer: &Value, list: &str, place: &[&str]) -> Option<u64> {
     entries.iter().filter_map(|entry| place.iter().fold(entry, |value, key| &value[*key]).as_u64()).min()
 }
 
-/// What a server answers, if it is JSON and no refusal.
+/// The server's JSON answer; none if it refuses or answers otherwise.
 async fn get(server: &Server, path: &str) -> Option<Value> {
     let response = server.get(path).await.ok().filter(|response| response.status().is_success())?;
     let body = server.whole(response, LIST_LIMIT).await.ok()?;

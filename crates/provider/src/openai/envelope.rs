@@ -24,7 +24,7 @@ use super::OutputLimit;
 
 /// Stands between the text blocks of one turn.
 const BETWEEN: &str = "\n\n";
-/// What a result says that says nothing: some templates cannot bear an empty one.
+/// Text of an empty result: some templates cannot handle an empty one.
 const NO_OUTPUT: &str = "(no output)";
 
 /// The body that asks for a streamed reply.
@@ -125,7 +125,7 @@ enum MessagePart {
     Picture(String),
 }
 
-/// What can be told of a block in a user's turn.
+/// Translation of a block in a user's turn.
 fn part(block: &Block) -> Option<MessagePart> {
     match block.kind() {
         Kind::Text => text(block).map(MessagePart::Text),

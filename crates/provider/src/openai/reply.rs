@@ -16,7 +16,7 @@ use crate::exchange::{self, AnswerFault};
 use crate::refusal::Complaint;
 use crate::retry::seed;
 
-/// What ends a stream, by the book.
+/// Regular end of a stream.
 const DONE: &str = "[DONE]";
 
 /// Ollama numbers its replies at random below 1,000. An id with no more digits than this is no id.
@@ -29,7 +29,7 @@ pub(crate) struct Draft {
     head: Option<(String, String)>,
     text: String,
     calls: Calls,
-    /// Once the message has ended.
+    /// Set once the message has ended.
     blocks: Option<Vec<Block>>,
     finish_reason: Option<String>,
     usage: Usage,
@@ -83,7 +83,7 @@ impl Draft {
         Ok(())
     }
 
-    /// The id of a reply names a line of the log, so no two may be the same.
+    /// The id, made unique: it names a line of the log, so no two replies may share one.
     fn unique(&self, id: String) -> String {
         let number = id.strip_prefix("chatcmpl-").unwrap_or(&id);
         match number.len() <= RANDOM_DIGITS && number.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -32,11 +32,11 @@ pub(crate) struct WireChoice {
 #[serde(default)]
 pub(crate) struct Delta {
     pub(crate) content: Option<TextContent>,
-    /// What llama.cpp, vLLM, DeepSeek and others call thinking.
+    /// Thinking, as llama.cpp, vLLM, DeepSeek and others name it.
     reasoning_content: Option<String>,
-    /// What Ollama, OpenRouter and newer vLLM call it.
+    /// Thinking, as Ollama, OpenRouter and newer vLLM name it.
     reasoning: Option<String>,
-    /// What the model says instead of an answer it declines to give.
+    /// The model's text in place of an answer it declines to give.
     pub(crate) refusal: Option<String>,
     pub(crate) tool_calls: Option<Vec<CallPiece>>,
 }
@@ -82,7 +82,7 @@ pub(crate) struct CallPiece {
     pub(crate) function: Option<Function>,
 }
 
-/// What is called, and with what.
+/// The function and its arguments.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Function {
@@ -101,7 +101,7 @@ impl Function {
     }
 }
 
-/// Usage as a server tells it: any of it may be missing.
+/// Usage as a server reports it: any of it may be missing.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Counts {
     prompt_tokens: Option<u64>,
@@ -115,7 +115,7 @@ struct PromptDetails {
 }
 
 impl Counts {
-    /// In our terms: what came from a cache is told apart from the rest, and nothing is ever paid for writing to it.
+    /// In our terms: input from a cache is counted apart from the rest, and writing to it is free.
     pub(crate) fn usage(&self) -> Usage {
         let prompt = self.prompt_tokens.unwrap_or(0);
         let cached = self.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens).unwrap_or(0);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use transcript::line::Line;
+use transcript::line::{Body, Line};
 use transcript::view::View;
 use transcript::{Id, Purpose};
 
@@ -30,6 +30,12 @@ pub struct LineMeta {
     /// The list of agents that was attached, by its hash.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<String>,
+    /// The skills that were listed, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<String>,
+    /// The skill whose text this is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skill: Option<String>,
     /// The id of a message from somebody else: it was delivered with this line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -46,8 +52,10 @@ pub struct LineMeta {
 
 impl LineMeta {
     pub(super) fn is_empty(&self) -> bool {
-        let Self { seen, directory, instructions, memory, agents, message, fork, injected, result: _ } = self;
-        let nothing_attached = instructions.is_empty() && memory.is_none() && agents.is_none() && message.is_none();
+        let Self { seen, directory, instructions, memory, agents, skills, skill, message, fork, injected, result: _ } =
+            self;
+        let nothing_listed = agents.is_none() && skills.is_empty() && skill.is_none();
+        let nothing_attached = instructions.is_empty() && memory.is_none() && nothing_listed && message.is_none();
         seen.is_none() && directory.is_none() && nothing_attached && fork.is_none() && injected.is_none()
     }
 }
@@ -96,6 +104,28 @@ impl Session {
                 && beside_of(line).is_some_and(|one| carries(&one))
         });
         line.and_then(|line| line.id.clone())
+    }
+
+    /// The lines in view that list skills, each with their names.
+    pub fn skill_listings(&self) -> Vec<(Id, Vec<String>)> {
+        let lines = self.log.lines().iter().skip(self.elsewhere).filter(|line| line.extra.is_some());
+        let listing = |line: &Line| {
+            let id = line.id.clone().filter(|id| self.log.view().shows(id))?;
+            Some((id, beside_of(line)?.skills)).filter(|(_, names)| !names.is_empty())
+        };
+        lines.filter_map(listing).collect()
+    }
+
+    /// The skills that were called, each with its text, in order; rewound lines are left out.
+    pub fn called_skills(&self) -> Vec<(String, String)> {
+        let lines = self.log.lines().iter().skip(self.elsewhere).filter(|line| line.extra.is_some());
+        let standing = lines.filter(|line| line.id.as_ref().is_some_and(|id| self.log.view().item_of(id).is_some()));
+        let called = |line: &Line| {
+            let Body::Attachment { blocks } = &line.body else { return None };
+            let text: String = blocks.iter().filter_map(|block| block.as_text()).collect();
+            Some((beside_of(line)?.skill?, text))
+        };
+        standing.filter_map(called).collect()
     }
 
     /// The messages from others that it has heard, by their ids: also those that were taken back since.

@@ -1,8 +1,8 @@
 //! A session continued in a file of its own: what another one holds, under this one's name.
 //!
 //! Lines are copied as they are, unknown fields and all; the copy is then read like any session, so what is in memory is
-//! what is in the file, also when the original is being written to meanwhile. Whatever can be read is copied. Results that
-//! went to files come along, and so does what agents said that were sent out: what the copy points to is its own, and stays
+//! what is in the file, also when the original is being written to meanwhile. Whatever can be read is copied. Spilled
+//! results come along, and so do the transcripts of subagents: the copy points only to files of its own, and stays whole
 //! when the original is removed.
 
 use std::path::Path;
@@ -94,8 +94,8 @@ impl Session {
         Some(MovedResults { from: folder(&theirs), to: folder(&ours) })
     }
 
-    /// Takes over what the agents said that another session sent out, so that they can be shown and gone on with here. One
-    /// that cannot be had stays where it is.
+    /// Copies the transcripts of another session's subagents, so that they can be shown and continued here. One that cannot
+    /// be copied stays where it is.
     pub(super) fn take_agents(&self, from: &Path) {
         let (theirs, ours) = (folder_of(from), self.folder());
         let sent = crate::subagent_files::past(from);

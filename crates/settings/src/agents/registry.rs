@@ -135,11 +135,9 @@ impl Registry {
         for what in hooks_of(&agent).1 {
             self.trouble(&at, Some("hooks"), what, Weight::Warning);
         }
-        for (key, is_there) in [("skills", !agent.skills.is_empty()), ("mcpServers", agent.servers.is_some())] {
-            if is_there {
-                let what = format!("{key} has no effect yet: agents cannot have any");
-                self.trouble(&at, Some(key), what, Weight::Note);
-            }
+        if agent.servers.is_some() {
+            let what = "mcpServers has no effect yet: agents cannot have any".to_owned();
+            self.trouble(&at, Some("mcpServers"), what, Weight::Note);
         }
         let is_strange = agent.source == DefinitionSource::Project
             && at.line.is_none() // those of settings have come through trust already

@@ -24,11 +24,11 @@ pub struct Hook {
     pub matcher: Matcher,
     /// The filter as written.
     pub matcher_text: String,
-    /// What runs: a command, a request, a question or an agent.
+    /// The action: a command, a request, a question or an agent.
     pub kind: Kind,
     /// Calls it runs for; all if none is given.
     pub condition: Option<Rule>,
-    /// How often it runs.
+    /// Its frequency.
     pub times: HookRepetition,
     /// Waited for or not.
     pub waiting: HookWait,
@@ -96,7 +96,7 @@ pub enum OnFailure {
     Block,
 }
 
-/// How often a hook runs.
+/// Frequency of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookRepetition {
     /// At every event.

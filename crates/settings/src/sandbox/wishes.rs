@@ -34,8 +34,6 @@ pub struct SandboxSettings {
     pub sockets: Vec<PathBuf>,
     /// `network.allowAllUnixSockets`.
     pub all_sockets: Option<bool>,
-    /// `network.allowLocalBinding`.
-    pub local_binding: Option<bool>,
     /// `credentials.envVars`: removed from the environment.
     pub hidden_variables: Vec<String>,
 }
@@ -61,7 +59,6 @@ impl SandboxSettings {
             denied_domains: sets.texts(&keys::SANDBOX_NO_DOMAINS),
             sockets: sets.paths(&keys::SANDBOX_SOCKETS, ground),
             all_sockets: sets.one(&keys::SANDBOX_ALL_SOCKETS),
-            local_binding: sets.one(&keys::SANDBOX_BINDING),
             hidden_variables,
         }
     }

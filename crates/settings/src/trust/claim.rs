@@ -36,6 +36,8 @@ pub enum Kind {
     Helper,
     /// An agent, with what its definition adds.
     Agent,
+    /// A skill or a command that does more than be read.
+    Skill,
     /// Calls that run without asking.
     Rule,
     /// A permission mode.
@@ -53,11 +55,12 @@ pub enum Kind {
 }
 
 /// Each kind with its name and effect, in the order of the enum.
-const KINDS: [(Kind, &str, &str); 11] = [
+const KINDS: [(Kind, &str, &str); 12] = [
     (Kind::Hook, "hook", "run commands by themselves"),
     (Kind::Server, "server", "start or connect to servers"),
     (Kind::Helper, "helper", "run a command for the status line and the like"),
     (Kind::Agent, "agent", "define agents, which replace others of the same name"),
+    (Kind::Skill, "skill", "let skills run commands, allow tools or choose a model"),
     (Kind::Rule, "allow rule", "let these calls run without asking"),
     (Kind::Mode, "mode", "choose how much happens without asking"),
     (Kind::Sandbox, "sandbox setting", "change the sandbox"),

@@ -33,7 +33,14 @@ pub(super) fn covers(claim: &Claim, site: &TrustSite) -> bool {
         // A path inside the checkout is told from there.
         Kind::Directory => Path::new(&claim.what).is_relative() || place_is_narrow(Path::new(&claim.what), site),
         Kind::Variable | Kind::Setting => true,
-        Kind::Hook | Kind::Server | Kind::Helper | Kind::Agent | Kind::Mode | Kind::Sandbox | Kind::Include => false,
+        Kind::Hook
+        | Kind::Server
+        | Kind::Helper
+        | Kind::Agent
+        | Kind::Skill
+        | Kind::Mode
+        | Kind::Sandbox
+        | Kind::Include => false,
     }
 }
 

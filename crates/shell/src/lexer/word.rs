@@ -6,7 +6,7 @@
 
 use crate::lexer;
 
-/// Why a text is not understood, in words.
+/// The reason a text is not understood.
 pub(crate) type NotUnderstood = &'static str;
 
 /// A piece of a word.
@@ -20,28 +20,28 @@ pub(crate) enum Piece {
     Variable {
         /// Its name, or the sign of a special one.
         name: String,
-        /// Whether anything is done to the value.
+        /// True if the value is used unchanged.
         plain: bool,
-        /// Words that may stand in for it, or that it is compared with.
+        /// Words in the expansion: defaults, or patterns to compare with.
         words: Vec<Vec<Piece>>,
-        /// Whether the variable may be set by it (`${x:=y}`).
+        /// True if the expansion may set the variable (`${x:=y}`).
         assigns: bool,
         quoted: bool,
     },
-    /// What a command prints.
+    /// The output of a command.
     Command { text: String, quoted: bool },
-    /// The result of a calculation, with what stands in it.
+    /// The result of a calculation, with the pieces in it.
     Arithmetic { pieces: Vec<Piece> },
     /// A file that stands for what a command reads or prints.
     Process { text: String },
 }
 
-/// Where the reader stands in the text.
+/// Position of the reader in the text.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'a> {
     pub(crate) text: &'a str,
     pub(crate) at: usize,
-    /// How many substitutions it is inside of.
+    /// Number of substitutions around it.
     pub(crate) depth: usize,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Cursor<'a> {
         Some(next)
     }
 
-    /// Reads what is nested one deeper.
+    /// Reads something nested one level deeper.
     pub(crate) fn deeper<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, NotUnderstood>,
@@ -99,7 +99,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// What ends a word.
+/// End of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WordEnd {
     /// A blank or an operator, as in a command.
@@ -246,7 +246,7 @@ fn inside_quotes(cursor: &mut Cursor<'_>, close: Option<char>, found: &mut Vec<P
     Ok(())
 }
 
-/// Reads what a `$` or a backquote begins. None: the `$` is only a sign.
+/// Reads an expansion that begins with `$` or a backquote. `None` if the `$` is a plain character.
 fn expansion(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Option<Piece>, NotUnderstood> {
     if cursor.take("`") {
         let text = cursor.until('`').ok_or("a backquote is not closed")?;

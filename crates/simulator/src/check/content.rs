@@ -47,7 +47,7 @@ const OTHER_BLOCKS: &[&str] = &[
     "compaction",
 ];
 
-/// What a tool result may hold.
+/// Block types allowed in a tool result.
 const RESULT_BLOCKS: &[&str] = &["text", "image", "document", "search_result", "tool_reference"];
 
 /// The system prompt: text blocks only.

@@ -100,7 +100,7 @@ pub(super) fn known(body: &Value, context: &Context<'_>) -> CheckedBody {
     no_other_fields("", body, &names)
 }
 
-/// How fields limit one another.
+/// Checks the ranges of fields, and the limits they set to one another.
 pub(super) fn limits(body: &Value, context: &Context<'_>) -> CheckedBody {
     between(body, "temperature")?;
     between(body, "top_p")?;

@@ -1,4 +1,4 @@
-//! Which rule applies to what is visible.
+//! Choice of the rule that applies to what is visible.
 
 use minijinja::Environment;
 
@@ -7,7 +7,7 @@ use crate::Error;
 use crate::request_view::RequestView;
 use crate::when::{Conditions, Names};
 
-/// What a template calls all text of the messages.
+/// Name in templates for all text of the messages.
 const MESSAGES: &str = "messages";
 
 /// A script made ready, with a count of how often each rule spoke.

@@ -18,7 +18,7 @@ use crate::refusal::Refusal;
 use crate::schema;
 use crate::when::Names;
 
-/// What fills a text up to `say_bytes`.
+/// Text that fills up to `say_bytes`.
 const FILLER: &str = "Stone upon stone, the path is marked for those who come after. ";
 
 /// A reply is never longer than this.
@@ -35,7 +35,7 @@ pub(crate) struct Reply {
     pub(crate) stop_reason: String,
     pub(crate) stop_sequence: Option<String>,
     pub(crate) output_tokens: u64,
-    /// What followed the provider's own summary of the conversation, where there is one: tokens read and written.
+    /// Tokens read and written after the provider's own summary of the conversation, if there is one.
     pub(crate) after_summary: Option<(u64, u64)>,
 }
 
@@ -57,7 +57,7 @@ impl Reply {
     }
 }
 
-/// What the reply depends on besides the rule.
+/// Input of a reply besides the rule.
 pub(crate) struct Frame<'a> {
     pub(crate) body: &'a Value,
     pub(crate) ids: &'a Ids,
@@ -75,7 +75,7 @@ fn templates(rule: &ScriptRule) -> Vec<&str> {
     texts
 }
 
-/// Whether a template of a rule speaks of something.
+/// True if a template of a rule mentions a word.
 pub(crate) fn mentions(rule: &ScriptRule, word: &str) -> bool {
     templates(rule).iter().any(|text| text.contains(word))
 }
@@ -167,7 +167,7 @@ fn obeys_choice(frame: &Frame<'_>, rule: &ScriptRule) -> Result<(), Refusal> {
     Err(Refusal::script(&rule.name, problem))
 }
 
-/// Whether the request lets the model think.
+/// True if the request lets the model think.
 fn is_thinking_enabled(body: &Value) -> bool {
     matches!(body["thinking"]["type"].as_str(), Some("enabled" | "adaptive" | "between_tools"))
 }

@@ -1,4 +1,4 @@
-//! Which path leads where, who is let in, and the form of every answer.
+//! Routes, admission, and the form of every answer.
 
 use std::sync::Arc;
 

@@ -162,7 +162,7 @@ impl Year {
     async fn open(&self, session: Session, every: u32) -> Result<Agent, session::Error> {
         let mut parts = Parts::new(Arc::new(self.model.clone()), NAME);
         parts.consent.policy.mode = Mode::BypassPermissions.into();
-        parts.contacts.labelled = None;
+        parts.contacts.label_interval = None;
         parts.out.ledger = self.ledger(session.id(), session.world().clone());
         let agent = Agent::new(session, parts)?;
         let sources = memory::instructions::InstructionSources {

@@ -1,9 +1,9 @@
-//! The laws of a run, whatever happens between its steps: nothing that was only on one disk is lost, no text replaces one
-//! that its writer had not seen unless a person just typed it, nothing is deleted that nobody deleted, whose text was
-//! overwritten unseen is told, and in the end all have the same.
+//! The laws of a run, whatever happens between its steps: nothing that was only on one disk is lost, no text replaces
+//! one that its writer had not seen unless a person just typed it, nothing is deleted that nobody deleted, authors
+//! whose text was overwritten unseen are told, and in the end all have the same.
 //!
-//! Several members, up to two runs in one folder, and a person at each, take steps in an order that follows from a seed. A
-//! seed that fails is printed; `CAIRN_TEST_SEED=N` runs it alone.
+//! Several members, up to two runs in one folder, and a person at each, take steps in an order that follows from a
+//! seed. A seed that fails is printed; `CAIRN_TEST_SEED=N` runs it alone.
 
 mod server;
 mod world;
@@ -21,18 +21,18 @@ use crate::sync::Deletions;
 
 const FOLDERS: usize = 3;
 const NAMES: [&str; 7] = ["a", "b", "d/x", "d/y", "e/z", "e/w", BAD];
-/// Things that happen in one world before it becomes calm.
+/// Number of events in one world before it becomes calm.
 const EVENTS: usize = 260;
 /// More steps than any run has.
 const STEPS: usize = 10_000;
 
-/// What goes wrong beside kills, cut requests, full disks and folders that cannot be listed.
+/// Mishaps beside kills, cut requests, full disks and folders that cannot be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mishap {
     None,
     /// The server is restored from a backup.
     Restored,
-    /// What a folder agreed on is lost, or is an old copy; the server moved, the home was restored.
+    /// The agreed state of a folder is lost, or is an old copy; the server moved, the home was restored.
     StateLost,
 }
 
@@ -68,7 +68,7 @@ fn finish(mut running: Running) -> Result<SyncReport, EarlyEnd> {
     panic!("a run does not end");
 }
 
-/// One world from its beginning to its end; gives what was broken in it.
+/// One world from its beginning to its end; returns the laws broken in it.
 fn live(seed: u64, mishap: Mishap, weakness: Weakness) -> Vec<String> {
     let mut chance = Chance(seed);
     let world = Arc::new(Mutex::new(World::default()));
@@ -110,7 +110,7 @@ fn live(seed: u64, mishap: Mishap, weakness: Weakness) -> Vec<String> {
     broken
 }
 
-/// Something happens: mostly, a run takes its next step.
+/// One event: mostly, a run takes its next step.
 fn event(chance: &mut Chance, shared: &Arc<Mutex<World>>, runs: &mut Vec<(usize, Running)>, mishap: Mishap) {
     let (folder, name) = (chance.below(FOLDERS), key(NAMES[chance.below(NAMES.len())]));
     match chance.below(40) {
@@ -184,7 +184,7 @@ fn heard(world: &Arc<Mutex<World>>, folder: usize, outcome: Result<SyncReport, E
     }
 }
 
-/// Nothing goes wrong any more, and everybody pushes and pulls a few times.
+/// The calm: nothing goes wrong any more, and everybody pushes and pulls a few times.
 fn calm(shared: &Arc<Mutex<World>>) {
     {
         let mut world = shared.lock().unwrap();

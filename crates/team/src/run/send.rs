@@ -1,4 +1,4 @@
-//! The sending half of a run: what was deleted and written here, in batches, each upon the state it was decided on.
+//! The sending half of a run: deletions and texts from here, in batches, each based on the state it was decided on.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,18 +10,18 @@ use crate::protocol::{EntryWrite, HistoryAnswer, WriteAnswer};
 use crate::report::EarlyEnd;
 use crate::sync;
 
-/// What waits to be written, and what the server has no room for.
+/// Writes that wait, and entries that the server has no room for.
 #[derive(Default)]
 struct Outbox {
     waiting: VecDeque<EntryWrite>,
     /// New entries beyond the limit.
     beyond: BTreeMap<EntryKey, String>,
-    /// Whether the server named its limit in this run, and not only in an earlier one.
+    /// True if the server named its limit in this run, and not only in an earlier one.
     limit_heard: bool,
 }
 
 impl<D: Disk, S: Server> SyncRun<'_, D, S> {
-    /// Sends what was done here. One entry that is refused stops no other.
+    /// Sends the changes made here. One refused entry stops no other.
     pub(super) async fn send(&mut self) -> Result<SendResult, EarlyEnd> {
         let (listing, plan) = self.compare().await?;
         self.report.not_sent.clone_from(&plan.not_sent);
@@ -89,13 +89,13 @@ impl<D: Disk, S: Server> SyncRun<'_, D, S> {
         self.save().await
     }
 
-    /// What each text was made from.
+    /// Checksums of the texts that the written ones were made from.
     fn bases(&self, write: &EntryWrite) -> Checksums {
         let base = |key: &EntryKey| self.state.entries.get(key).cloned().unwrap_or_default();
         write.entries.keys().map(|key| (key.clone(), base(key))).collect()
     }
 
-    /// What is replaced, or stays above.
+    /// Checksums of the texts that are replaced, or stay above.
     fn seen(&self, write: &EntryWrite) -> Checksums {
         let seen = |key: &EntryKey| self.state.server.get(key).cloned().unwrap_or_default();
         write
@@ -138,7 +138,7 @@ impl<D: Disk, S: Server> SyncRun<'_, D, S> {
         self.save().await
     }
 
-    /// New entries beyond the limit that the server named are held back.
+    /// Holds back new entries beyond the limit that the server named.
     fn within_limit(&self, mut write: EntryWrite, beyond: &mut BTreeMap<EntryKey, String>) -> EntryWrite {
         let Some(most) = self.state.most else { return write };
         let mut room = most.saturating_sub(self.state.server.len() as u64);
@@ -167,7 +167,7 @@ impl<D: Disk, S: Server> SyncRun<'_, D, S> {
         }
     }
 
-    /// The limit was heard in an earlier run: one entry tries whether it still holds.
+    /// Tests with one entry whether a limit from an earlier run still holds.
     fn try_beyond(&mut self, outbox: &mut Outbox) {
         (self.state.most, outbox.limit_heard) = (None, true);
         let mut beyond = std::mem::take(&mut outbox.beyond);
@@ -179,7 +179,8 @@ impl<D: Disk, S: Server> SyncRun<'_, D, S> {
             .extend(sync::batches(beyond).into_iter().map(|entries| EntryWrite { entries, ..EntryWrite::default() }));
     }
 
-    /// Takes out what the server refused by name. Where it named nothing, halves are tried, down to the one that is refused.
+    /// Removes the entries that the server refused by name. If it named none, halves are tried, down to the one that is
+    /// refused.
     fn set_aside(
         &mut self,
         mut write: EntryWrite,

@@ -1,4 +1,4 @@
-//! What a member does with a repository, once it is clear that it may.
+//! Operations of a member on a repository, after its rights were checked.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::protocol::{Details, EntryWrite, WriteAnswer};
 use crate::repository::Repository;
 use crate::store::{Action, Level, Member};
 
-/// So much of why something was refused is written down.
+/// Characters of a refusal's reason in the audit log.
 const REASON: usize = 500;
 
 /// A repository, for a member that may work with it.
@@ -21,12 +21,13 @@ pub(super) struct Access<'a> {
     service: &'a Service,
     member: &'a Member,
     pub(super) repository: Repository,
-    /// What the member may do with it.
+    /// The member's rights.
     pub(super) level: Level,
 }
 
 impl<'a> Access<'a> {
-    /// Lets a member work with a repository if it may do so much. Who may not even look is told that it is not there.
+    /// Access for a member with at least this level. A member who may not even read is told that the repository does
+    /// not exist.
     pub(super) async fn check(
         service: &'a Service,
         member: &'a Member,
@@ -66,7 +67,8 @@ impl<'a> Access<'a> {
         self.noted(written).await
     }
 
-    /// What came of a write. Why it was refused is written down, for the admins of the repository and for who tried.
+    /// Passes a write's result on. A refusal goes into the audit log, for the admins of the repository and for the
+    /// member.
     pub(super) async fn noted(&self, written: Result<WriteAnswer, Problem>) -> Result<WriteAnswer, Problem> {
         if let Err(problem) = &written
             && matches!(problem.status, StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE)

@@ -14,7 +14,7 @@ use super::signing::{SignedInMember, UnknownVisitor};
 use crate::key::EntryKey;
 use crate::store::{Invitation, Level, Token};
 
-/// The most lines of the audit log in one answer.
+/// Limit on the lines of the audit log in one answer.
 const AUDIT_LINES: u64 = 500;
 
 pub(super) fn routes() -> Router<Service> {
@@ -39,7 +39,7 @@ async fn me(signed: SignedInMember) -> AdminAnswer {
     Ok(Json(json!({"name": signed.member.name, "isAdmin": signed.member.is_admin})))
 }
 
-/// Somebody takes up an invitation.
+/// Request to accept an invitation.
 #[derive(Deserialize)]
 struct JoinRequest {
     invitation: String,
@@ -116,7 +116,7 @@ async fn revoke(State(service): State<Service>, signed: SignedInMember, Path(id)
     Ok(Json(json!({"revoked": id})))
 }
 
-/// A question about a repository.
+/// Query about a repository.
 #[derive(Deserialize)]
 struct RepositoryQuery {
     repo: String,
@@ -134,7 +134,7 @@ async fn rights(
     Ok(Json(json!({"rights": told})))
 }
 
-/// What somebody may do from now on.
+/// Request to change a member's rights.
 #[derive(Deserialize)]
 struct GrantRequest {
     repo: String,
@@ -178,7 +178,7 @@ async fn history(
     Ok(Json(json!({"versions": service.store.history().versions(&access.repository, &key).await?})))
 }
 
-/// A version that comes back.
+/// Request to restore a version.
 #[derive(Deserialize)]
 struct RestoreRequest {
     repo: String,
@@ -203,7 +203,7 @@ async fn audit(State(service): State<Service>, signed: SignedInMember, Query(abo
     Ok(Json(json!({"audit": service.store.audit().newest(repository, AUDIT_LINES).await?})))
 }
 
-/// Of which repository; of all where none is named.
+/// Query for the audit log of one repository, or of all.
 #[derive(Deserialize)]
 struct AuditOf {
     repo: Option<String>,

@@ -20,16 +20,16 @@ pub(super) fn routes() -> Router<Service> {
     Router::new().route(PATH, get(read).put(write)).route(KNOWN_PATH, post(known))
 }
 
-/// What is asked for.
+/// Query parameters.
 #[derive(Debug, Deserialize)]
 struct EntriesQuery {
     repo: String,
     view: Option<String>,
     #[serde(default)]
     since: u64,
-    /// About so many bytes of texts in one answer.
+    /// Approximate size of the texts in one answer, in bytes.
     part: Option<u64>,
-    /// The version up to which the reader was told whose texts were overwritten.
+    /// The version up to which the reader was told of overwritten texts.
     told: Option<u64>,
 }
 
@@ -61,7 +61,7 @@ async fn read(
     Ok((tag(&snapshot.checksum), Json(snapshot)).into_response())
 }
 
-/// Which texts the history knows.
+/// The texts that the history knows.
 async fn known(
     State(service): State<Service>,
     Query(asked): Query<EntriesQuery>,
@@ -74,7 +74,7 @@ async fn known(
         .into_response())
 }
 
-/// Puts and deletes entries, if the repository still is what the writer thinks.
+/// Writes and deletes entries, if the repository's state still is the one the writer names.
 async fn write(
     State(service): State<Service>,
     Query(asked): Query<EntriesQuery>,
@@ -89,12 +89,12 @@ async fn write(
     Ok((tag(&written.checksum), Json(written)).into_response())
 }
 
-/// The name of a state, as a header.
+/// A header with the name of a state.
 fn tag(checksum: &str) -> [(HeaderName, String); 1] {
     [(ETAG, format!("\"{checksum}\""))]
 }
 
-/// The state a header names, if it names one.
+/// The state that a header names, if any.
 fn named(headers: &HeaderMap, header: &HeaderName) -> Option<String> {
     let value = headers.get(header)?.to_str().ok()?.trim();
     if value == "*" {

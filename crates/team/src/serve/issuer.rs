@@ -1,5 +1,5 @@
-//! What an issuer says about itself, kept for a while: strangers who try to sign in do not make this server ask it again
-//! and again. What it fails to say is kept for a moment, too.
+//! Cache of an issuer's metadata and keys, so that sign-in attempts of strangers do not make this server ask again and
+//! again. Failures are kept for a moment, too.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use super::oidc::Issuer;
 use super::problem::Problem;
 use crate::store::Time;
 
-/// What the issuer says has to be there within this time.
+/// Time limit for an answer of the issuer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The largest answer of an issuer that is read.
 const ANSWER_BYTES: usize = 1_000_000;
-/// What it said counts for so long, in milliseconds.
+/// Lifetime of an answer, in milliseconds.
 const KEPT: Time = 10 * 60 * 1000;
-/// That it could not be used counts for so long; and so soon it is asked again for a key that it did not name.
+/// Lifetime of a failure, and the earliest time to ask again for an unknown key, in milliseconds.
 const KEPT_FAILURE: Time = 10 * 1000;
 
-/// What an issuer publishes about itself.
+/// Metadata that an issuer publishes.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 pub(super) struct IssuerMetadata {
     pub(super) issuer: String,
@@ -30,14 +30,14 @@ pub(super) struct IssuerMetadata {
     pub(super) device_authorization_endpoint: Option<String>,
 }
 
-/// The last answers of an issuer. Who asks at once waits for one answer together.
+/// The last answers of an issuer. Concurrent requests wait for one answer together.
 #[derive(Debug, Default)]
 pub(super) struct IssuerCache {
     published: Mutex<Option<CachedAnswer<IssuerMetadata>>>,
     keys: Mutex<Option<CachedAnswer<JwkSet>>>,
 }
 
-/// An answer, or that there was none, and when.
+/// An answer, or its absence, with its time.
 #[derive(Debug)]
 struct CachedAnswer<T> {
     at: Time,
@@ -45,7 +45,7 @@ struct CachedAnswer<T> {
 }
 
 impl<T: Clone> CachedAnswer<T> {
-    /// What was said, if it still counts. A clock that was set back makes it old.
+    /// The answer, if it is not too old. A clock that was set back makes it old.
     fn fresh(&self, now: Time) -> Option<Option<T>> {
         let kept = if self.said.is_some() { KEPT } else { KEPT_FAILURE };
         (0..kept).contains(&(now - self.at)).then(|| self.said.clone())
@@ -53,7 +53,7 @@ impl<T: Clone> CachedAnswer<T> {
 }
 
 impl IssuerCache {
-    /// What an issuer publishes. That it speaks for itself is checked.
+    /// Metadata of an issuer, which must name itself in it.
     pub(super) async fn published(&self, issuer: &Issuer, now: Time) -> Result<IssuerMetadata, Problem> {
         let mut kept = self.published.lock().await;
         if let Some(said) = kept.as_ref().and_then(|answer| answer.fresh(now)) {
@@ -67,7 +67,7 @@ impl IssuerCache {
         said.ok_or_else(unusable)
     }
 
-    /// Its keys, among them that of this name if it has one: it is asked again, now and then, for one that it did not name.
+    /// Its keys. If the one of this name is missing, the issuer is asked again now and then.
     pub(super) async fn keys(
         &self,
         published: &IssuerMetadata,

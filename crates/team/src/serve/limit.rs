@@ -1,4 +1,4 @@
-//! How often somebody may ask: so many requests a minute, in bursts of as many as a quarter of that.
+//! Rate limits: a number of requests a minute, in bursts of up to a quarter of that.
 
 use std::collections::HashMap;
 
@@ -8,15 +8,15 @@ use crate::store::Time;
 
 /// A minute, in milliseconds.
 const MINUTE: i64 = 60_000;
-/// So many names are remembered; more are forgotten together, which only ever lets somebody ask once more.
+/// Limit on remembered names; beyond it they are forgotten together, which only ever lets somebody ask once more.
 const NAMES: usize = 10_000;
 
-/// Who asked when.
+/// Times of requests by name.
 #[derive(Debug)]
 pub(super) struct Rates {
     /// Between two requests, on average, in milliseconds.
     every: i64,
-    /// How far ahead of that somebody may be.
+    /// Allowed lead over that.
     ahead: i64,
     /// When the next request of each would be on time.
     next: Mutex<HashMap<String, Time>>,
@@ -28,7 +28,7 @@ impl Rates {
         Self { every, ahead: every * i64::from((a_minute / 4).max(1)), next: Mutex::default() }
     }
 
-    /// Whether somebody may ask now; if not, after how many seconds.
+    /// Admits a request; the error is the number of seconds to wait.
     pub(super) fn ask(&self, name: &str, now: Time) -> Result<(), u64> {
         let mut next = self.next.lock();
         if next.len() >= NAMES {

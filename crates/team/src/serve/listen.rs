@@ -1,4 +1,4 @@
-//! Listening: connections with bounds, TLS where it is asked for, and an end that lets what runs finish.
+//! Listening: connections with limits, TLS if configured, and a shutdown that lets running requests finish.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -29,15 +29,15 @@ use tower_service::Service as _;
 use super::seats::{AnsweringGuard, Seat, Seats};
 use crate::error::Error;
 
-/// The head of a request, or a TLS greeting, usually has to be there within this time.
+/// Usual time limit for the head of a request, or a TLS greeting.
 pub const HEAD: Duration = Duration::from_secs(10);
-/// At the end, what runs may take so long. Whoever stops a server waits for it.
+/// Time limit for running requests at shutdown. Whoever stops a server waits for it.
 const GRACE: Duration = Duration::from_secs(4);
-/// So many connections may wait to be accepted. Beyond that the system keeps others waiting for seconds.
+/// Limit on connections that wait to be accepted. Beyond it the system keeps others waiting for seconds.
 const BACKLOG: u32 = 1_024;
 /// `ENFILE` and `EMFILE`: the system, or this process, can open no more files.
 const NO_FILES: [i32; 2] = [23, 24];
-/// Where no connection can be accepted, it is tried again after so long.
+/// Wait after an error in accepting a connection.
 const AFTER_ERROR: Duration = Duration::from_millis(10);
 
 /// A certificate and its key, as PEM files.
@@ -49,12 +49,12 @@ pub struct Tls {
     pub key: PathBuf,
 }
 
-/// Who is at the other end of a connection.
+/// Address of the other end of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer(SocketAddr);
 
 impl Peer {
-    /// Where it comes from: with IPv6 the network, since who has one address there has all of it.
+    /// The peer's address; with IPv6 its network, since whoever has one address there has all of it.
     pub(super) fn network(self) -> IpAddr {
         match self.0.ip().to_canonical() {
             IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
@@ -66,21 +66,21 @@ impl Peer {
 /// A server that runs.
 #[derive(Debug)]
 pub struct RunningServer {
-    /// Where it listens.
+    /// Address it listens at.
     pub address: SocketAddr,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
 
 impl RunningServer {
-    /// Accepts nothing more, lets what runs finish, and ends.
+    /// Stops accepting, lets running requests finish, and ends.
     pub async fn stop(self) {
         self.stop.cancel();
         let _ = self.task.await; // it ended either way
     }
 }
 
-/// Serves at an address. Who has not sent the head of a request after so long is cut.
+/// Serves at an address. A client that has not sent the head of a request within this time is cut.
 pub async fn listen(
     address: SocketAddr,
     tls: Option<&Tls>,
@@ -198,7 +198,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let _ = connection.await;
 }
 
-/// The body of an answer, on its way.
+/// The body of an answer being sent.
 struct AnswerBody {
     body: axum::body::Body,
     _answering: AnsweringGuard,

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::Service;
 
-/// How many requests there were, by route, method and status.
+/// Number of requests by route, method and status.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
     requests: Mutex<BTreeMap<(String, String, u16), u64>>,

@@ -1,8 +1,8 @@
-//! Signing in with an account somebody has elsewhere: OpenID Connect against any issuer.
+//! Signing in with an account from elsewhere: OpenID Connect against any issuer.
 //!
-//! The page uses the code flow with PKCE; what has to be remembered between its two halves travels in a cookie, so any
-//! server can take the second half. The command line runs the device flow with the issuer and hands in the id token it
-//! got. Either way the token's signature, issuer, audience and age are checked here, and its subject names the member.
+//! The page uses the code flow with PKCE; the state between its two halves travels in a cookie, so any server can take
+//! the second half. The command line runs the device flow with the issuer and hands in the id token it got. Either way
+//! the token's signature, issuer, audience and age are checked here, and its subject names the member.
 
 use axum::body::Body;
 use axum::extract::{Query, State};
@@ -27,16 +27,16 @@ use super::signature::{ALGORITHMS, check_with_ring};
 use super::signing::UnknownVisitor;
 use crate::store::Member;
 
-/// An id token handed in is at most so old, in seconds.
+/// Age limit of an id token, in seconds.
 const YOUNG: i64 = 600;
 /// The cookie between the two halves.
 const HALF: &str = "cairn_team_sign_in";
-/// Who may say who somebody is.
+/// Settings of an issuer.
 #[derive(Debug, Clone)]
 pub struct Issuer {
     /// Its address.
     pub address: String,
-    /// What it knows this server as.
+    /// This server's client id there.
     pub client: String,
     /// The secret it gave this server, if it did.
     pub secret: Option<String>,
@@ -45,7 +45,7 @@ pub struct Issuer {
     pub domain: Option<String>,
 }
 
-/// What an id token says.
+/// Claims of an id token.
 #[derive(Debug, Deserialize)]
 struct Claims {
     iss: String,
@@ -66,7 +66,7 @@ pub(super) fn routes() -> Router<Service> {
         .route("/api/team/sign-in", post(hand_in))
 }
 
-/// What the command line needs to run the device flow.
+/// Settings of the device flow for the command line.
 async fn told(State(service): State<Service>, _: UnknownVisitor) -> Result<Json<serde_json::Value>, Problem> {
     let issuer = service.issuer()?;
     let published = service.issuer_cache.published(&issuer, service.now()).await?;
@@ -76,7 +76,7 @@ async fn told(State(service): State<Service>, _: UnknownVisitor) -> Result<Json<
     Ok(Json(json!({"client": issuer.client, "device": device, "token": published.token_endpoint})))
 }
 
-/// An id token that the command line got.
+/// An id token from the command line.
 #[derive(Deserialize)]
 struct IdToken {
     id_token: String,
@@ -95,7 +95,7 @@ async fn hand_in(
     Ok(Json(json!({"name": member.name, "token": token.reveal()})))
 }
 
-/// What has to be remembered while the issuer asks.
+/// State kept while the user is at the issuer.
 #[derive(Serialize, Deserialize)]
 struct PendingSignIn {
     state: String,
@@ -125,7 +125,7 @@ async fn begin(State(service): State<Service>, _: UnknownVisitor) -> Result<Resp
     Ok(([(SET_COOKIE, kept)], Redirect::to(address.as_str())).into_response())
 }
 
-/// What the issuer sends somebody back with.
+/// Parameters of the issuer's redirect back.
 #[derive(Deserialize)]
 struct IssuerRedirect {
     #[serde(default)]
@@ -197,8 +197,8 @@ impl Service {
     }
 }
 
-/// The name of the key that a token says it is signed with, if it has one; none at all where the token cannot be the
-/// issuer's for this server, of this sign-in, and young. Nothing is proven by it.
+/// The key id that a token names, if any; `None` if the token cannot be from the issuer, for this server, of this
+/// sign-in, and young. This proves nothing.
 fn plausible(id_token: &str, issuer: &Issuer, nonce: Option<&str>, second: i64) -> Option<Option<String>> {
     let header = decode_header(id_token).ok().filter(|header| ALGORITHMS.contains(&header.alg))?;
     let payload = URL_SAFE_NO_PAD.decode(id_token.split('.').nth(1)?).ok()?;
@@ -209,7 +209,7 @@ fn plausible(id_token: &str, issuer: &Issuer, nonce: Option<&str>, second: i64) 
     (of_issuer && of_sign_in && is_young).then_some(header.kid)
 }
 
-/// The claims of a token that is signed by the issuer, for this server, and not over.
+/// The claims of a token that is signed by the issuer, for this server, and not expired.
 fn checked(id_token: &str, keys: &JwkSet, published: &IssuerMetadata, issuer: &Issuer) -> Result<Claims, Problem> {
     let header = decode_header(id_token).map_err(|_| refused())?;
     if !ALGORITHMS.contains(&header.alg) {

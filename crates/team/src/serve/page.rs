@@ -1,7 +1,7 @@
-//! The page for members: repositories, entries with their history, who may what, what was refused.
+//! The page for members: repositories, entries with their history, rights, refused writes.
 //!
-//! It is rendered here, works without scripts, and may do what the member may do with a token. Entries are texts of others
-//! and are only ever shown as text. Every form carries what the visit was given, so that no other page can send one.
+//! It is rendered here, works without scripts, and has the rights of the member. Entries are texts of others and are
+//! only ever shown as text. Every form carries a secret of the visit, so that no other page can send one.
 
 mod view;
 
@@ -27,12 +27,12 @@ use crate::store::{Action, Level, Member, Visitor};
 
 /// The cookie of a visit.
 const VISIT: &str = "cairn_team_visit";
-/// How long the browser keeps it, in seconds; the server ends the visit by itself.
+/// Lifetime of the cookie in the browser, in seconds; the server ends the visit by itself.
 const KEPT: u32 = 12 * 60 * 60;
 /// Nothing but our own style may be loaded, no script runs, no other page may frame this one.
 const POLICY: &str =
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-/// The most lines of the audit log on a page.
+/// Limit on the lines of the audit log on a page.
 const AUDIT_LINES: u64 = 50;
 
 pub(super) fn routes() -> Router<Service> {
@@ -46,7 +46,7 @@ pub(super) fn routes() -> Router<Service> {
         .route("/restore", post(restore))
 }
 
-/// What a page is asked about.
+/// Query parameters of a page.
 #[derive(Deserialize)]
 struct PageQuery {
     #[serde(default)]
@@ -100,7 +100,7 @@ pub(super) async fn signed_in(service: &Service, member: &Member) -> Result<Resp
     Ok(([(SET_COOKIE, cookie)], Redirect::to("/")).into_response())
 }
 
-/// What every form carries.
+/// Fields of every form.
 #[derive(Deserialize)]
 struct FormFields {
     form: String,
@@ -147,7 +147,7 @@ async fn entry(State(service): State<Service>, headers: HeaderMap, Query(about):
     answered(shown.await)
 }
 
-/// A version to bring back.
+/// Form to restore a version.
 #[derive(Deserialize)]
 struct RestoreForm {
     form: String,
@@ -170,7 +170,7 @@ async fn restore(State(service): State<Service>, headers: HeaderMap, body: Body)
 }
 
 impl Service {
-    /// The visit of whoever asks, if it is one.
+    /// The visit of the request, if it belongs to one.
     async fn visiting(&self, headers: &HeaderMap) -> Result<Option<Visitor>, Problem> {
         match cookie(headers, VISIT) {
             Some(cookie) => Ok(self.store.visits().find(&cookie, self.now()).await?),
@@ -208,7 +208,7 @@ pub(super) fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
     pairs.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
 }
 
-/// A cookie for this site alone, out of reach of scripts.
+/// A cookie only for this site, out of reach of scripts.
 pub(super) fn set_cookie(service: &Service, name: &str, value: &str, seconds: u32) -> String {
     let secure = if service.options.address.starts_with("https:") { "; Secure" } else { "" };
     format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}")

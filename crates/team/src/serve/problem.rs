@@ -1,13 +1,13 @@
-//! Errors as clients get them: a status, a kind, a sentence. What went wrong inside is logged, not told.
+//! Errors as clients get them: a status, a kind, a sentence. Internal causes are logged and not sent.
 
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
 use crate::error::Error;
-use crate::protocol::{Details, ErrorBody, ErrorDetail as Told, TOO_MANY_ENTRIES};
+use crate::protocol::{Details, ErrorBody, ErrorDetail, TOO_MANY_ENTRIES};
 
-/// Why a request is not answered as it wished.
+/// An error answer.
 #[derive(Debug)]
 pub(super) struct Problem {
     pub(super) status: StatusCode,
@@ -72,8 +72,11 @@ impl From<Error> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let told =
-            Told { kind: self.kind.to_owned(), message: self.message, details: self.details.map(|details| *details) };
+        let told = ErrorDetail {
+            kind: self.kind.to_owned(),
+            message: self.message,
+            details: self.details.map(|details| *details),
+        };
         (self.status, Json(ErrorBody { error: told })).into_response()
     }
 }

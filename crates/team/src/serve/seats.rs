@@ -1,9 +1,9 @@
-//! The connections of a server: how many there may be, and which gives way to a new one.
+//! Connections of a server: their limits, and which one gives way to a new one.
 //!
-//! Opening a connection costs a stranger nothing, so there are bounds: so many of one network, so many in all. At a bound a
-//! connection that waits for a request gives way, the one that has waited longest, of the network that has most. One in the
-//! middle of an answer stays, unless the answer has taken long. So whoever holds many silent connections loses those, and
-//! others are served at once.
+//! Opening a connection costs a stranger nothing, so there are limits: for one network, and for all. At a limit a
+//! connection that waits for a request gives way, the one that has waited longest, of the network that has most. One in
+//! the middle of an answer stays, unless the answer has taken long. So whoever holds many silent connections loses
+//! those, and others are served at once.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,13 +14,13 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// So many connections at once: fewer than the 1,024 files that a process may usually have open.
+/// Limit on connections: below the 1,024 files that a process may usually have open.
 const MOST: usize = 800;
-/// So many of one network: a balancer is one.
+/// Limit on connections of one network: a balancer is one.
 const MOST_OF_NETWORK: usize = 400;
-/// Where files run out, so many give way at once.
+/// Number of connections that give way if files run out.
 const ROOM: usize = 32;
-/// An answer that takes longer than this may be cut, where its place is wanted.
+/// Time after which an answer may be cut to make room.
 const LONG_ANSWER: Duration = Duration::from_secs(60);
 
 /// All connections, in the order in which they came.
@@ -32,7 +32,7 @@ pub(super) struct Seats(Mutex<(u64, BTreeMap<u64, Arc<ConnectionPlace>>)>);
 struct ConnectionPlace {
     network: IpAddr,
     cut: CancellationToken,
-    /// What is done, and since when.
+    /// Its state, and since when.
     doing: Mutex<(ConnectionState, Instant)>,
 }
 
@@ -44,7 +44,7 @@ enum ConnectionState {
     Answering,
 }
 
-/// The place of a connection, until it is dropped.
+/// The place of a connection; dropping it frees the place.
 #[derive(Debug)]
 pub(super) struct Seat {
     seats: Arc<Seats>,
@@ -52,12 +52,12 @@ pub(super) struct Seat {
     place: Arc<ConnectionPlace>,
 }
 
-/// A request is being answered, until it is dropped.
+/// Marks a request as being answered, until dropped.
 #[derive(Debug)]
 pub(super) struct AnsweringGuard(Arc<ConnectionPlace>);
 
 impl Seats {
-    /// A place for a connection from this network; none where all are in use by others that may not be cut.
+    /// A place for a connection from this network; none if all are taken by others that may not be cut.
     pub(super) fn take(self: &Arc<Self>, network: IpAddr) -> Option<Seat> {
         let mut seats = self.0.lock();
         let of_network = seats.1.values().filter(|place| place.network == network).count();
@@ -76,7 +76,7 @@ impl Seats {
         Some(Seat { seats: self.clone(), number, place })
     }
 
-    /// Cuts some that wait: there are too many open files.
+    /// Cuts some waiting connections, because there are too many open files.
     pub(super) fn make_room(&self) {
         let mut seats = self.0.lock();
         for _ in 0..ROOM {
@@ -85,7 +85,7 @@ impl Seats {
         }
     }
 
-    /// Cuts those that only wait.
+    /// Cuts all waiting connections.
     pub(super) fn cut_waiting(&self) {
         self.0
             .lock()
@@ -95,7 +95,7 @@ impl Seats {
             .for_each(|place| place.cut.cancel());
     }
 
-    /// Cuts all.
+    /// Cuts all connections.
     pub(super) fn cut_all(&self) {
         self.0.lock().1.values().for_each(|place| place.cut.cancel());
     }
@@ -110,7 +110,7 @@ fn largest(places: &BTreeMap<u64, Arc<ConnectionPlace>>) -> Option<IpAddr> {
     counts.into_iter().max_by_key(|(_, count)| *count).map(|(network, _)| network)
 }
 
-/// Cuts one of a network: that which has waited longest, or else that which has answered for too long.
+/// Cuts one of a network: the one that has waited longest, or else one that has answered for too long.
 fn cut_one(places: &mut BTreeMap<u64, Arc<ConnectionPlace>>, network: IpAddr) -> Option<()> {
     let may_go = |place: &Arc<ConnectionPlace>| {
         let (doing, since) = place.doing();
@@ -134,12 +134,12 @@ impl ConnectionPlace {
 }
 
 impl Seat {
-    /// When it has to give way.
+    /// Cancelled when it has to give way.
     pub(super) fn cut(&self) -> CancellationToken {
         self.place.cut.clone()
     }
 
-    /// Somebody else's business until what is given is dropped.
+    /// Marks it as answering until the guard is dropped.
     pub(super) fn answering(&self) -> AnsweringGuard {
         self.place.does(ConnectionState::Answering);
         AnsweringGuard(self.place.clone())

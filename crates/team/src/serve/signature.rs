@@ -1,4 +1,4 @@
-//! Signatures below id tokens, checked by ring: what reads the tokens brings no cryptography of its own.
+//! Signatures of id tokens, checked by ring: the crate that reads the tokens brings no cryptography of its own.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwkUtils, JwtVerifier};
 use jsonwebtoken::errors::ErrorKind;
@@ -9,18 +9,18 @@ use ring::signature::{
 };
 use signature::Verifier;
 
-/// What a signature may be made with. Never a shared secret, never nothing.
+/// Accepted algorithms. Never a shared secret, never none.
 pub(super) const ALGORITHMS: [Algorithm; 5] =
     [Algorithm::RS256, Algorithm::RS384, Algorithm::RS512, Algorithm::ES256, Algorithm::EdDSA];
 
-/// Nothing is signed here, and no key is made.
+/// Provider that only verifies: nothing is signed here, and no key is made.
 static RING: CryptoProvider = CryptoProvider {
     signer_factory: |_, _| Err(ErrorKind::InvalidAlgorithm.into()),
     verifier_factory: |algorithm, key| Ok(Box::new(Signature { algorithm: *algorithm, key: key.clone() })),
     jwk_utils: JwkUtils::new_unimplemented(),
 };
 
-/// From now on tokens are checked so.
+/// Makes ring the verifier of tokens.
 pub(super) fn check_with_ring() {
     let _ = RING.install_default(); // it may be so already
 }
@@ -66,9 +66,9 @@ mod tests {
 
     use super::*;
 
-    /// What was signed.
+    /// The signed text.
     const TEXT: &[u8] = b"header.claims";
-    /// A modulus, and what its other half signed with SHA-256, SHA-384 and SHA-512, by OpenSSL.
+    /// An RSA modulus, and signatures by its private key with SHA-256, SHA-384 and SHA-512, made by OpenSSL.
     const RSA: &str = include_str!("signature_rsa.txt");
 
     fn holds(algorithm: Algorithm, key: &DecodingKey, text: &[u8], signature: &[u8]) -> bool {

@@ -1,4 +1,4 @@
-//! Who asks: the member a token stands for, or a stranger.
+//! Identity of a request: the member of its token, or a stranger.
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
@@ -14,11 +14,11 @@ use crate::store::Member;
 /// A member that showed its token.
 pub(super) struct SignedInMember {
     pub(super) member: Member,
-    /// The token itself, for what concerns it alone.
+    /// The token itself, for operations on it.
     pub(super) token: String,
 }
 
-/// Why nobody is let in.
+/// Refusal of a request's identity.
 pub(super) enum SignInRefusal {
     Problem(Problem),
     /// Too many requests; seconds to wait.
@@ -57,8 +57,8 @@ impl FromRequestParts<Service> for SignedInMember {
     }
 }
 
-/// Somebody who wants to become a member, or to sign in. Each address has an allowance, so that one cannot use up that of
-/// all others; and all together have a larger one.
+/// A visitor who wants to join or to sign in. Each address has an allowance, so that one cannot use up that of all
+/// others; and all together have a larger one.
 pub(super) struct UnknownVisitor;
 
 impl FromRequestParts<Service> for UnknownVisitor {
@@ -72,7 +72,7 @@ impl FromRequestParts<Service> for UnknownVisitor {
     }
 }
 
-/// What stands for the address somebody comes from.
+/// Name of the visitor's network for the rate limits.
 fn network(parts: &Parts) -> String {
     parts.extensions.get::<Peer>().map_or_else(String::new, |peer| peer.network().to_string())
 }

@@ -1,4 +1,4 @@
-//! Who did what, and when. Lines are only ever added, in the transaction they tell of.
+//! Audit log: who did what, and when. Lines are only ever added, in the transaction of the change.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::{Time, fresh_id};
 use crate::error::Error;
 use crate::repository::Repository;
 
-/// What was done.
+/// Kind of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
@@ -42,15 +42,15 @@ impl Action {
 /// A line of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditLine {
-    /// When.
+    /// Its time.
     pub at: Time,
-    /// Who: the member's name then.
+    /// The member's name at that time.
     pub who: String,
-    /// What.
+    /// The action.
     pub action: Action,
-    /// Where, if it is about one repository.
+    /// The repository, if it is about one.
     pub repository: Option<String>,
-    /// More of it. Never a text or a secret.
+    /// Details. Never a text or a secret.
     pub detail: String,
 }
 
@@ -80,7 +80,7 @@ pub(super) async fn note(
 pub struct AuditLog<'a>(pub(super) &'a Database);
 
 impl AuditLog<'_> {
-    /// Adds a line about something that changed nothing.
+    /// Adds a line about an event that changed nothing.
     pub async fn add(
         self,
         who: &str,

@@ -8,12 +8,12 @@ use super::rows::{DatabaseRow, Value};
 use super::{Store, Time, audit};
 use crate::error::Error;
 
-/// A table: its name, its columns, how it is read and how it is written.
+/// A table: its name, its columns, and the statements that read and write it.
 struct Table {
     name: &'static str,
     read: &'static str,
     write: &'static str,
-    /// The columns that hold numbers, so that one that is empty stays a number's.
+    /// The columns that hold numbers, so that an empty value keeps its type.
     numbers: &'static [usize],
 }
 
@@ -29,7 +29,7 @@ macro_rules! table {
     };
 }
 
-/// In the order in which they can be written. Visits are not kept: everybody signs in again.
+/// All tables, in the order in which they can be written. Visits are left out: everybody signs in again.
 const TABLES: [Table; 8] = [
     table!("members" by "id", [3, 4],
         "id, name, subject, is_admin, created" = "$1, $2, $3, $4, $5"),
@@ -49,13 +49,13 @@ const TABLES: [Table; 8] = [
         "id, at, who, action, repository, detail" = "$1, $2, $3, $4, $5, $6"),
 ];
 
-/// How many columns the history has.
+/// Number of columns of the history.
 const HISTORY_COLUMNS: usize = 9;
 /// The first line of a backup.
 const FORMAT: &str = "cairn team backup 1";
 
 impl Store {
-    /// Writes all that is there, as of one moment.
+    /// Writes all tables, as of one moment.
     pub async fn back_up(&self, out: &mut (dyn Write + Send)) -> Result<(), Error> {
         let mut snapshot = self.database.snapshot().await?;
         line(out, &json!({"format": FORMAT}))?;
@@ -69,7 +69,7 @@ impl Store {
         line(out, &json!({"end": lines}))
     }
 
-    /// Reads a backup into a database that is empty. Nothing is written unless all of it is whole.
+    /// Reads a backup into an empty database. Nothing is written unless the backup is complete.
     pub async fn restore(&self, backup: &mut (dyn BufRead + Send), now: Time) -> Result<(), Error> {
         let bad = |why: &str| Error::Schema(format!("the backup: {why}"));
         let mut transaction = self.database.begin().await?;

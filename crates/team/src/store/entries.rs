@@ -13,20 +13,20 @@ use crate::key::EntryKey;
 use crate::protocol::{Author, ENTRY_BYTES, EntryWrite, Hashes, RepositoryContent, Snapshot, WriteAnswer};
 use crate::repository::Repository;
 
-/// What a repository may hold.
+/// Limits of a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RepositoryLimits {
-    /// The most entries.
+    /// Limit on entries.
     pub entries: u64,
     /// The longest text of one, in bytes.
     pub entry_bytes: usize,
-    /// How many deleted entries are told of as such.
+    /// Limit on deleted entries that are reported as such.
     pub tombstones: u64,
-    /// How many versions of an entry stay in its history.
+    /// Limit on the versions of an entry in its history.
     pub versions: u64,
 }
 
-/// The most tombstones: what clients remember of them fits into what they read again.
+/// Default limit on tombstones: as many as fit into the file in which clients remember them.
 const TOMBSTONES: u64 = 5_000;
 
 impl Default for RepositoryLimits {
@@ -35,12 +35,12 @@ impl Default for RepositoryLimits {
     }
 }
 
-/// Where a repository is.
+/// State of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
-    /// Counts up with every write.
+    /// Its version; every write increases it.
     pub version: u64,
-    /// Of all entries together.
+    /// Checksum of all entries together.
     pub checksum: String,
     /// When it was last written.
     pub modified: Time,
@@ -51,7 +51,7 @@ pub struct State {
 pub struct Entries<'a>(pub(super) &'a Database);
 
 impl Entries<'_> {
-    /// Where a repository is; none if nothing was ever written to it.
+    /// State of a repository; none if nothing was ever written to it.
     pub async fn state(self, repository: &Repository) -> Result<Option<State>, Error> {
         let rows = self.0.rows(STATE, vec![repository.as_str().into()]).await?;
         rows.first().map(state).transpose()
@@ -70,7 +70,8 @@ impl Entries<'_> {
         self.read_part(repository, since, u64::MAX).await
     }
 
-    /// The same, as many of the oldest as have about so many bytes. What was written together is not torn apart.
+    /// The same, limited to about so many bytes, the oldest changes first. Entries that were written together are not
+    /// separated.
     pub async fn read_part(self, repository: &Repository, since: u64, part: u64) -> Result<Option<Snapshot>, Error> {
         const READ: &str = "SELECT entries.key, text, checksum, COALESCE(members.name, author), at FROM entries
             LEFT JOIN members ON members.id = author WHERE repository = $1 AND version > $2 AND version <= $3";
@@ -116,7 +117,7 @@ impl Entries<'_> {
         }))
     }
 
-    /// Writes entries, if the repository still is what the writer thinks it is. Nothing is written otherwise.
+    /// Writes entries, if the repository's state still is the one the writer names. Otherwise nothing is written.
     pub async fn write(
         self,
         repository: &Repository,
@@ -160,7 +161,7 @@ impl Entries<'_> {
     }
 }
 
-/// A write on its way into the database.
+/// A write in progress.
 struct PendingWrite<'a> {
     transaction: Transaction,
     repository: &'a Repository,
@@ -168,12 +169,12 @@ struct PendingWrite<'a> {
     write: &'a EntryWrite,
     limits: &'a RepositoryLimits,
     now: Time,
-    /// Of the repository, once it is written.
+    /// The repository's version after the write.
     version: u64,
 }
 
 impl PendingWrite<'_> {
-    /// Writes all of it. Says the checksum of the repository.
+    /// Writes all of it. Returns the checksum of the repository.
     async fn run(&mut self) -> Result<String, Error> {
         const TOUCH: &str = "INSERT INTO repositories (name, version, checksum, modified) VALUES ($1, $2, '', $3)
             ON CONFLICT (name) DO UPDATE SET version = excluded.version, modified = excluded.modified";
@@ -248,7 +249,7 @@ impl PendingWrite<'_> {
         self.run_on(HISTORY, key, []).await
     }
 
-    /// Why an entry cannot be kept, if it cannot.
+    /// The reason an entry cannot be stored, if there is one.
     async fn refusal(&mut self, key: &EntryKey, text: &str) -> Result<Option<String>, Error> {
         const TWIN: &str =
             "SELECT key FROM entries WHERE repository = $1 AND key <> $2 AND folded = $3 AND text IS NOT NULL";
@@ -265,7 +266,7 @@ impl PendingWrite<'_> {
         twin.map(|row| Ok(format!("it and {} would be one file on some systems", row.text(0)?))).transpose()
     }
 
-    /// Whether everything that is replaced is what the writer saw.
+    /// True if everything that is replaced is what the writer saw.
     async fn is_as_seen(&mut self) -> Result<bool, Error> {
         const NOW: &str = "SELECT checksum FROM entries WHERE repository = $1 AND key = $2 AND text IS NOT NULL";
         for (key, seen) in &self.write.seen {
@@ -278,7 +279,7 @@ impl PendingWrite<'_> {
         Ok(true)
     }
 
-    /// Puts texts back that the history has lost, and what is there now above them, as its author wrote it.
+    /// Puts back texts that the history has lost, and above them the current ones, as their authors wrote them.
     async fn keep(&mut self) -> Result<(), Error> {
         const KNOWS: &str = "SELECT version FROM history WHERE repository = $1 AND key = $2 AND checksum = $3
             AND text IS NOT NULL";
@@ -302,7 +303,7 @@ impl PendingWrite<'_> {
         Ok(())
     }
 
-    /// Drops versions beyond the retention, of what was just written, and the oldest tombstones beyond their number.
+    /// Drops versions beyond the retention, of the entries just written, and the oldest tombstones beyond their limit.
     async fn forget(&mut self) -> Result<(), Error> {
         const FORGET: &str = "DELETE FROM history WHERE repository = $1 AND key = $2 AND version NOT IN
             (SELECT version FROM history WHERE repository = $1 AND key = $2 ORDER BY version DESC LIMIT $3)";
@@ -328,17 +329,17 @@ fn state(row: &DatabaseRow) -> Result<State, Error> {
     Ok(State { version: row.number(0)? as u64, checksum: row.text(1)?, modified: row.number(2)? })
 }
 
-/// A time as the protocol writes it.
+/// A time in the protocol's format.
 pub(super) fn written(time: Time) -> String {
     Timestamp::from_millisecond(time).unwrap_or_default().to_string()
 }
 
-/// The key of a row; none where an earlier version took for a key what is none any more.
+/// The key of a row; none if an earlier version accepted a key that is now invalid.
 fn known_key(row: &DatabaseRow) -> Result<Option<EntryKey>, Error> {
     Ok(row.text(0)?.parse().ok())
 }
 
-/// The checksums of what is there, and the keys of what was deleted.
+/// The checksums of current entries, and the keys of deleted ones.
 async fn checksums(
     transaction: &mut Transaction,
     repository: &Repository,
@@ -356,6 +357,6 @@ async fn checksums(
     Ok((there, deleted))
 }
 
-/// An entry as it stands, into its history.
+/// Copies an entry as it stands into its history.
 const HISTORY: &str = "INSERT INTO history (repository, key, version, text, checksum, author, at)
     SELECT repository, key, version, text, checksum, author, at FROM entries WHERE repository = $1 AND key = $2";

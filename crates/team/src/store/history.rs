@@ -11,7 +11,7 @@ use crate::key::EntryKey;
 use crate::protocol::{HistoryAnswer, HistoryQuestion, OverwrittenText};
 use crate::repository::Repository;
 
-/// So many overwritten texts are told at once, the newest.
+/// Limit on overwritten texts in one answer; the newest count.
 const TOLD: i64 = 200;
 
 /// One version of an entry.
@@ -19,15 +19,15 @@ const TOLD: i64 = 200;
 pub struct Version {
     /// The repository's version that it came with.
     pub version: u64,
-    /// The text; none where it was deleted.
+    /// The text; none if it was deleted.
     pub text: Option<String>,
-    /// Who wrote it.
+    /// Name of its author.
     pub author: String,
-    /// When.
+    /// Its time.
     pub at: Time,
 }
 
-/// The versions that entries had.
+/// The versions of entries.
 #[derive(Debug, Clone, Copy)]
 pub struct VersionHistory<'a>(pub(super) &'a Database);
 
@@ -48,7 +48,7 @@ impl VersionHistory<'_> {
         rows.iter().map(version).collect()
     }
 
-    /// Which texts the history of a repository knows.
+    /// The texts that the history of a repository knows.
     pub async fn known(
         self,
         repository: &Repository,

@@ -1,4 +1,4 @@
-//! Invitations: how somebody becomes a member. Each is used once, and not for ever.
+//! Invitations: how somebody becomes a member. Each can be used once and expires.
 
 use super::audit::{self, Action};
 use super::rows::{Database, Transaction};
@@ -7,10 +7,10 @@ use super::{Level, Member, Time, members, repositories};
 use crate::error::Error;
 use crate::repository::Repository;
 
-/// An invitation counts so long: a week, in milliseconds.
+/// Lifetime of an invitation: a week, in milliseconds.
 const COUNTS: Time = 7 * 24 * 60 * 60 * 1000;
 
-/// What an invitation is for.
+/// Purpose of an invitation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Invitation {
     /// To administer the server.
@@ -33,8 +33,8 @@ pub struct NewMember {
 pub struct Invitations<'a>(pub(super) &'a Database);
 
 impl Invitations<'_> {
-    /// An invitation for the first admin, where there is no member yet. One that another server has printed counts as well,
-    /// until somebody has come by either.
+    /// An invitation for the first admin, if there is no member yet. One that another server has printed is valid as
+    /// well, until one of them is used.
     pub async fn first(self, now: Time) -> Result<Option<Secret>, Error> {
         let mut transaction = self.0.begin().await?;
         transaction.lock("cairn team: members").await?;
@@ -56,7 +56,7 @@ impl Invitations<'_> {
         Ok(secret)
     }
 
-    /// Takes an invitation up under a name. `subject` is how an issuer knows the one who does, if one does.
+    /// Accepts an invitation under a name. `subject` identifies the new member at an issuer, if there is one.
     pub async fn accept(
         self,
         invitation: &str,

@@ -10,9 +10,9 @@ use crate::error::Error;
 pub struct Member {
     /// Its id.
     pub id: String,
-    /// What others see.
+    /// Its name, visible to others.
     pub name: String,
-    /// Whether it may do everything.
+    /// True for an admin of the server, who may do everything.
     pub is_admin: bool,
 }
 
@@ -21,7 +21,7 @@ pub struct Member {
 pub struct Members<'a>(pub(super) &'a Database);
 
 impl Members<'_> {
-    /// Everybody.
+    /// All members.
     pub async fn all(self) -> Result<Vec<Member>, Error> {
         let rows = self.0.rows("SELECT id, name, is_admin FROM members ORDER BY name", Vec::new()).await?;
         rows.iter().map(member).collect()
@@ -40,7 +40,7 @@ impl Members<'_> {
         rows.first().map(member).transpose()
     }
 
-    /// Takes a member out, with its tokens, rights and visits. What it wrote stays, under its name.
+    /// Removes a member, with its tokens, rights and visits. Its texts stay, under its name.
     pub async fn remove(self, by: &Member, name: &str, now: Time) -> Result<(), Error> {
         const LAST: &str = "SELECT COUNT(*) FROM members WHERE is_admin = 1 AND name <> $1";
         let mut transaction = self.0.begin().await?;

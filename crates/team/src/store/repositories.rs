@@ -1,4 +1,4 @@
-//! Repositories, and who may do what with which.
+//! Repositories, and the rights of members to them.
 
 use super::audit::{self, Action};
 use super::rows::{Database, DatabaseRow, Transaction};
@@ -10,11 +10,11 @@ use crate::repository::Repository;
 /// The right of a member to a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepositoryRight {
-    /// Who.
+    /// The member's name.
     pub member: String,
-    /// Where.
+    /// The repository.
     pub repository: Repository,
-    /// What.
+    /// The level.
     pub level: Level,
 }
 
@@ -23,7 +23,7 @@ pub struct RepositoryRight {
 pub struct Repositories<'a>(pub(super) &'a Database);
 
 impl Repositories<'_> {
-    /// What a member may do with a repository; an admin of the server may do everything.
+    /// Rights of a member to a repository; an admin of the server may do everything.
     pub async fn level(self, member: &Member, repository: &Repository) -> Result<Option<Level>, Error> {
         if member.is_admin {
             return Ok(Some(Level::Admin));
@@ -33,7 +33,7 @@ impl Repositories<'_> {
         rows.first().map(|row| row.text(0)?.parse()).transpose()
     }
 
-    /// The repositories a member may look at.
+    /// The repositories a member may read.
     pub async fn visible_to(self, member: &Member) -> Result<Vec<Repository>, Error> {
         const ALL: &str = "SELECT name FROM repositories ORDER BY name";
         const OF: &str = "SELECT repository FROM rights WHERE member = $1 ORDER BY repository";
@@ -44,7 +44,7 @@ impl Repositories<'_> {
         rows.iter().map(|row| Ok(row.text(0)?.parse()?)).collect()
     }
 
-    /// Who may do what with a repository.
+    /// Rights of all members to a repository.
     pub async fn rights(self, repository: &Repository) -> Result<Vec<RepositoryRight>, Error> {
         const RIGHTS: &str = "SELECT members.name, level FROM rights JOIN members ON members.id = member
             WHERE repository = $1 ORDER BY members.name";
@@ -54,7 +54,7 @@ impl Repositories<'_> {
         self.0.rows(RIGHTS, vec![repository.as_str().into()]).await?.iter().map(right).collect()
     }
 
-    /// Gives a member a level, or takes all away. The repository is made where it is not there yet.
+    /// Gives a member a level, or removes its rights. The repository is created if it is missing.
     pub async fn grant(
         self,
         by: &Member,
@@ -68,7 +68,7 @@ impl Repositories<'_> {
         transaction.commit().await
     }
 
-    /// Takes a repository out, with its entries, their history and all rights.
+    /// Removes a repository, with its entries, their history and all rights.
     pub async fn remove(self, by: &Member, repository: &Repository, now: Time) -> Result<(), Error> {
         let mut transaction = self.0.begin().await?;
         transaction.lock(repository.as_str()).await?;

@@ -1,7 +1,7 @@
-//! Two databases behind one small door: statements with numbered parameters, rows of texts and numbers.
+//! Two databases behind one small interface: statements with numbered parameters, rows of texts and numbers.
 //!
 //! Both databases understand the same SQL as far as it is used here, so every operation of the store is written once.
-//! What differs is how a transaction that writes begins: SQLite takes its one write lock at once, PostgreSQL locks rows.
+//! They differ in how a transaction that writes begins: SQLite takes its one write lock at once, PostgreSQL locks rows.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -13,12 +13,12 @@ use sqlx::{Arguments, Column, PgPool, Pool, Postgres, Row as _, Sqlite, SqlitePo
 
 use crate::error::Error;
 
-/// A writer waits so long for another before it is an error.
+/// Time limit for a writer that waits for another.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Connections to the database, at most.
+/// Limit on connections to the database.
 const CONNECTIONS: u32 = 16;
 
-/// A value in a statement or a row. Of one that is missing, databases want to know what it would have been.
+/// A value in a statement or a row. A missing one has a type too, since databases ask for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
     Text(Option<String>),
@@ -158,7 +158,7 @@ impl Database {
         })
     }
 
-    /// Waits for what is under way, and closes.
+    /// Waits for running statements, and closes.
     pub(crate) async fn close(&self) {
         match self {
             Self::Sqlite { read, write } => {
@@ -170,15 +170,15 @@ impl Database {
     }
 }
 
-/// Begins a transaction, to its end even where nobody waits for it any more (a client has gone). Dropped halfway, it would
-/// give its connection back to the pool inside a transaction that the next who gets it knows nothing of.
+/// Begins a transaction, to its end even if nobody waits for it any more (a client has gone). Dropped halfway, it would
+/// give its connection back to the pool inside a transaction that the next user knows nothing of.
 async fn begun<D: sqlx::Database>(pool: &Pool<D>, sql: &'static str) -> Result<sqlx::Transaction<'static, D>, Error> {
     let pool = pool.clone();
     let begun = tokio::spawn(async move { pool.begin_with(sql).await }).await;
     Ok(begun.unwrap_or(Err(sqlx::Error::WorkerCrashed))?)
 }
 
-/// A transaction. Dropped without a commit, it never was.
+/// A transaction. Dropped without a commit, it is rolled back.
 pub(crate) enum Transaction {
     Sqlite(sqlx::Transaction<'static, Sqlite>),
     Postgres(sqlx::Transaction<'static, Postgres>),
@@ -197,7 +197,7 @@ impl Transaction {
         Ok(self.rows(sql, values).await?.into_iter().next())
     }
 
-    /// Runs a statement; says how many rows it changed.
+    /// Runs a statement; returns the number of rows it changed.
     pub(crate) async fn run(&mut self, sql: &'static str, values: Vec<Value>) -> Result<u64, Error> {
         match self {
             Self::Sqlite(transaction) => sqlite::run(&mut **transaction, sql, values).await,
@@ -205,7 +205,7 @@ impl Transaction {
         }
     }
 
-    /// Holds a name until the end: whoever else asks for it waits. SQLite's writers wait for one another anyway.
+    /// Holds a name until the end: others who ask for it wait. SQLite's writers wait for one another anyway.
     pub(crate) async fn lock(&mut self, name: &str) -> Result<(), Error> {
         match self {
             Self::Sqlite(_) => Ok(()),

@@ -1,9 +1,9 @@
-//! The tables, and how they come to be.
+//! The tables, and their migrations.
 
 use super::rows::Database;
 use crate::error::Error;
 
-/// Each step brings the tables from one version to the next. A step that was released is never changed.
+/// The migrations, each from one version of the tables to the next. One that was released is never changed.
 const STEPS: [&str; 4] = [
     include_str!("steps/1_tables.sql"),
     include_str!("steps/2_used_tokens.sql"),
@@ -11,7 +11,7 @@ const STEPS: [&str; 4] = [
     include_str!("steps/4_put_back.sql"),
 ];
 
-/// Brings the tables up to date. Of several servers that start together one does it, the others wait and find it done.
+/// Brings the tables up to date. If several servers start together, one does it, and the others wait and find it done.
 pub(super) async fn migrate(database: &Database) -> Result<(), Error> {
     let mut transaction = database.begin().await?;
     transaction.lock("cairn team: tables").await?;

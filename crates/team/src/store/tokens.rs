@@ -9,7 +9,7 @@ use super::rows::{Database, DatabaseRow, Transaction};
 use super::{Member, Time, fresh_id};
 use crate::error::Error;
 
-/// What every token starts with, so that scanners know one when they see it.
+/// Prefix of every token, by which scanners recognise one.
 const PREFIX: &str = "cairn_team_";
 
 /// A secret, to be shown once. Debug does not.
@@ -17,7 +17,7 @@ const PREFIX: &str = "cairn_team_";
 pub struct Secret(String);
 
 impl Secret {
-    /// The text, to hand to the one it is for.
+    /// The text, for the one it was made for.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -50,7 +50,7 @@ pub(super) fn opened(secret: &str) -> Option<HashedSecret> {
     Some(HashedSecret { id: id.to_owned(), hash: hash(random) })
 }
 
-/// Whether two hashes are one, without telling by time how far they agree.
+/// True if two hashes are equal, compared in constant time.
 pub(super) fn same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }
@@ -64,11 +64,11 @@ fn hash(random: &str) -> String {
 pub struct Token {
     /// Its id.
     pub id: String,
-    /// What it is for.
+    /// Its purpose.
     pub label: String,
-    /// When it was made.
+    /// Time of creation.
     pub created: Time,
-    /// Until when it counts.
+    /// Time of expiry.
     pub expires: Option<Time>,
 }
 
@@ -77,7 +77,7 @@ pub struct Token {
 pub struct Tokens<'a>(pub(super) &'a Database);
 
 impl Tokens<'_> {
-    /// The member a token stands for; none if it stands for nobody.
+    /// The member of a token; none if it is invalid.
     pub async fn member(self, token: &str, now: Time) -> Result<Option<Member>, Error> {
         const FIND: &str = "SELECT members.id, members.name, members.is_admin, tokens.hash, tokens.expires FROM tokens
             JOIN members ON members.id = tokens.member WHERE tokens.id = $1";
@@ -106,7 +106,7 @@ impl Tokens<'_> {
         rows.iter().map(token).collect()
     }
 
-    /// A token counts no more.
+    /// Revokes a token.
     pub async fn revoke(self, by: &Member, owner: &Member, id: &str, now: Time) -> Result<(), Error> {
         let mut transaction = self.0.begin().await?;
         let sql = "DELETE FROM tokens WHERE id = $1 AND member = $2";
@@ -118,7 +118,7 @@ impl Tokens<'_> {
         transaction.commit().await
     }
 
-    /// A new token in the place of another, which counts no more.
+    /// Replaces a token with a new one.
     pub async fn rotate(self, token: &str, now: Time) -> Result<Secret, Error> {
         let gone = || Error::Missing("such token".to_owned());
         let owner = self.member(token, now).await?.ok_or_else(gone)?;
@@ -135,8 +135,7 @@ impl Tokens<'_> {
         Ok(secret)
     }
 
-    /// Says whether an id token of an issuer is handed in for the first time, and remembers it, as a hash, until its time is
-    /// over.
+    /// True if an id token of an issuer is used for the first time. It is remembered, as a hash, until it expires.
     pub async fn use_once(self, id_token: &str, until: Time, now: Time) -> Result<bool, Error> {
         let mut transaction = self.0.begin().await?;
         transaction.run("DELETE FROM used WHERE until < $1", vec![now.into()]).await?;

@@ -1,4 +1,4 @@
-//! Visits: a member signed in to the page, until it leaves or the visit is over.
+//! Visits: a member signed in to the page, until it signs out or the visit expires.
 
 use super::members::member;
 use super::rows::Database;
@@ -6,15 +6,15 @@ use super::tokens::{self, Secret};
 use super::{Member, Time, fresh_id};
 use crate::error::Error;
 
-/// A visit lasts so long: twelve hours, in milliseconds.
+/// Lifetime of a visit: twelve hours, in milliseconds.
 const LASTS: Time = 12 * 60 * 60 * 1000;
 
-/// Who visits.
+/// A visiting member.
 #[derive(Debug, Clone)]
 pub struct Visitor {
     /// The member.
     pub member: Member,
-    /// What every form it sends has to carry.
+    /// Secret that every form of the visit has to carry.
     pub form: String,
 }
 
@@ -23,7 +23,7 @@ pub struct Visitor {
 pub struct Visits<'a>(pub(super) &'a Database);
 
 impl Visits<'_> {
-    /// A member signs in; the secret goes into its cookie.
+    /// Begins a visit of a member; the secret goes into its cookie.
     pub async fn begin(self, member: &Member, now: Time) -> Result<Secret, Error> {
         let (secret, sealed) = tokens::fresh();
         let form = format!("{}{}", uuid::Uuid::new_v4().simple(), fresh_id());
@@ -37,7 +37,7 @@ impl Visits<'_> {
         Ok(secret)
     }
 
-    /// The visit a cookie stands for.
+    /// The visit of a cookie.
     pub async fn find(self, cookie: &str, now: Time) -> Result<Option<Visitor>, Error> {
         const FIND: &str = "SELECT members.id, members.name, members.is_admin, hash, form, expires FROM visits
             JOIN members ON members.id = visits.member WHERE visits.id = $1";
@@ -50,7 +50,7 @@ impl Visits<'_> {
         Ok(Some(Visitor { member: member(row)?, form: row.text(4)? }))
     }
 
-    /// A member leaves.
+    /// Ends a visit.
     pub async fn end(self, cookie: &str) -> Result<(), Error> {
         let Some(sealed) = tokens::opened(cookie) else { return Ok(()) };
         let mut transaction = self.0.begin().await?;

@@ -30,7 +30,7 @@ fn state(was: Option<&str>, other: Option<&str>) -> SyncState {
     state
 }
 
-/// What the history says of the text here.
+/// Answer of the history about the text here.
 fn past(is: Option<&str>, past: TextHistory) -> PastTexts {
     let told = is.iter().map(|is| (key("a"), ((*is).to_owned(), past))).collect();
     PastTexts { told }
@@ -49,7 +49,7 @@ fn word(plan: &SyncPlan) -> (&'static str, bool) {
     (done, !plan.conflicts.is_empty())
 }
 
-/// What is done with one entry, in a word, and whether it is a conflict; the history knows what was agreed on.
+/// The action for one entry, in a word, and whether it is a conflict; the history knows the agreed text.
 fn done(was: Option<&str>, is: Option<&str>, other: Option<&str>) -> (&'static str, bool) {
     let told = if is.is_some() && is == was { TextHistory::Known } else { TextHistory::Lost };
     word(&plan(&state(was, other), &here(is), &past(is, told), Deletions::Travel))

@@ -15,7 +15,7 @@ use super::repository::{around, runs_programs};
 use super::{Rule, RuleVerdict};
 use crate::confinement::SandboxExit;
 use crate::subject::Subject;
-use shell::{CommandEffect as Does, FilesRead, SimpleCommand};
+use shell::{CommandEffect, FilesRead, SimpleCommand};
 use transcript::tool_names;
 
 /// A simple command, and the paths in its words.
@@ -40,7 +40,7 @@ pub(super) fn decide(situation: &Situation<'_>, tool: &str, text: &str) -> Decis
     }
     let judgement = &command.judgement;
     let held = situation.wall == Wall::Whole && situation.leaves == SandboxExit::No;
-    let looks = judgement.verdict == Does::ReadOnly || held && judgement.verdict == Does::Confined;
+    let looks = judgement.verdict == CommandEffect::ReadOnly || held && judgement.verdict == CommandEffect::Confined;
     if situation.mode == Mode::Plan && !looks {
         let why = format!(
             "{tool} could change something ({}), and in plan mode nothing is changed. Look, and make a plan.",
@@ -104,7 +104,7 @@ fn trouble((part, operands): &CommandPart<'_>, situation: &Situation<'_>) -> Opt
 /// Reason why an unconfined part does not run unasked.
 fn doubt(whole: &CommandPart<'_>, situation: &Situation<'_>) -> Option<String> {
     let (part, operands) = whole;
-    if part.finding.verdict != Does::ReadOnly || part.changed {
+    if part.finding.verdict != CommandEffect::ReadOnly || part.changed {
         return Some(part.finding.reason.clone());
     }
     if let Some(why) = trouble(whole, situation) {
@@ -161,7 +161,7 @@ fn touched<'a>(rules: &'a [Rule], parts: &[CommandPart<'_>]) -> Option<&'a Rule>
         let (reads, edits) = (rule.covers(tool_names::READ), rule.covers(tool_names::EDIT));
         parts.iter().any(|(part, operands)| {
             let writes = part.words.first().and_then(|field| field.text()) == Some(">");
-            let looks = part.finding.verdict <= Does::Confined;
+            let looks = part.finding.verdict <= CommandEffect::Confined;
             let meant = if writes { edits } else { reads || edits && !looks };
             let mut operands = operands.iter().filter(|path| path.surely || looks);
             meant && operands.any(|path| rule.touches_path(&path.named, &path.real))
@@ -180,7 +180,7 @@ enum HidingPower {
 /// which that is impossible.
 fn reached(situation: &Situation<'_>, parts: &[CommandPart<'_>], hiding: HidingPower) -> Result<Vec<PathBuf>, String> {
     let could_read = |(part, operands): &CommandPart<'_>| match part.finding.reads {
-        _ if part.words.is_empty() || part.finding.verdict > Does::Confined => false,
+        _ if part.words.is_empty() || part.finding.verdict > CommandEffect::Confined => false,
         FilesRead::Nothing | FilesRead::Names => false,
         FilesRead::Files => operands.iter().any(|path| path.real.is_dir()),
         FilesRead::Trees | FilesRead::Anything => true,

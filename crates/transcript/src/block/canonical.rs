@@ -25,17 +25,17 @@ const KEY_ORDER: [&str; 12] = [
     "is_error",
 ];
 
-/// Keys that say how to cache a block and are no part of what it says.
+/// Keys that control caching and are no part of the content.
 const ANNOTATIONS: [&str; 2] = ["cache_control", "cache_reference"];
 
 impl Block {
-    /// As [`Block::parse`], of what is known to be valid JSON.
+    /// Like [`Block::parse`], for text known to be valid JSON.
     pub(super) fn canonical(json: &str) -> Self {
         Self::read(&mut Cursor::new(json)).unwrap_or_else(|_| Self::text(json))
     }
 
-    /// Reads a block where it stands, without building a tree: known keys first and in order, values as they were
-    /// written, annotations dropped. What is kept is checked.
+    /// Reads a block at the cursor without building a tree: known keys first and in order, values as they were written,
+    /// annotations dropped. Everything kept is validated.
     pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Self, TextFault> {
         if cursor.peek() != Some(b'{') {
             let other = cursor.value()?;
@@ -105,12 +105,12 @@ impl Block {
     }
 }
 
-/// Whether a block is the provider's own summary of a conversation.
+/// True if a block is the provider's own summary of a conversation.
 pub(super) fn is_compaction(json: &str) -> bool {
     json.starts_with(r#"{"type":"compaction""#)
 }
 
-/// Checks a value that is kept, and says how long it is: a string by its text, anything else as it was written.
+/// Validates a value that is kept and returns its length: decoded for a string, as written for anything else.
 fn check(value: &str) -> Result<usize, TextFault> {
     if value.starts_with('"') {
         return decoded_len(value).ok_or(TextFault::Shape);
@@ -199,7 +199,7 @@ fn push_compact(out: &mut String, value: &str) {
     out.push_str(&value[start..]);
 }
 
-/// Whether a JSON string literal holds nothing but white space.
+/// True if a JSON string literal is empty or only white space.
 fn is_blank(literal: &str) -> bool {
     let inside = literal.trim_start_matches('"').trim_start_matches([' ', '\\', 'n', 't', 'r']);
     // Almost always the first character tells; only what begins like white space is decoded.

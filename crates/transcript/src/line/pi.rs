@@ -13,7 +13,7 @@ use crate::commit::{Act, Commit, Extent, Reason, Trigger};
 use crate::id::Id;
 use crate::message::{StopReason, Usage};
 
-/// Reads lines of one file: ours and Claude Code's as they are, pi's translated once its header was seen.
+/// Reads the lines of one file: ours and Claude Code's as they are, pi's translated once its header has been seen.
 #[derive(Debug, Default)]
 pub struct Translator {
     pi: Option<Pi>,
@@ -69,7 +69,7 @@ struct PiUsage {
 }
 
 impl Translator {
-    /// Whether the lines are another agent's, so that each depends on those before it.
+    /// True if the lines are pi's, so that each depends on those before it.
     pub fn is_translating(&self) -> bool {
         self.pi.is_some()
     }
@@ -86,7 +86,7 @@ impl Translator {
     }
 }
 
-/// pi's files begin with a line of type `session` that names the model's provider; nobody else's do.
+/// Files of pi begin with a line of type `session` that names the model's provider; no other program's do.
 fn is_pi_header(bytes: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Header {

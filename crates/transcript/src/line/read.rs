@@ -13,7 +13,7 @@ use crate::id::Id;
 use crate::message::{Prologue, StopReason, Usage};
 use crate::text::{Cursor, Text, TextFault};
 
-/// The fields the view needs; all others are stepped over without being looked at.
+/// The fields the view needs; all others are skipped without being looked at.
 #[derive(Default)]
 struct WireLine<'a> {
     kind: Text<'a>,
@@ -95,7 +95,7 @@ impl<'a> WireLine<'a> {
     }
 }
 
-/// Why a text is no JSON object, as a strict reader says it.
+/// The error that a strict parser reports for a text that is no JSON object.
 fn what_is_wrong(json: &str) -> serde_json::Error {
     let strict = from_str::<serde_json::Map<String, serde_json::Value>>(json);
     strict.err().unwrap_or_else(|| serde::de::Error::custom("no object"))
@@ -136,24 +136,24 @@ struct SnipMetadata {
     removed_uuids: Vec<Id>,
 }
 
-/// What an attachment is about.
+/// Type of an attachment.
 #[derive(Deserialize)]
 struct AttachmentKind<'a> {
     #[serde(rename = "type", borrow, default)]
     kind: Text<'a>,
 }
 
-/// Attachments of Claude Code about itself, though it shows them beside the user's words.
+/// Claude Code's attachments about itself, although it shows them beside the user's words.
 const ABOUT_ITSELF: [&str; 1] = ["remote_session_change"];
 
-/// A part of what an attachment was rendered to.
+/// A part of a rendered attachment.
 #[derive(Deserialize)]
 struct RenderedPart<'a> {
     #[serde(borrow)]
     content: &'a RawValue,
 }
 
-/// What a message says, as far as the view needs it.
+/// The parts of a message that the view needs.
 #[derive(Default)]
 struct WireMessage<'a> {
     id: Text<'a>,
@@ -164,7 +164,7 @@ struct WireMessage<'a> {
 }
 
 impl<'a> WireMessage<'a> {
-    /// Reads a message where it stands. None if something in it is of another kind than it should be.
+    /// Reads a message at the cursor. None if a part of it has the wrong type.
     fn read(cursor: &mut Cursor<'a>) -> Result<Option<Self>, TextFault> {
         if cursor.peek() != Some(b'{') {
             cursor.value()?;
@@ -195,7 +195,7 @@ impl<'a> WireMessage<'a> {
     }
 }
 
-/// Usage as others record it: any figure may be null.
+/// Usage as other programs record it: any figure may be null.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct LenientUsage {
@@ -219,7 +219,7 @@ impl From<LenientUsage> for Usage {
     }
 }
 
-/// Our own key on a compaction's boundary.
+/// Our own key on the boundary of a compaction.
 #[derive(Deserialize)]
 struct OurCompact {
     extent: Option<Extent>,
@@ -227,7 +227,7 @@ struct OurCompact {
     reason: Reason,
 }
 
-/// Our own key on a clearing.
+/// Our own key on a clear commit.
 #[derive(Deserialize, Default)]
 struct OurClear {
     digest: Option<String>,
@@ -235,7 +235,7 @@ struct OurClear {
     reason: Reason,
 }
 
-/// Our own key on a commit that rewrites results: the replies in which their calls stand, in the same order.
+/// Our own key on a commit that rewrites results: the replies that hold their calls, in the same order.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct OurCalls {
@@ -250,7 +250,7 @@ struct WireReplacement {
     replacement: String,
 }
 
-/// What a `meta` line is about.
+/// Type of a `meta` line.
 #[derive(Deserialize)]
 struct MetaKind<'a> {
     #[serde(borrow, default)]
@@ -305,7 +305,7 @@ impl WireLine<'_> {
         }
     }
 
-    /// Ours is a message. Claude Code's is data, and beside it what the model was shown: as the user's side, or as the
+    /// Ours is a message. Claude Code's is data, along with the text the model was shown: on the user's side, or as the
     /// system's, which is about that program's own tools and is left out.
     fn attachment(&self, message: Option<WireMessage<'_>>) -> Body {
         if let Some(message) = message {
@@ -406,7 +406,7 @@ impl WireLine<'_> {
         Body::Commit(Commit { act: Act::Spill { replacements: replacements.collect() }, reason: self.reason() })
     }
 
-    /// Calls by their ids and, where we wrote them down, the replies they stand in.
+    /// Calls by their ids and, if we recorded them, the replies that hold them.
     fn call_names(&self, ids: impl Iterator<Item = String>) -> Vec<CallName> {
         let ours: Option<OurCalls> = self.cairn.and_then(|raw| from_str(raw.get()).ok());
         let mut replies = ours.unwrap_or_default().replies.into_iter();

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use super::{Body, Context, KeptMessages, Line, TextSource, VERSION_PREFIX, Writer};
 use crate::commit::{Act, CallName, Commit, Reason, Trigger};
 
-/// The version of lines that another program wrote in a form of its own.
+/// Version of lines translated from another program's format.
 const IMPORTED: &str = "imported";
 
 impl Line {
-    /// The line as it stands in the file, newline included.
+    /// The line as it is written to the file, newline included.
     pub fn render(&self, context: &Context) -> String {
         let mut out = json!({
             "parentUuid": self.parent,
@@ -100,7 +100,7 @@ impl Body {
     }
 }
 
-/// Spill, clear and compact in the form Claude Code writes them, with our reason beside; the others in ours.
+/// Spill, clear and compact in the form Claude Code writes them, with our reason added; the others in our own form.
 fn fill_commit(commit: &Commit, out: &mut Value) {
     match &commit.act {
         Act::Spill { replacements } => {
@@ -145,7 +145,7 @@ fn fill_commit(commit: &Commit, out: &mut Value) {
     }
 }
 
-/// What other programs have no place for: why, and in which replies the calls stand.
+/// Our own key, for what other programs have no field for: the reason, and the replies that hold the calls.
 fn beside<'a>(reason: &Reason, calls: impl Iterator<Item = &'a CallName>) -> Value {
     let mut ours = json!(reason);
     let replies: Vec<_> = calls.map(|call| &call.reply).collect();

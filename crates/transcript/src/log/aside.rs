@@ -1,12 +1,12 @@
-//! Lines that count though the chain of parents does not lead through them.
+//! Live lines that the chain of parents does not lead through.
 //!
-//! **What was taken back.** After going back our next line follows the one before the first that was taken back, so that
-//! other programs do not see it either. For us the lines stay live, behind their commit: undoing it shows them again. We
-//! abandon nothing in any other way, so a line of ours brings with it the one that we wrote before it.
+//! **Lines taken back.** After a rewind our next line follows the one before the first that was taken back, so that
+//! other programs do not see those either. For us they stay live, behind their commit: undoing it shows them again. We
+//! abandon lines in no other way, so each line of ours keeps alive the one that we wrote before it.
 //!
 //! **The summary before a kept tail.** A compaction that keeps the newest messages writes boundary and summary after
-//! them. Claude Code goes on from the last kept line, whose parents lead past both: it hangs the kept lines below the
-//! summary when it loads the file.
+//! them. Claude Code continues from the last kept line, whose parents lead past both: it attaches the kept lines below
+//! the summary when it loads the file.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::commit::{Act, Commit, Extent};
 use crate::id::Id;
 use crate::line::{Body, Line, TextSource, Writer};
 
-/// Marks what leads to a line: those it follows, and those we wrote before.
+/// Marks the lines that lead to a line: its ancestors, and the lines we wrote before.
 pub(super) fn mark_chain(lines: &[Line], place: &HashMap<&Id, usize>, live: &mut [bool], from: Option<usize>) {
     let mut open: Vec<usize> = from.into_iter().collect();
     while let Some(here) = open.pop() {

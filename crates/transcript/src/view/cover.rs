@@ -1,4 +1,4 @@
-//! Which commits count, and which items they own.
+//! Effective commits, and the items they own.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -10,37 +10,37 @@ use crate::commit::{Act, Commit, Extent};
 /// A commit as the view keeps it.
 #[derive(Debug, Clone)]
 pub(super) struct CommitState {
-    /// The items it covers, as far as it covers any.
+    /// The items it covers, if any.
     extent: Vec<RangeInclusive<usize>>,
-    /// What stands in their place; none until a compaction's summary has come.
+    /// Text in their place; none until a compaction's summary has come.
     pub(super) text: Option<Vec<Block>>,
-    /// The item that shows it.
+    /// The item that shows the text.
     pub(super) anchor: Option<usize>,
-    /// Which cover it is, if it is one.
+    /// Kind of cover, if it is one.
     pub(super) kind: Option<Cover>,
-    /// How many undos and goings back that count void it.
+    /// Number of effective undos and rewinds that void it.
     voids: usize,
     effect: Effect,
 }
 
-/// What a cover is.
+/// Kind of a cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cover {
-    /// A marker stands for what was dropped.
+    /// A marker in place of dropped messages.
     Snip,
-    /// A summary stands for a span.
+    /// A summary in place of a span.
     Collapse,
-    /// What is left of a message without its pictures.
+    /// The rest of a message without its pictures.
     Strip,
-    /// A summary, or notes, stand for what was said.
+    /// A summary or notes in place of the conversation before.
     Compact,
-    /// The user went back: nothing stands there.
+    /// Nothing: the user went back.
     Rewind,
 }
 
 #[derive(Debug, Clone)]
 enum Effect {
-    /// `lifts` are the older covers that it voids while it counts.
+    /// `lifts` are the older covers that it voids while it is effective.
     Cover {
         lifts: Vec<usize>,
     },
@@ -81,7 +81,7 @@ impl CommitState {
         Self { extent, text, anchor: None, kind, voids: 0, effect: effect.0 }
     }
 
-    /// It rewrites the result of a call.
+    /// Adds a call whose result it rewrites.
     pub(super) fn rewrites(&mut self, place: CallPlace) {
         if let Effect::Rewrite { results } | Effect::CacheEdit { results, .. } = &mut self.effect {
             results.push(place);
@@ -108,7 +108,7 @@ const COVER: Effect = Effect::Cover { lifts: Vec::new() };
 pub(super) struct ResolvedEffect(Effect);
 
 impl View {
-    /// Looks up what a commit names. Names that are not in the view resolve to nothing.
+    /// Resolves the names in a commit. Names that are not in the view resolve to nothing.
     pub(super) fn extent_of(&self, act: &Act) -> (Vec<RangeInclusive<usize>>, ResolvedEffect) {
         let item = |line| self.item_of_line.get(line).copied();
         let span = |first, last| item(first).zip(item(last)).map(|(first, last)| first..=last);
@@ -146,13 +146,13 @@ impl View {
         (extent, ResolvedEffect(effect))
     }
 
-    /// A compaction's summary has come: from now on it counts.
+    /// Takes in a compaction's summary: from now on the commit is effective.
     pub(super) fn complete(&mut self, commit: usize, text: Vec<Block>) -> ViewChange {
         self.commits[commit].text = Some(text);
         self.apply(commit)
     }
 
-    /// Brings the view in line with whether a commit counts now.
+    /// Updates the view after a commit became effective or void.
     pub(super) fn apply(&mut self, commit: usize) -> ViewChange {
         let counts = self.commits[commit].counts();
         match self.commits[commit].effect.clone() {
@@ -183,7 +183,7 @@ impl View {
         }
     }
 
-    /// The covers that reach over an item from before it.
+    /// The covers that contain an item and begin before it.
     fn covers_across(&self, item: usize) -> Vec<usize> {
         let across = |(_, cover): &(usize, &CommitState)| {
             let before = cover.extent.iter().any(|range| *range.start() < item);
@@ -192,7 +192,7 @@ impl View {
         self.commits.iter().enumerate().filter(across).map(|(at, _)| at).collect()
     }
 
-    /// What voids `target` began or ceased to count.
+    /// Adds or removes one void of `target`.
     fn void(&mut self, target: usize, undo_counts: bool) -> ViewChange {
         let was = self.commits[target].counts();
         let voids = &mut self.commits[target].voids;
@@ -234,12 +234,12 @@ impl View {
         first.map_or(ViewChange::Grew, ViewChange::From)
     }
 
-    /// The covers older than a commit that count, the newest first.
+    /// The effective covers older than a commit, newest first.
     fn covers_before(&self, commit: usize) -> impl Iterator<Item = usize> {
         (0..commit).rev().filter(|&cover| !self.commits[cover].extent.is_empty() && self.commits[cover].counts())
     }
 
-    /// The first item a cover owns shows its text. Says which items that changes.
+    /// Makes the first item that a cover owns show its text. Returns the items that this changes.
     fn find_anchor(&mut self, commit: usize) -> impl Iterator<Item = usize> + use<> {
         let state = &self.commits[commit];
         let owned = |&item: &usize| self.items[item].owner == Some(commit) && self.exists(item);
@@ -249,7 +249,7 @@ impl View {
         both.into_iter().flatten()
     }
 
-    /// Whether an item is there at all: what a voided commit brought in is not.
+    /// False for an item that a voided commit restored.
     pub(super) fn exists(&self, item: usize) -> bool {
         match self.items[item].content {
             ItemContent::Prompt { origin: TextOrigin::Commit(commit), .. } => self.commits[commit].counts(),
@@ -269,7 +269,7 @@ impl View {
         results.iter().map(|place| place.item).min().map_or(ViewChange::Grew, ViewChange::From)
     }
 
-    /// Works out what is shown of a call's result: what the newest rewrite that counts says, else what the tool said.
+    /// Updates the shown result of a call: from the newest effective rewrite, else as the tool returned it.
     pub(super) fn show_result(&mut self, place: CallPlace) {
         let commits = &self.commits;
         if let ItemContent::Reply { calls, .. } = &mut self.items[place.item].content
@@ -289,7 +289,7 @@ impl View {
         self.refresh(place.item);
     }
 
-    /// Cache edits that count: the item whose message carries each, and the results it names that are still in view.
+    /// Effective cache edits: the item whose message carries each, and the results it names that are still in view.
     pub fn cache_edits(&self) -> impl Iterator<Item = (usize, Vec<&str>)> {
         self.commits.iter().filter(|commit| commit.counts()).filter_map(|commit| match &commit.effect {
             Effect::CacheEdit { results, item: Some(item) } if self.shown.contains(item) => {
@@ -300,12 +300,12 @@ impl View {
         })
     }
 
-    /// Whether the provider was asked to drop any results.
+    /// True if the provider was asked to drop any results.
     pub fn has_cache_edits(&self) -> bool {
         self.commits.iter().any(|commit| commit.counts() && matches!(commit.effect, Effect::CacheEdit { .. }))
     }
 
-    /// The id of a call whose result the provider drops, where it is in view.
+    /// Id of a call whose result the provider drops, if it is in view.
     fn dropped_at(&self, place: CallPlace) -> Option<&str> {
         let item = &self.items[place.item];
         match &item.content {

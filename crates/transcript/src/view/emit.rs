@@ -1,4 +1,4 @@
-//! What an item contributes to the request, and the request as a whole.
+//! Messages from items, and the seams for the cache breakpoints.
 
 use super::{Item, ItemContent, View, ViewCall};
 use crate::block::{Block, Kind};
@@ -6,11 +6,11 @@ use crate::mark::Seams;
 use crate::message::{Message, Role};
 use crate::size::Size;
 
-/// What the first message says when the log begins in the middle.
+/// The first message if the log begins in the middle.
 const NO_START: &str = "[The beginning of this conversation is not available.]";
 
 impl View {
-    /// Works out anew what an item shows.
+    /// Recomputes what an item shows.
     pub(super) fn refresh(&mut self, index: usize) {
         self.visits += 1;
         let mut size: Size = self.blocks_of(index).map(|(_, block)| block.size()).sum();
@@ -34,12 +34,12 @@ impl View {
         self.shown.iter().flat_map(|&item| self.blocks_of(item).map(move |(role, block)| (item, role, block)))
     }
 
-    /// The view as messages: consecutive blocks of one role form one, and the first is the user's.
+    /// The view as messages: consecutive blocks of one role form one message, and the first is the user's.
     pub fn messages(&self) -> Vec<Message> {
         self.messages_before(self.items.len())
     }
 
-    /// The messages of the items before one.
+    /// The messages of the items before `end`.
     pub fn messages_before(&self, end: usize) -> Vec<Message> {
         let mut messages: Vec<Message> = Vec::new();
         for (_, role, block) in self.blocks().take_while(|(item, _, _)| *item < end) {
@@ -54,7 +54,7 @@ impl View {
         messages
     }
 
-    /// Where the provider's cache can be read from, and where it is worth writing.
+    /// Points from which the provider's cache can be read, and at which it is worth writing.
     pub fn seams(&self) -> Seams {
         let before = |end: usize| self.blocks().take_while(|(item, _, _)| *item < end).count();
         Seams {
@@ -64,15 +64,15 @@ impl View {
         }
     }
 
-    /// Cache edits, each with the number of blocks that stand before it.
+    /// Cache edits, each with the number of blocks before it.
     fn edits_by_block(&self) -> Vec<(usize, Vec<String>)> {
         let before = |end: usize| self.blocks().take_while(|(item, _, _)| *item < end).count();
         let owned = |ids: Vec<&str>| ids.into_iter().map(str::to_owned).collect();
         self.cache_edits().map(|(item, ids)| (before(item + 1), owned(ids))).collect()
     }
 
-    /// The results of the newest reply's calls that no commit has decided about, as the tools returned them: the call's
-    /// id, the tool, the result.
+    /// The results of the newest reply's calls that no commit has decided about, as the tools returned them: call id,
+    /// tool, result.
     pub fn fresh_results(&self) -> Vec<(&str, &str, &Block)> {
         let Some(Item { content: ItemContent::Reply { blocks, calls }, .. }) =
             self.last_reply.map(|item| &self.items[item])

@@ -1,4 +1,4 @@
-//! The items of a view, as those look at them who decide what may leave it.
+//! The items of a view, for the code that decides what may leave it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,18 +17,18 @@ pub struct ViewEntry<'a> {
     index: usize,
 }
 
-/// What an item is, as things stand.
+/// Current state of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemState {
-    /// What the user said.
+    /// Words of the user.
     Said,
-    /// What a program put beside it: attachments, reminders.
+    /// Text that a program added: attachments, reminders.
     Beside,
     /// A reply, with the results of its calls.
     Reply,
-    /// What a commit brought back.
+    /// Blocks that a commit restored.
     Restored,
-    /// What a voided commit would have brought back.
+    /// Blocks that a voided commit would have restored.
     Void,
     /// A cover's text, in its place.
     Covered(Cover),
@@ -47,54 +47,54 @@ pub struct AnsweredCall<'a> {
     pub tool: &'a str,
     /// The call.
     pub call: &'a Block,
-    /// What the tool returned, if it has.
+    /// The tool's result, if there is one.
     pub result: Option<&'a Block>,
-    /// What is shown of it.
+    /// The result as shown.
     pub shown: &'a Block,
-    /// Whether the provider drops it from its cache: the model does not see it.
+    /// True if the provider drops it from its cache: the model does not see it.
     pub dropped: bool,
 }
 
 impl View {
-    /// What is visible, in order.
+    /// The visible items, in order.
     pub fn visible(&self) -> impl DoubleEndedIterator<Item = ViewEntry<'_>> {
         self.shown.iter().map(|&index| ViewEntry { view: self, index })
     }
 
-    /// Items by position, visible or not; what was taken back by a rewind is left out.
+    /// Items by position, visible or not, without those that a rewind took back.
     pub fn entries(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = ViewEntry<'_>> {
         let range = range.start.min(self.items.len())..range.end.min(self.items.len());
         range.map(|index| ViewEntry { view: self, index }).filter(|entry| !entry.is_taken_back())
     }
 
-    /// What the user said, in order: visible, or behind a summary.
+    /// The user's messages, in order: visible, or behind a summary.
     pub fn said(&self) -> impl DoubleEndedIterator<Item = ViewEntry<'_>> {
         self.said.iter().map(|&index| ViewEntry { view: self, index }).filter(|entry| !entry.is_taken_back())
     }
 
-    /// How many items there are, visible or not.
+    /// Number of items, visible or not.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether nothing was said.
+    /// True if there are no items.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// The item a line belongs to; none where that was taken back.
+    /// The item a line belongs to; none if it was taken back.
     pub fn item_of(&self, line: &Id) -> Option<usize> {
         self.item_of_line.get(line).copied().filter(|&item| !self.is_item_behind(item, &[Cover::Rewind]))
     }
 
-    /// Whether what a line says is in view, as it was said or as a commit rewrote it.
+    /// True if a line's content is in view, as it was said or as a commit rewrote it.
     pub fn shows(&self, line: &Id) -> bool {
         self.item_of_line.get(line).is_some_and(|&item| self.items[item].owner.is_none())
     }
 }
 
 impl AnsweredCall<'_> {
-    /// What commits call it.
+    /// Its name in commits.
     pub fn name(&self) -> CallName {
         CallName { id: self.id.to_string(), reply: Some(self.reply.clone()) }
     }
@@ -111,17 +111,17 @@ impl<'a> ViewEntry<'a> {
         &self.item().line
     }
 
-    /// How much it adds to the view.
+    /// Its share of the view's size.
     pub fn size(&self) -> Size {
         self.item().size
     }
 
-    /// Whether a reply of the model began here, whatever is shown of it.
+    /// True for a reply of the model, whatever is shown of it.
     pub fn is_reply(&self) -> bool {
         matches!(self.item().content, ItemContent::Reply { .. })
     }
 
-    /// What it is, as things stand.
+    /// Its current state.
     pub fn stands(&self) -> ItemState {
         let owner = self.item().owner.map(|owner| &self.view.commits[owner]);
         match (owner.and_then(|owner| Some((owner.kind?, owner.anchor))), &self.item().content) {
@@ -140,24 +140,24 @@ impl<'a> ViewEntry<'a> {
         }
     }
 
-    /// Whether it stands for itself: not behind a cover, and not brought in by a commit.
+    /// True if it shows its own content: not behind a cover, and not restored by a commit.
     pub fn is_original(&self) -> bool {
         matches!(self.stands(), ItemState::Said | ItemState::Beside | ItemState::Reply)
     }
 
-    /// What was said here, whatever is shown of it.
+    /// The original blocks, whatever is shown of them.
     pub fn blocks(&self) -> &'a [Block] {
         match &self.item().content {
             ItemContent::Prompt { blocks, .. } | ItemContent::Reply { blocks, .. } => blocks,
         }
     }
 
-    /// What is shown here.
+    /// The blocks as shown.
     pub fn shown(self) -> impl Iterator<Item = (Role, &'a Block)> {
         self.view.blocks_of(self.index)
     }
 
-    /// Whether text is shown here, other than tool results.
+    /// True if text is shown here, other than tool results.
     pub fn has_text(&self) -> bool {
         self.shown().any(|(_, block)| *block.kind() == Kind::Text)
     }

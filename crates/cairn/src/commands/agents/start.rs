@@ -12,8 +12,8 @@ use engine::Event;
 use engine::teammates::{Lead, TeammateRequest, Teammates};
 use futures_util::future::BoxFuture;
 use mail::mailbox::ControlMessage;
-use mail::task_file::Board;
-use mail::{Mail, Post, Team, in_words, name_of};
+use mail::task_file::TaskBoard;
+use mail::{Mail, Messenger, Team, in_words, name_of};
 use session::World;
 use settings::agents::{Isolation, Registry};
 use settings::permission::{Approver, NoApprover, PermissionAnswer, Question, Respondent};
@@ -71,7 +71,7 @@ pub(super) async fn run(place: &ProgramPaths, registry: &Registry, args: &StartA
     let (world, mail) = (World::real(), Mail::default());
     let session = world.fresh_id().to_string();
     let team = Team::led_by(place.home.path(), &session)?;
-    let post = Post::new(world.clone(), mail.clone(), None);
+    let post = Messenger::new(world.clone(), mail.clone(), None);
     let program = env::program().ok_or_else(|| anyhow::anyhow!("the path of this program is unknown"))?;
     let lead = Lead {
         session,
@@ -103,7 +103,7 @@ pub(super) async fn run(place: &ProgramPaths, registry: &Registry, args: &StartA
         );
     }
     let mut closing = ShutdownSignals::watch_all()?;
-    let teammates = Teammates::new(team.clone(), post.clone(), Board::default(), mode.into(), lead);
+    let teammates = Teammates::new(team.clone(), post.clone(), TaskBoard::default(), mode.into(), lead);
     let approver: Arc<dyn Approver> = match std::io::stdin().is_terminal() && out::stderr().is_terminal() {
         true => Arc::new(AtTerminal::default()),
         false => Arc::new(NoApprover),

@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime};
 
 use jiff::{SignedDuration, Timestamp};
 use learning::dream::DreamSite;
-use learning::dream::book::DreamOutcome;
-use learning::dream::gate::{DreamGate, GateDecision};
+use learning::dream::dream_log::DreamOutcome;
 use learning::dream::progress::{DreamProgress, improved};
 use learning::dream::run::Dream;
+use learning::dream::schedule::{DreamSchedule, ScheduleDecision};
 use learning::ledger::Ledger;
 use memory::Kind;
 use memory::remember::MemoryOrigin;
@@ -77,8 +77,8 @@ pub(super) async fn play(root: &Path) -> anyhow::Result<bool> {
     let now = monday + SignedDuration::from_hours(14 * 24);
     let world = World::new(move || now, |_| "night".to_owned().into());
     let site = DreamSite { home, memory, project: project.clone(), session: None, world: world.clone() };
-    let due = site.due(&mut DreamGate::default(), &Rhythm::default())? == GateDecision::Due;
-    show!([dim("         "), cyan("gate     "), one_line("five sessions since, and no dream yet: it is time", 100)]);
+    let due = site.due(&mut DreamSchedule::default(), &Rhythm::default())? == ScheduleDecision::Due;
+    show!([dim("         "), cyan("schedule "), one_line("five sessions since, and no dream yet: it is time", 100)]);
     let heard_last = Mutex::new(String::new());
     let heard = move |progress: &DreamProgress| {
         let mut last = heard_last.lock();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use memory::rank::{RankQuestion, WorkAtHand};
-use memory::shelf::{Scope, Shelf};
+use memory::shelf::{Shelf, ShelfScope};
 use memory::{Kind, Memory};
 use serde_json::json;
 use transcript::line::Line;
@@ -67,7 +67,7 @@ pub(super) fn search(shelves: &CommandShelves, words: &str, as_json: bool) -> an
     let (doing, now) = (WorkAtHand::default(), shelves.now());
     let mut found = Vec::new();
     for directory in shelves.there() {
-        let scope = if shelves.is_the_users(directory) { Scope::User } else { Scope::Private };
+        let scope = if shelves.is_the_users(directory) { ShelfScope::User } else { ShelfScope::Project };
         let shelf = Arc::new(Shelf::read(directory, scope)?);
         let hits = shelf.ranker().map(|ranker| ranker.rank(&RankQuestion { text: words, doing: &doing, now }));
         found.extend(hits.into_iter().flatten().map(|hit| (shelf.clone(), hit)));

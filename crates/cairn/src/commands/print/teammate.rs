@@ -11,7 +11,7 @@ use engine::activity::ActivityReporter;
 use engine::agent::Turn;
 use engine::run::{RunEnd, TurnEnd};
 use mail::mailbox::{ControlMessage, IdleReason, InterruptVoidedBy, LEAD, Mailbox};
-use mail::{Post, SessionLife, interrupted};
+use mail::{Messenger, SessionLife, interrupted};
 use settings::permission::NoApprover;
 use tokio_util::sync::CancellationToken;
 
@@ -108,7 +108,7 @@ pub(super) async fn run(args: &RunArgs, place: &ProgramPaths, output: Arc<Output
 }
 
 /// Says to the lead what it is doing, whenever there are new words for it.
-async fn keep_label(labels: &mut ActivityReporter, post: &Post, cancel: &CancellationToken) -> Infallible {
+async fn keep_label(labels: &mut ActivityReporter, post: &Messenger, cancel: &CancellationToken) -> Infallible {
     loop {
         let label = labels.next(|| true, cancel).await;
         let _ = post.say(LEAD, &ControlMessage::Progress { label }, None).await; // the next ones may get there

@@ -1,4 +1,4 @@
-//! The agents that a session has sent out, beside what was said in it.
+//! The subagents of a session, beside its conversation.
 
 use std::path::{Path, PathBuf};
 

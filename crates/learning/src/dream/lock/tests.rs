@@ -18,7 +18,7 @@ fn at(second: i64) -> Timestamp {
 struct Drive {
     named: Option<usize>,
     files: Vec<(String, i64)>,
-    /// Which process has the lock on which file.
+    /// Locks, as pairs of process and file.
     locks: Vec<(usize, usize)>,
     killed: Vec<usize>,
     /// Those that came to their end by themselves.
@@ -92,7 +92,7 @@ impl Disk for Seen<'_> {
     }
 }
 
-/// What a process is about to do.
+/// Next action of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Phase {
     Gate,
@@ -116,7 +116,7 @@ enum Other {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct All {
     drive: Drive,
-    /// Whether the user asked for it, so that no gate is in the way.
+    /// True if the user asked for it, so that no gate is in the way.
     asked: bool,
     phases: Vec<Phase>,
     kills: u32,

@@ -38,7 +38,7 @@ impl ModelServer {
         self.rows.get(key).is_some_and(|rows| rows.iter().any(is))
     }
 
-    /// Whether it knows a text only because somebody put it back.
+    /// True if it knows a text only because somebody put it back.
     pub(super) fn only_put_back(&self, key: &EntryKey, sum: &str) -> bool {
         let is = |row: &&EntryVersion| row.text.as_ref().is_some_and(|text| checksum::of(text) == sum);
         self.rows.get(key).into_iter().flatten().filter(is).all(|row| row.is_put_back)

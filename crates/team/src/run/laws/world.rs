@@ -17,7 +17,7 @@ use crate::protocol::{EntryWrite, HistoryAnswer, RepositoryContent, Snapshot, Wr
 use crate::report::EarlyEnd;
 use crate::state::SyncState;
 
-/// So often a run looks whether another has let go.
+/// Number of times a run checks whether another has let go.
 const PATIENCE: usize = 40;
 /// The server refuses this entry, whatever it says.
 pub(super) const BAD: &str = "bad";
@@ -40,18 +40,18 @@ impl Chance {
     }
 }
 
-/// Which protections are taken away, to see the laws broken.
+/// Protections that are taken away, to see the laws broken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Weakness {
-    /// What is under way is not written down.
+    /// Steps under way are not written down.
     pub(super) no_journal: bool,
     /// The server cannot say what its history knows.
     pub(super) no_history: bool,
     /// Several runs at once in a folder.
     pub(super) no_lock: bool,
-    /// What cannot be listed looks deleted.
+    /// A folder that cannot be listed looks deleted.
     pub(super) blind: bool,
-    /// The server's sum of all is what the reader expects.
+    /// The checksum of the whole is always the one that the reader expects, as if nobody compared it.
     pub(super) no_whole: bool,
 }
 
@@ -63,14 +63,14 @@ pub(super) struct ModelFolder {
     pub(super) old_state: Option<SyncState>,
     pub(super) unlisted: BTreeSet<String>,
     pub(super) is_full: bool,
-    /// Counts how often it was removed and made again: who opened it before has nothing of it.
+    /// Number of times it was removed and created again: whoever opened it before has nothing of it.
     generation: usize,
     mark: Option<String>,
     locked: bool,
     pub(super) told: BTreeSet<(String, u64)>,
 }
 
-/// Everything, and what was noted of it.
+/// The whole world, with a record of what happened.
 #[derive(Debug, Default)]
 pub(super) struct World {
     pub(super) server: ModelServer,
@@ -82,16 +82,16 @@ pub(super) struct World {
     pub(super) chance: Option<Chance>,
     pub(super) is_calm: bool,
     pub(super) broken: Vec<String>,
-    /// Who typed a text, and the texts that were there before it, at its birth and on the server.
+    /// The author of each text, and the texts that were there before it, at its birth and on the server.
     authors: BTreeMap<String, usize>,
     before: BTreeMap<String, BTreeSet<String>>,
     /// The text that each file had last.
     seen: BTreeMap<(usize, EntryKey), String>,
-    /// Which text a person deleted where.
+    /// Texts deleted by a person, with their folder.
     pub(super) deleted: BTreeSet<(usize, EntryKey, String)>,
     /// Texts that were overwritten by somebody who had not seen them: whose, which entry, which version.
     pub(super) unseen: BTreeSet<(usize, String, u64)>,
-    /// What happened, for whoever looks into a seed.
+    /// The events, for whoever looks into a seed.
     pub(super) story: Vec<String>,
     typed: usize,
 }
@@ -140,7 +140,7 @@ impl World {
         folder.mark = None;
     }
 
-    /// Entries that say something older than what its author, who is still there, wrote and the history has.
+    /// Entries with a text older than one that its author, who is still there, wrote and the history has.
     pub(super) fn outdated(&self) -> Vec<String> {
         let mut outdated = Vec::new();
         for (key, rows) in &self.server.rows {
@@ -301,9 +301,9 @@ fn lost() -> RequestTrouble {
 pub(super) struct Hands {
     pub(super) world: Arc<Mutex<World>>,
     pub(super) folder: usize,
-    /// How often the server had been restored when the run began.
+    /// Number of restores of the server when the run began.
     pub(super) began: usize,
-    /// Which of the folders that had this name was opened.
+    /// Generation of the folder when it was opened.
     pub(super) generation: usize,
 }
 

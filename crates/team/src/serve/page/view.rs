@@ -1,4 +1,4 @@
-//! What the pages show, as values for their templates. Templates escape everything they are given.
+//! Contents of the pages, as values for their templates. Templates escape everything they are given.
 
 use minijinja::{AutoEscape, Environment};
 use serde_json::{Value, json};
@@ -35,17 +35,17 @@ pub(super) fn render(template: &str, values: &Value) -> String {
     })
 }
 
-/// Who looks, and what its forms carry.
+/// The visiting member's name, and the secret of its forms.
 fn visitor(visit: &Visitor) -> Value {
     json!({"name": visit.member.name, "form": visit.form})
 }
 
-/// The repositories that somebody may see.
+/// The page with the repositories that a member may see.
 pub(super) fn index(visit: &Visitor, repositories: &[Repository]) -> String {
     render("index.html", &json!({"visitor": visitor(visit), "repositories": repositories}))
 }
 
-/// A repository.
+/// The page of a repository.
 pub(super) fn repository(
     visit: &Visitor,
     repository: &Repository,
@@ -71,7 +71,7 @@ pub(super) fn repository(
     render("repository.html", &values)
 }
 
-/// An entry and its history.
+/// The page of an entry with its history.
 pub(super) fn entry(
     visit: &Visitor,
     repository: &Repository,
@@ -97,7 +97,7 @@ pub(super) fn entry(
     render("entry.html", &values)
 }
 
-/// The lines that changed, with two around them: what each is, and its text.
+/// The changed lines with two around them, each with its kind.
 fn changed(before: &str, after: &str) -> Vec<(&'static str, String)> {
     let diff = TextDiff::from_lines(before, after);
     let mut lines = Vec::new();

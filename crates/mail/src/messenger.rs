@@ -1,4 +1,4 @@
-//! How a session reaches others: agents of its process by their queues, its team by their mailboxes, other sessions by
+//! Sending to others: to agents of this process by their queues, to the team by its mailboxes, to other sessions by
 //! their sockets.
 //!
 //! What it refuses to do: send under another's name, reach a socket that is no session's, guess whom a name means.
@@ -15,30 +15,30 @@ use crate::incoming::Mail;
 use crate::mailbox::{ControlMessage, LEAD, MOST_TEXT, MailError, Message};
 use crate::message_text::MessageOrigin;
 
-/// What an address of another session begins with.
+/// Prefix of another session's address.
 pub const SOCKET: &str = "uds:";
-/// What is no address here.
+/// Prefix of an address kind that is not supported.
 const BRIDGE: &str = "bridge:";
 
-/// How a session, or an agent that it sent out, reaches others. Clones share it.
+/// Sender of a session, or of one of its subagents. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Post {
-    inner: Arc<PostInner>,
+pub struct Messenger {
+    inner: Arc<MessengerInner>,
 }
 
 #[derive(Debug)]
-struct PostInner {
+struct MessengerInner {
     world: World,
     mail: Mail,
-    /// Who was sent out: its own name, and whoever sent it, with their mail.
-    below: Option<SubagentPost>,
-    /// Where the sockets of sessions lie.
+    /// Set for a subagent: its own name, and its parent's name and mail.
+    below: Option<SubagentMessenger>,
+    /// Folder of the sockets of sessions.
     sockets: Option<PathBuf>,
-    state: Mutex<PostState>,
+    state: Mutex<MessengerState>,
 }
 
 #[derive(Debug, Default)]
-struct PostState {
+struct MessengerState {
     /// Agents of this process.
     near: Vec<NearbyAgents>,
     team: Option<Team>,
@@ -47,7 +47,7 @@ struct PostState {
 }
 
 #[derive(Debug)]
-struct SubagentPost {
+struct SubagentMessenger {
     me: String,
     above: (String, Mail),
 }
@@ -60,14 +60,14 @@ pub trait Neighbours: Send + Sync {
     /// The names of those that are at work.
     fn at_work(&self) -> Vec<String>;
 
-    /// Whether one has this name or id.
+    /// True if one has this name or id.
     fn knows(&self, name: &str) -> bool;
 
     /// Writes to one.
     fn write_to(self: Arc<Self>, name: &str, message: &Message, origin: MessageOrigin) -> Result<(), MailError>;
 }
 
-/// Agents that somebody sent out, and what we are to them.
+/// Subagents of one parent, and our relation to them.
 struct NearbyAgents {
     children: Weak<dyn Neighbours>,
     origin: MessageOrigin,
@@ -79,27 +79,27 @@ impl fmt::Debug for NearbyAgents {
     }
 }
 
-impl Post {
-    /// Of a session with this mail. `sockets` is where the sockets of sessions lie.
+impl Messenger {
+    /// The post of a session with this mail. `sockets` is the folder of the sockets of sessions.
     pub fn new(world: World, mail: Mail, sockets: Option<PathBuf>) -> Self {
-        Self { inner: Arc::new(PostInner { world, mail, below: None, sockets, state: Mutex::default() }) }
+        Self { inner: Arc::new(MessengerInner { world, mail, below: None, sockets, state: Mutex::default() }) }
     }
 
-    /// Of an agent that is sent out: it reaches whoever sent it and the others that they sent, and nobody else.
+    /// The post of a subagent: it reaches its parent and the parent's other subagents, and nobody else.
     pub fn below(&self, me: &str, mail: &Mail, children: &Arc<dyn Neighbours>) -> Self {
-        let below = SubagentPost { me: me.to_owned(), above: (self.me(), self.inner.mail.clone()) };
+        let below = SubagentMessenger { me: me.to_owned(), above: (self.me(), self.inner.mail.clone()) };
         let near = NearbyAgents { children: Arc::downgrade(children), origin: MessageOrigin::Process };
-        let inner = PostInner {
+        let inner = MessengerInner {
             world: self.inner.world.clone(),
             mail: mail.clone(),
             below: Some(below),
             sockets: None,
-            state: Mutex::new(PostState { near: vec![near], ..PostState::default() }),
+            state: Mutex::new(MessengerState { near: vec![near], ..MessengerState::default() }),
         };
         Self { inner: Arc::new(inner) }
     }
 
-    /// Agents that it sends out can be written to from now on.
+    /// Adds the session's own subagents to those that can be written to.
     pub fn sends_out(&self, children: &Arc<dyn Neighbours>) {
         let children = Arc::downgrade(children);
         let near = &mut self.inner.state.lock().near;
@@ -107,12 +107,12 @@ impl Post {
         near.push(NearbyAgents { children, origin: MessageOrigin::Parent });
     }
 
-    /// The session belongs to a team from now on.
+    /// Joins the session to a team.
     pub fn join(&self, team: Team) {
         self.inner.state.lock().team = Some(team);
     }
 
-    /// The session can be reached at a socket.
+    /// Sets the socket at which the session can be reached.
     pub fn listens_at(&self, path: &Path) {
         self.inner.state.lock().own = Some(path.to_owned());
     }
@@ -127,7 +127,7 @@ impl Post {
         self.inner.state.lock().team.clone()
     }
 
-    /// Under which name it is known to those of its process and its team.
+    /// Its name within its process and its team.
     pub fn me(&self) -> String {
         match (&self.inner.below, self.team()) {
             (Some(below), _) => below.me.clone(),
@@ -136,17 +136,17 @@ impl Post {
         }
     }
 
-    /// A name nobody has yet.
+    /// A new unique id.
     pub fn fresh(&self) -> String {
         self.inner.world.fresh_id().to_string()
     }
 
-    /// The others of its team.
+    /// Names of the others in its team.
     pub fn teammates(&self) -> Vec<String> {
         self.team().map(|team| team.others()).unwrap_or_default()
     }
 
-    /// Who can be written to by name.
+    /// Names that can be written to.
     pub fn others(&self) -> Vec<String> {
         self.named(|children| children.names())
     }
@@ -166,17 +166,17 @@ impl Post {
         state.near.iter().filter_map(|near| Some((near.children.upgrade()?, near.origin))).collect()
     }
 
-    /// What a message that is more than words looks like when it is sent from here.
+    /// Text of a control message sent from here.
     pub fn written(&self, word: &ControlMessage) -> String {
         word.to_text(&self.me(), self.inner.world.now()).unwrap_or_default()
     }
 
-    /// Sends what is more than words.
+    /// Sends a control message.
     pub async fn say(&self, to: &str, word: &ControlMessage, summary: Option<&str>) -> Result<Vec<String>, MailError> {
         self.send(to, &self.written(word), summary).await
     }
 
-    /// Sends a text. Says who has got it: it is in their queue, or in their mailbox on the disk.
+    /// Sends a text and returns the names of the recipients. It is in their queues, or in their mailboxes on disk.
     pub async fn send(&self, to: &str, text: &str, summary: Option<&str>) -> Result<Vec<String>, MailError> {
         if text.len() > MOST_TEXT {
             return Err(MailError::Long(text.len()));
@@ -204,7 +204,7 @@ impl Post {
         Ok(named)
     }
 
-    /// All who are at work: one that has ended is not woken by what is meant for everybody.
+    /// Names of all that are at work: a message for everybody does not wake an agent that has ended.
     fn all(&self) -> Vec<String> {
         self.named(|children| children.at_work())
     }
@@ -214,7 +214,7 @@ impl Post {
         if name == self.me() {
             return Err(unknown());
         }
-        if let Some(SubagentPost { above: (_, mail), .. }) =
+        if let Some(SubagentMessenger { above: (_, mail), .. }) =
             self.inner.below.as_ref().filter(|below| below.above.0 == name)
         {
             return mail.take(message, MessageOrigin::Process);
@@ -234,7 +234,7 @@ impl Post {
         Message { summary: summary.map(str::to_owned), ..message }
     }
 
-    /// Sockets of sessions lie in one folder. Another program's is not for us to write to.
+    /// Path of a session's socket. All lie in one folder, and we do not write to sockets of other programs.
     fn reachable(&self, path: &Path) -> Result<PathBuf, MailError> {
         let is_one = path.extension().is_some_and(|extension| extension == "sock");
         match &self.inner.sockets {

@@ -8,7 +8,7 @@ use transcript::view::{Cover, ItemState, View};
 
 /// The contents of the window.
 #[derive(Debug, Clone, Serialize)]
-pub struct Filling {
+pub struct WindowUsage {
     /// All of it, as it is counted.
     pub tokens: u64,
     /// Its parts, by estimate, in the order of the request.
@@ -26,7 +26,7 @@ pub struct Share {
     pub tokens: u64,
 }
 
-impl Filling {
+impl WindowUsage {
     /// Looks at a view.
     pub fn of(view: &View) -> Self {
         let names = [

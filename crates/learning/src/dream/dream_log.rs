@@ -1,5 +1,5 @@
-//! The book of dreams: one line when a dream begins, one when it has ended. It lies outside the memory directory, and lines
-//! are only added. What a dream changed stands in the run of changes that its line names.
+//! The log of dreams: one line when a dream begins, one when it has ended. It is kept outside the memory directory,
+//! and lines are only added. The changes of a dream are in the run of changes that its line names.
 
 use std::path::{Path, PathBuf};
 
@@ -13,18 +13,18 @@ use transcript::Usage;
 use super::lock::Mark;
 use crate::saver::Removal;
 
-/// Where books lie below the config home.
+/// Folder of the books below the config home.
 const FOLDER: &str = "cairn/dreams";
 
-/// After a dream that did not come to its end none comes by itself for so long.
+/// Time without automatic dreams after one that did not finish.
 const REST: SignedDuration = SignedDuration::from_hours(1);
-/// And after so many that failed in a row for so long: the next would too.
+/// Time without automatic dreams after several failures in a row: the next would fail too.
 const LONG_REST: SignedDuration = SignedDuration::from_hours(24);
 const FAILURES: usize = 3;
 
-/// The book of one memory directory.
+/// The log of one memory directory.
 #[derive(Debug, Clone)]
-pub struct DreamBook {
+pub struct DreamLog {
     path: PathBuf,
 }
 
@@ -32,18 +32,18 @@ pub struct DreamBook {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DreamStart {
-    /// Its name.
+    /// Its id.
     pub id: String,
-    /// When.
+    /// Its time.
     #[serde(with = "time")]
     pub at: Timestamp,
     /// The process.
     pub pid: u32,
     /// The model.
     pub model: String,
-    /// How many sessions were touched since the one before.
+    /// Number of sessions touched since the previous one.
     pub sessions: usize,
-    /// When the one before was.
+    /// Time of the previous one.
     #[serde(default, with = "time::optional")]
     pub before: Option<Timestamp>,
 }
@@ -52,34 +52,34 @@ pub struct DreamStart {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DreamFinish {
-    /// Its name.
+    /// Its id.
     pub id: String,
-    /// When.
+    /// Its time.
     #[serde(with = "time")]
     pub at: Timestamp,
-    /// How.
+    /// Its outcome.
     pub how: DreamOutcome,
-    /// What it said of itself, or why it failed.
+    /// Its report, or the reason it failed.
     pub text: String,
-    /// The run of changes, if there are any.
+    /// The run of its changes, if there are any.
     pub run: Option<String>,
-    /// Memories that were made or changed.
+    /// Memories that were created or changed.
     pub saved: Vec<String>,
     /// Memories that were removed.
     pub removed: Vec<String>,
-    /// Why, and what took their place.
+    /// Reasons for the removals, and what took their place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removals: Vec<Removal>,
     /// Calls that were refused.
     pub denied: u32,
-    /// Requests.
+    /// Number of requests.
     pub rounds: u32,
-    /// What they used.
+    /// Their usage.
     pub usage: Usage,
 }
 
 impl DreamFinish {
-    /// One that came to its end at once, and did nothing.
+    /// A dream that finished at once and did nothing.
     pub(super) fn of(id: String, at: Timestamp) -> Self {
         Self {
             id,
@@ -97,11 +97,11 @@ impl DreamFinish {
     }
 }
 
-/// How a dream ended.
+/// Outcome of a dream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum DreamOutcome {
-    /// It came to its end.
+    /// It finished.
     Completed,
     /// Something went wrong.
     Failed,
@@ -117,53 +117,53 @@ enum DreamRecord {
     Undone(DreamUndo),
 }
 
-/// A dream that was taken back.
+/// A dream that was undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DreamUndo {
-    /// Its name.
+    /// Its id.
     pub id: String,
-    /// When it was taken back.
+    /// Time of the undo.
     #[serde(with = "time")]
     pub at: Timestamp,
     /// The memories that were changed since, and stay as they are.
     pub kept: Vec<String>,
 }
 
-/// A dream, as the book has it.
+/// A dream, as the dream log has it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PastDream {
-    /// How it began.
+    /// Its beginning.
     pub began: DreamStart,
-    /// How it ended; without an end it was cut off, or goes on.
+    /// Its end; without one it was cut off, or goes on.
     pub over: Option<DreamFinish>,
-    /// Whether it was taken back.
+    /// Its undo, if there was one.
     pub undone: Option<DreamUndo>,
 }
 
-impl DreamBook {
-    /// The book of a memory directory.
+impl DreamLog {
+    /// The log of a memory directory.
     pub fn of(home: &Home, memory: &Path) -> Self {
         let mut path = changes::folder(&home.path().join(FOLDER), memory).into_os_string();
         path.push(".jsonl");
         Self { path: path.into() }
     }
 
-    /// A dream begins.
+    /// Records that a dream begins.
     pub fn begin(&self, began: &DreamStart) -> Result<(), files::Error> {
         self.append(&DreamRecord::Began(began.clone()))
     }
 
-    /// A dream has ended.
+    /// Records that a dream has ended.
     pub fn end(&self, over: &DreamFinish) -> Result<(), files::Error> {
         self.append(&DreamRecord::Over(over.clone()))
     }
 
-    /// A dream was taken back.
+    /// Records that a dream was undone.
     pub fn undone(&self, undone: &DreamUndo) -> Result<(), files::Error> {
         self.append(&DreamRecord::Undone(undone.clone()))
     }
 
-    /// All dreams, the newest first. What cannot be read is passed over.
+    /// All dreams, the newest first. Unreadable lines are skipped.
     pub fn dreams(&self) -> Vec<PastDream> {
         let mut dreams: Vec<PastDream> = Vec::new();
         let Ok(mut lines) = Lines::open(&self.path) else { return dreams };
@@ -188,15 +188,15 @@ impl DreamBook {
         dreams
     }
 
-    /// Where the lock names a dream of ours that was cut off: when the one before it was.
+    /// If the lock names a dream of ours that was cut off: the time of the previous one.
     pub fn interrupted(&self, mark: &Mark) -> Option<Option<Timestamp>> {
         let newest = self.dreams().into_iter().next()?;
         let is_it = newest.over.is_none() && Some(newest.began.pid) == mark.holder;
         is_it.then_some(newest.began.before)
     }
 
-    /// Until when no dream comes by itself, after ones that did not come to their end: an hour after one that failed or was
-    /// cut off, a day after [`FAILURES`] in a row.
+    /// Time until which no automatic dream begins, after unfinished ones: an hour after one that failed or was cut off,
+    /// a day after `FAILURES` in a row.
     pub fn rests_until(&self) -> Option<Timestamp> {
         let dreams = self.dreams();
         let newest = dreams.first()?;
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn the_book_knows_dreams_that_were_cut_off() {
         let folder = tempfile::tempdir().unwrap();
-        let book = DreamBook::of(&Home::at(folder.path()), Path::new("/m/memory"));
+        let log = DreamLog::of(&Home::at(folder.path()), Path::new("/m/memory"));
         let at = |second| Timestamp::from_second(second).unwrap();
         let began = |id: &str, pid, before| DreamStart {
             id: id.into(),
@@ -278,15 +278,15 @@ mod tests {
             usage: Usage::default(),
         };
         let mark = |holder| Mark { holder: Some(holder), dreamt: Some(at(100)) };
-        assert_eq!((book.dreams(), book.interrupted(&mark(7))), (Vec::new(), None));
-        book.begin(&began("one", 7, None)).unwrap();
-        assert_eq!(book.interrupted(&mark(7)), Some(None));
-        book.end(&over).unwrap();
-        assert_eq!(book.interrupted(&mark(7)), None, "it came to its end");
-        book.begin(&began("two", 8, Some(at(100)))).unwrap();
-        assert_eq!((book.interrupted(&mark(8)), book.interrupted(&mark(9))), (Some(Some(at(100))), None));
+        assert_eq!((log.dreams(), log.interrupted(&mark(7))), (Vec::new(), None));
+        log.begin(&began("one", 7, None)).unwrap();
+        assert_eq!(log.interrupted(&mark(7)), Some(None));
+        log.end(&over).unwrap();
+        assert_eq!(log.interrupted(&mark(7)), None, "it came to its end");
+        log.begin(&began("two", 8, Some(at(100)))).unwrap();
+        assert_eq!((log.interrupted(&mark(8)), log.interrupted(&mark(9))), (Some(Some(at(100))), None));
         let ids: Vec<(String, bool)> =
-            book.dreams().into_iter().map(|dream| (dream.began.id, dream.over.is_some())).collect();
+            log.dreams().into_iter().map(|dream| (dream.began.id, dream.over.is_some())).collect();
         assert_eq!(ids, [("two".to_owned(), false), ("one".to_owned(), true)]);
     }
 }

@@ -1,0 +1,73 @@
+//! Skills and commands of the user's and the project's, as `/name`.
+
+use extensions::skill::{ModelUse, Skill, SkillRights, UserUse};
+
+use super::complete::Completion;
+use super::conversation_view::ConversationView;
+use super::session_state::SessionState;
+use super::slash;
+use crate::styled_text::{TextStyle, one_line};
+
+/// The most characters of a description in a list.
+const ABOUT: usize = 80;
+
+impl SessionState {
+    /// The command in a line that begins with a slash: none if the line calls a skill, which is a message.
+    pub(super) fn command_in<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let command = text.strip_prefix('/').filter(|rest| !rest.starts_with('/'))?;
+        let name = command.split_whitespace().next().unwrap_or_default();
+        let is_skill = slash::find(name).is_none() && self.skills.as_ref().is_some_and(|known| known.is_callable(name));
+        (!is_skill).then_some(command)
+    }
+
+    /// The skills whose names begin as typed, to complete.
+    pub(super) fn skills_like(&self, typed: &str) -> Vec<Completion> {
+        let all = self.skills.as_ref().map(|skills| skills.all()).unwrap_or_default();
+        let fits = |skill: &Skill| skill.user_use == UserUse::Callable && skill.name.starts_with(typed);
+        let completion = |skill: Skill| {
+            let hint = skill.argument_hint.map(|hint| format!("{hint} ")).unwrap_or_default();
+            let about = one_line(&format!("{hint}{}", skill.description), ABOUT);
+            Completion { text: format!("/{}", skill.name), about }
+        };
+        all.into_iter().filter(fits).filter(|skill| slash::find(&skill.name).is_none()).map(completion).collect()
+    }
+
+    /// Lists the skills, or shows one.
+    pub(super) fn show_skills(&self, name: &str, view: &mut ConversationView) {
+        let skills = self.skills.as_ref().map(|skills| skills.all()).unwrap_or_default();
+        if let Some(skill) = skills.iter().find(|skill| skill.name == name.trim_start_matches('/')) {
+            let rows = vec![
+                (format!("/{}", skill.name), skill.description.clone()),
+                ("file".to_owned(), skill.file.display().to_string()),
+                ("whose".to_owned(), whose(skill)),
+                ("text".to_owned(), skill.body.trim().to_owned()),
+            ];
+            return view.table(&rows, TextStyle::BOLD);
+        }
+        if skills.is_empty() {
+            let text = "there are no skills; one is a file .claude/skills/NAME/SKILL.md or .claude/commands/NAME.md, here \
+                        or in your home directory";
+            return view.page.note(text, TextStyle::PLAIN);
+        }
+        let row = |skill: &Skill| {
+            (format!("/{}", skill.name), format!("{} ({})", one_line(&skill.description, ABOUT), whose(skill)))
+        };
+        view.table(&skills.iter().map(row).collect::<Vec<_>>(), TextStyle::BOLD);
+        let troubles = self.skills.as_ref().map(|skills| skills.troubles()).unwrap_or_default();
+        for trouble in troubles {
+            view.page.note(&trouble.to_string(), TextStyle::DIM);
+        }
+    }
+}
+
+/// The source of a skill, and who can call it.
+fn whose(skill: &Skill) -> String {
+    let untrusted = if matches!(skill.rights, SkillRights::Withheld(_)) { ", not trusted" } else { "" };
+    let callers = match (skill.user_use, skill.model_use) {
+        (UserUse::Callable, ModelUse::Hidden) => ", yours to call",
+        (UserUse::Hidden, ModelUse::Listed | ModelUse::NameOnly) => ", the model's to call",
+        (UserUse::Hidden, ModelUse::Hidden) => ", off",
+        (UserUse::Callable, _) => "",
+    };
+    format!("{}{untrusted}{callers}", skill.source.name())
+}

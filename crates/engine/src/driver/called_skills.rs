@@ -1,0 +1,17 @@
+//! Skills that were called come back after a compaction, within limits: the model still works by them.
+
+use extensions::restore::{UsedSkill, restored};
+use session::{Error, LineMeta};
+use transcript::{Injected, Purpose};
+
+use crate::live::LiveSession;
+
+/// Shows the skills that were called again after a compaction, the newest last.
+pub(crate) fn restore(live: &mut LiveSession) -> Result<(), Error> {
+    let used = live.session.called_skills().into_iter().map(|(name, text)| UsedSkill { name, text });
+    for UsedSkill { name, text } in restored(&used.collect::<Vec<_>>()).into_iter().rev() {
+        let text = Injected::framed(Purpose::Skill, &text);
+        live.session.inject(&text, LineMeta { skill: Some(name), ..LineMeta::default() })?;
+    }
+    Ok(())
+}
