@@ -4,9 +4,13 @@
 mod calls;
 #[path = "it/hostile.rs"]
 mod hostile;
+#[path = "it/http.rs"]
+mod http;
 #[path = "it/lists.rs"]
 mod lists;
 #[path = "it/questions.rs"]
 mod questions;
 #[path = "it/scripted.rs"]
 mod scripted;
+#[path = "it/web.rs"]
+mod web;
