@@ -8,6 +8,8 @@ mod hostile;
 mod http;
 #[path = "it/lists.rs"]
 mod lists;
+#[path = "it/logins.rs"]
+mod logins;
 #[path = "it/questions.rs"]
 mod questions;
 #[path = "it/scripted.rs"]
