@@ -1,5 +1,12 @@
 //! Servers of all kinds, seen through the client.
 
+#![allow(clippy::disallowed_methods, reason = "tests look at the disk and at processes by themselves")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed assumption is a failed test")]
+#![allow(clippy::needless_pass_by_value, reason = "what a test makes, it gives away")]
+
+#[path = "../../../tests/skipped.rs"]
+mod skipped;
+
 #[path = "it/calls.rs"]
 mod calls;
 #[path = "it/hostile.rs"]
