@@ -14,14 +14,14 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use mcp::{
     Callback, CallbackListener, Elicitation, ElicitationAnswer, ElicitationRequest, Endpoint, Error, HttpEndpoint,
-    Login, LoginClient, McpServer, ServerOptions, ServerState, TokenStore, Tokens,
+    Login, LoginClient, McpServer, ServerLimits, ServerOptions, ServerState, TokenStore, Tokens,
 };
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 /// The most logins in one run. A server that wants more asks without end.
 const MOST_LOGINS: usize = 3;
-/// For the browser's way back.
+/// For the browser's way back, and for the answer to the first question.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The document that the suite knows.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
@@ -75,7 +75,9 @@ async fn main() -> ExitCode {
     };
     let tokens: Arc<dyn TokenStore> = Arc::new(InMemory::default());
     let endpoint = HttpEndpoint { url, headers: BTreeMap::new(), helper: None, tokens: Some(tokens), client };
-    let options = ServerOptions { elicitation: Some(Arc::new(Agreeable)), ..ServerOptions::default() };
+    // The suite starts all scenarios at once, on machines of any size.
+    let limits = ServerLimits { probe: PATIENCE, ..ServerLimits::default() };
+    let options = ServerOptions { limits, elicitation: Some(Arc::new(Agreeable)), ..ServerOptions::default() };
     let server = McpServer::new("conformance", Endpoint::Http(endpoint.clone()), options);
     let mut run = Run { server, endpoint, logins: 0 };
     let outcome = run.run(&context).await;

@@ -9,6 +9,8 @@ mod skipped;
 
 #[path = "it/calls.rs"]
 mod calls;
+#[path = "it/conformance.rs"]
+mod conformance;
 #[path = "it/hostile.rs"]
 mod hostile;
 #[path = "it/http.rs"]
@@ -19,6 +21,8 @@ mod lists;
 mod logins;
 #[path = "it/questions.rs"]
 mod questions;
+#[path = "it/real.rs"]
+mod real;
 #[path = "it/scripted.rs"]
 mod scripted;
 #[path = "it/web.rs"]

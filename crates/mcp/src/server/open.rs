@@ -80,12 +80,17 @@ async fn probe(shared: &Arc<Shared>, url: &str, client: HttpClient) -> Result<Co
         ClientSide(shared.clone()).serve_with_lifecycle(transport, lifecycle)
     };
     let current = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] };
-    match timeout(shared.limits.probe, connect(current)).await {
+    let was_late = match timeout(shared.limits.probe, connect(current.clone())).await {
         Ok(Ok(connection)) => return Ok(connection),
         Ok(Err(error)) if !is_older(&error) => return Err(fault::of_start(&error)),
-        Ok(Err(_)) | Err(_) => {}
+        Ok(Err(_)) => false,
+        Err(_) => true,
+    };
+    match connect(ClientLifecycleMode::Initialize).await.map_err(|error| fault::of_start(&error)) {
+        // It was only slow: what knows no handshake is asked again, without a limit of its own.
+        Err(StartFault::Lasting(text)) if was_late => connect(current).await.map_err(|_| StartFault::Lasting(text)),
+        made => made,
     }
-    connect(ClientLifecycleMode::Initialize).await.map_err(|error| fault::of_start(&error))
 }
 
 fn is_older(error: &ClientInitializeError) -> bool {

@@ -125,6 +125,20 @@ async fn an_older_revision_is_found_by_a_probe() {
     }
 }
 
+/// MCP-3: a server of the current revision that is slow to answer is not taken for an older one.
+#[tokio::test]
+async fn a_slow_server_of_the_current_revision_is_asked_again() {
+    let web = serve(|_, request| async move {
+        if request.message() == "server/discover" {
+            tokio::time::sleep(Duration::from_millis(600)).await;
+        }
+        current(&request)
+    })
+    .await;
+    let status = server(endpoint(web.url("/mcp"))).connect().await;
+    assert_eq!((&status.state, status.protocol.as_deref()), (&ServerState::Ready, Some("2026-07-28")));
+}
+
 /// MCP-1: a server that cannot be reached, or says that it is busy, is tried again; a wrong address is not.
 #[tokio::test]
 async fn a_server_that_is_being_started_is_tried_again() {
