@@ -165,10 +165,7 @@ fn begin(start: ShellStart, ground: ShellContext<'_>) -> Result<Process, ShellTr
     Ok(begin_any(start, ground)?.0)
 }
 
-fn begin_any(
-    start: ShellStart,
-    ground: ShellContext<'_>,
-) -> Result<(Process, Option<UnixStream>), ShellTrouble> {
+fn begin_any(start: ShellStart, ground: ShellContext<'_>) -> Result<(Process, Option<UnixStream>), ShellTrouble> {
     if start.words.iter().any(|word| word.contains('\0')) {
         // A guard would find this out too, but a job is started before it could say so.
         return Err(ShellTrouble::NotStarted(io::Error::new(

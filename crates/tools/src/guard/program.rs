@@ -64,7 +64,7 @@ fn close_others() -> io::Result<()> {
 /// Gives up the socket that the command talks through: only the command may hold it, or its end would go unnoticed.
 fn leave_the_socket() -> io::Result<()> {
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    Ok(rustix::stdio::dup2_stdout(&null)?)
+    Ok(nix::unistd::dup2_stdout(&null)?)
 }
 
 fn command(words: &[String]) -> io::Result<Command> {
