@@ -1,7 +1,7 @@
 //! The guard's work, from its order to its report.
 
 use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -61,6 +61,12 @@ fn close_others() -> io::Result<()> {
     Ok(())
 }
 
+/// The socket that the command talks through; it came as our standard output.
+#[expect(clippy::disallowed_methods, reason = "a descriptor to pass on, and nothing is written to it")]
+fn socket() -> io::Result<OwnedFd> {
+    io::stdout().as_fd().try_clone_to_owned()
+}
+
 /// Gives up the socket that the command talks through: only the command may hold it, or its end would go unnoticed.
 fn leave_the_socket() -> io::Result<()> {
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
@@ -81,7 +87,7 @@ fn run(mut command: Command, input: ProcessInput, caller: &mut Caller) -> io::Re
     let stdin = match &input {
         ProcessInput::Nothing => Stdio::null(),
         ProcessInput::Text(_) => Stdio::piped(),
-        ProcessInput::Socket => Stdio::from(io::stdout().as_fd().try_clone_to_owned()?),
+        ProcessInput::Socket => Stdio::from(socket()?),
     };
     command.stdin(stdin).process_group(0);
     // Signals are blocked here, to be read one by one, and a child would inherit that.
