@@ -17,6 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("context", &["transcript"]),
     ("memory", &["transcript", "files"]),
     ("provider", &["transcript"]),
+    ("mcp", &["transcript", "files"]),
     ("tools", &["transcript", "files", "shell"]),
     ("team", &["files", "memory"]),
     ("session", &["transcript", "files", "context", "memory", "provider", "tools"]),
