@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{LoginClient, TokenStore};
+use crate::tokens::{LoginClient, TokenStore};
 
 /// The way to a server.
 #[derive(Clone)]

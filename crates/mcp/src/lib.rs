@@ -13,11 +13,11 @@ mod elicitation;
 mod endpoint;
 mod error;
 mod names;
-mod oauth;
 mod offer;
 mod outcome;
 mod schema;
 mod server;
+mod tokens;
 mod variables;
 
 pub use callback::{Callback, CallbackListener};
@@ -31,9 +31,9 @@ pub use error::Error;
 pub use names::{
     LONGEST_TOOL_NAME, RESERVED_SERVERS, is_reserved, plugin_server, server_keys, short_description, tool_names,
 };
-pub use oauth::{Login, LoginClient, TokenFiles, TokenStore, Tokens};
 pub use offer::{PromptArgument, PromptOffer, ResourceOffer, ResourceTemplateOffer, ToolInteraction, ToolOffer};
 pub use outcome::{CallProgress, OnProgress, PromptReply, ServerReply};
 pub use schema::{SchemaProblem, flat_schema};
 pub use server::{McpServer, ServerLimits, ServerOptions, ServerState, ServerStatus};
+pub use tokens::{LoginClient, TokenFiles, TokenStore, Tokens};
 pub use variables::{NamedVariable, VariableKind, is_credential, is_provider_key};

@@ -3,19 +3,36 @@
 //! A server that fails, hangs or lies costs its own calls and nothing else. It never starts by itself: [`McpServer::connect`] does,
 //! and after it a connection over HTTP that broke is tried again. One over pipes is not.
 
+mod client_side;
+mod content;
+mod exchange;
+mod fault;
+mod http;
+mod lists;
+mod open;
+mod oversized;
+mod shared;
+mod supervise;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rmcp::model::{CallToolRequestParams, GetPromptRequestParams, ReadResourceRequestParams};
 use serde_json::{Map, Value};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::elicitation::Elicitation;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::offer::{PromptOffer, ResourceOffer, ResourceTemplateOffer, ToolOffer};
 use crate::outcome::{OnProgress, PromptReply, ServerReply};
+use exchange::{Request, exchange};
+use shared::Shared;
+use supervise::supervise;
 
 /// State of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,65 +122,122 @@ pub struct ServerOptions {
 
 /// One server. Dropping it ends the connection.
 pub struct McpServer {
-    name: String,
-    status: watch::Sender<Arc<ServerStatus>>,
+    shared: Arc<Shared>,
+    running: tokio::sync::Mutex<Option<Running>>,
+}
+
+/// The task that looks after a connection. Dropping it stops the task.
+struct Running {
+    stop: DropGuard,
+    task: JoinHandle<()>,
 }
 
 impl McpServer {
     /// A server that is not started yet.
-    pub fn new(name: &str, _endpoint: Endpoint, _options: ServerOptions) -> Self {
-        let (status, _) = watch::channel(Arc::new(ServerStatus::off()));
-        Self { name: name.to_owned(), status }
+    pub fn new(name: &str, endpoint: Endpoint, options: ServerOptions) -> Self {
+        Self { shared: Arc::new(Shared::new(name, endpoint, options)), running: tokio::sync::Mutex::default() }
     }
 
     /// Its name, from its definition.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.shared.name
     }
 
     /// Its state and offers now.
     pub fn status(&self) -> Arc<ServerStatus> {
-        self.status.borrow().clone()
+        self.shared.status.borrow().clone()
     }
 
     /// Its state and offers as they change.
     pub fn watch(&self) -> watch::Receiver<Arc<ServerStatus>> {
-        self.status.subscribe()
+        self.shared.status.subscribe()
     }
 
     /// Connects it, again if it was connected, and waits until it is ready or is not going to be.
     pub async fn connect(&self) -> Arc<ServerStatus> {
+        let mut running = self.running.lock().await;
+        end(running.take()).await;
+        let stop = CancellationToken::new();
+        let (told, settled) = oneshot::channel();
+        self.shared.set_state(ServerState::Connecting);
+        let task = tokio::spawn(supervise(self.shared.clone(), stop.clone(), told));
+        *running = Some(Running { stop: stop.drop_guard(), task });
+        drop(running);
+        let _ = settled.await;
         self.status()
     }
 
     /// Ends the connection and forgets the offers.
-    pub async fn switch_off(&self) {}
+    pub async fn switch_off(&self) {
+        let mut running = self.running.lock().await;
+        end(running.take()).await;
+        self.shared.update(|status| *status = ServerStatus::off());
+    }
 
     /// Folders that it may know about, from now on.
-    pub fn set_roots(&self, _roots: Vec<PathBuf>) {}
+    pub async fn set_roots(&self, roots: Vec<PathBuf>) {
+        let is_same = {
+            let mut own = self.shared.roots.lock();
+            let is_same = *own == roots;
+            *own = roots;
+            is_same
+        };
+        let link = self.shared.link.lock().clone();
+        // Only older revisions know this message.
+        if let Some(link) = link.filter(|link| !is_same && link.has_handshake()) {
+            let _ = link.peer.notify_roots_list_changed().await;
+        }
+    }
 
     /// Calls a tool by its name on the wire. Dropping the future cancels the call.
     pub async fn call(
         &self,
-        _tool: &str,
-        _arguments: Map<String, Value>,
-        _progress: Option<OnProgress>,
+        tool: &str,
+        arguments: Map<String, Value>,
+        progress: Option<OnProgress>,
     ) -> Result<ServerReply, Error> {
-        Err(self.not_connected())
+        let mut params = CallToolRequestParams::new(tool.to_owned());
+        params.arguments = Some(arguments);
+        let result = self.exchange(Request::Call(params), progress).await?;
+        Ok(content::reply(&result, self.shared.limits.reply_bytes))
     }
 
     /// Reads a resource.
-    pub async fn read_resource(&self, _uri: &str) -> Result<ServerReply, Error> {
-        Err(self.not_connected())
+    pub async fn read_resource(&self, uri: &str) -> Result<ServerReply, Error> {
+        let result = self.exchange(Request::Resource(ReadResourceRequestParams::new(uri)), None).await?;
+        Ok(content::resource(&result, self.shared.limits.reply_bytes))
     }
 
     /// A prompt with its arguments filled in.
-    pub async fn prompt(&self, _prompt: &str, _arguments: BTreeMap<String, String>) -> Result<PromptReply, Error> {
-        Err(self.not_connected())
+    pub async fn prompt(&self, prompt: &str, arguments: BTreeMap<String, String>) -> Result<PromptReply, Error> {
+        let mut params = GetPromptRequestParams::new(prompt);
+        let arguments: Map<String, Value> = arguments.into_iter().map(|(name, value)| (name, value.into())).collect();
+        params.arguments = (!arguments.is_empty()).then_some(arguments);
+        let result = self.exchange(Request::Prompt(params), None).await?;
+        Ok(content::prompt(&result, self.shared.limits.reply_bytes))
+    }
+
+    async fn exchange(&self, request: Request, progress: Option<OnProgress>) -> Result<Value, Error> {
+        let link = self.shared.link.lock().clone().ok_or_else(|| self.not_connected())?;
+        exchange(&self.shared, &link, request, self.shared.limits.call, progress).await
     }
 
     fn not_connected(&self) -> Error {
-        Error::NotConnected { server: self.name.clone(), why: "not started".to_owned() }
+        let server = self.shared.name.clone();
+        let why = match &self.status().state {
+            ServerState::NeedsLogin => return Error::NeedsLogin { server },
+            ServerState::Connecting | ServerState::Ready => "it is being connected".to_owned(),
+            ServerState::Off => "it is switched off".to_owned(),
+            ServerState::Failed(why) => why.clone(),
+        };
+        Error::NotConnected { server, why }
+    }
+}
+
+async fn end(running: Option<Running>) {
+    if let Some(Running { stop, task }) = running {
+        drop(stop);
+        let _ = task.await;
     }
 }
 
