@@ -123,7 +123,8 @@ impl DefinedServers {
         }
         let claude = sources.claude_json.as_deref().filter(|_| sources.user).map(ClaudeServers::read);
         let claude = claude.unwrap_or_default();
-        defined.add_settings(settings, trust, |source| matches!(source, SettingsSource::Managed | SettingsSource::Flag));
+        defined
+            .add_settings(settings, trust, |source| matches!(source, SettingsSource::Managed | SettingsSource::Flag));
         let of_project = claude.of(trust.site());
         let approved = |_: &str, _: &Value| ServerApproval::Approved;
         defined.add(&of_project["mcpServers"], ServerAuthor::Local, &claude.place, &approved);
