@@ -16,7 +16,7 @@ use rmcp::{ClientHandler, RoleClient};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::shared::{List, Shared};
+use super::shared::{List, ServerCore};
 use crate::elicitation::{ElicitationAnswer, ElicitationRequest};
 use crate::names::cut;
 
@@ -24,7 +24,7 @@ use crate::names::cut;
 const LONGEST_QUESTION: usize = 4096;
 
 /// Our side of a connection.
-pub(super) struct ClientSide(pub(super) Arc<Shared>);
+pub(super) struct ClientSide(pub(super) Arc<ServerCore>);
 
 impl ClientSide {
     /// Asks the user, or declines where there is no way to.
@@ -78,10 +78,10 @@ impl ClientSide {
 }
 
 /// A question to the user, which stops the clock of calls that wait.
-struct OpenQuestion<'a>(&'a Shared);
+struct OpenQuestion<'a>(&'a ServerCore);
 
 impl<'a> OpenQuestion<'a> {
-    fn new(shared: &'a Shared) -> Self {
+    fn new(shared: &'a ServerCore) -> Self {
         shared.questions.fetch_add(1, Ordering::AcqRel);
         Self(shared)
     }

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::client_side::ClientSide;
 use super::fault;
 use super::lists::value;
-use super::shared::{Link, Shared};
+use super::shared::{ServerCore, ServerLink};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::outcome::OnProgress;
@@ -33,13 +33,13 @@ const BETWEEN_ROUNDS: Duration = Duration::from_millis(200);
 
 /// A request that may take rounds.
 #[derive(Clone)]
-pub(super) enum Request {
+pub(super) enum RoundTrip {
     Call(CallToolRequestParams),
     Prompt(GetPromptRequestParams),
     Resource(ReadResourceRequestParams),
 }
 
-impl Request {
+impl RoundTrip {
     /// Name of the request in errors.
     fn name(&self) -> String {
         match self {
@@ -70,9 +70,9 @@ impl Request {
 
 /// Sends a request and waits for its answer, as JSON. Dropping the future cancels it.
 pub(super) async fn exchange(
-    shared: &Arc<Shared>,
-    link: &Link,
-    mut request: Request,
+    shared: &Arc<ServerCore>,
+    link: &ServerLink,
+    mut request: RoundTrip,
     limit: Duration,
     on_progress: Option<OnProgress>,
 ) -> Result<Value, Error> {
@@ -95,17 +95,28 @@ pub(super) async fn exchange(
                 let message = "it began a task, which this client did not offer to wait for".to_owned();
                 return Err(Error::Broken { server: shared.name.clone(), message });
             }
-            other => return Ok(value(other)),
+            other => return complete(shared, value(other)),
         }
     }
     let message = format!("it asked for more in {MOST_ROUNDS} rounds");
     Err(Error::Broken { server: shared.name.clone(), message })
 }
 
+/// An answer that claims to be of a kind that is not understood is none.
+fn complete(shared: &ServerCore, answer: Value) -> Result<Value, Error> {
+    match answer.get("resultType").and_then(Value::as_str) {
+        None | Some("complete") => Ok(answer),
+        Some(kind) => {
+            let message = fault::words(&format!("it answered in a way that this client does not know: {kind:?}"));
+            Err(Error::Broken { server: shared.name.clone(), message })
+        }
+    }
+}
+
 async fn round(
-    shared: &Arc<Shared>,
-    link: &Link,
-    request: &Request,
+    shared: &Arc<ServerCore>,
+    link: &ServerLink,
+    request: &RoundTrip,
     (limit, deadline): (Duration, Instant),
     on_progress: Option<OnProgress>,
 ) -> Result<ServerResult, Error> {
@@ -117,7 +128,7 @@ async fn round(
     let sent = link.peer.send_request_with_option(request.message(), PeerRequestOptions::no_options());
     let mut handle = sent.await.map_err(failed)?;
     let entry = shared.waiting.enter(handle.progress_token.clone(), on_progress);
-    let mut guard = Unanswered { peer: &link.peer, id: Some(handle.id.clone()) };
+    let mut guard = PendingRequest { peer: &link.peer, id: Some(handle.id.clone()) };
     let idle = shared.limits.idle.unwrap_or(match shared.endpoint {
         Endpoint::Stdio(_) => IDLE_STDIO,
         Endpoint::Http(_) => IDLE_HTTP,
@@ -145,7 +156,7 @@ async fn round(
 }
 
 /// Our answers to what the server wants to know before it goes on.
-async fn respond(shared: &Arc<Shared>, wanted: InputRequiredResult) -> Result<InputResponses, ErrorData> {
+async fn respond(shared: &Arc<ServerCore>, wanted: InputRequiredResult) -> Result<InputResponses, ErrorData> {
     let side = ClientSide(shared.clone());
     let mut responses = BTreeMap::new();
     for (key, request) in wanted.input_requests.unwrap_or_default() {
@@ -163,12 +174,12 @@ async fn respond(shared: &Arc<Shared>, wanted: InputRequiredResult) -> Result<In
 }
 
 /// A request that is cancelled at the server if it is dropped without an answer.
-struct Unanswered<'a> {
+struct PendingRequest<'a> {
     peer: &'a Peer<RoleClient>,
     id: Option<RequestId>,
 }
 
-impl Drop for Unanswered<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };

@@ -13,10 +13,10 @@ use tokio::time::{Duration, Instant, timeout, timeout_at};
 
 use super::ServerStatus;
 use super::client_side::ClientSide;
-use super::fault::{self, Meaning, StartFault};
-use super::lists::{self, Offered};
+use super::fault::{self, FaultMeaning, StartFault};
+use super::lists::{self, OfferList};
 use super::oversized::OversizedLines;
-use super::shared::{List, Shared};
+use super::shared::{List, ServerCore};
 use crate::authorization::Authorization;
 use crate::endpoint::{Endpoint, HttpEndpoint, OpenPipes};
 use crate::http::HttpClient;
@@ -31,7 +31,7 @@ const STREAM_WAIT: Duration = Duration::from_secs(1);
 pub(super) type Connection = RunningService<RoleClient, ClientSide>;
 
 /// Makes a connection within the start-up time.
-pub(super) async fn open(shared: &Arc<Shared>) -> Result<Connection, StartFault> {
+pub(super) async fn open(shared: &Arc<ServerCore>) -> Result<Connection, StartFault> {
     let limit = shared.limits.start;
     let opened = match &shared.endpoint {
         Endpoint::Stdio(pipes) => timeout(limit, open_pipes(shared, pipes.as_ref())).await,
@@ -41,7 +41,7 @@ pub(super) async fn open(shared: &Arc<Shared>) -> Result<Connection, StartFault>
     opened.unwrap_or_else(|_| Err(late()))
 }
 
-async fn open_pipes(shared: &Arc<Shared>, pipes: &dyn OpenPipes) -> Result<Connection, StartFault> {
+async fn open_pipes(shared: &Arc<ServerCore>, pipes: &dyn OpenPipes) -> Result<Connection, StartFault> {
     let pipes = pipes.open().await.map_err(|text| StartFault::Lasting(fault::words(&text)))?;
     *shared.last_words.lock() = pipes.last_words;
     let most = shared.limits.message_bytes;
@@ -51,7 +51,7 @@ async fn open_pipes(shared: &Arc<Shared>, pipes: &dyn OpenPipes) -> Result<Conne
     side.serve_with_lifecycle(transport, ClientLifecycleMode::Initialize).await.map_err(|error| fault::of_start(&error))
 }
 
-async fn open_http(shared: &Arc<Shared>, endpoint: &HttpEndpoint) -> Result<Connection, StartFault> {
+async fn open_http(shared: &Arc<ServerCore>, endpoint: &HttpEndpoint) -> Result<Connection, StartFault> {
     let first = open_http_once(shared, endpoint).await;
     match (&first, &endpoint.helper) {
         // Its headers may have been stale.
@@ -60,7 +60,7 @@ async fn open_http(shared: &Arc<Shared>, endpoint: &HttpEndpoint) -> Result<Conn
     }
 }
 
-async fn open_http_once(shared: &Arc<Shared>, endpoint: &HttpEndpoint) -> Result<Connection, StartFault> {
+async fn open_http_once(shared: &Arc<ServerCore>, endpoint: &HttpEndpoint) -> Result<Connection, StartFault> {
     let mut headers = endpoint.headers.clone();
     if let Some(helper) = &endpoint.helper {
         headers.extend(helper.headers().await.map_err(|text| StartFault::Lasting(fault::words(&text)))?);
@@ -71,7 +71,7 @@ async fn open_http_once(shared: &Arc<Shared>, endpoint: &HttpEndpoint) -> Result
 }
 
 /// Finds out which revision the server speaks: the current one, or one with a handshake.
-async fn probe(shared: &Arc<Shared>, url: &str, client: HttpClient) -> Result<Connection, StartFault> {
+async fn probe(shared: &Arc<ServerCore>, url: &str, client: HttpClient) -> Result<Connection, StartFault> {
     let connect = |lifecycle| {
         let mut config =
             StreamableHttpClientTransportConfig::with_uri(url).max_sse_event_size(shared.limits.message_bytes);
@@ -103,10 +103,10 @@ fn is_older(error: &ClientInitializeError) -> bool {
 
 /// Reads the lists of a new connection into a status. A list that cannot be read is a problem, not a failure.
 pub(super) async fn first_status(
-    shared: &Shared,
+    shared: &ServerCore,
     peer: &Peer<RoleClient>,
     deadline: Instant,
-) -> Result<ServerStatus, Meaning> {
+) -> Result<ServerStatus, FaultMeaning> {
     let mut status = ServerStatus::off();
     shared.problems.lock().clear();
     let Some(info) = peer.peer_info() else { return Ok(status) };
@@ -119,7 +119,7 @@ pub(super) async fn first_status(
         let problems = match timeout_at(deadline, read(shared, peer, list)).await {
             Ok(Ok(part)) => part.put(&mut status),
             Ok(Err(error)) => match fault::of_request(&shared.name, shared.limits.message_bytes, &error) {
-                (_, meaning @ (Meaning::Login(_) | Meaning::Unreachable)) => return Err(meaning),
+                (_, meaning @ (FaultMeaning::Login(_) | FaultMeaning::Unreachable)) => return Err(meaning),
                 (error, _) => vec![format!("its {} could not be read: {error}", list.name())],
             },
             Err(_) => vec![format!("its {} did not come in time", list.name())],
@@ -143,9 +143,9 @@ pub(super) fn offered_lists(peer: &Peer<RoleClient>) -> Vec<List> {
 
 /// A list that was read whole.
 pub(super) enum ListPart {
-    Tools(Offered<ToolOffer>),
-    Resources(Offered<ResourceOffer>, Offered<ResourceTemplateOffer>),
-    Prompts(Offered<PromptOffer>),
+    Tools(OfferList<ToolOffer>),
+    Resources(OfferList<ResourceOffer>, OfferList<ResourceTemplateOffer>),
+    Prompts(OfferList<PromptOffer>),
 }
 
 impl ListPart {
@@ -170,7 +170,7 @@ impl ListPart {
 }
 
 /// Reads a list again.
-pub(super) async fn read(shared: &Shared, peer: &Peer<RoleClient>, list: List) -> Result<ListPart, ServiceError> {
+pub(super) async fn read(shared: &ServerCore, peer: &Peer<RoleClient>, list: List) -> Result<ListPart, ServiceError> {
     let limits = &shared.limits;
     match list {
         List::Tools => lists::tools(peer, limits).await.map(ListPart::Tools),
@@ -178,7 +178,7 @@ pub(super) async fn read(shared: &Shared, peer: &Peer<RoleClient>, list: List) -
         List::Resources => {
             let resources = lists::resources(peer, limits).await?;
             // Many servers with resources have no patterns and say so with an error.
-            let none = Offered { entries: Vec::new(), problems: Vec::new() };
+            let none = OfferList { entries: Vec::new(), problems: Vec::new() };
             let templates = match lists::templates(peer, limits).await {
                 Err(ServiceError::McpError(_) | ServiceError::UnexpectedResponse) => none,
                 other => other?,
