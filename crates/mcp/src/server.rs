@@ -7,6 +7,7 @@ mod client_side;
 mod content;
 mod exchange;
 mod fault;
+mod listen;
 mod lists;
 mod open;
 mod oversized;

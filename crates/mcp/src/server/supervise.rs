@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::RoleClient;
-use rmcp::model::{ServerNotification, SubscriptionFilter};
 use rmcp::service::Peer;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::fault::{self, FaultMeaning, StartFault, words};
+use super::listen::listen;
 use super::open::{self, Connection};
-use super::shared::{List, ServerCore};
+use super::shared::ServerCore;
 use super::{ServerState, ServerStatus};
 use crate::endpoint::Endpoint;
 
@@ -156,36 +156,6 @@ async fn refresh(shared: &Arc<ServerCore>, peer: &Peer<RoleClient>) {
         }
         sleep(BETWEEN_READINGS).await;
     }
-}
-
-/// Asks a server of the current revision to tell of changes, again if it stops doing so.
-async fn listen(shared: &Arc<ServerCore>, peer: &Peer<RoleClient>) {
-    let current = peer.peer_info().is_some_and(|info| !info.protocol_version.has_initialize());
-    let lists = open::offered_lists(peer);
-    if !current || lists.is_empty() {
-        return std::future::pending().await;
-    }
-    let mut filter = SubscriptionFilter::new();
-    filter.tools_list_changed = lists.contains(&List::Tools).then_some(true);
-    filter.prompts_list_changed = lists.contains(&List::Prompts).then_some(true);
-    filter.resources_list_changed = lists.contains(&List::Resources).then_some(true);
-    let mut wait = FIRST_WAIT;
-    for _ in 0..ATTEMPTS {
-        if let Ok(mut subscription) = peer.listen(filter.clone()).await {
-            while let Ok(Some(notification)) = subscription.next().await {
-                match notification {
-                    ServerNotification::ToolListChangedNotification(_) => shared.stale.mark(List::Tools),
-                    ServerNotification::PromptListChangedNotification(_) => shared.stale.mark(List::Prompts),
-                    ServerNotification::ResourceListChangedNotification(_) => shared.stale.mark(List::Resources),
-                    _ => {}
-                }
-            }
-        }
-        sleep(wait).await;
-        wait *= 2;
-    }
-    // Without it the server still answers.
-    std::future::pending::<()>().await;
 }
 
 async fn close(mut connection: Connection) {

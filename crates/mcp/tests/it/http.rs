@@ -310,6 +310,56 @@ async fn a_server_over_http_that_stays_away_is_given_up() {
     assert_eq!(server.status().tools.len(), 1, "what it offered stays known");
 }
 
+/// MCP-1: a server of the current revision tells of changes on a stream; what changed while there was none is found too.
+#[tokio::test]
+async fn a_server_of_the_current_revision_tells_of_changes() {
+    let readings = Arc::new(AtomicUsize::new(0));
+    let counts = readings.clone();
+    let web = serve(move |_, request| {
+        let number = match request.message().as_str() {
+            "tools/list" => counts.fetch_add(1, Ordering::SeqCst),
+            _ => 0,
+        };
+        async move {
+            let json = request.json();
+            let meta = json!({"io.modelcontextprotocol/subscriptionId": json["id"]});
+            let event = |method: &str, mut params: Value| {
+                params["_meta"] = meta.clone();
+                format!("data: {}\n\n", json!({"jsonrpc": "2.0", "method": method, "params": params}))
+            };
+            match request.message().as_str() {
+                "server/discover" => {
+                    let mut answer = current(&request);
+                    let mut body: Value = serde_json::from_slice(&answer.body).unwrap();
+                    body["result"]["capabilities"] = json!({"tools": {"listChanged": true}, "prompts": {}});
+                    answer.body = body.to_string().into_bytes();
+                    answer
+                }
+                "prompts/list" => result(&request, json!({"prompts": [], "resultType": "complete"})),
+                "tools/list" => {
+                    result(&request, json!({"tools": [tool(&format!("t{number}"))], "resultType": "complete"}))
+                }
+                "subscriptions/listen" => {
+                    assert_eq!(json["params"]["notifications"], json!({"toolsListChanged": true}));
+                    let filter = json!({"notifications": {"toolsListChanged": true}});
+                    let acknowledged = event("notifications/subscriptions/acknowledged", filter);
+                    let body = acknowledged + &event("notifications/tools/list_changed", json!({}));
+                    WebAnswer { body: body.into_bytes(), ..WebAnswer::new(200) }
+                        .with("content-type", "text/event-stream")
+                }
+                _ => current(&request),
+            }
+        }
+    })
+    .await;
+    let server = server(endpoint(web.url("/mcp")));
+    let status = server.connect().await;
+    assert_eq!((&status.state, status.tools[0].name.as_str()), (&ServerState::Ready, "t0"), "{status:?}");
+    let mut status = server.watch();
+    status.wait_for(|status| status.tools[0].name == "t1").await.unwrap();
+    status.wait_for(|status| status.tools[0].name == "t2").await.unwrap();
+}
+
 /// MCP-3: a server of the current revision that needs more for a call asks for it in its answer, and gets it.
 #[tokio::test]
 async fn a_call_that_needs_more_goes_in_rounds() {
