@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, ErrorData, GetPromptRequest,
-    GetPromptRequestParams, InputRequest, InputRequiredResult, InputResponses, ReadResourceRequest,
-    ReadResourceRequestParams, RequestId, ServerResult,
+    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, ElicitRequestParams,
+    ElicitationAction, ErrorData, GetPromptRequest, GetPromptRequestParams, InputRequest, InputRequiredResult,
+    InputResponses, ReadResourceRequest, ReadResourceRequestParams, RequestId, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use serde_json::{Value, json};
@@ -28,6 +28,9 @@ const IDLE_STDIO: Duration = Duration::from_secs(30 * 60);
 const IDLE_HTTP: Duration = Duration::from_secs(5 * 60);
 /// The most rounds in which a server may ask for more within one call.
 const MOST_ROUNDS: usize = 10;
+/// Code of an error that wants pages visited before the call is repeated, and the most pages that are.
+const VISIT_FIRST: i32 = -32042;
+const MOST_PAGES: usize = 3;
 /// The wait before a round for which the server asked without a question.
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(200);
 
@@ -77,8 +80,23 @@ pub(super) async fn exchange(
     on_progress: Option<OnProgress>,
 ) -> Result<Value, Error> {
     let deadline = Instant::now() + limit;
+    let mut has_visited = false;
     for _ in 0..MOST_ROUNDS {
-        match round(shared, link, &request, (limit, deadline), on_progress.clone()).await? {
+        let answer = match round(shared, link, &request, (limit, deadline), on_progress.clone()).await? {
+            Ok(answer) => answer,
+            Err(error) => {
+                // Once: a server that still wants it may be waiting for what the user does there.
+                if !has_visited && visit(shared, &error).await {
+                    has_visited = true;
+                    continue;
+                }
+                let (error, meaning) =
+                    fault::of_request(&shared.name, shared.limits.message_bytes, &ServiceError::McpError(error));
+                shared.found(link, meaning);
+                return Err(error);
+            }
+        };
+        match answer {
             ServerResult::InputRequiredResult(wanted) => {
                 let state = wanted.request_state.clone();
                 let responses = respond(shared, wanted).await.map_err(|error| Error::Refused {
@@ -119,7 +137,7 @@ async fn round(
     request: &RoundTrip,
     (limit, deadline): (Duration, Instant),
     on_progress: Option<OnProgress>,
-) -> Result<ServerResult, Error> {
+) -> Result<Result<ServerResult, ErrorData>, Error> {
     let failed = |error: ServiceError| {
         let (error, meaning) = fault::of_request(&shared.name, shared.limits.message_bytes, &error);
         shared.found(link, meaning);
@@ -140,7 +158,10 @@ async fn round(
             biased;
             answer = &mut handle.rx => {
                 guard.id = None;
-                return answer.unwrap_or(Err(ServiceError::TransportClosed)).map_err(failed);
+                return match answer.unwrap_or(Err(ServiceError::TransportClosed)) {
+                    Err(ServiceError::McpError(error)) => Ok(Err(error)),
+                    answer => answer.map(Ok).map_err(failed),
+                };
             }
             () = entry.sign.notified() => silent_until = Instant::now() + idle,
             () = sleep_until(deadline) => return Err(late(limit)),
@@ -153,6 +174,22 @@ async fn round(
             }
         }
     }
+}
+
+/// Asks the user to visit the pages that an error wants visited first. True if the user did.
+async fn visit(shared: &Arc<ServerCore>, error: &ErrorData) -> bool {
+    let pages = error.data.as_ref().and_then(|data| data["elicitations"].as_array());
+    let Some(pages) = pages.filter(|pages| error.code.0 == VISIT_FIRST && !pages.is_empty()) else { return false };
+    let side = ClientSide(shared.clone());
+    for page in pages.iter().take(MOST_PAGES) {
+        let Ok(page @ ElicitRequestParams::UrlElicitationParams { .. }) = serde_json::from_value(page.clone()) else {
+            return false;
+        };
+        if side.elicit(page).await.action != ElicitationAction::Accept {
+            return false;
+        }
+    }
+    true
 }
 
 /// Our answers to what the server wants to know before it goes on.

@@ -124,3 +124,26 @@ async fn folders_are_told_to_those_who_ask() {
     assert_eq!(heard.of("notifications/roots/list_changed").len(), 1);
     assert_eq!(heard.answers()[1]["result"]["roots"][0]["uri"], "file:///else");
 }
+
+/// MCP-1: a call that wants a page visited first is repeated once the user has, and only once.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_wants_a_page_visited_first_is_repeated() {
+    for (stubborn, answer_of_user, calls) in [(false, true, 2), (true, true, 2), (false, false, 1)] {
+        let first = Mutex::new(true);
+        let act = move |_: usize, message: &Value| match message["method"].as_str() {
+            Some("tools/call") if std::mem::replace(&mut *first.lock(), false) || stubborn => {
+                let page = json!({"mode": "url", "message": "come", "url": "https://a.example/", "elicitationId": "1"});
+                vec![Act::Say(json!({"jsonrpc": "2.0", "id": message["id"],
+                    "error": {"code": -32042, "message": "visit first", "data": {"elicitations": [page]}}}))]
+            }
+            _ => well_behaved(message),
+        };
+        let answer = if answer_of_user { ElicitationAnswer::Accept(Map::new()) } else { ElicitationAnswer::Decline };
+        let user = User::new(answer, Duration::ZERO);
+        let (server, heard) = scripted(act, with(&user));
+        server.connect().await;
+        let called = call(&server, "a").await;
+        assert_eq!(called.is_ok(), answer_of_user && !stubborn, "{called:?}");
+        assert_eq!((heard.of("tools/call").len(), user.asked.lock().len()), (calls, 1));
+    }
+}
