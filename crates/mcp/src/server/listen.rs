@@ -46,7 +46,7 @@ pub(super) async fn listen(shared: &Arc<ServerCore>, peer: &Peer<RoleClient>) {
         sleep(wait).await;
         wait *= 2;
     }
-    pending().await
+    pending::<()>().await;
 }
 
 async fn follow(shared: &ServerCore, mut subscription: Subscription) {
