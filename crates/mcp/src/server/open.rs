@@ -52,7 +52,12 @@ async fn open_pipes(shared: &Arc<ServerCore>, pipes: &dyn OpenPipes) -> Result<C
     let read = OversizedLines::new(pipes.read, most);
     let transport = AsyncRwTransport::new_client(read, pipes.write).with_max_line_length(most);
     let side = ClientSide(shared.clone());
-    side.serve_with_lifecycle(transport, ClientLifecycleMode::Initialize).await.map_err(|error| fault::of_start(&error))
+    let made = side.serve_with_lifecycle(transport, ClientLifecycleMode::Initialize).await;
+    made.map_err(|error| match fault::of_start(&error) {
+        // What is told about a pipe says less than that.
+        StartFault::Transient(_) => StartFault::Lasting("it ended before the connection was made".to_owned()),
+        fault => fault,
+    })
 }
 
 async fn open_http(shared: &Arc<ServerCore>, endpoint: &HttpEndpoint) -> Result<Connection, StartFault> {
@@ -135,6 +140,9 @@ pub(super) async fn first_status(
             Err(_) => vec![format!("its {} did not come in time", list.name())],
         };
         shared.problems.lock().insert(list, problems);
+    }
+    if peer.is_transport_closed() {
+        return Err(FaultMeaning::Unreachable);
     }
     status.problems = shared.all_problems();
     Ok(status)
