@@ -30,7 +30,7 @@ mod removal;
 mod tally;
 mod user_shelf;
 
-use put_back::{Refusal, RefusedChange, RemovedMemory};
+use put_back::{RefusedChange, RemovedMemory, SaveRefusal};
 pub use removal::Removal;
 pub use tally::{SavingLimits, Tally};
 use user_shelf::UserShelf;
@@ -112,7 +112,7 @@ pub struct Saver {
     user: Option<Box<Saver>>,
     /// The user's memories that hold in every project.
     user_shelf: Option<UserShelf>,
-    /// What the user removed from other directories.
+    /// Memories that the user removed from other directories.
     removed_elsewhere: Option<Tombstones>,
 }
 
@@ -309,7 +309,7 @@ impl Saver {
         path: &str,
         text: impl FnOnce(Option<&str>) -> Result<String, String>,
         scope: &Scope,
-    ) -> Result<String, Refusal> {
+    ) -> Result<String, SaveRefusal> {
         let seen = scope.seen(&self.directory.join(path));
         let before = self.before(path, seen.as_ref())?;
         self.may_change(path, before.as_deref())?;
@@ -348,7 +348,7 @@ impl Saver {
     }
 
     /// Writes a memory, unless a check fails.
-    fn write(&self, path: &str, text: &str, before: Option<&str>, scope: &Scope) -> Result<String, Refusal> {
+    fn write(&self, path: &str, text: &str, before: Option<&str>, scope: &Scope) -> Result<String, SaveRefusal> {
         let file = self.directory.join(path);
         let seen = before.and(scope.seen(&file));
         self.within_limits(path, text.len())?;
@@ -373,9 +373,9 @@ impl Saver {
         let revised = self.store.revise(path, &text, seen.as_ref(), &self.origin(), Some(&self.tree), &mut keep);
         let revised = revised.map_err(|error| match (&error, self.protection.get()) {
             (Error::Known { by }, Some(_)) => {
-                Refusal { why: format!("{error}. To move or rename {by}, remove it first."), is_known: true }
+                SaveRefusal { why: format!("{error}. To move or rename {by}, remove it first."), is_known: true }
             }
-            _ => Refusal { why: advice(&error), is_known: matches!(error, Error::Known { .. }) },
+            _ => SaveRefusal { why: advice(&error), is_known: matches!(error, Error::Known { .. }) },
         })?;
         self.replaced(path, &said(&text));
         scope.note(&file, revised.stamp);
@@ -389,12 +389,12 @@ impl Saver {
     }
 
     /// Fails for a new memory that the user's shelf says already, and for one that the user removed from another directory.
-    fn is_new_elsewhere(&self, path: &str, text: &str, before: Option<&str>) -> Result<(), Refusal> {
+    fn is_new_elsewhere(&self, path: &str, text: &str, before: Option<&str>) -> Result<(), SaveRefusal> {
         let body = memory::Memory::parse(path, text.as_bytes(), None, text.len() as u64).body;
         let is_own = before.is_none() && !path.starts_with(TEAM); // others do not see the user's shelf
         if let Some(by) = self.user_shelf.as_ref().filter(|_| is_own).and_then(|shelf| shelf.says(&body)) {
             let why = format!("{}. It holds in every project and needs no copy here.", Error::Known { by });
-            return Err(Refusal { why, is_known: true });
+            return Err(SaveRefusal { why, is_known: true });
         }
         let spoken = self.quoted(path, text);
         let stone = self.removed_elsewhere.as_ref().and_then(|stones| stones.refusing_text(text, spoken.as_ref()));

@@ -43,7 +43,7 @@ pub struct UnattendedContext {
     pub standing: SandboxStatus,
 }
 
-/// What an agent does with the user's memories that hold in every project.
+/// An agent's access to the user's memories that hold in every project.
 #[derive(Debug, Clone)]
 pub enum UserShelfAccess {
     /// It knows of none.

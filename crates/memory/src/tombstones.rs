@@ -187,7 +187,7 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.split(['.', '!', '?', '\n', '。', '！', '？'])
 }
 
-/// Whether at least half of a sentence's words are among those typed, in any form: `deployed` is `deploy`. Short words and
+/// True if at least half of a sentence's words are among those typed, in any form: `deployed` is `deploy`. Short words and
 /// numbers count only where there is little else.
 fn is_rendering(typed: &[String], sentence: &str) -> bool {
     let all = words(sentence);
@@ -203,7 +203,7 @@ fn is_rendering(typed: &[String], sentence: &str) -> bool {
     2 * telling.iter().filter(is_typed).count() >= telling.len()
 }
 
-/// Whether two words begin alike, or are the same.
+/// True if two words begin alike, or are the same.
 fn is_same_word(one: &str, other: &str) -> bool {
     let shared = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
     one == other || shared >= STEM

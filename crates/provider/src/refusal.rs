@@ -265,7 +265,7 @@ mod tests {
         assert!(matches!(read(429, &broke), FailedAttempt { error: Error::Billing { .. }, then: NextAttempt::GiveUp }));
     }
 
-    /// Whatever the status: waiting does not teach a model to call tools.
+    /// The status does not matter: waiting does not teach a model to call tools.
     #[test]
     fn a_model_without_tools_is_told_plainly_and_once() {
         for (status, message) in [

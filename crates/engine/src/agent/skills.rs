@@ -52,7 +52,7 @@ pub(super) struct CalledSkill {
     text: String,
 }
 
-/// Who called a skill.
+/// The caller of a skill.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SkillCaller {
     User,

@@ -8,14 +8,14 @@ use tools::Scope;
 
 use super::{CONVERSATION, Saver, said};
 
-/// Why a change was refused.
-pub(super) struct Refusal {
+/// The refusal of a change, with its reason.
+pub(super) struct SaveRefusal {
     pub(super) why: String,
-    /// Whether another memory says it already, so that nothing is lost with the change.
+    /// True if another memory says it already, so that nothing is lost with the change.
     pub(super) is_known: bool,
 }
 
-impl From<String> for Refusal {
+impl From<String> for SaveRefusal {
     fn from(why: String) -> Self {
         Self { why, is_known: false }
     }
@@ -25,7 +25,7 @@ impl From<String> for Refusal {
 pub(super) struct RefusedChange {
     path: Option<String>,
     text: String,
-    /// Whether the memory was changed since. It may not say all that this change would have said.
+    /// True if the memory was changed since. It may not say all that this change would have said.
     is_made: bool,
     /// Memories that were not removed for it, which the model has heard.
     heard: Vec<String>,
@@ -35,14 +35,14 @@ pub(super) struct RefusedChange {
 pub(super) struct RemovedMemory {
     pub(super) change: KeptChange,
     pub(super) replaced_by: Option<String>,
-    /// Whether it was made or changed in this run.
+    /// True if it was made or changed in this run.
     pub(super) was_saved: bool,
-    /// Whether what replaces it was changed since. It may say the same in other words.
+    /// True if its replacement was changed since. That may say the same in other words.
     pub(super) is_replaced: bool,
 }
 
 impl RemovedMemory {
-    /// Whether a change was to say what this memory said.
+    /// True if a change was meant to say what this memory said.
     fn is_in(&self, path: Option<&str>, text: &str) -> bool {
         let by_path = !self.is_replaced && path.is_some_and(|path| self.is_for(path));
         by_path || sentences(&self.body()).any(|sentence| likeness::holds(text, sentence))
@@ -62,18 +62,18 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.split(['.', '!', '?', '\n', '。']).filter(|sentence| sentence.chars().any(char::is_alphanumeric))
 }
 
-/// Whether a text holds each sentence of another.
+/// True if a text contains each sentence of another.
 fn holds_all(text: &str, other: &str) -> bool {
     sentences(other).all(|sentence| likeness::holds(text, sentence))
 }
 
-/// What a memory says, without its description.
+/// The body of a memory, without its description.
 fn said_in(text: &str) -> String {
     memory::Memory::parse("", text.as_bytes(), None, text.len() as u64).body
 }
 
 impl Saver {
-    /// Whether somebody hears of each change and can object. Then nothing is put back.
+    /// True if somebody sees each change and can object. Then nothing is put back.
     fn is_watched(&self) -> bool {
         self.author.agent == CONVERSATION
     }
