@@ -408,8 +408,7 @@ impl Agent {
         let (kept, kept_before) = (keep::fitting(now).len(), keep::fitting(before).len());
         if kept < now.len() && kept_before == before.len() {
             let gone = now.len() - kept;
-            let text =
-                format!("of what you forbade or required, {gone} are too many to be kept in view: /keep shows them");
+            let text = format!("{gone} of your standing instructions do not fit into view: /keep shows them");
             self.driver.live.tell(Event::Warning(text));
         }
     }

@@ -121,7 +121,7 @@ pub enum MailError {
         why: String,
     },
     /// A file with unexpected content. It is left as it is.
-    #[error("{path} is no {what} ({why}); move it away and try again")]
+    #[error("{path} is not a valid {what} ({why}); move it away and try again")]
     Broken {
         /// The file.
         path: PathBuf,

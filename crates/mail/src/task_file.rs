@@ -125,7 +125,7 @@ pub fn change<T>(folder: &Path, by: impl FnOnce(&mut Vec<Task>) -> Result<T, Str
     let _held = root.lock_within(LOCK, PATIENCE).map_err(failed)?;
     let mut tasks: Vec<Task> = match root.read(FILE, LARGEST) {
         Ok(file) => serde_json::from_slice(&file.bytes)
-            .map_err(|error| format!("{} is no list of tasks: {error}", folder.join(FILE).display()))?,
+            .map_err(|error| format!("{} is not a task list: {error}", folder.join(FILE).display()))?,
         Err(files::Error::NotFound { .. }) => Vec::new(),
         Err(error) => return Err(failed(error)),
     };

@@ -131,9 +131,9 @@ impl Question {
     pub fn why(&self) -> &str {
         match self {
             Self::Call(call) => &call.why,
-            Self::Sender(_) => "it would write now and later; the answer is kept",
+            Self::Sender(_) => "it could write from now on; your answer is remembered",
             Self::Include(_) => {
-                "it would become instructions for the model, and lies outside the project; the answer is kept"
+                "it would become instructions for the model, and is outside the project; your answer is remembered"
             }
         }
     }

@@ -79,7 +79,7 @@ impl Client {
             status: 0,
             message: message.to_owned(),
         };
-        let address = Url::parse(server.trim()).map_err(|_| bad("that is no address"))?;
+        let address = Url::parse(server.trim()).map_err(|_| bad("that is not an address"))?;
         let host = address.host_str().unwrap_or_default();
         let is_here = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
         // A token in plain HTTP could be read on the way.

@@ -45,7 +45,7 @@ pub enum Error {
     #[error("{0}")]
     Invalid(String),
     /// It already exists.
-    #[error("{0} is there already")]
+    #[error("{0} already exists")]
     Exists(String),
     /// Entries that cannot be stored; the others can be without them.
     #[error("nothing was written: {}", told(.0))]
@@ -73,7 +73,7 @@ pub enum RequestTrouble {
         most: u64,
     },
     /// The server refuses a part of the request and would take the rest without it.
-    #[error("{server} says no ({status}): {message}")]
+    #[error("{server} refused ({status}): {message}")]
     Refused {
         /// The server.
         server: String,
@@ -85,7 +85,7 @@ pub enum RequestTrouble {
         refused: BTreeMap<String, String>,
     },
     /// Only the user can help: a bad token, a missing right.
-    #[error("{server} says no ({status}): {message}")]
+    #[error("{server} refused ({status}): {message}")]
     Permanent {
         /// The server.
         server: String,

@@ -384,7 +384,7 @@ fn take_out_unusable(snapshot: &mut Snapshot) -> BTreeSet<EntryKey> {
         let why = match content.entry_checksums.get(&key) {
             Some(told) if *told != is => "its text is not what its checksum says",
             _ if text.len() > ENTRY_BYTES => "it is longer than an entry may be",
-            _ if !names.insert(key.folded()) => "another entry has this name in other letters",
+            _ if !names.insert(key.folded()) => "another entry's name differs only in the form of its letters",
             _ => {
                 content.entry_checksums.insert(key.clone(), is);
                 content.entries.insert(key, text);

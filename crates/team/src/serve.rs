@@ -89,8 +89,7 @@ impl Service {
                     format!("a request has at most {most} bytes"),
                 )
             })?;
-        serde_json::from_slice(&bytes)
-            .map_err(|error| Problem::bad(format!("the body is not what is expected: {error}")))
+        serde_json::from_slice(&bytes).map_err(|error| Problem::bad(format!("the body is not valid: {error}")))
     }
 }
 

@@ -248,7 +248,7 @@ impl<'k> Names<'k> {
     fn obstacle(&self, key: &EntryKey) -> Option<String> {
         let folded = key.folded();
         if let Some(other) = self.files.get(&folded).filter(|other| **other != key) {
-            return Some(format!("{other} has this name in other letters"));
+            return Some(format!("the name of {other} differs only in the form of its letters"));
         }
         if let Some(other) = self.folders.get(&folded) {
             return Some(format!("it cannot be a file: it is the folder of {other}"));

@@ -148,7 +148,7 @@ impl Sandbox {
 
     /// Description of what holds and what does not, for people.
     pub fn describe(&self) -> String {
-        let weaknesses = self.weaknesses().map(|why| format!("  - commands are asked about: {why}\n"));
+        let weaknesses = self.weaknesses().map(|why| format!("  - you are asked about commands: {why}\n"));
         weaknesses.fold(self.standing.describe(), |text, line| text + &line)
     }
 

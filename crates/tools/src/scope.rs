@@ -230,7 +230,7 @@ impl Scope {
 
     async fn try_wall(&self) -> Result<(), String> {
         let Some(guard) = self.guard().filter(|_| cfg!(target_os = "linux")) else {
-            return Err("there is no guard program to make it".to_owned());
+            return Err("the guard program is missing".to_owned());
         };
         let (directory, confinement) = (self.project(), self.looking(&ReadOnlyView::default(), None));
         let (environment, variables) = (self.environment(), Variables::Ordinary);

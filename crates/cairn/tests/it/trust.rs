@@ -345,7 +345,7 @@ fn a_changed_file_counts_from_the_next_round_on() {
     terminal.say("go again");
     let screen = terminal.until("the question", |screen| screen.contains("yes, once"));
     let all = format!("{}{}", terminal.everything(), screen.text());
-    assert!(all.contains("the settings have changed and count from now on"), "{all}");
+    assert!(all.contains("the settings have changed and are now in effect"), "{all}");
     assert!(all.contains("left out because this directory is not trusted with it"), "{all}");
     terminal.keys("n");
     terminal.keys("\r");

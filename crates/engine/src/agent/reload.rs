@@ -42,7 +42,7 @@ impl Agent {
         let Some(ChangedSettings { files, configuration, model, told }) = changed.await else { return Ok(()) };
         // The hooks that were there before the change have a say in it.
         if let Some(why) = self.driver.gate_settings(&files, cancel).await? {
-            let text = format!("the settings have changed; a hook keeps that from counting: {why}");
+            let text = format!("the settings have changed, but a hook keeps the change from taking effect: {why}");
             self.driver.live.tell(Event::Warning(text));
             return Ok(());
         }
@@ -51,7 +51,7 @@ impl Agent {
         // Rules that were answered with "always" are in force already, so nobody hears of them again.
         if self.in_force() != before {
             let files: Vec<String> = files.iter().map(|(file, _)| file.display().to_string()).collect();
-            let text = format!("the settings have changed and count from now on: {}", files.join(", "));
+            let text = format!("the settings have changed and are now in effect: {}", files.join(", "));
             self.driver.live.tell(Event::Warning(text));
             let (model, window) = (self.driver.live.talk.name.clone(), self.driver.live.talk.layers.window);
             self.driver.live.tell(Event::ModelChanged { model, window });

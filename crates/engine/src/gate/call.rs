@@ -234,7 +234,7 @@ impl Gate {
                     }
                 }
                 Err(what) => {
-                    site.tell(Event::Warning(format!("{what} was asked for along with a yes, and cannot be had")));
+                    site.tell(Event::Warning(format!("{what} was requested with the answer, and is not supported")));
                 }
             }
         }

@@ -147,8 +147,10 @@ impl Gate {
         let word = answers.block().filter(|_| answers.stop().is_none() && !cancel.is_cancelled())?;
         *blocks += 1;
         if *blocks > MOST_BLOCKS {
-            let text =
-                format!("a {} hook has sent the model on {MOST_BLOCKS} times in a row: the turn ends", moment.name());
+            let text = format!(
+                "a {} hook has made the model continue {MOST_BLOCKS} times in a row: the turn ends",
+                moment.name()
+            );
             site.tell(Event::Warning(text));
             return None;
         }

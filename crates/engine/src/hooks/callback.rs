@@ -33,7 +33,7 @@ pub fn asked_for(hooks: &Map<String, Value>) -> (Vec<Hook>, Vec<String>) {
     let (mut asked, mut told) = (Vec::new(), Vec::new());
     for (name, groups) in hooks {
         let Some(moment) = HookEvent::named(name) else {
-            told.push(format!("there is no moment {name} for hooks; those of the program never run"));
+            told.push(format!("there is no hook event {name}; the program's hooks for it never run"));
             continue;
         };
         for group in groups.as_array().into_iter().flatten() {

@@ -93,7 +93,7 @@ impl HookOutput {
         match object(text) {
             Some(object) => Self::of_object(moment, &object),
             None if text.starts_with('{') => {
-                Self::failed("its output begins like JSON and is none, so it counts for nothing")
+                Self::failed("its output begins like JSON but is not JSON, so it is ignored")
             }
             None if moment.takes_plain_text() && !text.is_empty() => {
                 Self { context: vec![text.to_owned()], ..Self::default() }
@@ -108,7 +108,7 @@ impl HookOutput {
         let own = &object["hookSpecificOutput"];
         let own = match own["hookEventName"].as_str() {
             Some(name) if name != moment.name() => {
-                return Self::failed(format!("its hookSpecificOutput is about {name}, so it counts for nothing"));
+                return Self::failed(format!("its hookSpecificOutput is for {name}, so it is ignored"));
             }
             _ => own,
         };
@@ -245,7 +245,11 @@ impl HookOutputs {
         let (last, said) = changing.next_back()?;
         let others: Vec<String> = changing.map(|(hook, _)| hook.shown()).collect();
         let note = (!others.is_empty()).then(|| {
-            format!("several hooks changed this call; {} counts, and not {}", last.shown(), others.join(", "))
+            format!(
+                "several hooks changed this call; the change of {} counts, that of {} does not",
+                last.shown(),
+                others.join(", ")
+            )
         });
         Some((said.input.clone()?, last.voice(), note))
     }

@@ -102,7 +102,7 @@ impl HookQuestion<'_> {
                 let spent = done.rounds >= rounds || budget.is_some_and(|budget| used.total() >= budget);
                 let said = match answered(self.moment, &done.text) {
                     None if spent && self.who == HookAnswerer::Agent => {
-                        HookOutput::failed(format!("it came to no answer in {} rounds", done.rounds))
+                        HookOutput::failed(format!("it gave no answer in {} rounds", done.rounds))
                     }
                     None => HookOutput::failed("the model's answer could not be understood"),
                     Some(said) => said,

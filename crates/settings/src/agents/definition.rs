@@ -163,7 +163,7 @@ impl Isolation {
         match asked {
             None | Some("" | "none") => Ok(None),
             Some("worktree") => Ok(Some(Self::Worktree)),
-            Some(other) => Err(format!("isolation is to be \"worktree\", not {other:?}.")),
+            Some(other) => Err(format!("isolation must be \"worktree\", not {other:?}.")),
         }
     }
 }

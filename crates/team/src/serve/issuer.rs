@@ -115,5 +115,9 @@ pub(super) fn unusable() -> Problem {
 }
 
 pub(super) fn refused() -> Problem {
-    Problem::new(axum::http::StatusCode::UNAUTHORIZED, "authentication_error", "the issuer does not vouch for this")
+    Problem::new(
+        axum::http::StatusCode::UNAUTHORIZED,
+        "authentication_error",
+        "the issuer did not confirm this identity",
+    )
 }

@@ -93,7 +93,7 @@ pub(super) async fn run(args: &RunArgs, place: &ProgramPaths, output: Arc<Output
             }
         };
         if let Err(error) = post.say(LEAD, &word, None).await {
-            out::warn(&format!("the lead could not be told: {error}"));
+            out::warn(&format!("the lead could not be informed: {error}"));
         }
         if matches!(word, ControlMessage::ShutdownResponse { .. }) {
             break;
