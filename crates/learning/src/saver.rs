@@ -266,7 +266,7 @@ impl Saver {
         let as_named = named.strip_prefix(&self.directory).or_else(|_| named.strip_prefix(&self.place.directory));
         if as_named != Ok(below) {
             return Err(format!(
-                "{} leads elsewhere by a link, and links are not followed. {}",
+                "{} is a symlink that leads elsewhere, and is not followed. {}",
                 named.display(),
                 outside()
             ));

@@ -149,9 +149,7 @@ impl UnattendedPolicy {
                     return Err("No command runs in the background here.".to_owned());
                 }
                 if sandbox::confined(scope, &subject, input) != ConfinementLevel::Wholly {
-                    return Err(
-                        "Commands do not run here: there is no sandbox that holds. Use Read, Grep and Glob.".into()
-                    );
+                    return Err("Commands do not run here: no sandbox can be enforced. Use Read, Grep and Glob.".into());
                 }
                 self.may_look(tool_names::BASH, Access::Changes, &subject, scope)
             }

@@ -70,7 +70,7 @@ pub enum InterruptVoidedBy {
 #[derive(Debug, thiserror::Error)]
 pub enum MailError {
     /// A name that cannot be used for a file.
-    #[error("{0:?} is no name of an agent: use up to {MOST_NAME} letters, digits, `-` and `_`")]
+    #[error("{0:?} is not a valid name: use up to {MOST_NAME} letters, digits, `-` and `_`")]
     Name(String),
     /// There is no agent of that name.
     #[error("there is no {name:?} here; {}", known(.others))]
@@ -84,19 +84,19 @@ pub enum MailError {
     #[error("the message is {0} bytes long, and {MOST_TEXT} is the most: put it into a file and name that")]
     Long(usize),
     /// Sender, summary and time are too long.
-    #[error("sender, summary and time of the message are {0} bytes long, and {MOST_BESIDE} is the most")]
+    #[error("sender, summary and time of the message are {0} bytes long; the limit is {MOST_BESIDE}")]
     LongBeside(usize),
     /// Too many messages wait; the recipient does not read.
-    #[error("{0} messages wait for {1} already, and it reads none")]
+    #[error("{1} has {0} unread messages and reads none")]
     Full(usize, String),
     /// A control message from another session, which may send only text.
-    #[error("only words are taken from other sessions")]
+    #[error("other sessions can only send text")]
     NotWords,
     /// The name is taken.
     #[error("there is a {0:?} in the team already: choose another name")]
     Taken(String),
     /// A teammate that has ended could not be started again.
-    #[error("{name} has ended and could not go on: {why}")]
+    #[error("{name} has ended and could not continue: {why}")]
     Ended {
         /// The teammate's name.
         name: String,
@@ -104,16 +104,16 @@ pub enum MailError {
         why: String,
     },
     /// The team is full.
-    #[error("a team has {0} members at most")]
+    #[error("a team can have {0} members at most")]
     Crowded(usize),
     /// An address of an unsupported kind.
     #[error("{0:?} cannot be reached from here: write to a name, or to another session by uds:PATH")]
     Unsupported(String),
     /// A path that is not a session's socket.
-    #[error("{0} is no session's socket; `cairn send --list` shows those there are")]
+    #[error("{0} is not a session's socket; `cairn send --list` shows those that exist")]
     NoSession(PathBuf),
     /// Another session could not be reached, or rejected the message.
-    #[error("the session at {path} did not take it: {why}")]
+    #[error("the session at {path} did not accept it: {why}")]
     Socket {
         /// Its socket.
         path: PathBuf,

@@ -132,7 +132,7 @@ pub fn change<T>(folder: &Path, by: impl FnOnce(&mut Vec<Task>) -> Result<T, Str
     let done = by(&mut tasks)?;
     let text = serde_json::to_vec_pretty(&tasks).map_err(|error| error.to_string())?;
     if text.len() as u64 > LARGEST {
-        return Err("the list is full: take away what is done, or put long descriptions into files".to_owned());
+        return Err("the list is full: remove what is done, or put long descriptions into files".to_owned());
     }
     root.replace(FILE, &text, PRIVATE_FILE).map_err(failed)?;
     Ok(done)

@@ -49,10 +49,10 @@ pub struct HistoryInput {
     /// Not after this time.
     #[serde(default)]
     pub until: Option<String>,
-    /// Whether to search earlier sessions too.
+    /// Search earlier sessions too.
     #[serde(default)]
     pub all: Option<bool>,
-    /// Where to begin in a long message, in characters.
+    /// The start in a long message, in characters.
     #[serde(default)]
     pub offset: Option<usize>,
 }

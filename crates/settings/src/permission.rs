@@ -351,7 +351,7 @@ impl Policy {
         };
         let accepting = Situation { mode: Mode::AcceptEdits, ..situation };
         let spared = decide(&accepting, access, tool.name(), &subject).allows();
-        let spared = spared || tool.name() == tool_names::EXIT_PLAN_MODE; // who approves of a plan may let it be carried out at once
+        let spared = spared || tool.name() == tool_names::EXIT_PLAN_MODE; // who approves a plan may let it be carried out at once
         let allowed_in_mode = (spared && leave != CallGrant::Asked).then_some(Mode::AcceptEdits);
         let always = always(&situation, access, tool.name(), &subject);
         let leaves = scope.sandbox().is_some() && sandbox::leaves(input) == SandboxExit::Yes;

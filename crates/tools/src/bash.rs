@@ -70,13 +70,13 @@ static SERIAL: AtomicU64 = AtomicU64::new(0);
 pub struct BashInput {
     /// The command.
     pub command: String,
-    /// How long it may run, in milliseconds: 120000 if left out (in the background as long as it takes), at most 600000.
+    /// The time it may run, in milliseconds: 120000 if left out (unlimited in the background), at most 600000.
     pub timeout: Option<u64>,
-    /// What it does, in five to ten words, for the user.
+    /// Its purpose in five to ten words, for the user.
     pub description: Option<String>,
-    /// Whether to return an id at once, for TaskOutput and TaskStop, and let it run on.
+    /// Return an id at once, for TaskOutput and TaskStop, and let it run on.
     pub run_in_background: Option<bool>,
-    /// Whether to run it outside of the sandbox, where it cannot work inside. The user is asked.
+    /// Run it outside the sandbox, if it cannot work inside. The user is asked.
     #[serde(default, rename = "dangerouslyDisableSandbox")]
     pub dangerously_disable_sandbox: Option<bool>,
 }

@@ -217,7 +217,7 @@ impl Jobs {
         known.forget();
         let running = known.entries.iter().filter(|entry| entry.runs());
         if running.clone().count() >= RUNNING || running.clone().any(|entry| entry.id() == name) {
-            return Err(format!("{name} cannot be started: {RUNNING} jobs run already, or one of that name does"));
+            return Err(format!("{name} cannot be started: {RUNNING} jobs are running, or one of that name is"));
         }
         let environment = Environment::default();
         let (confinement, variables) = (None, Variables::Own);

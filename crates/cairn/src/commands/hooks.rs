@@ -15,7 +15,7 @@ use crate::{env, event_text, trusted_settings};
 
 /// List the hooks that run here, and try them.
 ///
-/// Hooks stand in settings files, under `hooks`, as Claude Code has them. Those of a project's files run once you trust
+/// Hooks are defined in settings files, under `hooks`, as in Claude Code. Those of a project's files run once you trust
 /// them.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -38,7 +38,7 @@ enum HooksCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Run the hooks of an event with a made-up input, and print what they say. Nothing becomes of it.
+    /// Run the hooks of an event with a made-up input, and print what they say. Nothing else happens.
     Test {
         /// The event, such as PreToolUse.
         event: String,

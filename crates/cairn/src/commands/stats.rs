@@ -132,7 +132,7 @@ fn print(figures: &[Stats], layers: &[Saving], place: &ProgramPaths) -> anyhow::
     )?;
     data!("cost         {}, all included", event_text::cost(Some(cost), theirs))?;
     if !beside.is_empty() {
-        data!("beside       {}", event_text::beside(&beside))?;
+        data!("background   {}", event_text::beside(&beside))?;
     }
     for mate in figures.iter().flat_map(|one| &one.teammates) {
         data!("teammate     {}", event_text::teammate(mate))?;

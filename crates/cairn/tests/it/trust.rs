@@ -120,7 +120,7 @@ fn what_is_trusted_in_claude_code_is_taken_over_once() {
 
     project(&stage, &json!({"permissions": {"allow": ["Bash(touch:*)", "Bash"]}, "env": {"APP_GREETING": "hello"}}));
     let ran = run(cairn().args(["-p", "go"]));
-    assert_eq!(ran.stdout, "It ran.\n", "echo only looks, and touch was there");
+    assert_eq!(ran.stdout, "It ran.\n", "echo only reads, and touch was there");
     assert!(ran.stderr.contains("allow rule Bash, variable APP_GREETING=hello ("), "{ran:?}");
     let mut terminal = Terminal::open(&cairn(), 80, 24);
     terminal.skip_to(QUESTION, |_| {});

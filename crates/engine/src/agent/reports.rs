@@ -42,7 +42,7 @@ impl SubagentReports {
         let named = memory::recall::agents(said);
         for agent in children.registry().agents().filter(|agent| named.contains(&agent.name)) {
             let text = format!(
-                "The user wants the agent {} for this: send it out with the Agent tool, with all it has to know.",
+                "The user wants the agent {} for this: start it with the Agent tool, with all it has to know.",
                 agent.name
             );
             live.inject(Purpose::Wanted, &text)?;

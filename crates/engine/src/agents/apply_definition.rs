@@ -23,7 +23,7 @@ use crate::agent::Parts;
 use crate::skills::Skills;
 
 /// Error for a fork that calls a tool reserved for its parent.
-const NOT_FORKS: &str = "A fork cannot do this: it belongs to the conversation it was branched off from.";
+const NOT_FORKS: &str = "A fork cannot do this: it belongs to the conversation that it was forked from.";
 
 /// Token budget of one run: the definition's, capped by the settings for subagents and by the parent's own budget.
 pub(super) fn budget(parent: &ParentSnapshot, who: &SpawnKind) -> Option<u64> {

@@ -41,7 +41,7 @@ impl LostAgent {
         format!(
             "<task-id>{id}</task-id>\n<status>lost</status>\n<summary>The agent \"{}\" is lost: the \
              session ended before it did.</summary>\n<result>\nIt will not report. What it had done by then stands in {}; a \
-             message to {id} lets it go on.\n</result>",
+             message to {id} continues it.\n</result>",
             data(description),
             file.display()
         )

@@ -74,8 +74,7 @@ impl Subagents {
         let Some(post) = &parent.parts.contacts.post else { return };
         for WaitingMessage { message, .. } in subagent.mail.waiting().unwrap_or_default() {
             let begins: String = message.text.chars().take(QUOTED).collect();
-            let text =
-                format!("[it has ended, and did not hear what you wrote: {begins:?}. It could not go on: {why}]");
+            let text = format!("[it ended before it read your message {begins:?}, and could not continue: {why}]");
             let word = Message::new(post.fresh(), subagent.called(), text, parent.world.now());
             // Another agent that is still out, or else the one who sent it.
             let is_handed = |to: &str| self.hand(to, &word, MessageOrigin::Process).is_ok_and(|to| to.is_some());

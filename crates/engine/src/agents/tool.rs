@@ -19,7 +19,7 @@ use super::subagents::{MOST_OUT, Subagents};
 use crate::event::SubagentNews;
 use crate::subagent::{Subagent, SubagentCard, SubagentOutcome, SubagentPhase};
 
-/// Sends an agent out on a task. It works on its own and returns one report, which only you see.
+/// Starts an agent on a task. It works on its own and returns one report, which only you see.
 ///
 /// Without a type it is a fork: it knows all of this conversation and shares its cache, so a directive is enough. A typed
 /// one knows nothing: brief it with what is wanted, why, what is known, and what to report. Do not hand over
@@ -32,15 +32,15 @@ pub struct AgentInput {
     pub description: String,
     /// The whole task.
     pub prompt: String,
-    /// Which agent, by the name in the list of agents.
+    /// The agent's name in the list of agents.
     pub subagent_type: Option<String>,
-    /// A name to write to it by.
+    /// A name for messages to it.
     pub name: Option<String>,
     /// Another model than its own: sonnet, opus, haiku.
     pub model: Option<String>,
-    /// Whether to go on meanwhile.
+    /// Go on meanwhile.
     pub run_in_background: Option<bool>,
-    /// "worktree": it works in a git worktree of its own.
+    /// "worktree": it works in its own git worktree.
     pub isolation: Option<String>,
 }
 
@@ -79,9 +79,9 @@ impl TypedTool for SendOut {
 
 async fn send(children: &Arc<Subagents>, input: AgentInput, scope: &Scope) -> Result<Output, String> {
     if children.is_too_deep() {
-        return Err("Agents cannot send out agents any deeper. Do it yourself.".to_owned());
+        return Err("Agents cannot be nested any deeper. Do it yourself.".to_owned());
     }
-    let caller = scope.caller::<Caller>().ok_or("No agent can be sent out from here.")?;
+    let caller = scope.caller::<Caller>().ok_or("No agent can be started here.")?;
     let parent = &caller.parent;
     let (order, runs) = order(children, &caller, &input)?;
     let prompt = order.prompt.clone();

@@ -29,8 +29,8 @@ const AGAIN: Duration = Duration::from_millis(20);
 /// Largest size of a record, in bytes.
 const MOST_RECORD: u64 = 10_000;
 /// Message for an agent that resumes in a fresh worktree.
-pub(super) const FRESH: &str = "Your worktree was gone. You have a fresh one in its place, as the project's newest \
-                     commit is; look again before you rely on what you saw there.";
+pub(super) const FRESH: &str = "Your worktree was gone. You have a new one in its place, at the project's newest \
+                     commit; look again before you rely on what you saw there.";
 /// Timeout for git: the checkout of a large repository.
 const PATIENCE: Duration = Duration::from_secs(300);
 

@@ -293,8 +293,8 @@ impl Teammates {
             let is_well = state == JobState::Exited { code: Some(0) } || state == JobState::Stopped;
             if !is_well || unheard > 0 {
                 let text = format!(
-                    "[its process has ended; {unheard} messages to it were not heard. What it had begun is given back. \
-                     Write to it, and it goes on.]"
+                    "[its process has ended; {unheard} messages to it were not read. Its tasks are pending again. \
+                     Write to it, and it continues.]"
                 );
                 post.mail().push(Message::new(post.fresh(), name, text, world.now()), MessageOrigin::Process);
             }

@@ -68,7 +68,7 @@ impl ToolRestriction {
         }
         let mut named: Vec<String> = only.allow.iter().map(ToString::to_string).collect();
         if tool == tool_names::BASH && self.looks {
-            named.push("commands that only look".to_owned());
+            named.push("commands that only read".to_owned());
         }
         Err(format!("This agent may use {tool} only for {}.", named.join(", ")))
     }
