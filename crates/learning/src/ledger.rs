@@ -94,7 +94,7 @@ struct State {
     under_way: BTreeMap<String, (String, Usage)>,
     /// Messages for the user, and the days on which each was shown.
     news: Vec<String>,
-    told: Vec<(Date, LedgerNews)>,
+    reported: Vec<(Date, LedgerNews)>,
 }
 
 /// A request whose reply has begun.
@@ -305,8 +305,8 @@ impl State {
     }
 
     fn tell(&mut self, date: Date, news: LedgerNews, text: String) {
-        if !self.told.contains(&(date, news)) {
-            self.told.push((date, news));
+        if !self.reported.contains(&(date, news)) {
+            self.reported.push((date, news));
             self.news.push(text);
         }
     }

@@ -80,7 +80,7 @@ pub struct Author {
     /// Messages that the user typed.
     pub typed: TypedMessages,
     /// Time of the newest message that it learns from, if that may be long ago.
-    pub said: Option<Timestamp>,
+    pub newest_source: Option<Timestamp>,
     /// The time and fresh names.
     pub world: World,
 }
@@ -210,7 +210,7 @@ impl Saver {
         if let Some(why) = self.protection.get().and_then(protects) {
             return Err(format!("{path} stays as it is: {why}. You may build on it in another memory."));
         }
-        if self.author.said.is_some_and(|said| self.is_newer(path, before, said)) {
+        if self.author.newest_source.is_some_and(|said| self.is_newer(path, before, said)) {
             return Err(format!("{path} stays as it is: the user said or wrote it later than what you learn from."));
         }
         Ok(())
@@ -328,7 +328,7 @@ impl Saver {
         let memory = memory::Memory::parse(path, text.as_bytes(), None, text.len() as u64);
         let is_shared = path.starts_with(TEAM);
         if let Some(user) = self.user.as_ref().filter(|_| before.is_none() && !is_shared)
-            && is_about_the_user(memory.kind, &format!("{}\n{}", memory.name, said(&text)))
+            && is_about_the_user(memory.kind, &format!("{}\n{}", memory.name, description_and_body(&text)))
         {
             let known = user.before(path, scope.seen(&user.directory.join(path)).as_ref())?;
             let place = user.directory.join(path);
@@ -352,7 +352,7 @@ impl Saver {
         let file = self.directory.join(path);
         let seen = before.and(scope.seen(&file));
         self.within_limits(path, text.len())?;
-        if self.author.injected.is_echoed_by(&said(text), &self.known_text()) {
+        if self.author.injected.is_echoed_by(&description_and_body(text), &self.known_text()) {
             return Err(format!(
                 "{path} was not saved: it says again what was put before you (a file, a memory, a tool's output), and no \
                  memory is made from that. Keep only what the user said, or what came out of the work, in your own words."
@@ -377,7 +377,7 @@ impl Saver {
             }
             _ => SaveRefusal { why: advice(&error), is_known: matches!(error, Error::Known { .. }) },
         })?;
-        self.replaced(path, &said(&text));
+        self.replaced(path, &description_and_body(&text));
         scope.note(&file, revised.stamp);
         let mut tally = self.tally.lock();
         tally.bytes += text.len();
@@ -490,7 +490,7 @@ impl Saver {
                 none.insert(self.place.changes.begin(id, head)?)
             }
         };
-        writer.keep_said(change, spoken.as_ref())
+        writer.keep_quoting(change, spoken.as_ref())
     }
 
     fn origin(&self) -> MemoryOrigin {
@@ -528,7 +528,7 @@ fn completed(path: &str, text: &str) -> String {
 }
 
 /// Description and text of a memory.
-fn said(text: &str) -> String {
+fn description_and_body(text: &str) -> String {
     let memory = memory::Memory::parse("", text.as_bytes(), None, text.len() as u64);
     format!("{}\n{}", memory.description.unwrap_or_default(), memory.body)
 }

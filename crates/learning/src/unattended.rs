@@ -69,8 +69,8 @@ pub struct UnattendedPolicy {
 
 impl UnattendedPolicy {
     /// Opens the memory directory and creates it if it is missing. The working directories are those of the scope.
-    pub fn new(ground: UnattendedContext, scope: &Scope) -> Result<Arc<Self>, memory::Error> {
-        let UnattendedContext { place, user, author, limits, excluded, config, mut rules, standing } = ground;
+    pub fn new(context: UnattendedContext, scope: &Scope) -> Result<Arc<Self>, memory::Error> {
+        let UnattendedContext { place, user, author, limits, excluded, config, mut rules, standing } = context;
         rules.allow.clear();
         rules.deny.extend(excluded.deny);
         let saver = Saver::new(place, author, limits, scope.project())?;

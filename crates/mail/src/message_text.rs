@@ -62,7 +62,7 @@ pub fn in_words(message: &Message) -> String {
         ControlMessage::Interrupt => "interrupts it".to_owned(),
         ControlMessage::Progress { label } => with("is at work", &label),
         ControlMessage::Idle { rest: IdleReason::Interrupted, .. } => "was interrupted, and is idle".to_owned(),
-        ControlMessage::Idle { said, .. } => with("is idle, and said last", &said),
+        ControlMessage::Idle { last_text, .. } => with("is idle, and said last", &last_text),
         ControlMessage::Assigned { task, subject, description } => {
             with(&format!("gives you the task #{task}, {subject}"), &description)
         }

@@ -198,7 +198,7 @@ mod tests {
         let blocks = vec![Block::tool_use(call, "Bash", &json!({"command": "ls"}))];
         let said = Body::Assistant { id: reply.into(), model: "m".into(), blocks, usage: None, stop: None };
         let blocks = vec![Block::tool_result(call, &[Block::text(result)], Outcome::Done)];
-        [said, Body::User { blocks, source: TextSource::Said }]
+        [said, Body::User { blocks, source: TextSource::Direct }]
     }
 
     fn commit(act: Act) -> Body {

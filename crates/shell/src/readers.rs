@@ -129,7 +129,7 @@ const GIT_LISTS: &str =
 const GIT_CHANGES: &str = "-d -D -m -M -c -C -f -u -s --delete --move --copy --force --set-upstream-to --unset-upstream --edit-description --annotate --sign";
 
 /// True if a program is only asked for its version or its help.
-pub(crate) fn is_version_asked(arguments: &[Field]) -> bool {
+pub(crate) fn is_version_query(arguments: &[Field]) -> bool {
     const ASKS: &str = "--version -version version --help -h help -V --client";
     let asks = |field: &Field| field.text().is_some_and(|text| ASKS.split(' ').any(|known| known == text));
     !arguments.is_empty() && arguments.len() <= 2 && arguments.iter().all(asks)
@@ -146,7 +146,7 @@ pub(crate) fn judge(name: &str, arguments: &[Field]) -> CommandFinding {
         arguments.iter().filter_map(Field::text).any(|text| words.split_whitespace().any(|word| word == text))
     };
     let operands = arguments.iter().filter(|field| !field.is_option()).count();
-    if is_version_asked(arguments) {
+    if is_version_query(arguments) {
         return CommandFinding::confined(format!("{name} prints its version or its help"));
     }
     if let Some((_, what)) = PRIVATE.iter().find(|(known, _)| *known == name) {

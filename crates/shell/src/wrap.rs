@@ -1,7 +1,7 @@
 //! Commands that run another: which one, as far as that is known.
 
 use crate::field::Field;
-use crate::readers::is_version_asked;
+use crate::readers::is_version_query;
 
 /// The command that another runs.
 pub(crate) enum WrappedCommand {
@@ -47,7 +47,7 @@ fn runs_others(name: &str) -> bool {
 
 /// Looks for the command that another runs.
 pub(crate) fn unwrap(name: &str, arguments: &[Field]) -> WrappedCommand {
-    if is_version_asked(arguments) {
+    if is_version_query(arguments) {
         return WrappedCommand::No;
     }
     match name {

@@ -48,7 +48,7 @@ pub enum Error {
     #[error("{0} already exists")]
     Exists(String),
     /// Entries that cannot be stored; the others can be without them.
-    #[error("nothing was written: {}", told(.0))]
+    #[error("nothing was written: {}", refused_list(.0))]
     Refused(BTreeMap<EntryKey, String>),
     /// Too many entries for a repository.
     #[error("a repository holds at most {most} entries, and this would make {received}")]
@@ -104,7 +104,7 @@ pub enum RequestTrouble {
     },
 }
 
-fn told(refused: &BTreeMap<EntryKey, String>) -> String {
+fn refused_list(refused: &BTreeMap<EntryKey, String>) -> String {
     let all: Vec<String> = refused.iter().map(|(key, why)| format!("{key}: {why}")).collect();
     all.join(", ")
 }

@@ -78,7 +78,7 @@ pub trait Server: Send + Sync {
         &self,
         known: Option<&str>,
         since: u64,
-        told: Option<u64>,
+        overwritten_since: Option<u64>,
     ) -> impl Future<Output = Result<ReadResult, RequestTrouble>> + Send;
     /// The texts that the history knows; none if the server has no history to ask.
     fn known(&self, texts: &Checksums) -> impl Future<Output = Result<Option<HistoryAnswer>, RequestTrouble>> + Send;

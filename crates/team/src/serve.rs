@@ -6,6 +6,7 @@
 mod access;
 mod admin;
 mod api;
+mod connection_slots;
 mod issuer;
 mod limit;
 mod listen;
@@ -13,7 +14,6 @@ mod metrics;
 mod oidc;
 mod page;
 mod problem;
-mod seats;
 mod signature;
 mod signing;
 

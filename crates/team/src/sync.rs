@@ -82,7 +82,7 @@ enum TextHistory {
 /// Answers of the history about texts.
 #[derive(Debug, Clone, Default)]
 pub struct PastTexts {
-    told: BTreeMap<EntryKey, (String, TextHistory)>,
+    known: BTreeMap<EntryKey, (String, TextHistory)>,
 }
 
 impl PastTexts {
@@ -98,12 +98,12 @@ impl PastTexts {
                 Some(answer) if answer.trimmed.contains(key) => TextHistory::Trimmed,
                 Some(_) => TextHistory::Lost,
             };
-            self.told.insert(key.clone(), (text.clone(), past));
+            self.known.insert(key.clone(), (text.clone(), past));
         }
     }
 
     fn of(&self, key: &EntryKey, text: &str) -> Option<TextHistory> {
-        self.told.get(key).filter(|(asked, _)| asked == text).map(|(_, past)| *past)
+        self.known.get(key).filter(|(asked, _)| asked == text).map(|(_, past)| *past)
     }
 }
 

@@ -135,22 +135,26 @@ pub(crate) struct ShellContext<'a> {
 }
 
 /// Starts a script.
-pub(crate) fn start(script: &str, ground: ShellContext<'_>) -> Result<Process, ShellTrouble> {
+pub(crate) fn start(script: &str, context: ShellContext<'_>) -> Result<Process, ShellTrouble> {
     let words = vec!["bash".to_owned(), "-c".to_owned(), script.to_owned()];
-    begin(ShellStart { words, input: None, streams: Streams::Joined }, ground)
+    begin(ShellStart { words, input: None, streams: Streams::Joined }, context)
 }
 
 /// Starts one of our own programs, which needs the keys that are withheld from commands.
-pub(crate) fn start_own(words: Vec<String>, input: String, ground: ShellContext<'_>) -> Result<Process, ShellTrouble> {
-    begin(ShellStart { words, input: Some(input), streams: Streams::Joined }, ground)
+pub(crate) fn start_own(words: Vec<String>, input: String, context: ShellContext<'_>) -> Result<Process, ShellTrouble> {
+    begin(ShellStart { words, input: Some(input), streams: Streams::Joined }, context)
 }
 
 /// Starts a program with an input, and with separate output streams.
-pub(crate) fn start_with(words: Vec<String>, input: String, ground: ShellContext<'_>) -> Result<Process, ShellTrouble> {
-    begin(ShellStart { words, input: Some(input), streams: Streams::Apart }, ground)
+pub(crate) fn start_with(
+    words: Vec<String>,
+    input: String,
+    context: ShellContext<'_>,
+) -> Result<Process, ShellTrouble> {
+    begin(ShellStart { words, input: Some(input), streams: Streams::Apart }, context)
 }
 
-fn begin(start: ShellStart, ground: ShellContext<'_>) -> Result<Process, ShellTrouble> {
+fn begin(start: ShellStart, context: ShellContext<'_>) -> Result<Process, ShellTrouble> {
     if start.words.iter().any(|word| word.contains('\0')) {
         // A guard would find this out too, but a job is started before it could say so.
         return Err(ShellTrouble::NotStarted(io::Error::new(
@@ -158,35 +162,35 @@ fn begin(start: ShellStart, ground: ShellContext<'_>) -> Result<Process, ShellTr
             "it has a NUL character in it",
         )));
     }
-    let started = match ground.guard.filter(|_| cfg!(target_os = "linux")) {
-        Some(guard) => start_guarded(start, ground, guard),
-        None if ground.confinement.is_some() => Err(io::Error::other("there is no guard to confine it")),
-        None => start_alone(start, ground),
+    let started = match context.guard.filter(|_| cfg!(target_os = "linux")) {
+        Some(guard) => start_guarded(start, context, guard),
+        None if context.confinement.is_some() => Err(io::Error::other("there is no guard to confine it")),
+        None => start_alone(start, context),
     };
     started.map_err(ShellTrouble::NotStarted)
 }
 
-fn start_guarded(start: ShellStart, ground: ShellContext<'_>, guard: &Path) -> io::Result<Process> {
+fn start_guarded(start: ShellStart, context: ShellContext<'_>, guard: &Path) -> io::Result<Process> {
     let (its, ours) = guarded::socket()?;
     let mut command = Command::new(guard);
     command.arg0(GUARD_NAME).arg(guard::ARGUMENT).stdin(its);
-    let (child, out, err) = spawn(command, &start, ground)?;
+    let (child, out, err) = spawn(command, &start, context)?;
     let order = GuardOrder {
         command: start.words,
         input: start.input,
-        confinement: ground.confinement.map(Confinement::here),
+        confinement: context.confinement.map(Confinement::here),
         side: GuardSide::Outside,
     };
     Ok(Process { hold: ShellHold::Guard(Box::new(GuardProcess::new(child, ours, order))), out, err })
 }
 
-fn start_alone(start: ShellStart, ground: ShellContext<'_>) -> io::Result<Process> {
+fn start_alone(start: ShellStart, context: ShellContext<'_>) -> io::Result<Process> {
     let [program, arguments @ ..] = start.words.as_slice() else {
         return Err(io::Error::other("there is no command"));
     };
     let mut command = Command::new(program);
     command.args(arguments).stdin(if start.input.is_some() { Stdio::piped() } else { Stdio::null() });
-    let (mut child, out, err) = spawn(command, &start, ground)?;
+    let (mut child, out, err) = spawn(command, &start, context)?;
     let group = Group::led_by(child.id())?;
     if let (Some(input), Some(mut pipe)) = (start.input, child.stdin().take()) {
         // Beside the rest: one that does not read its input holds up nobody, and one that ends without is no failure.
@@ -199,7 +203,7 @@ fn start_alone(start: ShellStart, ground: ShellContext<'_>) -> io::Result<Proces
 fn spawn(
     mut command: Command,
     start: &ShellStart,
-    ground: ShellContext<'_>,
+    context: ShellContext<'_>,
 ) -> io::Result<(Box<dyn ChildWrapper>, Receiver, Option<Receiver>)> {
     let (reader, writer) = io::pipe()?;
     let mut errors = None;
@@ -211,9 +215,9 @@ fn spawn(
             writer
         }
     };
-    command.current_dir(ground.directory).stdout(writer).stderr(other);
-    command.env_clear().envs(ground.environment.variables(ground.variables, std::env::vars_os()));
-    if ground.confinement.is_some_and(|confinement| confinement.base == Base::System) {
+    command.current_dir(context.directory).stdout(writer).stderr(other);
+    command.env_clear().envs(context.environment.variables(context.variables, std::env::vars_os()));
+    if context.confinement.is_some_and(|confinement| confinement.base == Base::System) {
         command.env("TMPDIR", "/tmp");
     }
     let mut command = CommandWrap::from(command);

@@ -234,9 +234,9 @@ impl Scope {
         };
         let (directory, confinement) = (self.project(), self.looking(&ReadOnlyView::default(), None));
         let (environment, variables) = (self.environment(), Variables::Ordinary);
-        let ground =
+        let context =
             ShellContext { directory, environment, guard: Some(guard), confinement: Some(&confinement), variables };
-        sandbox::trial(ground).await
+        sandbox::trial(context).await
     }
 
     /// Confinement of a read-only command. `temporary` is its private `/tmp`; if `None`, that is memory.

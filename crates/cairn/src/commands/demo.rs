@@ -197,13 +197,13 @@ impl DemoStage {
             Some(id) => Session::resume(&self.home, &self.project, id, Fork::No, World::real())?.0,
             None => Session::create(&self.home, &self.project, None, World::real())?,
         };
-        let ground = BasePaths { directory: &self.project, home: None };
+        let base_paths = BasePaths { directory: &self.project, home: None };
         let allow = [
             "Bash(bash test.sh)".to_owned(),
             "Bash(cat logs/*)".to_owned(),
             format!("Edit(/{}/**)", self.memories.display()),
         ];
-        let allow = settings::rules(&allow, &ground).map_err(session::Error::from)?;
+        let allow = settings::rules(&allow, &base_paths).map_err(session::Error::from)?;
         let model = Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("demo".into())))?;
         let mut parts = Parts::new(Arc::new(model), MODEL);
         parts.talk.max_tokens = MAX_TOKENS;

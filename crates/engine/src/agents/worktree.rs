@@ -202,7 +202,7 @@ impl Worktree {
 
     /// Applies the project's rules to the worktree.
     pub fn furnish(&self, parts: &mut Parts) {
-        parts.prompt.surroundings.changes = None; // those of the project
+        parts.prompt.system_facts.changes = None; // those of the project
         parts.consent.policy.rules.hold_in_copy(&self.path, &self.top);
     }
 

@@ -192,7 +192,7 @@ impl RehearsedChanges {
             model: self.model.clone(),
             injected: InjectedWords::default(),
             typed: TypedMessages::default(),
-            said: None,
+            newest_source: None,
             world: World::clone(&site.world),
         };
         let saver = Saver::new(place, author, SavingLimits::NONE, &site.project)?;

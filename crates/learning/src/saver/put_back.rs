@@ -6,7 +6,7 @@ use memory::changes::KeptChange;
 use memory::likeness;
 use tools::Scope;
 
-use super::{CONVERSATION, Saver, said};
+use super::{CONVERSATION, Saver, description_and_body};
 
 /// The refusal of a change, with its reason.
 pub(super) struct SaveRefusal {
@@ -53,7 +53,7 @@ impl RemovedMemory {
     }
 
     fn body(&self) -> String {
-        said_in(self.change.before.as_deref().unwrap_or_default())
+        body_of(self.change.before.as_deref().unwrap_or_default())
     }
 }
 
@@ -68,7 +68,7 @@ fn holds_all(text: &str, other: &str) -> bool {
 }
 
 /// The body of a memory, without its description.
-fn said_in(text: &str) -> String {
+fn body_of(text: &str) -> String {
     memory::Memory::parse("", text.as_bytes(), None, text.len() as u64).body
 }
 
@@ -84,7 +84,7 @@ impl Saver {
         gone.retain(|removed| !holds_all(text, &removed.body()));
         gone.iter_mut().filter(|removed| removed.is_for(path)).for_each(|removed| removed.is_replaced = true);
         let mut unchanged = self.unchanged.lock();
-        unchanged.retain(|refused| !holds_all(text, &said_in(&refused.text)));
+        unchanged.retain(|refused| !holds_all(text, &body_of(&refused.text)));
         let same = unchanged.iter_mut().filter(|refused| refused.path.as_deref() == Some(path));
         same.for_each(|refused| refused.is_made = true);
     }
@@ -151,7 +151,7 @@ impl Saver {
         if self.is_watched() {
             return Ok(());
         }
-        let body = said_in(before);
+        let body = body_of(before);
         if let Some(by) = replaced_by
             && self.replacement(by).is_some_and(|by| holds_all(&by.body, &body))
         {
@@ -161,7 +161,7 @@ impl Saver {
             _ if refused.heard.iter().any(|heard| heard == path) => false,
             (Some(by), Some(changed)) if by == changed && !refused.is_made => true,
             (_, Some(changed)) if changed == path => false, // a change of the memory itself
-            _ => sentences(&body).any(|sentence| likeness::holds(&said(&refused.text), sentence)),
+            _ => sentences(&body).any(|sentence| likeness::holds(&description_and_body(&refused.text), sentence)),
         };
         let mut unchanged = self.unchanged.lock();
         let Some(refused) = unchanged.iter_mut().find(awaited) else { return Ok(()) };

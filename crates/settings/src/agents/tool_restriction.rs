@@ -78,7 +78,7 @@ impl ToolRestriction {
 pub fn narrow(
     definition: &Definition,
     tools: &[Arc<dyn Tool>],
-    ground: &BasePaths<'_>,
+    base_paths: &BasePaths<'_>,
 ) -> Result<(Vec<Arc<dyn Tool>>, ToolRestriction), Error> {
     let mut narrowed = ToolRestriction::default();
     let mut offered: Vec<Arc<dyn Tool>> = tools.to_vec();
@@ -96,7 +96,7 @@ pub fn narrow(
             narrowed.looks |= tool.name() == tool_names::BASH && mine.iter().any(|name| looks(name));
             let patterns: Vec<String> =
                 mine.into_iter().filter(|name| !looks(name)).flat_map(|name| each(name)).collect();
-            let allow: Vec<Rule> = rules(&patterns, ground)?;
+            let allow: Vec<Rule> = rules(&patterns, base_paths)?;
             narrowed.only.push((tool.name().to_owned(), Rules { allow, ..Rules::default() }));
         }
     }

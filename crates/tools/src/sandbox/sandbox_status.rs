@@ -111,8 +111,8 @@ async fn tried(guard: &Path, strength: Strength) -> Result<(), String> {
 }
 
 /// Runs a command that does nothing; the error is the reason why it failed.
-pub(crate) async fn trial(ground: ShellContext<'_>) -> Result<(), String> {
-    let trial = process::start("true", ground).map_err(|trouble| trouble.why())?;
+pub(crate) async fn trial(context: ShellContext<'_>) -> Result<(), String> {
+    let trial = process::start("true", context).map_err(|trouble| trouble.why())?;
     let ended = trial.watch(TRIAL, &CancellationToken::new(), |_| {}).await.map_err(|trouble| trouble.why())?;
     match ended.end {
         ShellEnd::Exited(status) if status.success() => Ok(()),

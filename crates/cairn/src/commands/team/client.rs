@@ -181,20 +181,20 @@ pub(super) async fn pull(missing: bool) -> anyhow::Result<Code> {
     let mirror = team_membership::required(&place)?.mirror(&place, &memory_setup::team_folder(&place)?)?;
     let mut mirror = if missing { mirror.with_deletions(Deletions::ComeBack) } else { mirror };
     let done = mirror.pull().await;
-    told(done)
+    print_report(done)
 }
 
 pub(super) async fn push(delete: bool) -> anyhow::Result<Code> {
     let place = ProgramPaths::from_env()?;
     let mut mirror = team_membership::required(&place)?.mirror(&place, &memory_setup::team_folder(&place)?)?;
     if delete {
-        return told(mirror.push_all_deletions().await);
+        return print_report(mirror.push_all_deletions().await);
     }
     let done = mirror.push().await;
     let held = done.as_ref().map_or(0, |done| done.held.len());
-    let code = told(done)?;
+    let code = print_report(done)?;
     if held > 0 && std::io::stdin().is_terminal() && agrees(held)? {
-        return told(mirror.push_all_deletions().await);
+        return print_report(mirror.push_all_deletions().await);
     }
     Ok(code)
 }
@@ -207,7 +207,7 @@ fn agrees(held: usize) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn told(done: Result<SyncReport, EarlyEnd>) -> anyhow::Result<Code> {
+fn print_report(done: Result<SyncReport, EarlyEnd>) -> anyhow::Result<Code> {
     let done = match done {
         Ok(done) => done,
         Err(error) => {
