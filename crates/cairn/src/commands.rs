@@ -11,6 +11,7 @@ mod inbox;
 mod instructions;
 mod man;
 mod memory;
+mod plugin;
 mod policy;
 mod print;
 mod recall;
@@ -81,6 +82,7 @@ pub(crate) enum Command {
     Config(config::ConfigArgs),
     Trust(trust::TrustArgs),
     Agents(agents::AgentsArgs),
+    Plugin(plugin::PluginArgs),
     Simulate(simulate::SimulateArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -106,6 +108,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Audit(args)) => audit::run(&args),
         Some(Command::Config(args)) => config::run(&args),
         Some(Command::Trust(args)) => trust::run(&args),
+        Some(Command::Plugin(args)) => plugin::run(&args),
         Some(Command::Agents(args)) => agents::run(&args).await,
         Some(Command::Team(args)) => team::run(args).await,
         Some(Command::Simulate(args)) => simulate::run(&args).await,

@@ -14,6 +14,7 @@ use engine::journal::Journal;
 use engine::parts::Outlets;
 use engine::prompt::BARE;
 use engine::skills::CallSkill;
+use extensions::plugin::Plugin;
 use extensions::skill::ModelUse;
 use learning::dream::session_dreams::SessionDreams;
 use learning::knowledge::Selector;
@@ -62,6 +63,8 @@ pub(crate) struct PreparedSession {
     pub(crate) mailing: SessionMail,
     /// The worktree it works in, where it has one of its own.
     pub(crate) worktree: Option<TeammateWorktree>,
+    /// Its plugins.
+    pub(crate) plugins: Vec<Plugin>,
 }
 
 /// The sandbox for the commands of an agent, as well as this system can hold it.
@@ -118,8 +121,13 @@ pub(crate) async fn agent(
         let left = left_behind(home, &place.directory, session.path(), &parts.work.environment, guard.as_deref());
         warnings.extend(left.await);
     }
+    for folder in &args.plugin_dir {
+        anyhow::ensure!(place.directory.join(folder).is_dir(), "--plugin-dir {}: no such directory", folder.display());
+    }
     if !bare {
-        let skills = Arc::new(skills::skills(place, &judged.trust, &added(args, place)));
+        warnings.extend(judged.plugins.warnings());
+        warnings.extend(judged.plugins.make_data_folders());
+        let skills = Arc::new(skills::skills(place, &judged.trust, &judged.plugins, &added(args, place)));
         let broken = skills.troubles().into_iter().filter(|trouble| trouble.weight == Weight::Error);
         warnings.extend(broken.map(|trouble| trouble.to_string()));
         if skills.all().iter().any(|skill| skill.model_use != ModelUse::Hidden) {
@@ -201,6 +209,7 @@ pub(crate) async fn agent(
         window: layers.window,
         mailing,
         worktree,
+        plugins: judged.plugins.list,
     })
 }
 

@@ -70,6 +70,8 @@ mod journal;
 mod kills;
 #[path = "it/learning.rs"]
 mod learning;
+#[path = "it/plugins.rs"]
+mod plugins;
 #[path = "it/policy.rs"]
 mod policy;
 #[path = "it/prices.rs"]

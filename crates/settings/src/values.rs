@@ -102,6 +102,10 @@ pub struct Settings {
     pub hooks: HookSettings,
     /// `agents`: their definitions, as written.
     pub agents: Vec<SetValue>,
+    /// `enabledPlugins`: those to use, by `name@marketplace`, and whether a project's settings say so.
+    pub enabled_plugins: BTreeMap<String, SettingsSource>,
+    /// `pluginDirectories`: folders of plugins.
+    pub plugin_directories: Vec<PathBuf>,
     /// Output beside the conversation.
     pub signals: Notifications,
     /// Every value of the files, with its status.
@@ -180,7 +184,7 @@ impl Settings {
             mode: counting.one::<String>(&keys::MODE).as_deref().and_then(mode),
             bypass: if is_disabled { BypassPermission::Disabled } else { BypassPermission::Allowed },
             rules: rules_of(&counting, ground, &mut findings),
-            directories: directories(&counting, ground),
+            directories: expanded(&counting, &keys::DIRECTORIES, ground),
             effort: counting.one(&keys::EFFORT),
             language: counting.one(&keys::LANGUAGE),
             output_style: counting.one(&keys::OUTPUT_STYLE),
@@ -214,6 +218,8 @@ impl Settings {
             sandbox: SandboxSettings::of(&counting, ground),
             hooks,
             agents: counting.of(&keys::AGENTS).cloned().collect(),
+            enabled_plugins: enabled_plugins(&counting),
+            plugin_directories: expanded(&counting, &keys::PLUGIN_DIRECTORIES, ground),
             signals: Notifications::of(&counting, whose, ground),
             sets: Vec::new(),
             findings,
@@ -290,7 +296,17 @@ fn variables_of<'a>(sets: impl Iterator<Item = &'a SetValue>) -> BTreeMap<String
     sets.filter_map(variable).collect()
 }
 
-fn directories(counting: &EffectiveValues<'_>, ground: &BasePaths<'_>) -> Vec<PathBuf> {
-    let texts = counting.texts(&keys::DIRECTORIES);
+/// The plugins to use, with the file that says so.
+fn enabled_plugins(counting: &EffectiveValues<'_>) -> BTreeMap<String, SettingsSource> {
+    let enabled = |set: &SetValue| match &set.part {
+        ValuePart::Entry(id) if set.value == true => Some((id.clone(), set.origin.source)),
+        _ => None,
+    };
+    counting.of(&keys::ENABLED_PLUGINS).filter_map(enabled).collect()
+}
+
+/// The directories of a key, from the working directory.
+fn expanded(counting: &EffectiveValues<'_>, key: &SettingKey, ground: &BasePaths<'_>) -> Vec<PathBuf> {
+    let texts = counting.texts(key);
     texts.iter().map(|directory| ground.directory.join(expand(directory, ground))).collect()
 }
