@@ -207,9 +207,12 @@ impl Definition {
         fields: &Map<String, Value>,
         source: DefinitionSource,
     ) -> Result<Self, DefinitionFault> {
-        let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | ':');
-        if name.is_empty() || name.len() > MOST_NAME || !name.chars().all(fine) {
-            let why = format!("{name:?} is not a valid name: use up to {MOST_NAME} letters, digits, `-`, `_` and `:`");
+        let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | ':' | '.');
+        // It is part of a path, where the agent has memories of its own.
+        let is_hidden = name.starts_with('.') || name.contains("..") || name.contains(":.");
+        if name.is_empty() || name.len() > MOST_NAME || is_hidden || !name.chars().all(fine) {
+            let why =
+                format!("{name:?} is not a valid name: use up to {MOST_NAME} letters, digits, `-`, `_`, `.` and `:`");
             return Err((Some("name"), if name.is_empty() { "it has no name".to_owned() } else { why }));
         }
         if name == FORK {
