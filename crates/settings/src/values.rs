@@ -25,7 +25,7 @@ use crate::load::{self, LoadedSettings, SetValue, ValueStatus};
 use crate::notifications::Notifications;
 use crate::rules::rules_of;
 use crate::sandbox::SandboxSettings;
-use crate::source::SettingsSource;
+use crate::source::{SettingsSource, ValueOrigin};
 
 /// The effective settings.
 #[derive(Debug, Clone, Default)]
@@ -106,6 +106,8 @@ pub struct Settings {
     pub enabled_plugins: BTreeMap<String, SettingsSource>,
     /// `pluginDirectories`: folders of plugins.
     pub plugin_directories: Vec<PathBuf>,
+    /// `disabledMcpServers`: servers that are not started, each with its origin.
+    pub disabled_servers: Vec<(String, ValueOrigin)>,
     /// Output beside the conversation.
     pub signals: Notifications,
     /// Every value of the files, with its status.
@@ -220,6 +222,10 @@ impl Settings {
             agents: counting.of(&keys::AGENTS).cloned().collect(),
             enabled_plugins: enabled_plugins(&counting),
             plugin_directories: expanded(&counting, &keys::PLUGIN_DIRECTORIES, ground),
+            disabled_servers: counting
+                .of(&keys::DISABLED_SERVERS)
+                .filter_map(|set| Some((set.value.as_str()?.to_owned(), set.origin.clone())))
+                .collect(),
             signals: Notifications::of(&counting, whose, ground),
             sets: Vec::new(),
             findings,

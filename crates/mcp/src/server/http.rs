@@ -1,0 +1,361 @@
+//! Requests to a server over HTTP.
+//!
+//! Headers and tokens go to the address of the definition alone: a redirect is followed only within the same origin, and
+//! only where the request is repeated as it is. Bodies are bounded. Texts of errors have no address and no header in them.
+
+mod events;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::BoxStream;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use reqwest::{RequestBuilder, Response, StatusCode, Url, redirect};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, HttpStatusError, InsufficientScopeError, StreamableHttpClient, StreamableHttpError,
+    StreamableHttpPostResponse,
+};
+use sse_stream::{Error as EventError, Sse};
+
+/// For a connection, TLS included.
+const CONNECT: Duration = Duration::from_secs(20);
+/// Redirects within one origin, such as to the same path with a slash.
+const MOST_REDIRECTS: usize = 3;
+/// The most bytes of an error page that are read.
+const ERROR_PAGE: usize = 64 << 10;
+const EVENT_STREAM: &str = "text/event-stream";
+const JSON: &str = "application/json";
+const SESSION: &str = "mcp-session-id";
+const LAST_EVENT: &str = "last-event-id";
+/// Headers that belong to the protocol, not to a definition.
+const RESERVED: [&str; 6] = ["accept", "content-length", "content-type", "host", "last-event-id", "mcp-session-id"];
+
+/// Failure of a request on its way.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum HttpFault {
+    /// The server cannot be reached: it may come back.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The connection broke, or the answer is none.
+    #[error("{0}")]
+    Broken(String),
+    /// More bytes than the limit.
+    #[error("the answer is larger than this client takes")]
+    TooLarge,
+}
+
+impl HttpFault {
+    /// The failure without the address, which may have a secret in it.
+    pub(super) fn of(error: &reqwest::Error) -> Self {
+        let mut deepest: &dyn std::error::Error = error;
+        while let Some(source) = deepest.source() {
+            deepest = source;
+        }
+        // The outermost text has the address in it.
+        let text = if std::ptr::eq(deepest as *const _ as *const (), error as *const _ as *const ()) {
+            "the request failed".to_owned()
+        } else {
+            deepest.to_string()
+        };
+        match error.is_connect() || error.is_timeout() {
+            true => Self::Unreachable(text),
+            false => Self::Broken(text),
+        }
+    }
+}
+
+type Failure = StreamableHttpError<HttpFault>;
+
+/// The client of one server.
+#[derive(Clone)]
+pub(super) struct HttpClient {
+    client: reqwest::Client,
+    headers: HeaderMap,
+    most: usize,
+}
+
+impl HttpClient {
+    /// A client with the headers of every request; `most` bounds an answer.
+    pub(super) fn new(url: &str, headers: &BTreeMap<String, String>, most: usize) -> Result<Self, String> {
+        let url = Url::parse(url).map_err(|error| format!("the address is none: {error}"))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+            return Err("the address must begin with http:// or https://".to_owned());
+        }
+        Ok(Self { client: client(&url)?, headers: header_map(headers)?, most })
+    }
+
+    /// True if the definition has its own authorization.
+    pub(super) fn has_authorization(&self) -> bool {
+        self.headers.contains_key(AUTHORIZATION)
+    }
+
+    fn with_headers(&self, request: RequestBuilder, token: Option<String>, more: HeaderMap) -> RequestBuilder {
+        let mut headers = self.headers.clone();
+        if let Some(token) = token.and_then(|token| HeaderValue::try_from(format!("Bearer {token}")).ok()) {
+            let mut token = token;
+            token.set_sensitive(true);
+            headers.insert(AUTHORIZATION, token);
+        }
+        headers.extend(more);
+        request.headers(headers)
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        let response = request.send().await.map_err(|error| StreamableHttpError::Client(HttpFault::of(&error)))?;
+        challenged(&response).map_or(Ok(response), Err)
+    }
+
+    /// A body of at most `most` bytes.
+    async fn body(mut response: Response, most: usize) -> Result<Vec<u8>, Failure> {
+        let mut body = Vec::new();
+        let failed = |error: reqwest::Error| StreamableHttpError::Client(HttpFault::of(&error));
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            if body.len() + chunk.len() > most {
+                return Err(StreamableHttpError::Client(HttpFault::TooLarge));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+
+    async fn refused(
+        response: Response,
+        message: &ClientJsonRpcMessage,
+        has_session: bool,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        let (status, is_json) = (response.status(), has_type(&response, JSON));
+        if status.is_redirection() {
+            return Err(redirected(&response));
+        }
+        let body = Self::body(response, ERROR_PAGE).await.unwrap_or_default();
+        let error = match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
+            Ok(ServerJsonRpcMessage::Error(error)) if is_json => Some(error),
+            _ => None,
+        };
+        let is_auth = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        // A server of before the probe existed refuses it in many ways; the error decides what it speaks.
+        if let ClientJsonRpcMessage::Request(request) = message
+            && matches!(request.request, ClientRequest::DiscoverRequest(_))
+            && status.is_client_error()
+            && !is_auth
+            && !has_session
+        {
+            let invalid = || ErrorData::invalid_request(format!("HTTP {status}"), None);
+            let error = error.map_or_else(invalid, |error| error.error);
+            let answer = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
+            return Ok(StreamableHttpPostResponse::Json(answer, None));
+        }
+        if let Some(error) = error.filter(|_| !is_auth) {
+            return Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None));
+        }
+        if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
+            return Err(HttpStatusError::new(status.as_u16(), None).into());
+        }
+        Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!("HTTP {status}{}", quoted(&body)))))
+    }
+}
+
+impl StreamableHttpClient for HttpClient {
+    type Error = HttpFault;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        let has_session = session_id.is_some();
+        let headers = protocol_headers(session_id, None, custom_headers);
+        let request = self.client.post(uri.as_ref()).header(ACCEPT, format!("{EVENT_STREAM}, {JSON}"));
+        let body = serde_json::to_vec(&message)?;
+        let request = self.with_headers(request, auth_header, headers).header(CONTENT_TYPE, JSON).body(body);
+        let response = self.send(request).await?;
+        let status = response.status();
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if status == StatusCode::NOT_FOUND && has_session {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        if !status.is_success() {
+            return Self::refused(response, &message, has_session).await;
+        }
+        let session = response.headers().get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        if has_type(&response, EVENT_STREAM) {
+            return Ok(StreamableHttpPostResponse::Sse(events::events(response, self.most), session));
+        }
+        let wants_answer = matches!(message, ClientJsonRpcMessage::Request(_));
+        let is_json = has_type(&response, JSON);
+        let kind =
+            response.headers().get(CONTENT_TYPE).map(|kind| String::from_utf8_lossy(kind.as_bytes()).into_owned());
+        let body = Self::body(response, self.most).await?;
+        if !wants_answer {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if !is_json {
+            return Err(StreamableHttpError::UnexpectedContentType(kind));
+        }
+        match serde_json::from_slice(&body) {
+            Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
+            Err(_) => Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!(
+                "no message of the protocol{}",
+                quoted(&body)
+            )))),
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session_id: Arc<str>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Failure> {
+        let headers = protocol_headers(Some(session_id), None, custom_headers);
+        let request = self.with_headers(self.client.delete(uri.as_ref()), auth_header, headers);
+        match self.send(request).await?.status() {
+            StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportDeleteSession),
+            _ => Ok(()),
+        }
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxStream<'static, Result<Sse, EventError>>, Failure> {
+        let headers = protocol_headers(session_id, last_event_id, custom_headers);
+        let request = self.client.get(uri.as_ref()).header(ACCEPT, EVENT_STREAM);
+        let response = self.send(self.with_headers(request, auth_header, headers)).await?;
+        let status = response.status();
+        if status.is_redirection() {
+            return Err(redirected(&response));
+        }
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            return Err(StreamableHttpError::ServerDoesNotSupportSse);
+        }
+        if !status.is_success() {
+            return Err(HttpStatusError::new(status.as_u16(), None).into());
+        }
+        if !has_type(&response, EVENT_STREAM) {
+            return Err(StreamableHttpError::UnexpectedContentType(None));
+        }
+        Ok(events::events(response, self.most))
+    }
+}
+
+/// A client for one origin.
+pub(crate) fn client(url: &Url) -> Result<reqwest::Client, String> {
+    let _ = rustls::crypto::ring::default_provider().install_default(); // it may be so already
+    let origin = url.origin();
+    let policy = redirect::Policy::custom(move |attempt| {
+        let same = attempt.url().origin() == origin;
+        let repeated = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+        match same && repeated && attempt.previous().len() <= MOST_REDIRECTS {
+            true => attempt.follow(),
+            false => attempt.stop(),
+        }
+    });
+    let builder = reqwest::Client::builder()
+        .user_agent(concat!("cairn/", env!("CARGO_PKG_VERSION")))
+        .redirect(policy)
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .connect_timeout(CONNECT);
+    let loopback = match url.host() {
+        Some(url::Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    let builder = if loopback { builder.no_proxy() } else { builder };
+    // A machine without certificates can still speak plain HTTP.
+    let builder = if url.scheme() == "http" { builder.tls_certs_only([]) } else { builder };
+    builder.build().map_err(|_| "no HTTP client can be made: are there certificates on this machine?".to_owned())
+}
+
+/// Headers of a definition, as far as they are its own to set.
+fn header_map(headers: &BTreeMap<String, String>) -> Result<HeaderMap, String> {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        let parsed =
+            HeaderName::try_from(name.as_str()).map_err(|_| format!("the header {name:?} has a wrong name"))?;
+        if RESERVED.contains(&parsed.as_str()) {
+            return Err(format!("the header {name:?} belongs to the protocol"));
+        }
+        let mut value =
+            HeaderValue::try_from(value.as_str()).map_err(|_| format!("the header {name:?} has a wrong value"))?;
+        value.set_sensitive(true);
+        map.insert(parsed, value);
+    }
+    Ok(map)
+}
+
+fn protocol_headers(
+    session: Option<Arc<str>>,
+    last_event: Option<String>,
+    custom: HashMap<HeaderName, HeaderValue>,
+) -> HeaderMap {
+    let mut headers: HeaderMap = custom.into_iter().collect();
+    for (name, value) in [(SESSION, session.as_deref()), (LAST_EVENT, last_event.as_deref())] {
+        if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    headers
+}
+
+/// The failure of a response that asks for a login or for more rights.
+fn challenged(response: &Response) -> Option<Failure> {
+    let header = response.headers().get(WWW_AUTHENTICATE).and_then(|header| header.to_str().ok());
+    match response.status() {
+        StatusCode::UNAUTHORIZED => {
+            Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(header.unwrap_or_default().to_owned())))
+        }
+        StatusCode::FORBIDDEN => {
+            let header = header.filter(|header| header.contains("insufficient_scope"))?;
+            let error = InsufficientScopeError::new(header.to_owned(), scope_of(header));
+            Some(StreamableHttpError::InsufficientScope(error))
+        }
+        _ => None,
+    }
+}
+
+/// The scope that a challenge names.
+fn scope_of(header: &str) -> Option<String> {
+    let rest = header.split_once("scope=")?.1;
+    let scope = match rest.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next(),
+        None => rest.split([',', ' ']).next(),
+    };
+    scope.filter(|scope| !scope.is_empty()).map(str::to_owned)
+}
+
+fn redirected(response: &Response) -> Failure {
+    let location = response.headers().get(reqwest::header::LOCATION).and_then(|to| to.to_str().ok());
+    let host = location.and_then(|to| Url::parse(to).ok()).and_then(|to| to.host_str().map(str::to_owned));
+    let to = host.map_or_else(String::new, |host| format!(" to {host}"));
+    StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!(
+        "a redirect{to}, which is not followed: put the address that is meant into the definition"
+    )))
+}
+
+fn has_type(response: &Response, kind: &str) -> bool {
+    let header = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    header.is_some_and(|header| header.get(..kind.len()).is_some_and(|own| own.eq_ignore_ascii_case(kind.as_bytes())))
+}
+
+/// The beginning of a body, for an error.
+fn quoted(body: &[u8]) -> String {
+    const EXCERPT: usize = 200;
+    let text = String::from_utf8_lossy(&body[..body.len().min(EXCERPT)]).into_owned();
+    if text.trim().is_empty() { String::new() } else { format!(": {}", text.trim()) }
+}
