@@ -8,6 +8,7 @@ mod parent_snapshot;
 mod parts;
 mod reload;
 mod reports;
+mod servers;
 mod skills;
 mod turn;
 
@@ -26,7 +27,7 @@ use memory::store::IndexUpkeep;
 use session::window_usage::WindowUsage;
 use session::{Error, Session};
 use settings::hooks::Hook;
-use settings::permission::{ChosenBy, Policy, SharedMode};
+use settings::permission::{ChosenBy, Policy, Respondent, SharedMode};
 use tokio_util::sync::CancellationToken;
 use tools::Scope;
 use tools::sandbox::Sandbox;
@@ -47,11 +48,13 @@ use crate::live::LiveSession;
 use crate::parts::DriverParts;
 use crate::prompt::scratchpad;
 use crate::run::{RunEnd, TurnEnd};
+use crate::servers::{ServerTools, SessionServers};
 use crate::skills::Skills;
 use changed_files::ChangedFiles;
 use knowledge::AgentKnowledge;
 pub use mail::{Mail, Neighbours};
 use reports::SubagentReports;
+use servers::AgentServers;
 use skills::AgentSkills;
 
 pub use parts::{Contacts, NoSubagents, Parts};
@@ -84,6 +87,7 @@ pub struct Agent {
     reports: SubagentReports,
     tasks: TaskReminder,
     skills: AgentSkills,
+    servers: AgentServers,
     changed_files: ChangedFiles,
     /// Journal of events.
     journal: Journal,
@@ -138,6 +142,7 @@ impl Agent {
             reports,
             tasks: TaskReminder::default(),
             skills: AgentSkills::default(),
+            servers: AgentServers::default(),
             changed_files: ChangedFiles::default(),
             start: Some(SessionStart::Startup),
             journal,
@@ -274,6 +279,11 @@ impl Agent {
         self.driver.live.work.skills.as_ref()
     }
 
+    /// The MCP servers.
+    pub fn servers(&self) -> Option<&Arc<SessionServers>> {
+        self.driver.live.work.servers.as_ref().map(ServerTools::servers)
+    }
+
     /// Reason for having no subagents, if it has none.
     pub fn alone(&self) -> Option<NoSubagents> {
         self.alone
@@ -356,6 +366,10 @@ impl Agent {
         }
         self.driver.list_agents()?;
         self.skills.show(&mut self.driver.live)?;
+        if self.driver.gate.consent.approver.who() != Respondent::Person {
+            self.servers.wait(&self.driver.live).await;
+        }
+        self.servers.show(&mut self.driver.live)?;
         if let Some(teammates) = &self.contacts.teammates {
             teammates.judged_by(self.driver.gate.consent.policy.clone(), self.driver.live.scope.clone());
         }

@@ -25,6 +25,7 @@ use crate::hooks::Hooks;
 use crate::journal::Journal;
 use crate::prompt::{PrologueParts, Surroundings, prologue};
 use crate::run::TurnLimits;
+use crate::servers::ServerTools;
 use crate::skills::Skills;
 use crate::subagent::SubagentIdentity;
 
@@ -90,6 +91,8 @@ pub struct Workplace {
     pub tasks: Option<TaskBoard>,
     /// The skills, if there are any.
     pub skills: Option<Arc<Skills>>,
+    /// The tools of MCP servers, if there are any.
+    pub servers: Option<ServerTools>,
     /// Environment variables of commands.
     pub environment: Environment,
     /// The [guard](tools::guard) program for commands; without it only their process group is ended.
@@ -211,6 +214,32 @@ impl Workplace {
     pub(crate) fn follow(&mut self, configuration: &Configuration) {
         self.directories.clone_from(&configuration.directories);
         self.environment = configuration.environment.clone();
+    }
+
+    /// The tool of a name, also one of a server that no request declares.
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let declared = self.tools.iter().find(|tool| tool.name() == name).cloned();
+        declared.or_else(|| self.servers.as_ref()?.find(name))
+    }
+
+    /// Limit on a tool's output in characters; `None` if it bounds itself.
+    pub(crate) fn limit_of(&self, name: &str) -> Option<usize> {
+        let of_server = self.servers.as_ref().filter(|_| self.tools.iter().all(|tool| tool.name() != name));
+        match of_server.and_then(|servers| servers.find(name)) {
+            Some(tool) => tools::limit_of(&[tool], name),
+            None => tools::limit_of(&self.tools, name),
+        }
+    }
+
+    /// The tools that can run these calls.
+    pub(crate) fn for_calls<'c>(&self, names: impl Iterator<Item = &'c str>) -> Vec<Arc<dyn Tool>> {
+        let mut tools = self.tools.clone();
+        for name in names {
+            if tools.iter().all(|tool| tool.name() != name) {
+                tools.extend(self.find(name));
+            }
+        }
+        tools
     }
 
     fn makes_files(&self) -> bool {

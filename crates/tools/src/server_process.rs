@@ -73,9 +73,10 @@ impl ServerProgram<'_> {
 }
 
 impl ServerProcess {
-    /// The beginning and the end of what it has printed to its standard error.
-    pub fn errors(&self) -> String {
-        self.errors.lock().text()
+    /// Reads the beginning and the end of what it has printed to its standard error, also after it has ended.
+    pub fn errors(&self) -> Arc<dyn Fn() -> String + Send + Sync> {
+        let errors = self.errors.clone();
+        Arc::new(move || errors.lock().text())
     }
 
     /// Returns whether it still runs.

@@ -222,8 +222,7 @@ impl Driver {
 
     fn look<T>(&self, place: &WalkState<'_>, look: impl FnOnce(&View, &Situation<'_>) -> T) -> T {
         let notes = self.live.notes_path().display().to_string();
-        let tools = &self.live.work.tools;
-        let limit = |name: &str| tools::limit_of(tools, name);
+        let limit = |name: &str| self.live.work.limit_of(name);
         let situation = Situation {
             occasion: place.occasion,
             now: place.now,
