@@ -8,6 +8,7 @@ use extensions::ExtensionTrouble;
 use extensions::plugin::installed::{self, EnabledPlugin};
 use extensions::plugin::{Plugin, PluginOrigin, PluginPlace, PluginStyle};
 use settings::agents::PluginAgent;
+use settings::servers::PluginServers;
 use settings::{Settings, Weight};
 
 use crate::program_paths::ProgramPaths;
@@ -67,6 +68,11 @@ impl LoadedPlugins {
     /// Their agents.
     pub(crate) fn agents(&self) -> Vec<PluginAgent> {
         self.list.iter().flat_map(|plugin| plugin.agents.iter().cloned()).collect()
+    }
+
+    /// Their servers.
+    pub(crate) fn servers(&self) -> Vec<PluginServers> {
+        self.list.iter().flat_map(|plugin| plugin.servers.iter().cloned()).collect()
     }
 
     /// The output style of a name.

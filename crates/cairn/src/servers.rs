@@ -91,17 +91,22 @@ pub(crate) fn defined(
     judged: &TrustedSettings,
 ) -> anyhow::Result<DefinedServers> {
     let flags = FlagServers::read(values, place)?;
-    Ok(DefinedServers::read(&sources(flags.defined, only_flags, place), &judged.settings, &judged.trust))
+    Ok(DefinedServers::read(&sources(flags.defined, only_flags, place, judged), &judged.settings, &judged.trust))
 }
 
-fn sources(flags: Vec<(String, Value)>, only_flags: bool, place: &ProgramPaths) -> ServerSources {
+fn sources(
+    flags: Vec<(String, Value)>,
+    only_flags: bool,
+    place: &ProgramPaths,
+    judged: &TrustedSettings,
+) -> ServerSources {
     ServerSources {
         flags,
         only_flags,
         claude_json: Some(place.claude_json()),
         project: place.sources.project,
         user: place.sources.user,
-        plugins: Vec::new(),
+        plugins: judged.plugins.servers(),
     }
 }
 
@@ -114,7 +119,7 @@ pub(crate) fn servers(
     environment: tools::Environment,
 ) -> anyhow::Result<SessionServers> {
     let flags = FlagServers::read(&args.mcp_config, place)?;
-    let sources = sources(flags.defined, args.strict_mcp_config, place);
+    let sources = sources(flags.defined, args.strict_mcp_config, place, judged);
     let defined = DefinedServers::read(&sources, &judged.settings, &judged.trust);
     let mut hosted: BTreeMap<String, Arc<dyn OpenPipes>> = BTreeMap::new();
     if let Some(program) = &args.server_host.program {

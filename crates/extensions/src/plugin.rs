@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use settings::agents::PluginAgent;
+use settings::servers::PluginServers;
 
 use crate::expand::{ExpandValues, fill_folders};
 use crate::skill::{PluginFolders, Skill};
@@ -26,7 +27,7 @@ use manifest::PluginManifest;
 const MANIFEST: &str = ".claude-plugin/plugin.json";
 
 /// A plugin.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Plugin {
     /// The name before the colon.
     pub name: String,
@@ -48,7 +49,7 @@ pub struct Plugin {
     pub styles: Vec<PluginStyle>,
     /// Objects of hooks by event, as settings write them.
     pub hook_files: Vec<PluginHooks>,
-    /// Definitions of servers.
+    /// Definitions of servers, by file: with the plugin's folders filled in, and variables of the environment still to be.
     pub servers: Vec<PluginServers>,
     /// Problems with its files.
     pub troubles: Vec<ExtensionTrouble>,
@@ -95,15 +96,6 @@ pub struct PluginHooks {
     pub file: PathBuf,
     /// By event.
     pub events: Value,
-}
-
-/// Servers of a plugin, as they are written: `${CLAUDE_PLUGIN_ROOT}` and other variables are still to be filled in.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PluginServers {
-    /// The file they stand in.
-    pub file: PathBuf,
-    /// By name, without the plugin's.
-    pub servers: Map<String, Value>,
 }
 
 /// The place of a plugin.
@@ -169,6 +161,11 @@ impl Plugin {
             name,
             id,
         })
+    }
+
+    /// The names of its servers.
+    pub fn server_names(&self) -> impl Iterator<Item = &str> {
+        self.servers.iter().filter_map(|of| of.servers.as_object()).flatten().map(|(name, _)| name.as_str())
     }
 
     /// A text with the plugin's folders filled in.

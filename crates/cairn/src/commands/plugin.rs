@@ -96,7 +96,7 @@ fn list(plugins: &LoadedPlugins, registry: &Registry, as_json: bool) -> anyhow::
 /// The parts of a plugin, counted.
 fn brings(plugin: &Plugin, registry: &Registry) -> String {
     let of = |kind| plugin.skills.iter().filter(|skill| skill.kind == kind).count();
-    let servers = plugin.servers.iter().map(|file| file.servers.len()).sum();
+    let servers = plugin.server_names().count();
     let hooks = plugin.hooks(&plugin.folders.root).0.len();
     let counts = [
         (of(SkillKind::Skill), "skill"),
@@ -132,7 +132,7 @@ fn object(plugin: &Plugin, registry: &Registry) -> Value {
         "skills": names(SkillKind::Skill), "commands": names(SkillKind::Command), "agents": agents_of(plugin, registry),
         "hooks": plugin.hooks(&plugin.folders.root).0.len(),
         "outputStyles": plugin.styles.iter().map(|style| style.name.as_str()).collect::<Vec<_>>(),
-        "servers": plugin.servers.iter().flat_map(|file| file.servers.keys()).collect::<Vec<_>>(),
+        "servers": plugin.server_names().collect::<Vec<_>>(),
     })
 }
 

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use files::EntryKind;
 use memory::frontmatter;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use settings::agents::PluginAgent;
+use settings::servers::PluginServers;
 
 use super::folder::{PluginFile, PluginFolder, below};
 use super::manifest::PluginManifest;
-use super::{MANIFEST, PluginHooks, PluginServers, PluginStyle, fill};
+use super::{MANIFEST, PluginHooks, PluginStyle, fill};
 use crate::skill::{PluginFolders, Skill, SkillKind, SkillSource};
 
 const SKILL: &str = "SKILL.md";
@@ -65,7 +66,13 @@ impl PluginContents {
             let text = fill(text[top.body_start()..].trim(), folders);
             styles.push(PluginStyle { name: format!("{name}:{style}"), text });
         }
-        Self { skills, agents, styles, hooks: hooks(folder, manifest), servers: servers(folder, manifest) }
+        Self {
+            skills,
+            agents,
+            styles,
+            hooks: hooks(folder, manifest),
+            servers: servers(folder, manifest, name, folders),
+        }
     }
 }
 
@@ -171,13 +178,39 @@ fn hooks(folder: &mut PluginFolder, manifest: &PluginManifest) -> Vec<PluginHook
     objects(folder, manifest, "hooks", HOOKS).into_iter().map(|(file, object)| of(file, &object)).collect()
 }
 
-/// Its servers: the same.
-fn servers(folder: &mut PluginFolder, manifest: &PluginManifest) -> Vec<PluginServers> {
+/// Its servers: the same. Programs among them know the plugin's folders by variables, too.
+fn servers(
+    folder: &mut PluginFolder,
+    manifest: &PluginManifest,
+    plugin: &str,
+    folders: &PluginFolders,
+) -> Vec<PluginServers> {
+    let variables = folders.variables();
     let of = |(file, object): (PathBuf, Map<String, Value>)| {
-        let servers = object.get("mcpServers").and_then(Value::as_object).cloned().unwrap_or(object);
-        PluginServers { file, servers }
+        let mut servers = object.get("mcpServers").and_then(Value::as_object).cloned().unwrap_or(object);
+        for server in servers.values_mut() {
+            fill_all(server, folders);
+            if let Some(server) = server.as_object_mut().filter(|server| server.contains_key("command"))
+                && let Some(given) = server.entry("env").or_insert_with(|| json!({})).as_object_mut()
+            {
+                variables.iter().for_each(|(name, value)| {
+                    given.entry(*name).or_insert_with(|| json!(value));
+                });
+            }
+        }
+        PluginServers { plugin: plugin.to_owned(), servers: servers.into(), place: file.display().to_string() }
     };
     objects(folder, manifest, "mcpServers", SERVERS).into_iter().map(of).collect()
+}
+
+/// Fills the plugin's folders into each text of a value.
+fn fill_all(value: &mut Value, folders: &PluginFolders) {
+    match value {
+        Value::String(text) => *text = fill(text, folders),
+        Value::Array(items) => items.iter_mut().for_each(|item| fill_all(item, folders)),
+        Value::Object(fields) => fields.values_mut().for_each(|item| fill_all(item, folders)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// The objects of a usual file and of a key, each with the file it stands in.

@@ -9,10 +9,6 @@ use settings::{SettingsSource, ValueOrigin};
 use super::{Plugin, PluginOrigin};
 use crate::trouble::ExtensionTrouble;
 
-/// The variables by which a plugin's commands know its folders.
-const ROOT: &str = "CLAUDE_PLUGIN_ROOT";
-const KEPT: &str = "CLAUDE_PLUGIN_DATA";
-
 impl Plugin {
     /// Its hooks, for a session in this directory, and problems with the others.
     pub fn hooks(&self, directory: &Path) -> (Vec<Hook>, Vec<ExtensionTrouble>) {
@@ -45,13 +41,15 @@ impl Plugin {
             }
             kind => kind,
         };
-        let variables = BTreeMap::from([(ROOT.to_owned(), root), (KEPT.to_owned(), data)]);
+        let variables = self.folders.variables().map(|(name, folder)| (name.to_owned(), folder));
+        let variables = BTreeMap::from(variables);
         Hook { kind, variables, ..hook }
     }
 
     /// True if one of its texts speaks of the folder for what it keeps.
     pub fn keeps_data(&self) -> bool {
-        self.hook_files.iter().any(|hooks| hooks.events.to_string().contains(KEPT))
+        let texts = self.hook_files.iter().map(|hooks| hooks.events.to_string());
+        texts.chain(self.servers.iter().map(|of| of.servers.to_string())).any(|text| text.contains("PLUGIN_DATA"))
     }
 }
 

@@ -60,7 +60,9 @@ fn a_folder_without_a_manifest_is_a_plugin_of_its_name() {
     let (hooks, troubles) = plugin.hooks(Path::new("/"));
     assert_eq!((hooks.len(), troubles.len()), (1, 0));
     assert_eq!(hooks[0].variables["CLAUDE_PLUGIN_ROOT"], root.display().to_string());
-    assert_eq!(plugin.servers[0].servers["db"]["command"], "${CLAUDE_PLUGIN_ROOT}/db");
+    let server = &plugin.servers[0].servers["db"];
+    assert_eq!(server["command"], format!("{}/db", root.display()));
+    assert_eq!(server["env"]["CLAUDE_PLUGIN_DATA"], disk.path("data/demo-inline").display().to_string());
     assert_eq!(plugin.troubles, []);
 }
 
@@ -85,7 +87,7 @@ fn a_manifest_says_where_parts_are() {
     assert_eq!(names(&plugin), ["demo:usual", "demo:added", "demo:one", "demo:hi", "demo:in"]);
     assert_eq!((plugin.skills[3].description.as_str(), plugin.skills[3].body.as_str()), ("Says hi.", "Hi."));
     assert_eq!(plugin.version.as_deref(), Some("1.2"));
-    let servers: Vec<&str> = plugin.servers.iter().flat_map(|of| of.servers.keys()).map(String::as_str).collect();
+    let servers: Vec<&str> = plugin.server_names().collect();
     assert_eq!((servers, plugin.hook_files.len(), plugin.agents.len()), (vec!["a", "b"], 1, 1));
     assert_eq!(plugin.troubles, []);
 }
