@@ -15,6 +15,7 @@ use engine::parts::Outlets;
 use engine::prompt::BARE;
 use engine::servers::{ServerTools, SessionServer, SessionServers, ToolSearch};
 use engine::skills::CallSkill;
+use engine::web::WebFetch;
 use extensions::plugin::Plugin;
 use extensions::skill::ModelUse;
 use learning::dream::session_dreams::SessionDreams;
@@ -129,6 +130,8 @@ pub(crate) async fn agent(
         anyhow::ensure!(place.directory.join(folder).is_dir(), "--plugin-dir {}: no such directory", folder.display());
     }
     if !bare {
+        let fetch = WebFetch::of(&parts, session.world().clone(), settings.private_hosts.clone());
+        parts.work.tools.push(Arc::new(fetch));
         warnings.extend(judged.plugins.warnings());
         warnings.extend(judged.plugins.make_data_folders());
         let skills = Arc::new(skills::skills(place, &judged.trust, &judged.plugins, &added(args, place)));

@@ -108,6 +108,8 @@ pub struct Settings {
     pub plugin_directories: Vec<PathBuf>,
     /// `disabledMcpServers`: servers that are not started, each with its origin.
     pub disabled_servers: Vec<(String, ValueOrigin)>,
+    /// `webPrivateHosts`: hosts at private addresses that may be contacted.
+    pub private_hosts: Vec<String>,
     /// Output beside the conversation.
     pub signals: Notifications,
     /// Every value of the files, with its status.
@@ -226,6 +228,7 @@ impl Settings {
                 .of(&keys::DISABLED_SERVERS)
                 .filter_map(|set| Some((set.value.as_str()?.to_owned(), set.origin.clone())))
                 .collect(),
+            private_hosts: counting.texts(&keys::PRIVATE_HOSTS),
             signals: Notifications::of(&counting, whose, ground),
             sets: Vec::new(),
             findings,

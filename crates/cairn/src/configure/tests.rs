@@ -13,7 +13,7 @@ mod examples;
 use examples::Examples;
 
 /// Keys that decide about something else, by how they begin.
-const ELSEWHERE: [(&str, &str); 8] = [
+const ELSEWHERE: [(&str, &str); 9] = [
     ("model", "which model is asked is chosen before"),
     ("searchPastContext", "it is a part of what the prompt says of memory"),
     ("teammates", "it adds a tool"),
@@ -22,6 +22,7 @@ const ELSEWHERE: [(&str, &str); 8] = [
     ("outputStyle", "there is no style of that name"),
     ("enabledPlugins", "it is not installed"),
     ("pluginDirectories", "there is no such folder"),
+    ("webPrivateHosts", "it is a part of a tool"),
 ];
 
 fn with(base: &Value, key: &SettingKey, value: &Value) -> Value {

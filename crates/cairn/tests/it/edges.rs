@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("files", &[]),
     ("shell", &[]),
     ("simulator", &[]),
+    ("web", &[]),
     ("context", &["transcript"]),
     ("memory", &["transcript", "files"]),
     ("provider", &["transcript"]),
@@ -40,6 +41,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "mail",
             "learning",
             "extensions",
+            "web",
         ],
     ),
     (

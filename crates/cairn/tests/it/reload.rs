@@ -82,12 +82,13 @@ fn last(screen: &Screen) -> String {
 
 /// Keys of which a conversation that runs is told nothing, by how they begin, and why. Each is turned in a test below, or of
 /// its own.
-const LATER: [(&str, &str); 6] = [
+const LATER: [(&str, &str); 7] = [
     ("language", "it is a part of the prompt, which stays as it was sent until /clear"),
     ("outputStyle", "it is a part of the prompt, which stays as it was sent until /clear"),
     ("searchPastContext", "it is a part of the prompt, which stays as it was sent until /clear"),
     ("teammates", "it adds a tool, which is a part of the prompt"),
     ("extractHeadless", "it is about runs without a terminal"),
+    ("webPrivateHosts", "it is a part of a tool, which stays as it is"),
     ("teamDeletions", "it is read whenever folders are brought into step"),
 ];
 
