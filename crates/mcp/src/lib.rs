@@ -7,13 +7,17 @@
 //! variables up), decide about trust or permissions, open a browser, answer for the user, or let a server sample the model. Text
 //! of a server's is data: it is cut, never interpreted.
 
+mod authorization;
 mod callback;
 mod definition;
 mod elicitation;
 mod endpoint;
 mod error;
+mod http;
+mod login;
 mod names;
 mod offer;
+mod origin;
 mod outcome;
 mod schema;
 mod server;
@@ -28,6 +32,7 @@ pub use definition::{
 pub use elicitation::{Elicitation, ElicitationAnswer, ElicitationRequest};
 pub use endpoint::{Endpoint, HeadersHelper, HttpEndpoint, OpenPipes, Pipes};
 pub use error::Error;
+pub use login::Login;
 pub use names::{
     LONGEST_TOOL_NAME, RESERVED_SERVERS, is_reserved, plugin_server, server_keys, short_description, tool_names,
 };

@@ -7,7 +7,6 @@ mod client_side;
 mod content;
 mod exchange;
 mod fault;
-mod http;
 mod lists;
 mod open;
 mod oversized;
@@ -165,6 +164,11 @@ impl McpServer {
         drop(running);
         let _ = settled.await;
         self.status()
+    }
+
+    /// What the server said when it last wanted a login, for [`crate::Login::begin`].
+    pub fn challenge(&self) -> Option<String> {
+        self.shared.challenge.lock().clone()
     }
 
     /// Ends the connection and forgets the offers.

@@ -6,12 +6,15 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The most bytes of a file of tokens. Access tokens are a few kilobytes at most.
 const LARGEST: u64 = 256 << 10;
+/// The longest wait for a process that renews the same tokens.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Characters of the address's hash in a file's name.
 const HASH: usize = 16;
 /// Characters of the server's name in a file's name.
@@ -25,6 +28,10 @@ pub trait TokenStore: Send + Sync {
     fn save(&self, tokens: &Tokens) -> Result<(), String>;
     /// Forgets them.
     fn clear(&self) -> Result<(), String>;
+    /// Keeps other processes from renewing them until the value is dropped. May block for a while.
+    fn lock(&self) -> Result<Box<dyn Send>, String> {
+        Ok(Box::new(()))
+    }
 }
 
 /// Tokens of one server, with the client they were given to.
@@ -140,5 +147,14 @@ impl TokenStore for TokenFile {
             Ok(()) | Err(files::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    fn lock(&self) -> Result<Box<dyn Send>, String> {
+        let (Some(folder), Some(name)) = (self.path.parent(), self.path.file_stem()) else {
+            return Err(format!("{} names no file", self.path.display()));
+        };
+        let root = files::Root::create(folder).map_err(|error| error.to_string())?;
+        let name = format!("{}.lock", name.to_string_lossy());
+        Ok(Box::new(root.lock_within(name, PATIENCE).map_err(|error| error.to_string())?))
     }
 }

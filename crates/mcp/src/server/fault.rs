@@ -6,11 +6,11 @@ use std::io;
 use rmcp::model::ErrorCode;
 use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::AuthError;
-use rmcp::transport::streamable_http_client::{AuthRequiredError, HttpStatusError, InsufficientScopeError};
+use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientScopeError, StreamableHttpError};
 
-use super::http::HttpFault;
 use super::oversized::TOO_LONG;
 use crate::error::Error;
+use crate::http::{HttpFault, scope_of};
 use crate::names::cut;
 
 /// The most bytes of a server's words in an error.
@@ -21,12 +21,21 @@ const LONGEST_WORDS: usize = 1000;
 pub(super) enum Meaning {
     /// Nothing: the connection goes on.
     Nothing,
-    /// The server wants a login; the challenge with a scope, if it wants more rights.
-    Login(Option<String>),
+    /// The server wants a login, or more rights.
+    Login(Challenge),
     /// The server cannot be reached; it may come back.
     Unreachable,
     /// A message was larger than the limit.
     TooLarge,
+}
+
+/// What a server says when it wants a login.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Challenge {
+    /// The header as it came.
+    pub(super) header: String,
+    /// The scope that would do, if it says so.
+    pub(super) scope: Option<String>,
 }
 
 /// A server's words, cut and without control characters.
@@ -43,29 +52,25 @@ pub(super) fn of_request(server: &str, message_limit: usize, error: &ServiceErro
         ServiceError::McpError(data) if data.message == TOO_LONG => {
             (too_large(server.clone(), message_limit), Meaning::TooLarge)
         }
-        ServiceError::McpError(data) if data.code == ErrorCode::INTERNAL_ERROR && is_lost_stream(&data.message) => {
-            (broken("it ended before the answer was complete".to_owned()), Meaning::Nothing)
-        }
         ServiceError::McpError(data) => (
             Error::Refused { server: server.clone(), code: data.code.0, message: words(&data.message) },
             Meaning::Nothing,
         ),
         ServiceError::TransportSend(error) => match meaning(error) {
-            (Meaning::Login(scope), _) => (Error::NeedsLogin { server: server.clone() }, Meaning::Login(scope)),
+            (Meaning::Login(challenge), _) => (Error::NeedsLogin { server: server.clone() }, Meaning::Login(challenge)),
             (Meaning::TooLarge, _) => (too_large(server.clone(), message_limit), Meaning::TooLarge),
             (meaning, text) => (broken(text), meaning),
         },
-        ServiceError::TransportClosed => (broken("the server is gone".to_owned()), Meaning::Unreachable),
+        // Of a stream or of the whole connection, whose end is noticed elsewhere.
+        ServiceError::TransportClosed => {
+            (broken("it ended before the answer was complete".to_owned()), Meaning::Nothing)
+        }
         ServiceError::Cancelled { reason } => {
             let reason = reason.clone().unwrap_or_else(|| "it was cancelled".to_owned());
             (Error::Refused { server: server.clone(), code: 0, message: words(&reason) }, Meaning::Nothing)
         }
         other => (broken(other.to_string()), Meaning::Nothing),
     }
-}
-
-fn is_lost_stream(message: &str) -> bool {
-    message.starts_with("streamable HTTP response stream closed")
 }
 
 fn too_large(server: String, limit: usize) -> Error {
@@ -76,7 +81,7 @@ fn too_large(server: String, limit: usize) -> Error {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StartFault {
     /// The server wants a login.
-    Login(Option<String>),
+    Login(Challenge),
     /// It cannot be reached: it may come back.
     Transient(String),
     /// It will not get better by itself.
@@ -88,7 +93,7 @@ pub(super) fn of_start(error: &ClientInitializeError) -> StartFault {
     match error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => of_start(fallback),
         ClientInitializeError::TransportError { error, .. } => match meaning(error) {
-            (Meaning::Login(scope), _) => StartFault::Login(scope),
+            (Meaning::Login(challenge), _) => StartFault::Login(challenge),
             // Servers that are being started answer so.
             (_, text) if has_status(error) => StartFault::Transient(words(&text)),
             (Meaning::Unreachable, text) => StartFault::Transient(words(&text)),
@@ -114,14 +119,21 @@ pub(super) fn of_start(error: &ClientInitializeError) -> StartFault {
 
 /// True if the server answered that it is busy or broken.
 fn has_status(error: &(dyn StdError + 'static)) -> bool {
-    let mut current = Some(error);
-    while let Some(cause) = current {
-        if cause.is::<HttpStatusError>() {
-            return true;
-        }
-        current = cause.source();
-    }
-    false
+    causes(error).any(|cause| matches!(cause.downcast_ref(), Some(StreamableHttpError::<HttpFault>::HttpStatus(_))))
+}
+
+/// An error and its causes. Those that rmcp wraps without naming them as causes are found by its own type.
+fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    let mut next = Some(error);
+    std::iter::from_fn(move || {
+        let current = next?;
+        next = match current.downcast_ref() {
+            Some(StreamableHttpError::<HttpFault>::Client(fault)) => Some(fault),
+            Some(StreamableHttpError::<HttpFault>::Auth(error)) => Some(error),
+            _ => current.source(),
+        };
+        Some(current)
+    })
 }
 
 /// True if a failed probe means that the server speaks an older revision.
@@ -145,18 +157,17 @@ pub(super) fn is_legacy(error: &ClientInitializeError) -> bool {
 /// The meaning and the text of the deepest known cause.
 fn meaning(error: &(dyn StdError + 'static)) -> (Meaning, String) {
     let mut text = error.to_string();
-    let mut current = Some(error);
-    while let Some(cause) = current {
-        if cause.is::<AuthRequiredError>() {
-            return (Meaning::Login(None), String::new());
-        }
-        if let Some(scope) = cause.downcast_ref::<InsufficientScopeError>() {
-            return (Meaning::Login(scope.required_scope.clone()), String::new());
+    for cause in causes(error) {
+        let required = cause.downcast_ref::<AuthRequiredError>().map(|error| &error.www_authenticate_header);
+        let more = cause.downcast_ref::<InsufficientScopeError>().map(|error| &error.www_authenticate_header);
+        if let Some(header) = required.or(more) {
+            let challenge = Challenge { header: header.clone(), scope: scope_of(header) };
+            return (Meaning::Login(challenge), String::new());
         }
         if let Some(auth) = cause.downcast_ref::<AuthError>() {
             return match auth {
                 AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_) => {
-                    (Meaning::Login(None), String::new())
+                    (Meaning::Login(Challenge::default()), String::new())
                 }
                 // The text may come from the token endpoint; its cause is told, its answer is not.
                 AuthError::TokenRefreshFailed(_) => {
@@ -179,7 +190,6 @@ fn meaning(error: &(dyn StdError + 'static)) -> (Meaning, String) {
             return (Meaning::Unreachable, io.to_string());
         }
         text = cause.to_string();
-        current = cause.source();
     }
     (Meaning::Nothing, text)
 }

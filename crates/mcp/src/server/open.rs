@@ -7,18 +7,19 @@ use rmcp::service::{ClientInitializeError, ClientServiceExt, Peer, RunningServic
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::common::client_side_sse::SseRetryPolicy;
-use rmcp::transport::streamable_http_client::{StreamableHttpClient, StreamableHttpClientTransportConfig};
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientLifecycleMode, RoleClient};
 use tokio::time::{Duration, Instant, timeout, timeout_at};
 
 use super::ServerStatus;
 use super::client_side::ClientSide;
 use super::fault::{self, Meaning, StartFault};
-use super::http::{HttpClient, HttpFault};
 use super::lists::{self, Offered};
 use super::oversized::OversizedLines;
 use super::shared::{List, Shared};
+use crate::authorization::Authorization;
 use crate::endpoint::{Endpoint, HttpEndpoint, OpenPipes};
+use crate::http::HttpClient;
 use crate::names::short_description;
 use crate::offer::{PromptOffer, ResourceOffer, ResourceTemplateOffer, ToolOffer};
 
@@ -65,14 +66,12 @@ async fn open_http_once(shared: &Arc<Shared>, endpoint: &HttpEndpoint) -> Result
         headers.extend(helper.headers().await.map_err(|text| StartFault::Lasting(fault::words(&text)))?);
     }
     let client = HttpClient::new(&endpoint.url, &headers, shared.limits.message_bytes).map_err(StartFault::Lasting)?;
-    probe(shared, &endpoint.url, client).await
+    let authorization = Authorization::new(endpoint).await.map_err(StartFault::Lasting)?;
+    probe(shared, &endpoint.url, client.with_authorization(authorization)).await
 }
 
 /// Finds out which revision the server speaks: the current one, or one with a handshake.
-async fn probe<C>(shared: &Arc<Shared>, url: &str, client: C) -> Result<Connection, StartFault>
-where
-    C: StreamableHttpClient<Error = HttpFault> + Sync,
-{
+async fn probe(shared: &Arc<Shared>, url: &str, client: HttpClient) -> Result<Connection, StartFault> {
     let connect = |lifecycle| {
         let mut config =
             StreamableHttpClientTransportConfig::with_uri(url).max_sse_event_size(shared.limits.message_bytes);
@@ -81,12 +80,17 @@ where
         ClientSide(shared.clone()).serve_with_lifecycle(transport, lifecycle)
     };
     let current = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] };
-    match timeout(shared.limits.probe, connect(current)).await {
+    let was_late = match timeout(shared.limits.probe, connect(current.clone())).await {
         Ok(Ok(connection)) => return Ok(connection),
         Ok(Err(error)) if !is_older(&error) => return Err(fault::of_start(&error)),
-        Ok(Err(_)) | Err(_) => {}
+        Ok(Err(_)) => false,
+        Err(_) => true,
+    };
+    match connect(ClientLifecycleMode::Initialize).await.map_err(|error| fault::of_start(&error)) {
+        // It was only slow: what knows no handshake is asked again, without a limit of its own.
+        Err(StartFault::Lasting(text)) if was_late => connect(current).await.map_err(|_| StartFault::Lasting(text)),
+        made => made,
     }
-    connect(ClientLifecycleMode::Initialize).await.map_err(|error| fault::of_start(&error))
 }
 
 fn is_older(error: &ClientInitializeError) -> bool {

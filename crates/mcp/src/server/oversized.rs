@@ -76,10 +76,10 @@ enum Search {
 /// The number or text that stands after a key `id`.
 fn id_after(bytes: &[u8], search: Search) -> Option<Value> {
     const KEY: &[u8] = b"\"id\"";
-    let mut places = bytes.windows(KEY.len()).enumerate().filter(|(_, window)| *window == KEY).map(|(at, _)| at);
+    let mut windows = bytes.windows(KEY.len());
     let at = match search {
-        Search::First => places.next(),
-        Search::Last => places.last(),
+        Search::First => windows.position(|window| window == KEY),
+        Search::Last => windows.rposition(|window| window == KEY),
     }?;
     let rest = bytes[at + KEY.len()..].trim_ascii_start().strip_prefix(b":")?;
     let id = Deserializer::from_slice(rest).into_iter::<Value>().next()?.ok()?;

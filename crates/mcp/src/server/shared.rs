@@ -12,7 +12,7 @@ use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::Peer;
 use tokio::sync::{Notify, watch};
 
-use super::fault::Meaning;
+use super::fault::{Challenge, Meaning};
 use super::{ServerLimits, ServerOptions, ServerState, ServerStatus};
 use crate::elicitation::Elicitation;
 use crate::endpoint::Endpoint;
@@ -36,6 +36,8 @@ pub(super) struct Shared {
     links: AtomicU64,
     pub(super) waiting: WaitingCalls,
     pub(super) stale: StaleLists,
+    /// What the server said when it last wanted a login.
+    pub(super) challenge: Mutex<Option<String>>,
     /// Problems of each list.
     pub(super) problems: Mutex<BTreeMap<List, Vec<String>>>,
     /// The end of the standard error of the process, while it runs.
@@ -75,6 +77,7 @@ impl Shared {
             links: AtomicU64::new(0),
             waiting: WaitingCalls::default(),
             stale: StaleLists::default(),
+            challenge: Mutex::default(),
             problems: Mutex::default(),
             last_words: Mutex::default(),
             unreachable: Notify::new(),
@@ -100,20 +103,22 @@ impl Shared {
         match meaning {
             Meaning::Nothing | Meaning::TooLarge => {}
             Meaning::Unreachable => self.unreachable.notify_one(),
-            Meaning::Login(scope) => {
-                self.remember_scope(scope);
+            Meaning::Login(challenge) => {
+                self.remember(challenge);
                 self.unauthorized.notify_one();
             }
         }
     }
 
-    /// Keeps the scope that the server asked for, for the next login.
-    pub(super) fn remember_scope(&self, scope: Option<String>) {
-        let (Some(scope), Endpoint::Http(http)) = (scope, &self.endpoint) else { return };
-        if let Some(tokens) = &http.tokens {
+    /// Keeps what the server said about the login it wants; the scope also for a login by another process.
+    pub(super) fn remember(&self, challenge: Challenge) {
+        if let (Some(scope), Endpoint::Http(http)) = (&challenge.scope, &self.endpoint)
+            && let Some(tokens) = &http.tokens
+        {
             // A login without it asks again; nothing is lost.
-            let _ = tokens.load().and_then(|known| tokens.save(&known.unwrap_or_default().wanting(&scope)));
+            let _ = tokens.load().and_then(|known| tokens.save(&known.unwrap_or_default().wanting(scope)));
         }
+        *self.challenge.lock() = Some(challenge.header).filter(|header| !header.is_empty());
     }
 
     /// Changes the status, and tells those who watch it if it did change.

@@ -79,8 +79,8 @@ async fn connect(shared: &Arc<Shared>, stop: &CancellationToken, attempts: u32) 
         };
         let state = match opened {
             Ok(connection) => return Some(connection),
-            Err(StartFault::Login(scope)) => {
-                shared.remember_scope(scope);
+            Err(StartFault::Login(challenge)) => {
+                shared.remember(challenge);
                 ServerState::NeedsLogin
             }
             Err(StartFault::Transient(_)) if attempt < attempts => continue,
@@ -101,7 +101,7 @@ async fn attempt_once(shared: &Arc<Shared>) -> Result<Connection, StartFault> {
         Err(meaning) => {
             close(connection).await;
             return Err(match meaning {
-                Meaning::Login(scope) => StartFault::Login(scope),
+                Meaning::Login(challenge) => StartFault::Login(challenge),
                 _ => StartFault::Transient("it ended before its lists were read".to_owned()),
             });
         }
@@ -184,7 +184,7 @@ async fn listen(shared: &Arc<Shared>, peer: &Peer<RoleClient>) {
         wait *= 2;
     }
     // Without it the server still answers.
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 async fn close(mut connection: Connection) {

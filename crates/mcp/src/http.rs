@@ -8,11 +8,10 @@ mod events;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::stream::BoxStream;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
-use reqwest::{RequestBuilder, Response, StatusCode, Url, redirect};
+use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, StreamableHttpClient, StreamableHttpError,
@@ -20,10 +19,9 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Error as EventError, Sse};
 
-/// For a connection, TLS included.
-const CONNECT: Duration = Duration::from_secs(20);
-/// Redirects within one origin, such as to the same path with a slash.
-const MOST_REDIRECTS: usize = 3;
+use crate::authorization::Authorization;
+use crate::origin;
+
 /// The most bytes of an error page that are read.
 const ERROR_PAGE: usize = 64 << 10;
 const EVENT_STREAM: &str = "text/event-stream";
@@ -35,7 +33,7 @@ const RESERVED: [&str; 6] = ["accept", "content-length", "content-type", "host",
 
 /// Failure of a request on its way.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum HttpFault {
+pub(crate) enum HttpFault {
     /// The server cannot be reached: it may come back.
     #[error("{0}")]
     Unreachable(String),
@@ -49,7 +47,7 @@ pub(super) enum HttpFault {
 
 impl HttpFault {
     /// The failure without the address, which may have a secret in it.
-    pub(super) fn of(error: &reqwest::Error) -> Self {
+    pub(crate) fn of(error: &reqwest::Error) -> Self {
         let mut deepest: &dyn std::error::Error = error;
         while let Some(source) = deepest.source() {
             deepest = source;
@@ -71,31 +69,32 @@ type Failure = StreamableHttpError<HttpFault>;
 
 /// The client of one server.
 #[derive(Clone)]
-pub(super) struct HttpClient {
+pub(crate) struct HttpClient {
     client: reqwest::Client,
     headers: HeaderMap,
     most: usize,
+    authorization: Option<Arc<Authorization>>,
 }
 
 impl HttpClient {
     /// A client with the headers of every request; `most` bounds an answer.
-    pub(super) fn new(url: &str, headers: &BTreeMap<String, String>, most: usize) -> Result<Self, String> {
+    pub(crate) fn new(url: &str, headers: &BTreeMap<String, String>, most: usize) -> Result<Self, String> {
         let url = Url::parse(url).map_err(|error| format!("the address is none: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
             return Err("the address must begin with http:// or https://".to_owned());
         }
-        Ok(Self { client: client(&url)?, headers: header_map(headers)?, most })
+        Ok(Self { client: origin::client(&url)?, headers: header_map(headers)?, most, authorization: None })
     }
 
-    /// True if the definition has its own authorization.
-    pub(super) fn has_authorization(&self) -> bool {
-        self.headers.contains_key(AUTHORIZATION)
+    /// The same with tokens of a login, unless the definition has an authorization of its own.
+    pub(crate) fn with_authorization(mut self, authorization: Option<Arc<Authorization>>) -> Self {
+        self.authorization = authorization.filter(|_| !self.headers.contains_key(AUTHORIZATION));
+        self
     }
 
-    fn with_headers(&self, request: RequestBuilder, token: Option<String>, more: HeaderMap) -> RequestBuilder {
+    fn with_headers(&self, request: RequestBuilder, token: Option<&str>, more: HeaderMap) -> RequestBuilder {
         let mut headers = self.headers.clone();
-        if let Some(token) = token.and_then(|token| HeaderValue::try_from(format!("Bearer {token}")).ok()) {
-            let mut token = token;
+        if let Some(mut token) = token.and_then(|token| HeaderValue::try_from(format!("Bearer {token}")).ok()) {
             token.set_sensitive(true);
             headers.insert(AUTHORIZATION, token);
         }
@@ -103,8 +102,30 @@ impl HttpClient {
         request.headers(headers)
     }
 
-    async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
-        let response = request.send().await.map_err(|error| StreamableHttpError::Client(HttpFault::of(&error)))?;
+    /// Sends a request with its headers and a token. One that the server rejects is renewed once.
+    async fn send(
+        &self,
+        request: &(dyn Fn() -> RequestBuilder + Sync),
+        headers: HeaderMap,
+    ) -> Result<Response, Failure> {
+        let Some(authorization) = &self.authorization else { return self.send_as(request(), None, headers).await };
+        let token = authorization.token().await?;
+        let sent = self.send_as(request(), token.as_deref(), headers.clone()).await;
+        let (Err(StreamableHttpError::AuthRequired(_)), Some(token)) = (&sent, &token) else { return sent };
+        match authorization.renewed(token).await? {
+            Some(new) => self.send_as(request(), Some(&new), headers).await,
+            None => sent,
+        }
+    }
+
+    async fn send_as(
+        &self,
+        request: RequestBuilder,
+        token: Option<&str>,
+        headers: HeaderMap,
+    ) -> Result<Response, Failure> {
+        let sent = self.with_headers(request, token, headers).send().await;
+        let response = sent.map_err(|error| StreamableHttpError::Client(HttpFault::of(&error)))?;
         challenged(&response).map_or(Ok(response), Err)
     }
 
@@ -166,15 +187,17 @@ impl StreamableHttpClient for HttpClient {
         uri: Arc<str>,
         message: ClientJsonRpcMessage,
         session_id: Option<Arc<str>>,
-        auth_header: Option<String>,
+        _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let has_session = session_id.is_some();
-        let headers = protocol_headers(session_id, None, custom_headers);
-        let request = self.client.post(uri.as_ref()).header(ACCEPT, format!("{EVENT_STREAM}, {JSON}"));
-        let body = serde_json::to_vec(&message)?;
-        let request = self.with_headers(request, auth_header, headers).header(CONTENT_TYPE, JSON).body(body);
-        let response = self.send(request).await?;
+        let headers = protocol_headers(session_id.as_deref(), None, custom_headers);
+        let body = bytes::Bytes::from(serde_json::to_vec(&message)?);
+        let request = || {
+            let request = self.client.post(uri.as_ref()).header(ACCEPT, format!("{EVENT_STREAM}, {JSON}"));
+            request.header(CONTENT_TYPE, JSON).body(body.clone())
+        };
+        let response = self.send(&request, headers).await?;
         let status = response.status();
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
@@ -213,12 +236,11 @@ impl StreamableHttpClient for HttpClient {
         &self,
         uri: Arc<str>,
         session_id: Arc<str>,
-        auth_header: Option<String>,
+        _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failure> {
-        let headers = protocol_headers(Some(session_id), None, custom_headers);
-        let request = self.with_headers(self.client.delete(uri.as_ref()), auth_header, headers);
-        match self.send(request).await?.status() {
+        let headers = protocol_headers(Some(session_id.as_ref()), None, custom_headers);
+        match self.send(&|| self.client.delete(uri.as_ref()), headers).await?.status() {
             StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportDeleteSession),
             _ => Ok(()),
         }
@@ -229,12 +251,12 @@ impl StreamableHttpClient for HttpClient {
         uri: Arc<str>,
         session_id: Option<Arc<str>>,
         last_event_id: Option<String>,
-        auth_header: Option<String>,
+        _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, EventError>>, Failure> {
-        let headers = protocol_headers(session_id, last_event_id, custom_headers);
-        let request = self.client.get(uri.as_ref()).header(ACCEPT, EVENT_STREAM);
-        let response = self.send(self.with_headers(request, auth_header, headers)).await?;
+        let headers = protocol_headers(session_id.as_deref(), last_event_id.as_deref(), custom_headers);
+        let request = || self.client.get(uri.as_ref()).header(ACCEPT, EVENT_STREAM);
+        let response = self.send(&request, headers).await?;
         let status = response.status();
         if status.is_redirection() {
             return Err(redirected(&response));
@@ -250,36 +272,6 @@ impl StreamableHttpClient for HttpClient {
         }
         Ok(events::events(response, self.most))
     }
-}
-
-/// A client for one origin.
-pub(crate) fn client(url: &Url) -> Result<reqwest::Client, String> {
-    let _ = rustls::crypto::ring::default_provider().install_default(); // it may be so already
-    let origin = url.origin();
-    let policy = redirect::Policy::custom(move |attempt| {
-        let same = attempt.url().origin() == origin;
-        let repeated = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-        match same && repeated && attempt.previous().len() <= MOST_REDIRECTS {
-            true => attempt.follow(),
-            false => attempt.stop(),
-        }
-    });
-    let builder = reqwest::Client::builder()
-        .user_agent(concat!("cairn/", env!("CARGO_PKG_VERSION")))
-        .redirect(policy)
-        .retry(reqwest::retry::never())
-        .referer(false)
-        .connect_timeout(CONNECT);
-    let loopback = match url.host() {
-        Some(url::Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    };
-    let builder = if loopback { builder.no_proxy() } else { builder };
-    // A machine without certificates can still speak plain HTTP.
-    let builder = if url.scheme() == "http" { builder.tls_certs_only([]) } else { builder };
-    builder.build().map_err(|_| "no HTTP client can be made: are there certificates on this machine?".to_owned())
 }
 
 /// Headers of a definition, as far as they are its own to set.
@@ -300,12 +292,12 @@ fn header_map(headers: &BTreeMap<String, String>) -> Result<HeaderMap, String> {
 }
 
 fn protocol_headers(
-    session: Option<Arc<str>>,
-    last_event: Option<String>,
+    session: Option<&str>,
+    last_event: Option<&str>,
     custom: HashMap<HeaderName, HeaderValue>,
 ) -> HeaderMap {
     let mut headers: HeaderMap = custom.into_iter().collect();
-    for (name, value) in [(SESSION, session.as_deref()), (LAST_EVENT, last_event.as_deref())] {
+    for (name, value) in [(SESSION, session), (LAST_EVENT, last_event)] {
         if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
             headers.insert(HeaderName::from_static(name), value);
         }
@@ -330,7 +322,7 @@ fn challenged(response: &Response) -> Option<Failure> {
 }
 
 /// The scope that a challenge names.
-fn scope_of(header: &str) -> Option<String> {
+pub(crate) fn scope_of(header: &str) -> Option<String> {
     let rest = header.split_once("scope=")?.1;
     let scope = match rest.strip_prefix('"') {
         Some(quoted) => quoted.split('"').next(),
