@@ -170,6 +170,8 @@ mod terminal_window;
 mod trouble;
 #[path = "it/trust.rs"]
 mod trust;
+#[path = "it/web.rs"]
+mod web;
 #[path = "it/window.rs"]
 mod window;
 #[cfg(not(feature = "server"))]

@@ -155,7 +155,7 @@ impl TypedTool for WebFetch {
 
     fn run(&self, input: WebFetchInput, scope: Scope) -> BoxFuture<'static, Output> {
         let own = self.clone();
-        Box::pin(async move { own.read(&input, &scope.cancel()).await })
+        Box::pin(async move { own.read(&input, scope.cancel()).await })
     }
 }
 
