@@ -183,6 +183,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "JSON", help_heading = SETTINGS)]
     pub(crate) agents: Option<String>,
 
+    /// Use the plugin in this folder; can be given several times.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = SETTINGS)]
+    pub(crate) plugin_dir: Vec<PathBuf>,
+
     /// More directories to work in.
     #[arg(long, value_name = "DIR", num_args = 1.., value_hint = ValueHint::DirPath, help_heading = PERMISSIONS)]
     pub(crate) add_dir: Vec<PathBuf>,

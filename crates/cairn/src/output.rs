@@ -16,6 +16,7 @@ use engine::agent::Turn;
 use engine::event::SubagentNews;
 use engine::run::{RunEnd, TurnEnd};
 use engine::servers::{SessionServer, SessionServers};
+use extensions::plugin::Plugin;
 use extensions::skill::{Skill, SkillKind, UserUse};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -155,8 +156,23 @@ impl Output {
         if let Some(init) = &mut self.state.lock().init {
             let callable = skills.iter().filter(|skill| skill.user_use == UserUse::Callable);
             init["slash_commands"] = callable.map(|skill| skill.name.as_str()).collect();
-            let own = skills.iter().filter(|skill| skill.kind == SkillKind::Skill);
+            let own =
+                skills.iter().filter(|skill| skill.kind == SkillKind::Skill && skill.user_use == UserUse::Callable);
             init["skills"] = own.map(|skill| skill.name.as_str()).collect();
+        }
+    }
+
+    /// The plugins there are.
+    pub(crate) fn knows_plugins(&self, plugins: &[Plugin]) {
+        if let Some(init) = &mut self.state.lock().init {
+            let of = |plugin: &Plugin| {
+                let mut line = json!({"name": plugin.name, "path": plugin.folders.root, "source": plugin.id});
+                if let Some(version) = &plugin.version {
+                    line["version"] = json!(version);
+                }
+                line
+            };
+            init["plugins"] = plugins.iter().map(of).collect();
         }
     }
 

@@ -85,17 +85,22 @@ impl FlagServers {
 
 /// The servers that are defined for a session here.
 pub(crate) fn defined(place: &ProgramPaths, judged: &TrustedSettings) -> DefinedServers {
-    DefinedServers::read(&sources(Vec::new(), false, place), &judged.settings, &judged.trust)
+    DefinedServers::read(&sources(Vec::new(), false, place, judged), &judged.settings, &judged.trust)
 }
 
-fn sources(flags: Vec<(String, Value)>, only_flags: bool, place: &ProgramPaths) -> ServerSources {
+fn sources(
+    flags: Vec<(String, Value)>,
+    only_flags: bool,
+    place: &ProgramPaths,
+    judged: &TrustedSettings,
+) -> ServerSources {
     ServerSources {
         flags,
         only_flags,
         claude_json: Some(place.claude_json()),
         project: place.sources.project,
         user: place.sources.user,
-        plugins: Vec::new(),
+        plugins: judged.plugins.servers(),
     }
 }
 
@@ -108,7 +113,7 @@ pub(crate) fn servers(
     environment: tools::Environment,
 ) -> anyhow::Result<SessionServers> {
     let flags = FlagServers::read(&args.mcp_config, place)?;
-    let sources = sources(flags.defined, args.strict_mcp_config, place);
+    let sources = sources(flags.defined, args.strict_mcp_config, place, judged);
     let defined = DefinedServers::read(&sources, &judged.settings, &judged.trust);
     let mut hosted: BTreeMap<String, Arc<dyn OpenPipes>> = BTreeMap::new();
     if let Some(program) = &args.server_host.program {

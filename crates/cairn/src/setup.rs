@@ -15,6 +15,8 @@ use engine::parts::Outlets;
 use engine::prompt::BARE;
 use engine::servers::{ServerTools, SessionServer, SessionServers, ToolSearch};
 use engine::skills::CallSkill;
+use engine::web::WebFetch;
+use extensions::plugin::Plugin;
 use extensions::skill::ModelUse;
 use learning::dream::session_dreams::SessionDreams;
 use learning::knowledge::Selector;
@@ -66,6 +68,8 @@ pub(crate) struct PreparedSession {
     pub(crate) mailing: SessionMail,
     /// The worktree it works in, where it has one of its own.
     pub(crate) worktree: Option<TeammateWorktree>,
+    /// Its plugins.
+    pub(crate) plugins: Vec<Plugin>,
 }
 
 /// The sandbox for the commands of an agent, as well as this system can hold it.
@@ -122,8 +126,15 @@ pub(crate) async fn agent(
         let left = left_behind(home, &place.directory, session.path(), &parts.work.environment, guard.as_deref());
         warnings.extend(left.await);
     }
+    for folder in &args.plugin_dir {
+        anyhow::ensure!(place.directory.join(folder).is_dir(), "--plugin-dir {}: no such directory", folder.display());
+    }
     if !bare {
-        let skills = Arc::new(skills::skills(place, &judged.trust, &added(args, place)));
+        let fetch = WebFetch::of(&parts, session.world().clone(), settings.private_hosts.clone());
+        parts.work.tools.push(Arc::new(fetch));
+        warnings.extend(judged.plugins.warnings());
+        warnings.extend(judged.plugins.make_data_folders());
+        let skills = Arc::new(skills::skills(place, &judged.trust, &judged.plugins, &added(args, place)));
         let broken = skills.troubles().into_iter().filter(|trouble| trouble.weight == Weight::Error);
         warnings.extend(broken.map(|trouble| trouble.to_string()));
         if skills.all().iter().any(|skill| skill.model_use != ModelUse::Hidden) {
@@ -211,6 +222,7 @@ pub(crate) async fn agent(
         window: layers.window,
         mailing,
         worktree,
+        plugins: judged.plugins.list,
     })
 }
 

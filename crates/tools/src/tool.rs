@@ -153,7 +153,7 @@ pub enum Runs {
 impl Runs {
     /// The default: read-only calls run in parallel.
     pub fn of(access: Access) -> Self {
-        if access == Access::ReadOnly { Self::Parallel } else { Self::Alone }
+        if matches!(access, Access::ReadOnly | Access::Network) { Self::Parallel } else { Self::Alone }
     }
 }
 

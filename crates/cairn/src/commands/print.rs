@@ -39,7 +39,7 @@ use sdk_host::SdkHost;
 /// Runs the turns and prints what they say.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let args = &RunArgs { print: true, ..args.clone() }; // a pipe alone means it too
-    let place = ProgramPaths::from_env().map(|place| place.reading(args.setting_sources));
+    let place = ProgramPaths::from_env().map(|place| place.of_run(args.setting_sources, &args.plugin_dir));
     let directory = place.as_ref().map_or(Path::new(""), |place| &place.directory);
     let output = Arc::new(Output::new(args, directory));
     let ran = match (place, args.input_format) {
@@ -96,6 +96,7 @@ impl HeadlessSession {
         }
         if let Some(skills) = ready.agent.skills() {
             output.knows_skills(&skills.all());
+            output.knows_plugins(&ready.plugins);
         }
         let sharing = TeamMemory::start(place, &ready, listener);
         Ok(Ok(Self { ready, sharing, output, closing }))

@@ -36,7 +36,7 @@ use crate::{event_text, question_lines, trust_prompt};
 
 /// Runs the session until the input ends or the user leaves.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
-    let place = ProgramPaths::from_env()?.reading(args.setting_sources);
+    let place = ProgramPaths::from_env()?.of_run(args.setting_sources, &args.plugin_dir);
     if trust_prompt::ask(args, &place)? == trust_prompt::TrustAnswer::Quit {
         return Ok(Code::Success);
     }
