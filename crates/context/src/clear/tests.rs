@@ -157,8 +157,8 @@ fn a_session_that_lost_by_clearing_clears_less() {
     session.say("and now the next thing");
     let mut stage = SampleParts::new(1_000_000);
     stage.layers.digest = false;
-    stage.state.used = transcript::Usage { cache_read_input_tokens: 4_000_000, ..Default::default() };
-    assert!(cleared(&session, &stage).is_some(), "400,000 were spent");
+    stage.state.used = transcript::Usage { cache_read_input_tokens: 8_000_000, ..Default::default() };
+    assert!(cleared(&session, &stage).is_some(), "800,000 were spent");
     stage.state.clearing.regrets = 3;
     stage.state.clearing.regret_read_tokens = 150_000;
     assert_eq!(cleared(&session, &stage), None, "17,250 are lost already");
