@@ -27,7 +27,7 @@ impl Default for ClearNumbers {
         Self {
             read_rounds: 10,
             named_rounds: 40,
-            midturn_tokens: 120_000,
+            midturn_tokens: 100_000,
             budget: 0.03,
             uses: 0.3,
             uses_named: 4.0,
