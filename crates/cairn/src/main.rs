@@ -2,8 +2,10 @@
 
 mod agents;
 mod args;
+mod code_colours;
 mod commands;
 mod configure;
+mod diff_rows;
 mod dream_setup;
 mod env;
 mod error;
@@ -21,7 +23,6 @@ mod output_style;
 mod price_plot;
 mod pricing;
 mod program_paths;
-mod prompt_blocks;
 mod question_lines;
 mod reload;
 mod repl;

@@ -152,6 +152,10 @@ pub fn entry(event: &Event) -> Option<(&'static str, Value)> {
         Event::HooksStarted { moment, .. } => ("hooks_started", json!({"moment": moment.name()})),
         Event::HookSaid { moment, .. } => ("hook_said", json!({"moment": moment.name()})),
         Event::Agent { subagent, news } => of_agent(subagent, news)?,
+        Event::Attached { files } => {
+            let attached = files.iter().filter(|file| file.outcome.is_ok()).count();
+            ("attached", json!({"files": attached, "left_out": files.len() - attached}))
+        }
         Event::Warning(text) => ("warning", json!({"why": reason(text)})),
         Event::Text(_) | Event::Thinking(_) | Event::CallWriting { .. } | Event::SignalsChanged(_) => return None,
     })

@@ -39,6 +39,8 @@ purposes! {
     Day,
     /// Standing instructions of the user, word for word.
     Standing,
+    /// A file that the user's message names.
+    Attached,
     /// A file that was in view before a compaction.
     File,
     /// Files that changed since the model read them.
@@ -97,7 +99,7 @@ impl Purpose {
             Self::Instructions => (Beside, Some(REMINDER), 2_000_000),
             Self::Memory | Self::Standing | Self::Tasks => (Beside, Some(REMINDER), 50_000),
             Self::Skill => (Beside, Some("skill"), 1_000_000),
-            Self::File | Self::Plan | Self::Agents | Self::Skills | Self::Learnt | Self::Index => {
+            Self::Attached | Self::File | Self::Plan | Self::Agents | Self::Skills | Self::Learnt | Self::Index => {
                 (Beside, Some(REMINDER), 500_000)
             }
             Self::Hook | Self::Teammates => (Beside, Some(REMINDER), 200_000),

@@ -31,6 +31,8 @@ pub(crate) struct Screen<W> {
     above: Vec<usize>,
     /// The column the cursor stands in.
     column: usize,
+    /// Rows over the whole window, while there are some.
+    cover: Option<Vec<Vec<Span>>>,
 }
 
 impl<W: Write> Screen<W> {
@@ -44,6 +46,7 @@ impl<W: Write> Screen<W> {
             drawn: Area::default(),
             above: Vec::new(),
             column: 0,
+            cover: None,
         }
     }
 
@@ -91,8 +94,41 @@ impl<W: Write> Screen<W> {
         self.end()
     }
 
+    /// Covers the whole window with rows; what is below stays as it is.
+    pub(crate) fn cover(&mut self, rows: Vec<Vec<Span>>) -> io::Result<()> {
+        if self.cover.as_ref() == Some(&rows) {
+            return Ok(());
+        }
+        self.begin()?;
+        let enter = if self.cover.is_none() { "\x1b[?1049h" } else { "" };
+        write!(self.out, "{enter}\x1b[H")?;
+        for (at, row) in rows.iter().enumerate() {
+            let end = if at + 1 < rows.len() { "\r\n" } else { "" };
+            write!(self.out, "{}\x1b[K{end}", paint(row, self.colours))?;
+        }
+        write!(self.out, "\x1b[J\x1b[?2026l")?;
+        self.cover = Some(rows);
+        self.out.flush()
+    }
+
+    /// Shows what is below the cover again.
+    pub(crate) fn uncover(&mut self) -> io::Result<()> {
+        if self.cover.take().is_some() {
+            write!(self.out, "\x1b[?1049l\x1b[?25h")?;
+            self.drawn = Area::default(); // it is drawn anew, where it was
+        }
+        Ok(())
+    }
+
+    /// Clears the window: the next drawing begins at its top. What has scrolled away stays.
+    pub(crate) fn wipe(&mut self) -> io::Result<()> {
+        self.forget();
+        write!(self.out, "\x1b[2J\x1b[H")
+    }
+
     /// Takes the area away and leaves the cursor where it began.
     pub(crate) fn clear(&mut self) -> io::Result<()> {
+        self.uncover()?;
         self.erase()?;
         self.out.flush()
     }

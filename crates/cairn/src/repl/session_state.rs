@@ -35,11 +35,18 @@ pub(super) struct SessionState {
     pub(super) learnt: Vec<LearntMemory>,
     /// The skills that can be called.
     pub(super) skills: Option<Arc<Skills>>,
+    /// Names of other servers in the settings.
+    pub(super) providers: Vec<String>,
     /// Background work.
     pub(super) background: Background,
 }
 
 impl SessionState {
+    /// The session's file, also while the agent works.
+    pub(super) fn file(&self) -> PathBuf {
+        self.background.folder.with_extension("jsonl")
+    }
+
     /// With an agent that was just made.
     pub(super) fn of(ready: PreparedSession) -> Self {
         let agent = &ready.agent;
@@ -53,6 +60,7 @@ impl SessionState {
             memory: agent.knowledge().and_then(|knowledge| knowledge.memory_directory().map(Path::to_owned)),
             learnt: learnt_memory::of(agent.session()),
             skills: agent.skills().cloned(),
+            providers: ready.providers,
             background: Background::of(agent, ready.mailing),
             agent: Some(ready.agent),
         }
