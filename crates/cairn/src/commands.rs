@@ -9,6 +9,7 @@ mod dream;
 mod hooks;
 mod inbox;
 mod instructions;
+mod login;
 mod man;
 mod memory;
 mod policy;
@@ -81,6 +82,7 @@ pub(crate) enum Command {
     Config(config::ConfigArgs),
     Trust(trust::TrustArgs),
     Agents(agents::AgentsArgs),
+    Login(login::LoginArgs),
     Simulate(simulate::SimulateArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -108,6 +110,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Trust(args)) => trust::run(&args),
         Some(Command::Agents(args)) => agents::run(&args).await,
         Some(Command::Team(args)) => team::run(args).await,
+        Some(Command::Login(args)) => login::run(&args),
         Some(Command::Simulate(args)) => simulate::run(&args).await,
         Some(Command::Completions(args)) => completions::run(&args),
         Some(Command::Man(args)) => man::run(&args),

@@ -31,6 +31,7 @@ mod session_markdown;
 mod setup;
 mod shutdown;
 mod skills;
+mod stored_key;
 mod styled_text;
 mod system_facts;
 mod team_membership;

@@ -304,7 +304,11 @@ impl Repl {
     }
 
     fn greet(&mut self, warnings: &[String]) {
-        let place = format!(" {} · {}", env!("CARGO_PKG_VERSION"), self.talk.place.short(&self.talk.place.directory));
+        let mut place =
+            format!(" {} · {}", env!("CARGO_PKG_VERSION"), self.talk.place.short(&self.talk.place.directory));
+        for fact in self.talk.session.found() {
+            place.push_str(&format!(" · {fact}"));
+        }
         self.talk.view.page.begin(PagePart::Note);
         self.talk.view.page.line(&[Span::new("cairn", TextStyle::BOLD), Span::new(&place, TextStyle::DIM)], 2);
         self.talk.view.page.line(&[Span::new("/help shows commands and keys", TextStyle::DIM)], 2);
@@ -425,6 +429,7 @@ impl Repl {
 
     /// Prints what is finished, and draws the bottom anew.
     fn draw(&mut self) -> anyhow::Result<()> {
+        self.screen.set_title(&self.title())?;
         if self.talk.view.pager.is_some() {
             return self.draw_pager();
         }
@@ -441,6 +446,18 @@ impl Repl {
             self.screen.print(&finished, &area)?;
         }
         Ok(())
+    }
+
+    /// What goes on, for the window's title: a question, work, or rest.
+    fn title(&self) -> String {
+        let directory = &self.talk.place.directory;
+        let name = directory.file_name().map_or_else(|| "/".into(), |name| name.to_string_lossy());
+        let mark = match (self.asking.is_empty(), &self.working) {
+            (false, _) => "? ",
+            (true, Some(_)) => "● ",
+            (true, None) => "",
+        };
+        format!("{mark}cairn · {name}")
     }
 
     /// Draws what is being read over the whole window.

@@ -170,6 +170,8 @@ mod terminal_screen;
 mod terminal_setup;
 #[path = "it/terminal_signals.rs"]
 mod terminal_signals;
+#[path = "it/terminal_start.rs"]
+mod terminal_start;
 #[path = "it/terminal_turns.rs"]
 mod terminal_turns;
 #[path = "it/terminal_window.rs"]

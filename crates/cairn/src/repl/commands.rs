@@ -171,6 +171,8 @@ impl Conversation {
         let mut entries = vec![("mode".to_owned(), self.session.status.mode().name().to_owned())];
         for (name, rules) in [("allow", &rules.allow), ("ask", &rules.ask), ("deny", &rules.deny)] {
             let mut texts: Vec<String> = rules.iter().map(ToString::to_string).collect();
+            let mut seen = std::collections::HashSet::new();
+            texts.retain(|text| seen.insert(text.clone()));
             if texts.is_empty() {
                 texts.push("nothing".to_owned());
             }
@@ -303,7 +305,7 @@ impl Conversation {
         let names = std::iter::once("breaks").chain(std::iter::repeat(""));
         entries.extend(names.zip(breaks.iter().map(ToString::to_string)));
         if !stats.beside.is_empty() {
-            entries.push(("beside", event_text::beside(&stats.beside)));
+            entries.push(("background", event_text::beside(&stats.beside)));
         }
         let so_far = |subagent: Arc<Subagent>| format!("{} ${:.4} so far", subagent.kind, subagent.progress().cost_usd);
         entries.extend(self.at_work().map(|subagent| ("at work", so_far(subagent))));

@@ -9,6 +9,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use super::pasted::PastedTexts;
 use super::text_layout::{TextLayout, VisualRow};
 use super::width::width;
+use crate::event_text::count;
 use crate::styled_text::{Span, TextStyle, clean};
 
 /// States that can be gone back to.
@@ -303,7 +304,9 @@ pub(crate) fn window(
     let inside = room - 2;
     let first = cursor.0.saturating_sub(inside - 1).min(rows.len() - inside);
     let after = rows.len() - inside - first;
-    let more = |count: usize, way: &str| vec![Span::new(&format!("  {way} {count} more rows"), TextStyle::DIM)];
+    let more = |rows: usize, way: &str| {
+        vec![Span::new(&format!("  {way} {}", count(rows, "more row", "more rows")), TextStyle::DIM)]
+    };
     let mut shown: Vec<Vec<Span>> = rows.drain(first..first + inside).collect();
     let mut at = cursor.0 - first;
     if first > 0 {

@@ -7,7 +7,7 @@
 use std::io::{self, Write};
 
 use super::width::{fit, spans_width};
-use crate::styled_text::{Colours, Span, paint};
+use crate::styled_text::{Colours, Span, clean, paint};
 
 /// The area drawn at the bottom.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub(crate) struct Screen<W> {
     column: usize,
     /// Rows over the whole window, while there are some.
     cover: Option<Vec<Vec<Span>>>,
+    /// The window's title.
+    title: String,
 }
 
 impl<W: Write> Screen<W> {
@@ -47,6 +49,7 @@ impl<W: Write> Screen<W> {
             above: Vec::new(),
             column: 0,
             cover: None,
+            title: String::new(),
         }
     }
 
@@ -92,6 +95,16 @@ impl<W: Write> Screen<W> {
         self.erase()?;
         self.place(area)?;
         self.end()
+    }
+
+    /// Gives the window a title. No text can end it early.
+    pub(crate) fn set_title(&mut self, title: &str) -> io::Result<()> {
+        let title = clean(title);
+        if title != self.title {
+            write!(self.out, "\x1b]2;{title}\x07")?;
+            self.title = title;
+        }
+        Ok(())
     }
 
     /// Covers the whole window with rows; what is below stays as it is.

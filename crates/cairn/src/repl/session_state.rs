@@ -14,6 +14,7 @@ use super::background::Background;
 use super::learnt_memory::{self, LearntMemory};
 use super::status_line::StatusLine;
 use super::status_line_input::SessionFigures;
+use crate::event_text;
 use crate::setup::PreparedSession;
 
 /// A session, and what belongs to it alone.
@@ -42,6 +43,26 @@ pub(super) struct SessionState {
 }
 
 impl SessionState {
+    /// What was found for the model: the branch, instruction files, memories.
+    pub(super) fn found(&self) -> Vec<String> {
+        let branch = session::home::git_branch(&self.scope.directory());
+        let knowledge = self.agent.as_ref().and_then(|agent| agent.knowledge());
+        let instructions = knowledge.map_or(0, |known| known.instructions().files.len());
+        let is_memory = |entry: &files::DirectoryEntry| {
+            let name = entry.name.to_string_lossy();
+            name.ends_with(".md") && name != "MEMORY.md"
+        };
+        let listed = self.memory.as_ref().and_then(|folder| files::list(folder).ok()).unwrap_or_default();
+        let memories = listed.iter().filter(|entry| is_memory(entry)).count();
+        let count = |number, one, many| (number > 0).then(|| event_text::count(number, one, many));
+        let facts = [
+            Some(branch).filter(|branch| !branch.is_empty()),
+            count(instructions, "instruction file", "instruction files"),
+            count(memories, "memory", "memories"),
+        ];
+        facts.into_iter().flatten().collect()
+    }
+
     /// The session's file, also while the agent works.
     pub(super) fn file(&self) -> PathBuf {
         self.background.folder.with_extension("jsonl")

@@ -13,7 +13,7 @@ use settings::permission::{PermissionAnswer, Question};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use transcript::Block;
+use transcript::{Block, Outcome, tool_names};
 
 use super::activity::TurnActivity;
 use super::background::done_by;
@@ -26,6 +26,9 @@ use super::{Repl, RunningTurn, notice, permission_rules};
 use crate::event_text;
 use crate::styled_text::{Colour, Span, TextStyle, first_line, without_escapes};
 
+/// Tools whose effect is seen in the task list.
+const TASK_LIST_TOOLS: [&str; 4] =
+    [tool_names::TASK_CREATE, tool_names::TASK_GET, tool_names::TASK_LIST, tool_names::TASK_UPDATE];
 /// For how long after a key the user counts as typing.
 const A_MOMENT: Duration = Duration::from_secs(1);
 
@@ -312,6 +315,10 @@ impl Repl {
             self.talk.view.page.begin(PagePart::Calls);
             let text = without_escapes(&output.text());
             self.talk.view.show_lines(&text.lines().collect::<Vec<_>>());
+            return;
+        }
+        // The list above the prompt says it.
+        if output.outcome == Outcome::Done && TASK_LIST_TOOLS.contains(&tool) {
             return;
         }
         // A call that was not allowed has ended without having begun, and was told of already.

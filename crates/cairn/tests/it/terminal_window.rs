@@ -268,9 +268,13 @@ fn plain_lines_make_room_too() {
     ] {
         assert!(rows.iter().any(|shown| shown.trim_end().ends_with(row)), "{row} in {text}");
     }
-    for part in
-        ["compaction is due at 967000 (99 % left)", "what you said", "compacting ", "compacted: a summary", "beside"]
-    {
+    for part in [
+        "compaction is due at 967000 (99 % left)",
+        "what you said",
+        "compacting ",
+        "compacted: a summary",
+        "background",
+    ] {
         assert!(rows.iter().any(|shown| shown.contains(part)), "{part} in {text}");
     }
     assert!(!text.contains('\x1b'), "{text}");
