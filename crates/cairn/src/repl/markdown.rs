@@ -377,7 +377,7 @@ mod tests {
             "| what | cost | mid |\n|:--|--:|:-:|\n| a \\| b | 1.50 | x |\n| `x | y` | 10 | abcde |\n| ` | 2 | z |";
         assert_eq!(
             render(table, 40),
-            ["what    cost   mid", "─────  ────  ─────", "a | b  1.50    x", "x | y    10  abcde", "`         2    z"]
+            ["what   cost   mid", "─────  ────  ─────", "a | b  1.50    x", "x | y    10  abcde", "`         2    z"]
         );
     }
 

@@ -136,7 +136,9 @@ fn cost_and_status_give_the_figures() {
 fn the_model_changes_and_the_session_stays() {
     let (stage, mut terminal) = started();
     terminal.keys(&format!("/model{ENTER}"));
-    terminal.rests("the model is claude-sonnet-5");
+    terminal.shows("Which model? It is claude-sonnet-5");
+    terminal.keys(ESC);
+    terminal.until("the prompt", |screen| screen.has_prompt() && !screen.contains("Which model?"));
     terminal.say("hi");
     terminal.rests("Hello.");
     terminal.keys(&format!("/model opus{ENTER}"));
