@@ -10,6 +10,7 @@ use transcript::Effort;
 use transcript::price::Dollars;
 
 use crate::env;
+use crate::servers::ServerHost;
 use crate::telemetry::Telemetry;
 use crate::trusted_settings::RunTrust;
 
@@ -49,6 +50,10 @@ pub(crate) struct RunArgs {
     /// It works in a git worktree of its own.
     #[arg(long, hide = true, requires = "agent_name")]
     pub(crate) in_worktree: bool,
+
+    /// The program that drives the session, if it has servers of its own.
+    #[arg(skip)]
+    pub(crate) server_host: ServerHost,
 
     /// Destination of telemetry.
     #[arg(skip)]
@@ -190,6 +195,14 @@ pub(crate) struct RunArgs {
     /// them. What the project's files ask for still needs your trust.
     #[arg(long, value_name = "SOURCES", help_heading = SETTINGS)]
     pub(crate) setting_sources: Option<SettingSources>,
+
+    /// MCP servers for this session: a file like `.mcp.json`, or its text. Can be given several times.
+    #[arg(long, value_name = "FILE_OR_JSON", num_args = 1.., value_hint = ValueHint::FilePath, help_heading = SETTINGS)]
+    pub(crate) mcp_config: Vec<String>,
+
+    /// Use only the MCP servers of --mcp-config.
+    #[arg(long, help_heading = SETTINGS)]
+    pub(crate) strict_mcp_config: bool,
 
     /// One more settings file, or settings as JSON; overrides the others.
     #[arg(long, value_name = "FILE_OR_JSON", value_hint = ValueHint::FilePath, help_heading = SETTINGS)]

@@ -26,6 +26,7 @@ mod program_paths;
 mod question_lines;
 mod reload;
 mod repl;
+mod servers;
 mod session_kind;
 mod session_markdown;
 mod setup;

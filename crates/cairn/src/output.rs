@@ -8,12 +8,14 @@ mod lines;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Event;
 use engine::agent::Turn;
 use engine::event::SubagentNews;
 use engine::run::{RunEnd, TurnEnd};
+use engine::servers::{SessionServer, SessionServers};
 use extensions::skill::{Skill, SkillKind, UserUse};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -28,11 +30,11 @@ use crate::args::{OutputFormat, RunArgs};
 use crate::event_text;
 use crate::exit::Code;
 use crate::out::{self, data, talk};
+use crate::servers::status_word;
 use crate::shutdown::ShutdownCause;
 use crate::styled_text::{bold, dim, green, one_line, red};
 
 /// Prints the events and the results of a headless run.
-#[derive(Debug)]
 pub(crate) struct Output {
     format: OutputFormat,
     /// True if pieces of replies are printed as they arrive.
@@ -43,12 +45,13 @@ pub(crate) struct Output {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     session: String,
     /// The line about the session before each turn, until it is printed.
     init: Option<Value>,
     to_begin: bool,
+    servers: Option<Arc<SessionServers>>,
     denials: Vec<Value>,
     /// When the request went out that is under way.
     asked: Option<Instant>,
@@ -149,6 +152,11 @@ impl Output {
         }
     }
 
+    /// The MCP servers there are.
+    pub(crate) fn knows_servers(&self, servers: Arc<SessionServers>) {
+        self.state.lock().servers = Some(servers);
+    }
+
     /// The skills there are.
     pub(crate) fn knows_skills(&self, skills: &[Skill]) {
         if let Some(init) = &mut self.state.lock().init {
@@ -221,9 +229,22 @@ impl Output {
 impl State {
     /// Says what is said of the session before a turn.
     fn begin(&mut self) {
-        if let Some(init) = self.init.as_ref().filter(|_| std::mem::take(&mut self.to_begin)) {
-            print_line(init.clone(), &self.session);
+        let Some(init) = self.init.as_ref().filter(|_| std::mem::take(&mut self.to_begin)) else { return };
+        let mut init = init.clone();
+        if let Some(servers) = &self.servers {
+            let servers = servers.all();
+            let line = |server: &Arc<SessionServer>| json!({"name": server.name, "status": status_word(server)});
+            init["mcp_servers"] = servers.iter().map(line).collect();
+            let tools = servers.iter().flat_map(|server| server.tool_names()).map(Value::from);
+            if let Some(known) = init["tools"].as_array_mut() {
+                tools.for_each(|tool| {
+                    if !known.contains(&tool) {
+                        known.push(tool)
+                    }
+                });
+            }
         }
+        print_line(init, &self.session);
     }
 
     fn heard(&mut self, event: &Event) {

@@ -72,12 +72,17 @@ impl ProgramPaths {
         Ok(files)
     }
 
-    /// The user's trust in the project's files.
-    pub(crate) fn trust(&self) -> Trust {
-        let claude_json = match (env::CONFIG_DIR.get(), &self.user_home) {
+    /// Claude Code's own file, which is read and never written.
+    pub(crate) fn claude_json(&self) -> PathBuf {
+        match (env::CONFIG_DIR.get(), &self.user_home) {
             (None, Some(home)) => home.join(".claude.json"),
             _ => self.home.path().join(".claude.json"),
-        };
+        }
+    }
+
+    /// The user's trust in the project's files.
+    pub(crate) fn trust(&self) -> Trust {
+        let claude_json = self.claude_json();
         Trust::read(trust::TrustPlace {
             config_home: self.home.path(),
             claude_json: Some(&claude_json),

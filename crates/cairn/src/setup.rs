@@ -13,6 +13,7 @@ use engine::hooks::SessionStart;
 use engine::journal::Journal;
 use engine::parts::Outlets;
 use engine::prompt::BARE;
+use engine::servers::{ServerTools, SessionServer, SessionServers, ToolSearch};
 use engine::skills::CallSkill;
 use extensions::skill::ModelUse;
 use learning::dream::session_dreams::SessionDreams;
@@ -36,13 +37,16 @@ use crate::open_session::{open_session, resumed_model};
 use crate::program_paths::ProgramPaths;
 use crate::reload::{self, SettingsReloader};
 use crate::teammate_worktree::TeammateWorktree;
-use crate::{dream_setup, env, skills, system_facts, trust_prompt, trusted_settings};
+use crate::{dream_setup, env, servers, skills, system_facts, trust_prompt, trusted_settings};
 
 /// Tokens for thinking where it is switched on and no budget is set: enough for a plan of some steps.
 const THINKING: u64 = 10_000;
 
 /// Time that a run with a message waits for its memories to be read. A thousand take a tenth of it.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Time that a session waits for servers whose tools are in every request, as Claude Code has it.
+const SERVER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The tool that sends agents out, as it is called and as it was.
 const AGENT_NAMES: [&str; 2] = [tool_names::AGENT, tool_names::TASK];
@@ -131,6 +135,12 @@ pub(crate) async fn agent(
             parts.work.tools.push(Arc::new(CallSkill::of(skills.clone())));
         }
         parts.work.skills = Some(skills);
+    }
+    if !bare {
+        let added = added(args, place);
+        let servers = servers::servers(args, place, &judged, added, parts.work.environment.clone())?;
+        warnings.extend(servers.findings().iter().cloned());
+        equip_with_servers(&mut parts, servers).await;
     }
     if let Some(offered) = offered(&args.tools, &parts.work.tools)? {
         parts.work.tools.retain(|tool| offered.contains(&tool.name()));
@@ -240,6 +250,22 @@ fn send_out(parts: &mut Parts, registry: &Registry, plan: &MemorySetup) -> Vec<S
     parts.contacts.agents = Some(plan.agent_memory().into_iter().fold(children, Subagents::with_memory));
     let told = registry.troubles().iter().filter(|trouble| trouble.weight > Weight::Note);
     told.map(ToString::to_string).collect()
+}
+
+/// Connects the servers in the background, and gives it the tools for them. Servers whose tools are in every request are
+/// waited for.
+async fn equip_with_servers(parts: &mut Parts, servers: SessionServers) {
+    let servers = Arc::new(servers);
+    let tools = ServerTools::of(servers.clone());
+    if !servers.is_empty() {
+        servers.start();
+        if servers.all().iter().any(|server| server.is_always_loaded()) {
+            servers.settled(SERVER_PATIENCE, SessionServer::is_always_loaded).await;
+            parts.work.tools.extend(tools.always_loaded());
+        }
+        parts.work.tools.push(Arc::new(ToolSearch::of(tools.clone())));
+    }
+    parts.work.servers = Some(tools);
 }
 
 /// Puts its commands into a sandbox, where that is wanted. Says how far it does not hold.

@@ -9,6 +9,7 @@ mod parent_snapshot;
 mod parts;
 mod reload;
 mod reports;
+mod servers;
 mod skills;
 mod turn;
 
@@ -27,7 +28,7 @@ use memory::store::IndexUpkeep;
 use session::window_usage::WindowUsage;
 use session::{Error, Session};
 use settings::hooks::Hook;
-use settings::permission::{ChosenBy, Policy, SharedMode};
+use settings::permission::{ChosenBy, Policy, Respondent, SharedMode};
 use tokio_util::sync::CancellationToken;
 use tools::Scope;
 use tools::sandbox::Sandbox;
@@ -48,11 +49,13 @@ use crate::live::LiveSession;
 use crate::parts::DriverParts;
 use crate::prompt::scratchpad;
 use crate::run::{RunEnd, TurnEnd};
+use crate::servers::{ServerTools, SessionServers};
 use crate::skills::Skills;
 use changed_files::ChangedFiles;
 use knowledge::AgentKnowledge;
 pub use mail::{Mail, Neighbours};
 use reports::SubagentReports;
+use servers::AgentServers;
 use skills::AgentSkills;
 
 pub use attachments::AttachmentSource;
@@ -86,6 +89,7 @@ pub struct Agent {
     reports: SubagentReports,
     tasks: TaskReminder,
     skills: AgentSkills,
+    servers: AgentServers,
     changed_files: ChangedFiles,
     /// The text whose files are attached.
     attaches: AttachmentSource,
@@ -142,6 +146,7 @@ impl Agent {
             reports,
             tasks: TaskReminder::default(),
             skills: AgentSkills::default(),
+            servers: AgentServers::default(),
             changed_files: ChangedFiles::default(),
             attaches: AttachmentSource::default(),
             start: Some(SessionStart::Startup),
@@ -279,6 +284,11 @@ impl Agent {
         self.driver.live.work.skills.as_ref()
     }
 
+    /// The MCP servers.
+    pub fn servers(&self) -> Option<&Arc<SessionServers>> {
+        self.driver.live.work.servers.as_ref().map(ServerTools::servers)
+    }
+
     /// Reason for having no subagents, if it has none.
     pub fn alone(&self) -> Option<NoSubagents> {
         self.alone
@@ -361,6 +371,10 @@ impl Agent {
         }
         self.driver.list_agents()?;
         self.skills.show(&mut self.driver.live)?;
+        if self.driver.gate.consent.approver.who() != Respondent::Person {
+            self.servers.wait(&self.driver.live).await;
+        }
+        self.servers.show(&mut self.driver.live)?;
         if let Some(teammates) = &self.contacts.teammates {
             teammates.judged_by(self.driver.gate.consent.policy.clone(), self.driver.live.scope.clone());
         }

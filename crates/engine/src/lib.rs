@@ -48,6 +48,7 @@ pub mod plan;
 pub mod prompt;
 pub mod run;
 pub mod send_message;
+pub mod servers;
 pub mod skills;
 pub mod subagent;
 pub mod teammates;

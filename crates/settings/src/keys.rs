@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::entries::{HIDDEN_FILE, HIDDEN_VARIABLE, HOOK, PRICE, PROVIDER, STATUS_LINE as LINE};
+use super::entries::{HIDDEN_FILE, HIDDEN_VARIABLE, HOOK, PRICE, PROVIDER, SERVER, STATUS_LINE as LINE};
 use super::kind::object;
 pub use super::kind::{EntryForm, Field, Kind, ValuePart};
 
@@ -190,6 +190,8 @@ keys! {
         KEEP_INSTRUCTIONS = "keepInstructions", Kind::Switch, Trusted, "Keep what you forbade or required (\"never…\", \"always ask before…\") in view, in your own words, through every compaction.";
     }
     Agents {
+        SERVERS = "mcpServers", Kind::Entries(SERVER), Trusted, "MCP servers by name, as `.mcp.json` has them: `command`, `args` and `env`, or `type` and `url`. `cairn mcp add` writes them here.";
+        DISABLED_SERVERS = "disabledMcpServers" or "disabledMcpjsonServers", Kind::Texts, Anyone, "Names of MCP servers that are not started.";
         AGENTS = "agents", Kind::Agents, Trusted, "Agents by name, each with its `prompt` and the keys of an agent's file. Until you trust them, a project's agents can only restrict.";
         TEAMMATES = "teammates", Kind::Switch, Own, "Let the model start teammates: agents in their own processes that exchange messages with the session. Off by default; it extends SendMessage and the task list.";
         MESSAGES = "messages", Kind::OneOf(&["ask", "allow"]), Own, "Messages from other sessions: `ask` once for each sender, or `allow` all.";

@@ -175,8 +175,11 @@ impl Kind {
         match self {
             Self::Entry(entry) | Self::List(entry) | Self::Entries(entry) => {
                 let names: Vec<&str> = entry.keys.iter().map(|key| key.name).collect();
-                let required = entry.required.join(", ");
-                format!("{{{}}}, with at least {required}", names.join(", "))
+                let required = match entry.required {
+                    [] => String::new(),
+                    required => format!(", with at least {}", required.join(", ")),
+                };
+                format!("{{{}}}{required}", names.join(", "))
             }
             Self::Texts | Self::Variables => Self::Text.words(),
             Self::Counts => Self::Count.words(),

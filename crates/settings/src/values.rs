@@ -25,7 +25,7 @@ use crate::load::{self, LoadedSettings, SetValue, ValueStatus};
 use crate::notifications::Notifications;
 use crate::rules::rules_of;
 use crate::sandbox::SandboxSettings;
-use crate::source::SettingsSource;
+use crate::source::{SettingsSource, ValueOrigin};
 
 /// The effective settings.
 #[derive(Debug, Clone, Default)]
@@ -102,6 +102,8 @@ pub struct Settings {
     pub hooks: HookSettings,
     /// `agents`: their definitions, as written.
     pub agents: Vec<SetValue>,
+    /// `disabledMcpServers`: servers that are not started, each with its origin.
+    pub disabled_servers: Vec<(String, ValueOrigin)>,
     /// Output beside the conversation.
     pub signals: Notifications,
     /// Every value of the files, with its status.
@@ -214,6 +216,10 @@ impl Settings {
             sandbox: SandboxSettings::of(&counting, ground),
             hooks,
             agents: counting.of(&keys::AGENTS).cloned().collect(),
+            disabled_servers: counting
+                .of(&keys::DISABLED_SERVERS)
+                .filter_map(|set| Some((set.value.as_str()?.to_owned(), set.origin.clone())))
+                .collect(),
             signals: Notifications::of(&counting, whose, ground),
             sets: Vec::new(),
             findings,

@@ -10,6 +10,7 @@
 //! - [`Jobs`] are the background commands of a scope.
 //! - [`guard`] is the program below which commands run.
 //! - [`program`] runs one of the user's own programs below it, such as a hook.
+//! - [`server_process`] is a server that runs beside a session.
 //! - [`sandbox`] is what commands may be confined to.
 //! - [`run_all`] runs the calls of one reply: read-only ones in parallel, the others one by one in order.
 //!
@@ -36,6 +37,7 @@ mod read;
 mod run;
 pub mod sandbox;
 mod scope;
+pub mod server_process;
 mod show;
 mod subject;
 mod task_output;

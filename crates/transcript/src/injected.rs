@@ -55,6 +55,8 @@ purposes! {
     Skills,
     /// The text of a skill that was called.
     Skill,
+    /// The tools of MCP servers, or their definitions.
+    Servers,
     /// The user asks for an agent.
     Wanted,
     /// Output of a hook.
@@ -99,9 +101,14 @@ impl Purpose {
             Self::Instructions => (Beside, Some(REMINDER), 2_000_000),
             Self::Memory | Self::Standing | Self::Tasks => (Beside, Some(REMINDER), 50_000),
             Self::Skill => (Beside, Some("skill"), 1_000_000),
-            Self::Attached | Self::File | Self::Plan | Self::Agents | Self::Skills | Self::Learnt | Self::Index => {
-                (Beside, Some(REMINDER), 500_000)
-            }
+            Self::Attached
+            | Self::File
+            | Self::Plan
+            | Self::Agents
+            | Self::Skills
+            | Self::Servers
+            | Self::Learnt
+            | Self::Index => (Beside, Some(REMINDER), 500_000),
             Self::Hook | Self::Teammates => (Beside, Some(REMINDER), 200_000),
             Self::Day | Self::Wanted | Self::Worktree | Self::ChangedFiles => (Beside, Some(REMINDER), 10_000),
             Self::Repeated => (InResult, Some(REMINDER), 10_000),

@@ -22,6 +22,8 @@ pub const AGENT: &str = "Agent";
 pub const TASK: &str = "Task";
 /// Calls a skill.
 pub const SKILL: &str = "Skill";
+/// Finds tools of MCP servers.
+pub const TOOL_SEARCH: &str = "ToolSearch";
 /// Shows what left the view.
 pub const HISTORY: &str = "History";
 /// Writes to another agent.

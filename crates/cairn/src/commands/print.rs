@@ -3,6 +3,7 @@
 //! Whatever ends the program before its work is done ends the turn first: see [`crate::shutdown`].
 
 mod control_requests;
+mod hosted_servers;
 mod input_lines;
 mod sdk_host;
 mod teammate;
@@ -18,6 +19,7 @@ use engine::run::{RunEnd, TurnEnd};
 use engine::teammates::Teammates;
 use settings::BypassPermission;
 use settings::permission::{Approver, NoApprover};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use transcript::Block;
@@ -27,10 +29,12 @@ use crate::exit::Code;
 use crate::out;
 use crate::output::{Output, TurnFacts};
 use crate::program_paths::ProgramPaths;
+use crate::servers::ServerHost;
 use crate::setup::{self, PreparedSession};
 use crate::shutdown::{ShutdownCause, ShutdownSignals};
 use crate::team_memory::TeamMemory;
 use control_requests::InputListener;
+use input_lines::InputLine;
 use sdk_host::SdkHost;
 
 /// Runs the turns and prints what they say.
@@ -87,6 +91,9 @@ impl HeadlessSession {
         }
         if let Some(children) = ready.agent.agents() {
             output.knows(&children.registry());
+        }
+        if let Some(servers) = ready.agent.servers() {
+            output.knows_servers(servers.clone());
         }
         if let Some(skills) = ready.agent.skills() {
             output.knows_skills(&skills.all());
@@ -209,6 +216,14 @@ async fn each_line(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) ->
         Some(_) => driving.clone(),
         None => Arc::new(NoApprover),
     };
+    let mut lines = input_lines::lines();
+    // The program may say at once which servers it has: their tools belong to the session from its start.
+    let mut first = Some(lines.recv().await);
+    let servers = match &first {
+        Some(Some(Ok(line))) => line.hosted_servers(),
+        _ => Vec::new(),
+    };
+    let args = &RunArgs { server_host: ServerHost::of(driving.clone(), servers), ..args.clone() };
     let opened = HeadlessSession::open(args, place, output, approver).await?;
     let HeadlessSession { ready, sharing, output, mut closing } = match opened {
         Ok(session) => session,
@@ -216,7 +231,6 @@ async fn each_line(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) ->
     };
     let mut agent = ready.agent;
     let mode = agent.mode().clone();
-    let mut lines = input_lines::lines();
     let children = agent.agents().cloned();
     let skips = args.allow_dangerously_skip_permissions || mode.get() == Mode::BypassPermissions;
     let may_skip = skips && ready.bypass != BypassPermission::Disabled;
@@ -233,6 +247,7 @@ async fn each_line(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) ->
         teammates,
         jobs,
         lets_hooks,
+        servers: agent.servers().map(|servers| servers.all()).unwrap_or_default(),
     };
     let mut queue = VecDeque::from_iter(args.prompt.iter().map(|prompt| vec![Block::text(prompt)]));
     let (mut turns, mut code, mut gone, mut open, mut unread) = (0, Code::Success, None, true, None);
@@ -243,7 +258,7 @@ async fn each_line(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) ->
                 break;
             }
             tokio::select! {
-                line = lines.recv(), if open => match line {
+                line = next_line(&mut first, &mut lines), if open => match line {
                     Some(Ok(line)) => {
                         let hooks = hears.take(line, &mut queue, None);
                         if !hooks.is_empty() {
@@ -277,7 +292,7 @@ async fn each_line(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) ->
             loop {
                 tokio::select! {
                     turn = &mut work => break turn,
-                    line = lines.recv(), if open => match line {
+                    line = next_line(&mut first, &mut lines), if open => match line {
                         Some(Ok(line)) => drop(hears.take(line, &mut queue, Some(&cancel))),
                         end => {
                             open = false;
@@ -303,4 +318,15 @@ async fn each_line(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) ->
     learn(agent, &mut closing, gone).await;
     part(sharing, &mut closing).await;
     unread.map_or(Ok(code), Err)
+}
+
+/// The next line of the input: the one that was read before the session began, then the others.
+async fn next_line(
+    first: &mut Option<Option<anyhow::Result<InputLine>>>,
+    lines: &mut UnboundedReceiver<anyhow::Result<InputLine>>,
+) -> Option<anyhow::Result<InputLine>> {
+    match first.take() {
+        Some(line) => line,
+        None => lines.recv().await,
+    }
 }

@@ -120,6 +120,7 @@ impl Parts {
                 user_home: None,
                 tasks: None,
                 skills: None,
+                servers: None,
                 environment: Environment::default(),
                 guard: None,
                 scratchpad: None,
@@ -203,6 +204,10 @@ impl Parts {
     /// Removes tools that rules deny entirely: a tool that is not offered is not called, and costs no tokens.
     fn without_forbidden_tools(mut self) -> Self {
         self.work.tools.retain(|tool| !self.consent.policy.rules.forbid(tool.name()));
+        if let Some(servers) = &self.work.servers {
+            let rules = self.consent.policy.rules.clone();
+            self.work.servers = Some(servers.only(move |tool| !rules.forbid(tool)));
+        }
         // Without commands there is nothing in the background to look at.
         if !self.work.tools.iter().any(|tool| tool.name() == tool_names::BASH) {
             self.work.tools.retain(|tool| ![tool_names::TASK_OUTPUT, tool_names::TASK_STOP].contains(&tool.name()));

@@ -20,6 +20,7 @@ use super::child::{ParentSnapshot, SpawnKind};
 use super::memory::{self, AgentMemoryPlace};
 use super::subagents::Subagents;
 use crate::agent::Parts;
+use crate::servers::ToolSearch;
 use crate::skills::Skills;
 
 /// Error for a fork that calls a tool reserved for its parent.
@@ -52,10 +53,22 @@ fn apply(
     parts.prompt.sections.extend(skills(&definition, parts.work.skills.as_deref(), ground.directory));
     let (tools, narrowed) = narrow(&definition, &parts.work.tools, ground)?;
     parts.work.tools = tools;
+    narrow_servers(parts, &definition);
     parts.consent.policy.narrowed = parts.consent.policy.narrowed.below(narrowed);
     parts.talk.effort = definition.effort.or(parts.talk.effort);
     parts.prompt.system = Some(built_in::prompt(&definition, &session::folder_of(transcript), session)?);
     Ok(())
+}
+
+/// Leaves it the tools of servers that its definition offers.
+fn narrow_servers(parts: &mut Parts, definition: &Definition) {
+    let Some(servers) = &parts.work.servers else { return };
+    let offered = definition.clone();
+    let servers = servers.only(move |tool| offers(&offered, tool));
+    for tool in parts.work.tools.iter_mut().filter(|tool| tool.name() == tool_names::TOOL_SEARCH) {
+        *tool = Arc::new(ToolSearch::of(servers.clone()));
+    }
+    parts.work.servers = Some(servers);
 }
 
 /// The skills that a definition names, as sections of the system prompt. Commands in them are not run.

@@ -23,6 +23,7 @@ use crate::event::Event;
 use crate::gate::{EndedCall, GateSite, ModelCall, Ruling};
 use crate::hooks::response::TextBefore;
 use crate::run::REPEATS_TOLD;
+use crate::servers;
 
 impl Driver {
     /// The calls of a reply, before any of them runs.
@@ -138,7 +139,7 @@ impl Driver {
 
     /// The tools that run calls. If one of them writes a memory, it goes through the saver of memories.
     async fn tools_for(&self, allowed: &[AllowedCall<'_>], scope: &Scope) -> (Vec<Arc<dyn Tool>>, Option<Arc<Saver>>) {
-        let tools = self.live.work.tools.clone();
+        let tools = self.live.work.for_calls(allowed.iter().map(|(call, ..)| call.tool.as_str()));
         let writes = |call: &ModelCall| matches!(call.tool.as_str(), tool_names::WRITE | tool_names::EDIT);
         let saves = allowed.iter().any(|(call, subject, ..)| match subject {
             Subject::Path { real, .. } => writes(call) && self.is_memory(real),
@@ -203,11 +204,11 @@ impl Driver {
 
     fn asked(&self, block: &Block) -> Option<ModelCall> {
         let Kind::ToolUse { id, name } = block.kind() else { return None };
+        let (id, tool) = (id.to_string(), name.to_string());
         let mut input = block.input().unwrap_or_default();
         crate::plan::ask::unanswered(name, &mut input);
-        let known = self.live.work.tools.iter().find(|known| known.name() == &**name);
+        let known = self.live.work.find(&tool);
         let runs = known.map_or(Runs::Beside, |known| known.runs(&input));
-        let (id, tool) = (id.to_string(), name.to_string());
         Some(ModelCall { id, tool, input, runs, invalid: provider::invalid_input(block) })
     }
 
@@ -243,7 +244,7 @@ impl Driver {
             }
         };
         let scope = &scope.clone().for_call(&subject);
-        let known = self.live.work.tools.iter().find(|known| known.name() == call.tool);
+        let known = self.live.work.find(&call.tool);
         let changes = known.and_then(|known| known.changes(&call.input, scope));
         let before = self.gate.before(changes.as_ref());
         if let Some(path) = changes {
@@ -260,7 +261,8 @@ impl Driver {
 
     fn write_result(&mut self, call: &ModelCall, output: Output, scope: &Scope) -> Result<(), Error> {
         let result = Block::tool_result(&call.id, &output.content, output.outcome);
-        let beside = LineMeta { result: output.for_programs(), ..self.beside(call, scope) };
+        let loaded = if call.tool == tool_names::TOOL_SEARCH { servers::loaded(&output) } else { Vec::new() };
+        let beside = LineMeta { result: output.for_programs(), loaded, ..self.beside(call, scope) };
         self.live.session.append_with(Body::User { blocks: vec![result], source: TextSource::Said }, &beside)?;
         self.live.tell(Event::ToolEnded { id: call.id.clone(), tool: call.tool.clone(), output });
         Ok(())
@@ -268,7 +270,7 @@ impl Driver {
 
     /// Metadata that a later session needs of this call: the file it saw, the directory it changed to.
     fn beside(&self, call: &ModelCall, scope: &Scope) -> LineMeta {
-        let known = self.live.work.tools.iter().find(|known| known.name() == call.tool);
+        let known = self.live.work.find(&call.tool);
         let seen = known.and_then(|known| match known.subject(&call.input, scope) {
             tools::Subject::Path { real, .. } => {
                 let stamp = scope.seen(&real)?;

@@ -78,7 +78,7 @@ impl Gate {
         if self.stopped.is_some() {
             return refused(OVERTAKEN);
         }
-        let known = site.work.tools.iter().find(|known| known.name() == call.tool).cloned();
+        let known = site.work.find(&call.tool);
         let Some(tool) = known else { return Ruling::Run(Subject::Whole, Rights::Full) }; // running it says which tools there are
         let leave = match self.hooks_on_every_call(site, &tool, call, cancel).await {
             Ok(leave) => leave,
@@ -123,7 +123,7 @@ impl Gate {
         call: &mut ModelCall,
         cancel: &CancellationToken,
     ) -> Ruling {
-        let known = site.work.tools.iter().find(|known| known.name() == call.tool).cloned();
+        let known = site.work.find(&call.tool);
         let Some(tool) = known else { return refused(&format!("{} cannot be used here", call.tool)) };
         let leave = match self.hooks_on_every_call(site, &tool, call, cancel).await {
             Ok(leave) => leave,

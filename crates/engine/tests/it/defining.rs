@@ -185,7 +185,6 @@ fn what_waits_is_told_apart_from_what_is_wrong() {
     assert_eq!(
         told,
         [
-            "Note 4 skills has no effect yet: agents cannot have any",
             "Note 5 mcpServers has no effect yet: agents cannot have any",
             "Warning 4 there is no hook event PreToolUze",
             "Warning 4 a Stop hook: a hook of the type command needs `command`; this one does not run",

@@ -1,6 +1,6 @@
 //! Metadata of lines: a resumed session knows what the one before knew.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,12 @@ pub struct LineMeta {
     /// The skill whose text this is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skill: Option<String>,
+    /// The tools of MCP servers that were listed, by server; none if a server is gone.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub servers: BTreeMap<String, Vec<String>>,
+    /// The tools of MCP servers whose definitions this line has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub loaded: Vec<String>,
     /// The id of a message from somebody else: it was delivered with this line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -52,9 +58,23 @@ pub struct LineMeta {
 
 impl LineMeta {
     pub(super) fn is_empty(&self) -> bool {
-        let Self { seen, directory, instructions, memory, agents, skills, skill, message, fork, injected, result: _ } =
-            self;
-        let nothing_listed = agents.is_none() && skills.is_empty() && skill.is_none();
+        let Self {
+            seen,
+            directory,
+            instructions,
+            memory,
+            agents,
+            skills,
+            skill,
+            servers,
+            loaded,
+            message,
+            fork,
+            injected,
+            result: _,
+        } = self;
+        let nothing_listed =
+            agents.is_none() && skills.is_empty() && skill.is_none() && servers.is_empty() && loaded.is_empty();
         let nothing_attached = instructions.is_empty() && memory.is_none() && nothing_listed && message.is_none();
         seen.is_none() && directory.is_none() && nothing_attached && fork.is_none() && injected.is_none()
     }
@@ -126,6 +146,21 @@ impl Session {
             Some((beside_of(line)?.skill?, text))
         };
         standing.filter_map(called).collect()
+    }
+
+    /// The tools of MCP servers whose definitions were loaded, in order; rewound lines are left out.
+    pub fn loaded_tools(&self) -> Vec<String> {
+        self.beside().flat_map(|line| line.loaded).collect()
+    }
+
+    /// The lines in view that list tools of MCP servers, each with its listing.
+    pub fn server_listings(&self) -> Vec<(Id, BTreeMap<String, Vec<String>>)> {
+        let lines = self.log.lines().iter().skip(self.elsewhere).filter(|line| line.extra.is_some());
+        let listing = |line: &Line| {
+            let id = line.id.clone().filter(|id| self.log.view().shows(id))?;
+            Some((id, beside_of(line)?.servers)).filter(|(_, servers)| !servers.is_empty())
+        };
+        lines.filter_map(listing).collect()
     }
 
     /// The messages from others that it has heard, by their ids: also those that were taken back since.

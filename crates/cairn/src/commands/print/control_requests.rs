@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use engine::agents::Subagents;
 use engine::hooks;
+use engine::servers::SessionServer;
 use engine::teammates::Teammates;
 use serde_json::{Map, Value, json};
 use settings::agents::Definition;
@@ -20,6 +21,7 @@ use super::input_lines::{InputLine, Request};
 use super::sdk_host::{AnswerEffect, SdkHost};
 use crate::out;
 use crate::output::Output;
+use crate::servers::server_line;
 
 /// Handles the lines of the input.
 pub(super) struct InputListener<'a> {
@@ -33,6 +35,8 @@ pub(super) struct InputListener<'a> {
     pub(super) jobs: Arc<Jobs>,
     /// True if the settings let hooks of the program run.
     pub(super) lets_hooks: bool,
+    /// The MCP servers.
+    pub(super) servers: Vec<Arc<SessionServer>>,
 }
 
 impl InputListener<'_> {
@@ -92,7 +96,15 @@ impl InputListener<'_> {
             }
             Request::StopTask(task) => self.stop(&task),
             Request::Background { call } => Ok(json!({"backgrounded": self.background(call.as_deref())})),
-            Request::Servers => Ok(json!({"mcpServers": []})),
+            Request::Servers => Ok(json!({"mcpServers": self.servers.iter().map(server_line).collect::<Vec<_>>()})),
+            Request::ConnectServer(name) => self.server(&name, |server| async move { drop(server.connect().await) }),
+            Request::SwitchServer { name, on: true } => {
+                self.server(&name, |server| async move { drop(server.connect().await) })
+            }
+            Request::SwitchServer { name, on: false } => {
+                self.server(&name, |server| async move { server.switch_off().await })
+            }
+            Request::ServerMessage => Ok(json!({})),
             Request::Unknown(what) => Err(format!("cairn does not know the control request {what:?}")),
         };
         let response = match answer {
@@ -133,6 +145,18 @@ impl InputListener<'_> {
             "commands": [], "agents": agents, "models": [], "account": {}, "output_style": "default",
             "available_output_styles": ["default"], "hooks_applied": self.lets_hooks, "hook_on_failure_supported": true,
         })
+    }
+
+    /// Does something with a server, in the background: it may take a while, and its state tells what came of it.
+    fn server<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        name: &str,
+        act: impl FnOnce(Arc<SessionServer>) -> F,
+    ) -> Result<Value, String> {
+        let server = self.servers.iter().find(|server| server.name == name);
+        let server = server.ok_or_else(|| format!("there is no MCP server called {name:?}"))?;
+        tokio::spawn(act(server.clone()));
+        Ok(json!({}))
     }
 
     /// Ends an agent or a command in the background, by its id.

@@ -64,7 +64,7 @@ impl SdkHost {
     }
 
     /// Asks, and waits for what is answered; nothing once nobody answers any more.
-    async fn asked(&self, request: Value) -> Option<Response> {
+    pub(super) async fn asked(&self, request: Value) -> Option<Response> {
         let id = self.world.fresh_id().to_string();
         let (reply, answer) = oneshot::channel();
         self.open.lock().as_mut()?.insert(id.clone(), reply);
