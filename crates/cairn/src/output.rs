@@ -119,6 +119,13 @@ impl Output {
         if let Event::Warning(text) = event {
             out::warn(text); // whether anybody watches or not
         }
+        if let Event::Retrying { attempt, after, why } = event
+            && self.format == OutputFormat::Text
+        {
+            // Who waits has to know what for, also where nobody watches and it is read in a log.
+            let text = format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32());
+            talk!([dim(&text)]);
+        }
         match self.format {
             OutputFormat::Text if self.watched => progress(event),
             OutputFormat::Text | OutputFormat::Json => {}
@@ -282,14 +289,11 @@ fn progress(event: &Event) {
         Event::ToolEnded { tool, output, .. } => {
             let failed = output.outcome == transcript::Outcome::Failed;
             let mark = if failed { red("✗ ") } else { green("✓ ") };
-            talk!([mark, bold(tool), " ", dim(&one_line(&output.summary, 100))]);
+            talk!([mark, bold(tool), " ", dim(&one_line(&event_text::ended(output), 100))]);
         }
         Event::ToolStarted { tool, input, .. } if tool == tool_names::BASH => {
             let command = one_line(input["command"].as_str().unwrap_or_default(), 100);
             talk!([dim(&format!("  $ {command}"))]);
-        }
-        Event::Retrying { attempt, after, why } => {
-            talk!([dim(&format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32()))]);
         }
         Event::Agent { subagent, news: SubagentNews::Does(event) } => {
             if let Event::ToolStarted { tool, .. } = &**event {

@@ -30,7 +30,7 @@ use transcript::price::Prices;
 use transcript::tool_names;
 use transcript::window::Window;
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, ThinkingWish};
 use crate::configure::{Inputs, added, configure};
 use crate::memory_setup::MemorySetup;
 use crate::messaging::SessionMail;
@@ -40,6 +40,9 @@ use crate::program_paths::ProgramPaths;
 use crate::reload::{self, SettingsReloader};
 use crate::teammate_worktree::TeammateWorktree;
 use crate::{dream_setup, env, servers, skills, system_facts, trust_prompt, trusted_settings};
+
+/// Tokens for thinking where it is switched on and no budget is set: enough for a plan of some steps.
+const THINKING: u64 = 10_000;
 
 /// Time that a run with a message waits for its memories to be read. A thousand take a tenth of it.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
@@ -64,6 +67,8 @@ pub(crate) struct PreparedSession {
     pub(crate) window: Window,
     /// Availability of the mode `bypassPermissions`.
     pub(crate) bypass: BypassPermission,
+    /// Names of other servers in the settings.
+    pub(crate) providers: Vec<String>,
     /// Messages to and from others.
     pub(crate) mailing: SessionMail,
     /// The worktree it works in, where it has one of its own.
@@ -158,7 +163,12 @@ pub(crate) async fn agent(
     for directory in added(args, place) {
         anyhow::ensure!(directory.is_dir(), "--add-dir {}: no such directory", directory.display());
     }
-    parts.talk.thinking = env::MAX_THINKING.number()?;
+    let budget = env::MAX_THINKING.number()?;
+    parts.talk.thinking = match args.thinking {
+        Some(ThinkingWish::On) => budget.filter(|budget| *budget > 0).or(Some(THINKING)),
+        Some(ThinkingWish::Off) => None,
+        None => budget,
+    };
     parts.talk.limits.max_rounds = args.max_turns;
     parts.talk.limits.cost = args.max_budget_usd;
     if args.max_budget_usd.is_some() {
@@ -217,6 +227,7 @@ pub(crate) async fn agent(
         agent,
         dreaming,
         bypass: settings.bypass,
+        providers: settings.providers.keys().cloned().collect(),
         prices: judged.settings.prices,
         warnings,
         window: layers.window,
