@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::skipped::{is_full, skipped};
 
-/// Where `./test full` installs the suite, and a Node that runs it.
+/// Folder in which `./test full` installs the suite, and a Node that runs it.
 const PACKAGES: &str = "target/clients/node_modules";
 const NODE: &str = ".bin/node";
 const SUITE: &str = "@modelcontextprotocol/conformance/dist/index.js";
