@@ -10,6 +10,7 @@ mod hooks;
 mod inbox;
 mod instructions;
 mod man;
+mod mcp;
 mod memory;
 mod policy;
 mod print;
@@ -80,6 +81,7 @@ pub(crate) enum Command {
     Audit(audit::AuditArgs),
     Config(config::ConfigArgs),
     Trust(trust::TrustArgs),
+    Mcp(mcp::McpArgs),
     Agents(agents::AgentsArgs),
     Simulate(simulate::SimulateArgs),
     Completions(completions::CompletionsArgs),
@@ -106,6 +108,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Audit(args)) => audit::run(&args),
         Some(Command::Config(args)) => config::run(&args),
         Some(Command::Trust(args)) => trust::run(&args),
+        Some(Command::Mcp(args)) => mcp::run(&args).await,
         Some(Command::Agents(args)) => agents::run(&args).await,
         Some(Command::Team(args)) => team::run(args).await,
         Some(Command::Simulate(args)) => simulate::run(&args).await,

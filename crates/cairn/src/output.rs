@@ -54,7 +54,7 @@ struct State {
     servers: Option<Arc<SessionServers>>,
     denials: Vec<Value>,
     /// When the request went out that is under way.
-    asked: Option<Instant>,
+    request_start: Option<Instant>,
     /// Time spent waiting for the model in this turn.
     waited: Duration,
     /// Cost of all turns, once there was one.
@@ -251,9 +251,9 @@ impl State {
             Event::ToolDenied { id, tool, input, .. } => {
                 self.denials.push(json!({"tool_name": tool, "tool_use_id": id, "tool_input": input}));
             }
-            Event::RequestSent { .. } => self.asked = Some(Instant::now()),
+            Event::RequestSent { .. } => self.request_start = Some(Instant::now()),
             Event::Replied { .. } | Event::TurnEnded { .. } => {
-                self.waited += self.asked.take().map(|asked| asked.elapsed()).unwrap_or_default();
+                self.waited += self.request_start.take().map(|asked| asked.elapsed()).unwrap_or_default();
             }
             _ => {}
         }
@@ -284,7 +284,9 @@ fn progress(event: &Event) {
             let used = format!("{} requests, {} tokens", subagent.progress().requests, subagent.progress().tokens);
             talk!([dim(&format!("  {} has ended: {used}", subagent.kind))]);
         }
-        Event::HookSaid { moment, text } => talk!([dim(&format!("{} hook: ", moment.name())), text.as_str()]),
+        Event::HookMessage { hook_event, text } => {
+            talk!([dim(&format!("{} hook: ", hook_event.name())), text.as_str()])
+        }
         Event::TeammateAsks { name, tool } => talk!(["? ", bold(name), " asks whether it may use ", tool.as_str()]),
         Event::Teammate { name, news, used, .. } => {
             if let Some(text) = event_text::mate_news(name, news, used) {
@@ -293,7 +295,7 @@ fn progress(event: &Event) {
         }
         Event::MessageArrived { from, text } => talk!(["✉ ", bold(from), " ", dim(&one_line(text, 200))]),
         Event::Warning(_) => {}
-        Event::TeamMemory { told, .. } => told.iter().for_each(|text| talk!([dim(text)])),
+        Event::TeamMemory { sentences, .. } => sentences.iter().for_each(|text| talk!([dim(text)])),
         _ => {
             if let Some(text) = event_text::of_layers(event) {
                 talk!([dim(&text)]);

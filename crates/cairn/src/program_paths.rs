@@ -45,7 +45,7 @@ impl ProgramPaths {
         Self { sources: sources.unwrap_or_default(), ..self }
     }
 
-    pub(crate) fn ground(&self) -> BasePaths<'_> {
+    pub(crate) fn base_paths(&self) -> BasePaths<'_> {
         BasePaths { directory: &self.directory, home: self.user_home.as_deref() }
     }
 

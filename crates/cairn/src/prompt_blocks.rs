@@ -11,7 +11,7 @@ use transcript::Block;
 const PICTURE_LIMIT: u64 = 3_750_000;
 
 /// Text, with every picture it names by path (after `@`, or as an absolute path, as terminals paste them) before it.
-pub(crate) fn said(text: &str, directory: &Path) -> Vec<Block> {
+pub(crate) fn blocks_of(text: &str, directory: &Path) -> Vec<Block> {
     let mut blocks = pictures(text, directory);
     blocks.push(Block::text(text));
     blocks
@@ -69,7 +69,7 @@ mod tests {
         files::replace(root.path().join("a b.png"), b"\x89PNG\r\n\x1a\n0000").unwrap();
         files::replace(root.path().join("c.png"), b"not a picture").unwrap();
         let named = format!("what is '{}/a b.png' and @c.png and @missing.png?", root.path().display());
-        let blocks = said(&named, root.path());
+        let blocks = blocks_of(&named, root.path());
         assert_eq!(blocks.iter().map(Block::kind).collect::<Vec<_>>(), [&Kind::Image, &Kind::Text]);
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn judge(place: &ProgramPaths, flag: Option<&str>, one_run: RunTrust)
         let_in.clear();
     }
     let (mut left_out, narrowed) = (trust.missing(&claims), trust.missing(&extensions));
-    let settings = Settings::of(&loaded, &place.ground(), &|set| trust.covers_set(set));
+    let settings = Settings::of(&loaded, &place.base_paths(), &|set| trust.covers_set(set));
     env::extend(&settings.own_environment);
     let mut instructions = instructions::load(place, &settings);
     loop {

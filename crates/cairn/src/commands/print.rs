@@ -88,8 +88,8 @@ impl HeadlessSession {
         for warning in &ready.warnings {
             out::warn(warning);
         }
-        if let Some(children) = ready.agent.agents() {
-            output.knows(&children.registry());
+        if let Some(subagents) = ready.agent.agents() {
+            output.knows(&subagents.registry());
         }
         if let Some(servers) = ready.agent.servers() {
             output.knows_servers(servers.clone());
@@ -226,12 +226,12 @@ async fn each_line(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) ->
     };
     let mut agent = ready.agent;
     let mode = agent.mode().clone();
-    let children = agent.agents().cloned();
+    let subagents = agent.agents().cloned();
     let skips = args.allow_dangerously_skip_permissions || mode.get() == Mode::BypassPermissions;
     let may_skip = skips && ready.bypass != BypassPermission::Disabled;
     let jobs = agent.scope().jobs().clone();
     let teammates = ready.mailing.teammates.as_ref();
-    let agents = children.as_ref();
+    let agents = subagents.as_ref();
     let lets_hooks = agent.hooks().let_a_programs_run();
     let hears = InputListener {
         mode: &mode,

@@ -11,7 +11,7 @@ use super::editor::EditorStep;
 use super::picker::{Picker, PickerStep};
 use super::question::QuestionStep;
 use super::terminal_owner::TerminalOwner;
-use crate::prompt_blocks::said;
+use crate::prompt_blocks::blocks_of;
 
 impl Repl {
     /// Something was typed or pasted, or the window has another size.
@@ -214,7 +214,7 @@ impl Repl {
         }
         self.start_compaction();
         if let Some(words) = self.talk.requests.saying.take() {
-            self.start(said(&words, &self.talk.place.directory));
+            self.start(blocks_of(&words, &self.talk.place.directory));
         }
         if self.talk.requests.leaving {
             self.leave();
@@ -240,8 +240,8 @@ impl Repl {
         match (&self.working, trimmed.strip_prefix('!')) {
             (Some(_), Some(_)) => self.talk.view.hint = Some("a command can be run when the turn is over".into()),
             (None, Some(command)) => self.start_shell(command.trim()),
-            (Some(_), None) => self.talk.session.inbox.push(said(trimmed, &self.talk.place.directory)),
-            (None, None) => self.start(said(trimmed, &self.talk.place.directory)),
+            (Some(_), None) => self.talk.session.inbox.push(blocks_of(trimmed, &self.talk.place.directory)),
+            (None, None) => self.start(blocks_of(trimmed, &self.talk.place.directory)),
         }
         Ok(())
     }

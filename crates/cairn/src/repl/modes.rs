@@ -12,7 +12,7 @@ pub(super) fn after(now: Mode, bypass_offered: bool) -> Mode {
 /// Description of a mode, in a few words.
 pub(super) fn about(mode: Mode) -> &'static str {
     match mode {
-        Mode::Default => "you are asked about what could change something",
+        Mode::Default => "you are asked about calls that may make changes",
         Mode::AcceptEdits => "edits in the working directories run without asking",
         Mode::Plan => "only reading, nothing is changed",
         Mode::BypassPermissions => "you are asked only where a rule says so",

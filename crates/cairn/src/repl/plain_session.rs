@@ -29,7 +29,7 @@ use crate::args::RunArgs;
 use crate::exit::Code;
 use crate::out::{show, show_part, talk};
 use crate::program_paths::ProgramPaths;
-use crate::prompt_blocks::said;
+use crate::prompt_blocks::blocks_of;
 use crate::shutdown::{ShutdownCause, ShutdownSignals};
 use crate::styled_text::{Colours, first_line, paint};
 use crate::{event_text, question_lines, trust_prompt};
@@ -245,7 +245,7 @@ impl PlainSession {
         let work = async {
             let turn = match work {
                 AgentTask::Shell(command) => agent.shell(command, &cancel).await,
-                AgentTask::Say(text) => agent.turn(said(text, &directory), &cancel).await,
+                AgentTask::Say(text) => agent.turn(blocks_of(text, &directory), &cancel).await,
                 AgentTask::Mail => agent.turn(Vec::new(), &cancel).await,
                 AgentTask::Compact(wish, part) => agent.compaction(wish, part, &cancel).await,
             };
@@ -411,7 +411,7 @@ impl PlainSession {
             Event::Retrying { attempt, after, why } => {
                 talk!("attempt {attempt} failed: {why}; again in {:.1} s", after.as_secs_f32());
             }
-            Event::HookSaid { moment, text } => show!([moment.name(), " hook: ", text.as_str()]),
+            Event::HookMessage { hook_event, text } => show!([hook_event.name(), " hook: ", text.as_str()]),
             Event::Teammate { name, news, used, .. } => {
                 if let Some(text) = event_text::mate_news(name, news, used).filter(|_| !super::turns::is_said(news)) {
                     show!([text.as_str()]);
@@ -434,7 +434,7 @@ impl PlainSession {
                 text.lines().for_each(|line| show!(["  ", line]));
             }
             Event::Warning(text) => talk!("warning: {text}"),
-            Event::TeamMemory { told, changed } => {
+            Event::TeamMemory { sentences: told, changed } => {
                 told.iter().for_each(|text| show!("{text}"));
                 self.talk.view.team_changes(changed);
                 self.print_page();
