@@ -10,6 +10,7 @@ mod hooks;
 mod inbox;
 mod instructions;
 mod man;
+mod mcp;
 mod memory;
 mod plugin;
 mod policy;
@@ -81,6 +82,7 @@ pub(crate) enum Command {
     Audit(audit::AuditArgs),
     Config(config::ConfigArgs),
     Trust(trust::TrustArgs),
+    Mcp(mcp::McpArgs),
     Agents(agents::AgentsArgs),
     Plugin(plugin::PluginArgs),
     Simulate(simulate::SimulateArgs),
@@ -109,6 +111,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Config(args)) => config::run(&args),
         Some(Command::Trust(args)) => trust::run(&args),
         Some(Command::Plugin(args)) => plugin::run(&args),
+        Some(Command::Mcp(args)) => mcp::run(&args).await,
         Some(Command::Agents(args)) => agents::run(&args).await,
         Some(Command::Team(args)) => team::run(args).await,
         Some(Command::Simulate(args)) => simulate::run(&args).await,

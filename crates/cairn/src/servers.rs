@@ -84,14 +84,8 @@ impl FlagServers {
 }
 
 /// The servers that are defined for a session here.
-pub(crate) fn defined(
-    values: &[String],
-    only_flags: bool,
-    place: &ProgramPaths,
-    judged: &TrustedSettings,
-) -> anyhow::Result<DefinedServers> {
-    let flags = FlagServers::read(values, place)?;
-    Ok(DefinedServers::read(&sources(flags.defined, only_flags, place, judged), &judged.settings, &judged.trust))
+pub(crate) fn defined(place: &ProgramPaths, judged: &TrustedSettings) -> DefinedServers {
+    DefinedServers::read(&sources(Vec::new(), false, place, judged), &judged.settings, &judged.trust)
 }
 
 fn sources(
@@ -126,7 +120,7 @@ pub(crate) fn servers(
         let names = flags.hosted.iter().chain(&args.server_host.servers);
         hosted.extend(names.map(|name| (name.clone(), program.clone().pipes(name))));
     }
-    Ok(SessionServers::new(defined, surroundings(place, roots, environment, hosted)))
+    Ok(SessionServers::new(defined, &surroundings(place, roots, environment, hosted)))
 }
 
 /// Everything that servers are started with.
@@ -174,5 +168,27 @@ pub(crate) fn status_word(server: &SessionServer) -> &'static str {
         Some(ServerState::NeedsLogin) => "needs-auth",
         Some(ServerState::Failed(_)) => "failed",
         Some(ServerState::Off) | None => "disabled",
+    }
+}
+
+/// The state of a server, in words for people.
+pub(crate) fn state_words(server: &SessionServer) -> String {
+    let Some(status) = server.status() else { return "not started".to_owned() };
+    match &status.state {
+        ServerState::Ready => {
+            let count = |count: usize, one: &str| match count {
+                0 => None,
+                1 => Some(format!("1 {one}")),
+                many => Some(format!("{many} {one}s")),
+            };
+            let (tools, resources) = (status.tools.len(), status.resources.len() + status.templates.len());
+            let parts = [count(tools, "tool"), count(resources, "resource"), count(status.prompts.len(), "prompt")];
+            let parts: Vec<String> = parts.into_iter().flatten().collect();
+            if parts.is_empty() { "connected".to_owned() } else { format!("connected, with {}", parts.join(", ")) }
+        }
+        ServerState::Connecting => "connecting".to_owned(),
+        ServerState::NeedsLogin => format!("needs a login: cairn mcp login {}", server.name),
+        ServerState::Failed(why) => format!("failed: {why}"),
+        ServerState::Off => "off".to_owned(),
     }
 }

@@ -88,6 +88,8 @@ mod sandbox;
 mod sdk;
 #[path = "it/secrets.rs"]
 mod secrets;
+#[path = "it/servers.rs"]
+mod servers;
 #[path = "it/session_flags.rs"]
 mod session_flags;
 #[path = "it/sessions.rs"]

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use transcript::block::Kind;
 use transcript::commit::{Act, Commit};
 use transcript::line::{Body, Line, TextSource};
-use transcript::{Block, Id, Log, Usage};
+use transcript::{Block, Id, Log, Prologue, Usage};
 
 use crate::account::{self, ClearingAccount};
 use crate::cache_economics::TurnPace;
@@ -62,6 +62,8 @@ pub struct State {
     pub standing: Vec<StandingInstruction>,
     /// Line of the newest reply when sent bytes were last changed.
     pub changed_behind: Option<Id>,
+    /// The newest prologue.
+    prologue: Option<Prologue>,
     newest: Option<Id>,
     newest_line: Option<Id>,
 }
@@ -158,7 +160,12 @@ impl State {
         }
         match &line.body {
             Body::Commit(commit) if commit.act.changes_sent() => self.changed_behind.clone_from(&self.newest_line),
-            Body::Prologue(_) => self.changed_behind.clone_from(&self.newest_line),
+            Body::Prologue(prologue) => {
+                if self.prologue.as_ref().is_none_or(|known| !known.is_same_prefix(prologue)) {
+                    self.changed_behind.clone_from(&self.newest_line);
+                }
+                self.prologue = Some(prologue.clone());
+            }
             Body::Assistant { .. } => self.newest_line.clone_from(&line.id),
             _ => {}
         }

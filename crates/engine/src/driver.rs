@@ -12,7 +12,6 @@ mod collapse_ahead;
 mod gated;
 mod guarded_paths;
 mod listing;
-mod loaded_tools;
 mod media;
 mod notes;
 mod reply;

@@ -25,7 +25,7 @@ use crate::hooks::Hooks;
 use crate::journal::Journal;
 use crate::prompt::{PrologueParts, Surroundings, prologue};
 use crate::run::TurnLimits;
-use crate::servers::ServerTools;
+use crate::servers::{LoadedTools, ServerTools};
 use crate::skills::Skills;
 use crate::subagent::SubagentIdentity;
 
@@ -282,7 +282,7 @@ impl PromptParts {
         talk: &Talk,
         work: &Workplace,
         session: &Session,
-        known: Option<&Prologue>,
+        (known, loaded): (Option<&Prologue>, LoadedTools),
     ) -> Prologue {
         let ingredients = PrologueParts {
             model: &talk.name,
@@ -292,7 +292,8 @@ impl PromptParts {
             betas: talk.betas(),
             context_management: (talk.layers.api_edits || talk.layers.api_compact)
                 .then(|| talk.context_management(&work.tools)),
-            tools: work.tools.iter().map(|tool| tool.definition()).collect(),
+            tools: [work.tools.iter().map(|tool| tool.definition()).collect(), loaded.declared].concat(),
+            loaded: loaded.deferred,
             directory: session.directory(),
             extra_directories: &work.directories,
             branch: &git_branch(session.directory()),

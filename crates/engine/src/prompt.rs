@@ -45,6 +45,8 @@ pub struct PrologueParts<'a> {
     pub context_management: Option<serde_json::Value>,
     /// The tools, in order.
     pub tools: Vec<ToolDefinition>,
+    /// Tools that were loaded later.
+    pub loaded: Vec<ToolDefinition>,
     /// The working directory.
     pub directory: &'a Path,
     /// Additional working directories.
@@ -105,6 +107,7 @@ pub fn prologue(from: &PrologueParts<'_>, known: Option<&Prologue>) -> Prologue 
         static_blocks: 1,
         own_blocks,
         tools: from.tools.clone(),
+        loaded: from.loaded.clone(),
         thinking: from.thinking,
         effort: from.effort,
         betas: from.betas.clone(),
@@ -189,6 +192,7 @@ mod tests {
             betas: Vec::new(),
             context_management: None,
             tools: Vec::new(),
+            loaded: Vec::new(),
             directory: Path::new("/work/x"),
             extra_directories: &[],
             branch: "main",

@@ -5,6 +5,7 @@
 //! What a server says of its tools is data; whether a call runs is for the gate.
 
 mod connect;
+mod loaded;
 mod search;
 mod tool;
 
@@ -14,13 +15,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp::{McpServer, ServerState, ServerStatus, ToolLoading, ToolOffer, server_keys, tool_names};
-use parking_lot::RwLock;
 use settings::servers::{DefinedServer, DefinedServers, ServerApproval};
 use tokio::sync::Semaphore;
 use tools::{Environment, Tool};
 
+pub use connect::http_endpoint;
+pub(crate) use loaded::LoadedTools;
+pub(crate) use search::loaded;
 pub use search::{ToolSearch, ToolSearchInput};
-pub(crate) use search::{definitions, loaded, unwrapped};
 use tool::ServerTool;
 
 /// Programs that are started at the same time, as Claude Code has it.
@@ -51,9 +53,8 @@ pub struct ServerSurroundings {
 
 /// The MCP servers of a session.
 pub struct SessionServers {
-    servers: RwLock<Vec<Arc<SessionServer>>>,
+    servers: Vec<Arc<SessionServer>>,
     findings: Vec<String>,
-    surroundings: ServerSurroundings,
 }
 
 /// One server of a session.
@@ -79,7 +80,7 @@ pub(crate) struct OfferedTool {
 
 impl SessionServers {
     /// Those that are defined. None of them is started yet.
-    pub fn new(defined: DefinedServers, surroundings: ServerSurroundings) -> Self {
+    pub fn new(defined: DefinedServers, surroundings: &ServerSurroundings) -> Self {
         let hosted = surroundings.hosted.keys().filter(|name| !defined.servers.contains_key(*name));
         let names = defined.servers.keys().chain(hosted.clone()).map(String::as_str);
         let keys = server_keys(names);
@@ -88,12 +89,12 @@ impl SessionServers {
             name: name.clone(),
             defined: None,
             key: key(name),
-            connection: connect::hosted(name, &surroundings),
+            connection: connect::hosted(name, surroundings),
         });
         let mut findings = defined.findings.clone();
         let of_files = defined.servers.values().map(|server| {
             let connection = match server.approval {
-                ServerApproval::Approved => Some(connect::server(server, &surroundings, &mut findings)),
+                ServerApproval::Approved => Some(connect::server(server, surroundings, &mut findings)),
                 ServerApproval::Needed(_) | ServerApproval::Disabled(_) => None,
             };
             SessionServer {
@@ -104,19 +105,19 @@ impl SessionServers {
             }
         });
         let servers: Vec<Arc<SessionServer>> = of_program.chain(of_files).map(Arc::new).collect();
-        Self { servers: RwLock::new(servers), findings, surroundings }
+        Self { servers, findings }
     }
 
     /// All of them, by name.
     pub fn all(&self) -> Vec<Arc<SessionServer>> {
-        let mut all = self.servers.read().clone();
+        let mut all = self.servers.clone();
         all.sort_by(|one, other| one.name.cmp(&other.name));
         all
     }
 
     /// The server of a name.
     pub fn find(&self, name: &str) -> Option<Arc<SessionServer>> {
-        self.servers.read().iter().find(|server| server.name == name).cloned()
+        self.servers.iter().find(|server| server.name == name).cloned()
     }
 
     /// Problems with definitions.
@@ -126,7 +127,7 @@ impl SessionServers {
 
     /// True if there is none that may be started.
     pub fn is_empty(&self) -> bool {
-        self.servers.read().iter().all(|server| server.connection.is_none())
+        self.servers.iter().all(|server| server.connection.is_none())
     }
 
     /// Connects all that may be started, in the background.
@@ -173,11 +174,6 @@ impl SessionServers {
                 connection.set_roots(roots.to_vec()).await;
             }
         }
-    }
-
-    /// Where servers are started.
-    pub(crate) fn directory(&self) -> &std::path::Path {
-        &self.surroundings.directory
     }
 }
 

@@ -27,18 +27,18 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 /// Agrees to every form; defaults fill it.
-struct Agreeable;
+struct AgreeableUser;
 
-impl Elicitation for Agreeable {
+impl Elicitation for AgreeableUser {
     fn ask(&self, _request: ElicitationRequest) -> BoxFuture<'static, ElicitationAnswer> {
         Box::pin(async { ElicitationAnswer::Accept(Map::new()) })
     }
 }
 
 #[derive(Default)]
-struct InMemory(Mutex<Option<Tokens>>);
+struct MemoryTokens(Mutex<Option<Tokens>>);
 
-impl TokenStore for InMemory {
+impl TokenStore for MemoryTokens {
     fn load(&self) -> Result<Option<Tokens>, String> {
         Ok(self.0.lock().clone())
     }
@@ -73,11 +73,11 @@ async fn main() -> ExitCode {
         document_url: Some(DOCUMENT.to_owned()),
         ..LoginClient::default()
     };
-    let tokens: Arc<dyn TokenStore> = Arc::new(InMemory::default());
+    let tokens: Arc<dyn TokenStore> = Arc::new(MemoryTokens::default());
     let endpoint = HttpEndpoint { url, headers: BTreeMap::new(), helper: None, tokens: Some(tokens), client };
     // The suite starts all scenarios at once, on machines of any size.
     let limits = ServerLimits { probe: PATIENCE, ..ServerLimits::default() };
-    let options = ServerOptions { limits, elicitation: Some(Arc::new(Agreeable)), ..ServerOptions::default() };
+    let options = ServerOptions { limits, elicitation: Some(Arc::new(AgreeableUser)), ..ServerOptions::default() };
     let server = McpServer::new("conformance", Endpoint::Http(endpoint.clone()), options);
     let mut run = Run { server, endpoint, logins: 0 };
     let outcome = run.run(&context).await;

@@ -135,8 +135,21 @@ pub(crate) async fn discover(
         Some(url) => fetch_metadata(url).await?,
         None => manager.resolve_metadata_from_challenge(challenge).await?.metadata,
     };
+    check_endpoints(&metadata)?;
     manager.set_metadata(metadata.clone());
     Ok(metadata)
+}
+
+/// Codes and tokens travel encrypted, or not over a network at all.
+fn check_endpoints(metadata: &AuthorizationMetadata) -> Result<(), AuthError> {
+    let endpoints = [Some(&metadata.authorization_endpoint), Some(&metadata.token_endpoint)];
+    for endpoint in endpoints.into_iter().chain([metadata.registration_endpoint.as_ref()]).flatten() {
+        let url = Url::parse(endpoint)?;
+        if url.scheme() != "https" && !(url.scheme() == "http" && origin::is_loopback(&url)) {
+            return Err(AuthError::MetadataError(format!("the endpoint {endpoint} is not encrypted")));
+        }
+    }
+    Ok(())
 }
 
 async fn fetch_metadata(url: &str) -> Result<AuthorizationMetadata, AuthError> {

@@ -22,8 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The most connections at once: browsers open some in advance.
 const MOST_CONNECTIONS: usize = 32;
 
-const WELCOME: &str = "You are logged in as far as this page can tell. Close it and go back to Cairn.";
-const REFUSED: &str = "The login did not succeed. Close this page; Cairn says why.";
+const WELCOME: &str = "Cairn has the answer. You can close this page.";
+const REFUSED: &str = "The login did not succeed. You can close this page; Cairn says why.";
 const LOST: &str = "There is nothing here.";
 
 /// A port on loopback that waits for the browser.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::tokens::LoginClient;
 use crate::variables::{self, NamedVariable};
 
 /// One server, as it is written.
@@ -204,6 +205,18 @@ impl ServerDefinition {
                 [&stdio.command].into_iter().chain(&stdio.args).chain(stdio.env.values()).collect()
             }
             ServerTransport::Http(http) => [&http.url].into_iter().chain(http.headers.values()).collect(),
+        }
+    }
+}
+
+impl HttpDefinition {
+    /// The client of its logins.
+    pub fn login_client(&self) -> LoginClient {
+        LoginClient {
+            id: self.oauth.client_id.clone(),
+            scopes: self.oauth.scopes.clone(),
+            metadata_url: self.oauth.metadata_url.clone(),
+            ..LoginClient::default()
         }
     }
 }

@@ -4,32 +4,31 @@
 //! only where the request is repeated as it is. Bodies are bounded. Texts of errors have no address and no header in them.
 
 mod events;
+mod headers;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use futures_util::stream::BoxStream;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, HttpStatusError, InsufficientScopeError, StreamableHttpClient, StreamableHttpError,
-    StreamableHttpPostResponse,
+    HttpStatusError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
 use sse_stream::{Error as EventError, Sse};
 
 use crate::authorization::Authorization;
 use crate::origin;
+use headers::{SESSION, challenged, has_type, header_map, protocol_headers, quoted, redirected};
+
+pub(crate) use headers::scope_of;
 
 /// The most bytes of an error page that are read.
 const ERROR_PAGE: usize = 64 << 10;
 const EVENT_STREAM: &str = "text/event-stream";
 const JSON: &str = "application/json";
-const SESSION: &str = "mcp-session-id";
-const LAST_EVENT: &str = "last-event-id";
-/// Headers that belong to the protocol, not to a definition.
-const RESERVED: [&str; 6] = ["accept", "content-length", "content-type", "host", "last-event-id", "mcp-session-id"];
 
 /// Failure of a request on its way.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -272,82 +271,4 @@ impl StreamableHttpClient for HttpClient {
         }
         Ok(events::events(response, self.most))
     }
-}
-
-/// Headers of a definition, as far as they are its own to set.
-fn header_map(headers: &BTreeMap<String, String>) -> Result<HeaderMap, String> {
-    let mut map = HeaderMap::new();
-    for (name, value) in headers {
-        let parsed =
-            HeaderName::try_from(name.as_str()).map_err(|_| format!("the header {name:?} has a wrong name"))?;
-        if RESERVED.contains(&parsed.as_str()) {
-            return Err(format!("the header {name:?} belongs to the protocol"));
-        }
-        let mut value =
-            HeaderValue::try_from(value.as_str()).map_err(|_| format!("the header {name:?} has a wrong value"))?;
-        value.set_sensitive(true);
-        map.insert(parsed, value);
-    }
-    Ok(map)
-}
-
-fn protocol_headers(
-    session: Option<&str>,
-    last_event: Option<&str>,
-    custom: HashMap<HeaderName, HeaderValue>,
-) -> HeaderMap {
-    let mut headers: HeaderMap = custom.into_iter().collect();
-    for (name, value) in [(SESSION, session), (LAST_EVENT, last_event)] {
-        if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
-            headers.insert(HeaderName::from_static(name), value);
-        }
-    }
-    headers
-}
-
-/// The failure of a response that asks for a login or for more rights.
-fn challenged(response: &Response) -> Option<Failure> {
-    let header = response.headers().get(WWW_AUTHENTICATE).and_then(|header| header.to_str().ok());
-    match response.status() {
-        StatusCode::UNAUTHORIZED => {
-            Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(header.unwrap_or_default().to_owned())))
-        }
-        StatusCode::FORBIDDEN => {
-            let header = header.filter(|header| header.contains("insufficient_scope"))?;
-            let error = InsufficientScopeError::new(header.to_owned(), scope_of(header));
-            Some(StreamableHttpError::InsufficientScope(error))
-        }
-        _ => None,
-    }
-}
-
-/// The scope that a challenge names.
-pub(crate) fn scope_of(header: &str) -> Option<String> {
-    let rest = header.split_once("scope=")?.1;
-    let scope = match rest.strip_prefix('"') {
-        Some(quoted) => quoted.split('"').next(),
-        None => rest.split([',', ' ']).next(),
-    };
-    scope.filter(|scope| !scope.is_empty()).map(str::to_owned)
-}
-
-fn redirected(response: &Response) -> Failure {
-    let location = response.headers().get(reqwest::header::LOCATION).and_then(|to| to.to_str().ok());
-    let host = location.and_then(|to| Url::parse(to).ok()).and_then(|to| to.host_str().map(str::to_owned));
-    let to = host.map_or_else(String::new, |host| format!(" to {host}"));
-    StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!(
-        "a redirect{to}, which is not followed: put the address that is meant into the definition"
-    )))
-}
-
-fn has_type(response: &Response, kind: &str) -> bool {
-    let header = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-    header.is_some_and(|header| header.get(..kind.len()).is_some_and(|own| own.eq_ignore_ascii_case(kind.as_bytes())))
-}
-
-/// The beginning of a body, for an error.
-fn quoted(body: &[u8]) -> String {
-    const EXCERPT: usize = 200;
-    let text = String::from_utf8_lossy(&body[..body.len().min(EXCERPT)]).into_owned();
-    if text.trim().is_empty() { String::new() } else { format!(": {}", text.trim()) }
 }

@@ -29,14 +29,18 @@ pub(crate) fn client(url: &Url) -> Result<reqwest::Client, String> {
         .retry(reqwest::retry::never())
         .referer(false)
         .connect_timeout(CONNECT);
-    let loopback = match url.host() {
+    let builder = if is_loopback(url) { builder.no_proxy() } else { builder };
+    // A machine without certificates can still speak plain HTTP.
+    let builder = if url.scheme() == "http" { builder.tls_certs_only([]) } else { builder };
+    builder.build().map_err(|_| "no HTTP client can be made: are there certificates on this machine?".to_owned())
+}
+
+/// True if an address is on this machine, whatever a resolver says.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
         Some(url::Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
         Some(url::Host::Ipv6(address)) => address.is_loopback(),
         None => false,
-    };
-    let builder = if loopback { builder.no_proxy() } else { builder };
-    // A machine without certificates can still speak plain HTTP.
-    let builder = if url.scheme() == "http" { builder.tls_certs_only([]) } else { builder };
-    builder.build().map_err(|_| "no HTTP client can be made: are there certificates on this machine?".to_owned())
+    }
 }

@@ -7,6 +7,7 @@ mod client_side;
 mod content;
 mod exchange;
 mod fault;
+mod listen;
 mod lists;
 mod open;
 mod oversized;
@@ -29,8 +30,8 @@ use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::offer::{PromptOffer, ResourceOffer, ResourceTemplateOffer, ToolOffer};
 use crate::outcome::{OnProgress, PromptReply, ServerReply};
-use exchange::{Request, exchange};
-use shared::Shared;
+use exchange::{RoundTrip, exchange};
+use shared::ServerCore;
 use supervise::supervise;
 
 /// State of a server.
@@ -121,12 +122,12 @@ pub struct ServerOptions {
 
 /// One server. Dropping it ends the connection.
 pub struct McpServer {
-    shared: Arc<Shared>,
-    running: tokio::sync::Mutex<Option<Running>>,
+    shared: Arc<ServerCore>,
+    running: tokio::sync::Mutex<Option<ConnectionTask>>,
 }
 
 /// The task that looks after a connection. Dropping it stops the task.
-struct Running {
+struct ConnectionTask {
     stop: DropGuard,
     task: JoinHandle<()>,
 }
@@ -134,7 +135,7 @@ struct Running {
 impl McpServer {
     /// A server that is not started yet.
     pub fn new(name: &str, endpoint: Endpoint, options: ServerOptions) -> Self {
-        Self { shared: Arc::new(Shared::new(name, endpoint, options)), running: tokio::sync::Mutex::default() }
+        Self { shared: Arc::new(ServerCore::new(name, endpoint, options)), running: tokio::sync::Mutex::default() }
     }
 
     /// Its name, from its definition.
@@ -160,7 +161,7 @@ impl McpServer {
         let (told, settled) = oneshot::channel();
         self.shared.set_state(ServerState::Connecting);
         let task = tokio::spawn(supervise(self.shared.clone(), stop.clone(), told));
-        *running = Some(Running { stop: stop.drop_guard(), task });
+        *running = Some(ConnectionTask { stop: stop.drop_guard(), task });
         drop(running);
         let _ = settled.await;
         self.status()
@@ -202,13 +203,13 @@ impl McpServer {
     ) -> Result<ServerReply, Error> {
         let mut params = CallToolRequestParams::new(tool.to_owned());
         params.arguments = Some(arguments);
-        let result = self.exchange(Request::Call(params), progress).await?;
+        let result = self.exchange(RoundTrip::Call(params), progress).await?;
         Ok(content::reply(&result, self.shared.limits.reply_bytes))
     }
 
     /// Reads a resource.
     pub async fn read_resource(&self, uri: &str) -> Result<ServerReply, Error> {
-        let result = self.exchange(Request::Resource(ReadResourceRequestParams::new(uri)), None).await?;
+        let result = self.exchange(RoundTrip::Resource(ReadResourceRequestParams::new(uri)), None).await?;
         Ok(content::resource(&result, self.shared.limits.reply_bytes))
     }
 
@@ -217,13 +218,19 @@ impl McpServer {
         let mut params = GetPromptRequestParams::new(prompt);
         let arguments: Map<String, Value> = arguments.into_iter().map(|(name, value)| (name, value.into())).collect();
         params.arguments = (!arguments.is_empty()).then_some(arguments);
-        let result = self.exchange(Request::Prompt(params), None).await?;
+        let result = self.exchange(RoundTrip::Prompt(params), None).await?;
         Ok(content::prompt(&result, self.shared.limits.reply_bytes))
     }
 
-    async fn exchange(&self, request: Request, progress: Option<OnProgress>) -> Result<Value, Error> {
+    async fn exchange(&self, request: RoundTrip, progress: Option<OnProgress>) -> Result<Value, Error> {
         let link = self.shared.link.lock().clone().ok_or_else(|| self.not_connected())?;
-        exchange(&self.shared, &link, request, self.shared.limits.call, progress).await
+        let answer = exchange(&self.shared, &link, request, self.shared.limits.call, progress).await;
+        match answer {
+            Err(Error::NeedsLogin { server }) if self.shared.rejected() != ServerState::NeedsLogin => {
+                Err(Error::Broken { server, message: "it rejected the headers of its definition".to_owned() })
+            }
+            answer => answer,
+        }
     }
 
     fn not_connected(&self) -> Error {
@@ -238,8 +245,8 @@ impl McpServer {
     }
 }
 
-async fn end(running: Option<Running>) {
-    if let Some(Running { stop, task }) = running {
+async fn end(running: Option<ConnectionTask>) {
+    if let Some(ConnectionTask { stop, task }) = running {
         drop(stop);
         let _ = task.await;
     }

@@ -157,6 +157,7 @@ impl Tally {
         let tools: usize = prologue
             .tools
             .iter()
+            .chain(&prologue.loaded)
             .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema.to_string().len())
             .sum();
         self.estimate(system) + (tools as f64 / TEXT_BYTES) as u64

@@ -216,7 +216,7 @@ impl View {
     }
 
     fn push_prologue(&mut self, prologue: &Prologue) -> ViewChange {
-        let changed = self.prologue.as_deref().is_some_and(|old| old != prologue);
+        let changed = self.prologue.as_deref().is_some_and(|old| !old.is_same_prefix(prologue));
         if self.prologue.as_deref().is_some_and(|old| old.model != prologue.model) {
             self.tally.forget(); // another model counts otherwise
         }

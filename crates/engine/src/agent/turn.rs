@@ -187,6 +187,9 @@ impl Agent {
                     self.driver.call_tools(&mut calls, run.repeats(), caller, cancel).await?;
                     self.known.touched(&calls, &mut self.driver, cancel).await?;
                     skills::take_called_skills(self, &calls, cancel).await?;
+                    if calls.iter().any(|call| call.tool == tool_names::TOOL_SEARCH) {
+                        self.declare()?; // what was loaded
+                    }
                     self.tasks.round(&calls, &mut self.driver.live)?;
                     self.name_teammates()?;
                     if let Some(why) = self.driver.gate.take_stopped() {

@@ -204,12 +204,9 @@ impl Driver {
 
     fn asked(&self, block: &Block) -> Option<ModelCall> {
         let Kind::ToolUse { id, name } = block.kind() else { return None };
-        let (id, mut tool) = (id.to_string(), name.to_string());
+        let (id, tool) = (id.to_string(), name.to_string());
         let mut input = block.input().unwrap_or_default();
         crate::plan::ask::unanswered(name, &mut input);
-        if let Some(passed_on) = servers::unwrapped(&tool, &input, self.live.work.servers.as_ref()) {
-            (tool, input) = passed_on;
-        }
         let known = self.live.work.find(&tool);
         let runs = known.map_or(Runs::Beside, |known| known.runs(&input));
         Some(ModelCall { id, tool, input, runs, invalid: provider::invalid_input(block) })

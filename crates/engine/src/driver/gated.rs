@@ -89,7 +89,6 @@ impl Driver {
         }
         super::task_reminder::restore(&mut self.live)?;
         super::called_skills::restore(&mut self.live)?;
-        super::loaded_tools::restore(&mut self.live)?;
         self.gate_start(&SessionStart::Compact { model: self.live.talk.name.clone() }, None, cancel).await?;
         self.gate.compacted(&self.live.site(), occasion, summary, cancel).await;
         self.write_used()

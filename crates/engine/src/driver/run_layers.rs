@@ -19,6 +19,8 @@ use transcript::window::AutoCompact;
 use super::Driver;
 use super::side_work::NeedResult;
 use crate::event::Event;
+use crate::live::LiveSession;
+use crate::servers::LoadedTools;
 
 /// Room for the next request.
 pub(crate) enum RequestRoom {
@@ -301,7 +303,9 @@ impl Driver {
         knowledge: &mut Option<Knowledge>,
     ) -> Result<(), Error> {
         if compaction.from_the_start {
-            let prologue = self.live.prompt.prologue(&self.live.talk, &self.live.work, &self.live.session, None);
+            let LiveSession { prompt, talk, work, session, .. } = &self.live;
+            let loaded = LoadedTools::after_compaction(session, work);
+            let prologue = prompt.prologue(talk, work, session, (None, loaded));
             if self.live.session.log().view().prologue().map(|known| &**known) != Some(&prologue) {
                 self.live.session.append(Body::Prologue(prologue))?;
             }

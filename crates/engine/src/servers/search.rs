@@ -1,8 +1,6 @@
-//! The tool that finds tools of servers: the one definition of theirs that every request has.
+//! The tool that loads tools of servers: the one definition of theirs that every request has.
 //!
-//! A definition that was found stands in its result, so loading one changes nothing that was sent before. The model then
-//! calls the tool by its own name; where a model can only call what a request declares, the search passes the call on. Either
-//! way the call is judged as one of that tool.
+//! Its result refers to what it has found, and the next request declares that: see [`LoadedTools`](super::LoadedTools).
 
 use std::cmp::Reverse;
 use std::fmt::Write;
@@ -11,31 +9,28 @@ use futures_util::future::{BoxFuture, ready};
 use memory::quoting::quoted;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tools::{Access, Output, Scope, Subject, TypedTool};
-use transcript::tool_names;
+use transcript::{Block, tool_names};
 
-use super::{OfferedTool, ServerTools};
+use super::{OfferedTool, ServerTools, SessionServer};
 
 /// Definitions in one answer, unless the model asks for another number.
 const USUAL_RESULTS: usize = 5;
 /// The most definitions in one answer.
 const MOST_RESULTS: usize = 20;
+/// The fewest letters of a word that tells tools apart: "a" and "of" do not.
+const SHORTEST_WORD: usize = 3;
 /// Prefix of a query that names tools.
 const BY_NAME: &str = "select:";
 
-/// Loads tools of connected servers. Reminders list their names; the result has their definitions. Then call a tool by its
-/// name, like any other. Only if such a call is not possible, pass it here with `call` and `input`.
+/// Loads tools of MCP servers, which reminders list by name. Those in the result can then be called like any other.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct ToolSearchInput {
     /// Words to look for, or `select:NAME,NAME`.
-    pub query: Option<String>,
+    pub query: String,
     /// Number of results, 5 if absent.
     pub max_results: Option<usize>,
-    /// The tool to call.
-    pub call: Option<String>,
-    /// Its input.
-    pub input: Option<Value>,
 }
 
 /// The tool that finds tools.
@@ -49,23 +44,17 @@ impl ToolSearch {
 
     fn answer(&self, input: &ToolSearchInput) -> Output {
         let all = self.0.offered();
-        if let Some(name) = &input.call {
-            let servers = self.0.servers().all();
-            return Output::failed(match servers.iter().find(|server| is_of(name, &server.key)) {
-                Some(server) => format!("{name} cannot be called: {}.", state(server)),
-                None => format!("There is no tool named {name} on any server."),
-            });
+        let query = input.query.trim();
+        if query.is_empty() {
+            return Output::failed("ToolSearch needs a query.");
         }
-        let Some(query) = input.query.as_deref().map(str::trim).filter(|query| !query.is_empty()) else {
-            return Output::failed("ToolSearch needs a `query`, or a `call`.");
-        };
         let most = input.max_results.unwrap_or(USUAL_RESULTS).clamp(1, MOST_RESULTS);
         let found = found(query, &all, most);
         let names: Vec<&str> = found.iter().map(|tool| tool.name.as_str()).collect();
         let about = json!({"matches": names, "query": query, "total_deferred_tools": all.len()});
         let output = match found.as_slice() {
             [] => Output::done(self.nothing(query, all.len()), "nothing found"),
-            _ => Output::done(definitions(&found), names.join(", ")),
+            _ => Output::of(references(&names), names.join(", ")),
         };
         Output { about: Some(about), ..output }
     }
@@ -80,30 +69,23 @@ impl ToolSearch {
     }
 }
 
-fn is_of(tool: &str, key: &str) -> bool {
-    tool.strip_prefix("mcp__").and_then(|rest| rest.strip_prefix(key)).is_some_and(|rest| rest.starts_with("__"))
-}
-
-fn state(server: &super::SessionServer) -> String {
+fn state(server: &SessionServer) -> String {
     use mcp::ServerState::{Connecting, Failed, NeedsLogin, Off, Ready};
     match server.status().map(|status| status.state.clone()) {
-        Some(Connecting) => "its server is being connected".to_owned(),
-        Some(Ready) => "its server has no such tool".to_owned(),
-        Some(NeedsLogin) => "its server needs a login by the user".to_owned(),
-        Some(Failed(why)) => format!("its server failed: {}", quoted(&why)),
-        Some(Off) => "its server is switched off".to_owned(),
-        None => "the user has not allowed its server".to_owned(),
+        Some(Connecting) => "it is being connected".to_owned(),
+        Some(Ready) => "it has no tools".to_owned(),
+        Some(NeedsLogin) => "it needs a login by the user".to_owned(),
+        Some(Failed(why)) => format!("it failed: {}", quoted(&why)),
+        Some(Off) => "it is switched off".to_owned(),
+        None => "the user has not allowed it".to_owned(),
     }
 }
 
-/// Definitions of tools, as the model reads them. What servers wrote is quoted.
-pub(crate) fn definitions(tools: &[OfferedTool]) -> String {
-    let mut text = String::new();
-    for OfferedTool { name, offer, .. } in tools {
-        let (about, schema) = (quoted(&offer.description), offer.input_schema.to_string());
-        let _ = write!(text, "<tool name=\"{name}\">\n{about}\ninput: {}\n</tool>\n", quoted(&schema));
-    }
-    text
+/// Tools by name, for people and for the provider, which puts their definitions there.
+fn references(names: &[&str]) -> Vec<Block> {
+    let reference = |name: &&str| Block::from_value(json!({"type": "tool_reference", "tool_name": name}));
+    let text = Block::text(format!("Loaded: {}.", names.join(", ")));
+    [text].into_iter().chain(names.iter().map(reference)).collect()
 }
 
 /// The tools whose definitions an answer has.
@@ -146,17 +128,7 @@ fn score(tool: &OfferedTool, words_of_query: &[String]) -> usize {
 
 fn words(text: &str) -> Vec<String> {
     let parts = text.split(|letter: char| !letter.is_alphanumeric());
-    parts.filter(|part| !part.is_empty()).map(str::to_lowercase).collect()
-}
-
-/// The call that a search passes on: the tool and its input.
-pub(crate) fn unwrapped(tool: &str, input: &Value, known: Option<&ServerTools>) -> Option<(String, Value)> {
-    if tool != tool_names::TOOL_SEARCH {
-        return None;
-    }
-    let name = input.get("call")?.as_str()?.to_owned();
-    known?.find(&name)?;
-    Some((name, input.get("input").cloned().unwrap_or_else(|| json!({}))))
+    parts.filter(|part| part.chars().count() >= SHORTEST_WORD).map(str::to_lowercase).collect()
 }
 
 impl TypedTool for ToolSearch {

@@ -16,9 +16,9 @@ use crate::names::cut;
 /// The most bytes of a server's words in an error.
 const LONGEST_WORDS: usize = 1000;
 
-/// Meaning of a failure for the connection.
+/// FaultMeaning of a failure for the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum FaultMeaning {
     /// Nothing: the connection goes on.
     Nothing,
     /// The server wants a login, or more rights.
@@ -45,31 +45,33 @@ pub(super) fn words(text: &str) -> String {
 }
 
 /// The error of a request, and what it means for the connection.
-pub(super) fn of_request(server: &str, message_limit: usize, error: &ServiceError) -> (Error, Meaning) {
+pub(super) fn of_request(server: &str, message_limit: usize, error: &ServiceError) -> (Error, FaultMeaning) {
     let server = server.to_owned();
     let broken = |message: String| Error::Broken { server: server.clone(), message: words(&message) };
     match error {
         ServiceError::McpError(data) if data.message == TOO_LONG => {
-            (too_large(server.clone(), message_limit), Meaning::TooLarge)
+            (too_large(server.clone(), message_limit), FaultMeaning::TooLarge)
         }
         ServiceError::McpError(data) => (
             Error::Refused { server: server.clone(), code: data.code.0, message: words(&data.message) },
-            Meaning::Nothing,
+            FaultMeaning::Nothing,
         ),
         ServiceError::TransportSend(error) => match meaning(error) {
-            (Meaning::Login(challenge), _) => (Error::NeedsLogin { server: server.clone() }, Meaning::Login(challenge)),
-            (Meaning::TooLarge, _) => (too_large(server.clone(), message_limit), Meaning::TooLarge),
+            (FaultMeaning::Login(challenge), _) => {
+                (Error::NeedsLogin { server: server.clone() }, FaultMeaning::Login(challenge))
+            }
+            (FaultMeaning::TooLarge, _) => (too_large(server.clone(), message_limit), FaultMeaning::TooLarge),
             (meaning, text) => (broken(text), meaning),
         },
         // Of a stream or of the whole connection, whose end is noticed elsewhere.
         ServiceError::TransportClosed => {
-            (broken("it ended before the answer was complete".to_owned()), Meaning::Nothing)
+            (broken("it ended before the answer was complete".to_owned()), FaultMeaning::Nothing)
         }
         ServiceError::Cancelled { reason } => {
             let reason = reason.clone().unwrap_or_else(|| "it was cancelled".to_owned());
-            (Error::Refused { server: server.clone(), code: 0, message: words(&reason) }, Meaning::Nothing)
+            (Error::Refused { server: server.clone(), code: 0, message: words(&reason) }, FaultMeaning::Nothing)
         }
-        other => (broken(other.to_string()), Meaning::Nothing),
+        other => (broken(other.to_string()), FaultMeaning::Nothing),
     }
 }
 
@@ -93,10 +95,10 @@ pub(super) fn of_start(error: &ClientInitializeError) -> StartFault {
     match error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => of_start(fallback),
         ClientInitializeError::TransportError { error, .. } => match meaning(error) {
-            (Meaning::Login(challenge), _) => StartFault::Login(challenge),
+            (FaultMeaning::Login(challenge), _) => StartFault::Login(challenge),
             // Servers that are being started answer so.
             (_, text) if has_status(error) => StartFault::Transient(words(&text)),
-            (Meaning::Unreachable, text) => StartFault::Transient(words(&text)),
+            (FaultMeaning::Unreachable, text) => StartFault::Transient(words(&text)),
             (_, text) => StartFault::Lasting(words(&text)),
         },
         ClientInitializeError::JsonRpcError(data) => StartFault::Lasting(words(&data.message)),
@@ -148,48 +150,48 @@ pub(super) fn is_legacy(error: &ClientInitializeError) -> bool {
         | ClientInitializeError::UncorrelatedErrorResponse { .. }
         | ClientInitializeError::ConnectionClosed(_) => true,
         ClientInitializeError::TransportError { error, .. } => {
-            matches!(meaning(error).0, Meaning::Nothing) && !has_status(error)
+            matches!(meaning(error).0, FaultMeaning::Nothing) && !has_status(error)
         }
         _ => false,
     }
 }
 
 /// The meaning and the text of the deepest known cause.
-fn meaning(error: &(dyn StdError + 'static)) -> (Meaning, String) {
+fn meaning(error: &(dyn StdError + 'static)) -> (FaultMeaning, String) {
     let mut text = error.to_string();
     for cause in causes(error) {
         let required = cause.downcast_ref::<AuthRequiredError>().map(|error| &error.www_authenticate_header);
         let more = cause.downcast_ref::<InsufficientScopeError>().map(|error| &error.www_authenticate_header);
         if let Some(header) = required.or(more) {
             let challenge = Challenge { header: header.clone(), scope: scope_of(header) };
-            return (Meaning::Login(challenge), String::new());
+            return (FaultMeaning::Login(challenge), String::new());
         }
         if let Some(auth) = cause.downcast_ref::<AuthError>() {
             return match auth {
                 AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_) => {
-                    (Meaning::Login(Challenge::default()), String::new())
+                    (FaultMeaning::Login(Challenge::default()), String::new())
                 }
                 // The text may come from the token endpoint; its cause is told, its answer is not.
                 AuthError::TokenRefreshFailed(_) => {
-                    (Meaning::Unreachable, "the tokens could not be refreshed".to_owned())
+                    (FaultMeaning::Unreachable, "the tokens could not be refreshed".to_owned())
                 }
-                _ => (Meaning::Nothing, "the login could not be used".to_owned()),
+                _ => (FaultMeaning::Nothing, "the login could not be used".to_owned()),
             };
         }
         let fault = cause.downcast_ref::<HttpFault>();
         let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         if let Some(fault) = fault.or_else(|| inner.and_then(|inner| inner.downcast_ref())) {
             let meaning = match fault {
-                HttpFault::Unreachable(_) => Meaning::Unreachable,
-                HttpFault::Broken(_) => Meaning::Nothing,
-                HttpFault::TooLarge => Meaning::TooLarge,
+                HttpFault::Unreachable(_) => FaultMeaning::Unreachable,
+                HttpFault::Broken(_) => FaultMeaning::Nothing,
+                HttpFault::TooLarge => FaultMeaning::TooLarge,
             };
             return (meaning, fault.to_string());
         }
         if let Some(io) = cause.downcast_ref::<io::Error>() {
-            return (Meaning::Unreachable, io.to_string());
+            return (FaultMeaning::Unreachable, io.to_string());
         }
         text = cause.to_string();
     }
-    (Meaning::Nothing, text)
+    (FaultMeaning::Nothing, text)
 }

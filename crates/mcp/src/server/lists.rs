@@ -27,21 +27,21 @@ const MOST_PROBLEMS: usize = 20;
 const MOST_RESULT_CHARS: u64 = 500_000;
 
 /// Entries of one list, with the problems of those that were left out.
-pub(super) struct Offered<T> {
+pub(super) struct OfferList<T> {
     pub(super) entries: Vec<T>,
     pub(super) problems: Vec<String>,
 }
 
 /// A list of the protocol.
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum ListKind {
     Tools,
     Resources,
     Templates,
     Prompts,
 }
 
-impl Kind {
+impl ListKind {
     fn key(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -81,41 +81,44 @@ impl Kind {
 }
 
 /// All tools, sorted by name.
-pub(super) async fn tools(peer: &Peer<RoleClient>, limits: &ServerLimits) -> Result<Offered<ToolOffer>, ServiceError> {
-    read(peer, limits, Kind::Tools, tool, |tool| tool.name.clone()).await
+pub(super) async fn tools(
+    peer: &Peer<RoleClient>,
+    limits: &ServerLimits,
+) -> Result<OfferList<ToolOffer>, ServiceError> {
+    read(peer, limits, ListKind::Tools, tool, |tool| tool.name.clone()).await
 }
 
 /// All resources, sorted by address.
 pub(super) async fn resources(
     peer: &Peer<RoleClient>,
     limits: &ServerLimits,
-) -> Result<Offered<ResourceOffer>, ServiceError> {
-    read(peer, limits, Kind::Resources, resource, |resource| resource.uri.clone()).await
+) -> Result<OfferList<ResourceOffer>, ServiceError> {
+    read(peer, limits, ListKind::Resources, resource, |resource| resource.uri.clone()).await
 }
 
 /// All patterns of resources, sorted.
 pub(super) async fn templates(
     peer: &Peer<RoleClient>,
     limits: &ServerLimits,
-) -> Result<Offered<ResourceTemplateOffer>, ServiceError> {
-    read(peer, limits, Kind::Templates, template, |template| template.uri_template.clone()).await
+) -> Result<OfferList<ResourceTemplateOffer>, ServiceError> {
+    read(peer, limits, ListKind::Templates, template, |template| template.uri_template.clone()).await
 }
 
 /// All prompts, sorted by name.
 pub(super) async fn prompts(
     peer: &Peer<RoleClient>,
     limits: &ServerLimits,
-) -> Result<Offered<PromptOffer>, ServiceError> {
-    read(peer, limits, Kind::Prompts, prompt, |prompt| prompt.name.clone()).await
+) -> Result<OfferList<PromptOffer>, ServiceError> {
+    read(peer, limits, ListKind::Prompts, prompt, |prompt| prompt.name.clone()).await
 }
 
 async fn read<T>(
     peer: &Peer<RoleClient>,
     limits: &ServerLimits,
-    kind: Kind,
+    kind: ListKind,
     parse: fn(&Value) -> Result<T, String>,
     name: fn(&T) -> String,
-) -> Result<Offered<T>, ServiceError> {
+) -> Result<OfferList<T>, ServiceError> {
     let mut entries = BTreeMap::new();
     let mut problems = Vec::new();
     let mut problem = |text: String| {
@@ -157,7 +160,7 @@ async fn read<T>(
             None => break,
         }
     }
-    Ok(Offered { entries: entries.into_values().collect(), problems })
+    Ok(OfferList { entries: entries.into_values().collect(), problems })
 }
 
 /// The answer as JSON, whether rmcp understood all of it or not.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, ClientServiceExt, Peer, RunningService, ServiceError};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -13,10 +14,10 @@ use tokio::time::{Duration, Instant, timeout, timeout_at};
 
 use super::ServerStatus;
 use super::client_side::ClientSide;
-use super::fault::{self, Meaning, StartFault};
-use super::lists::{self, Offered};
+use super::fault::{self, FaultMeaning, StartFault};
+use super::lists::{self, OfferList};
 use super::oversized::OversizedLines;
-use super::shared::{List, Shared};
+use super::shared::{List, ServerCore};
 use crate::authorization::Authorization;
 use crate::endpoint::{Endpoint, HttpEndpoint, OpenPipes};
 use crate::http::HttpClient;
@@ -27,11 +28,14 @@ use crate::offer::{PromptOffer, ResourceOffer, ResourceTemplateOffer, ToolOffer}
 const STREAM_ATTEMPTS: usize = 5;
 const STREAM_WAIT: Duration = Duration::from_secs(1);
 
+/// For the lists besides that of tools.
+const OTHER_LISTS: Duration = Duration::from_secs(10);
+
 /// A connection that was made.
 pub(super) type Connection = RunningService<RoleClient, ClientSide>;
 
 /// Makes a connection within the start-up time.
-pub(super) async fn open(shared: &Arc<Shared>) -> Result<Connection, StartFault> {
+pub(super) async fn open(shared: &Arc<ServerCore>) -> Result<Connection, StartFault> {
     let limit = shared.limits.start;
     let opened = match &shared.endpoint {
         Endpoint::Stdio(pipes) => timeout(limit, open_pipes(shared, pipes.as_ref())).await,
@@ -41,17 +45,22 @@ pub(super) async fn open(shared: &Arc<Shared>) -> Result<Connection, StartFault>
     opened.unwrap_or_else(|_| Err(late()))
 }
 
-async fn open_pipes(shared: &Arc<Shared>, pipes: &dyn OpenPipes) -> Result<Connection, StartFault> {
+async fn open_pipes(shared: &Arc<ServerCore>, pipes: &dyn OpenPipes) -> Result<Connection, StartFault> {
     let pipes = pipes.open().await.map_err(|text| StartFault::Lasting(fault::words(&text)))?;
     *shared.last_words.lock() = pipes.last_words;
     let most = shared.limits.message_bytes;
     let read = OversizedLines::new(pipes.read, most);
     let transport = AsyncRwTransport::new_client(read, pipes.write).with_max_line_length(most);
     let side = ClientSide(shared.clone());
-    side.serve_with_lifecycle(transport, ClientLifecycleMode::Initialize).await.map_err(|error| fault::of_start(&error))
+    let made = side.serve_with_lifecycle(transport, ClientLifecycleMode::Initialize).await;
+    made.map_err(|error| match fault::of_start(&error) {
+        // What is told about a pipe says less than that.
+        StartFault::Transient(_) => StartFault::Lasting("it ended before the connection was made".to_owned()),
+        fault => fault,
+    })
 }
 
-async fn open_http(shared: &Arc<Shared>, endpoint: &HttpEndpoint) -> Result<Connection, StartFault> {
+async fn open_http(shared: &Arc<ServerCore>, endpoint: &HttpEndpoint) -> Result<Connection, StartFault> {
     let first = open_http_once(shared, endpoint).await;
     match (&first, &endpoint.helper) {
         // Its headers may have been stale.
@@ -60,7 +69,7 @@ async fn open_http(shared: &Arc<Shared>, endpoint: &HttpEndpoint) -> Result<Conn
     }
 }
 
-async fn open_http_once(shared: &Arc<Shared>, endpoint: &HttpEndpoint) -> Result<Connection, StartFault> {
+async fn open_http_once(shared: &Arc<ServerCore>, endpoint: &HttpEndpoint) -> Result<Connection, StartFault> {
     let mut headers = endpoint.headers.clone();
     if let Some(helper) = &endpoint.helper {
         headers.extend(helper.headers().await.map_err(|text| StartFault::Lasting(fault::words(&text)))?);
@@ -71,7 +80,7 @@ async fn open_http_once(shared: &Arc<Shared>, endpoint: &HttpEndpoint) -> Result
 }
 
 /// Finds out which revision the server speaks: the current one, or one with a handshake.
-async fn probe(shared: &Arc<Shared>, url: &str, client: HttpClient) -> Result<Connection, StartFault> {
+async fn probe(shared: &Arc<ServerCore>, url: &str, client: HttpClient) -> Result<Connection, StartFault> {
     let connect = |lifecycle| {
         let mut config =
             StreamableHttpClientTransportConfig::with_uri(url).max_sse_event_size(shared.limits.message_bytes);
@@ -103,10 +112,10 @@ fn is_older(error: &ClientInitializeError) -> bool {
 
 /// Reads the lists of a new connection into a status. A list that cannot be read is a problem, not a failure.
 pub(super) async fn first_status(
-    shared: &Shared,
+    shared: &ServerCore,
     peer: &Peer<RoleClient>,
     deadline: Instant,
-) -> Result<ServerStatus, Meaning> {
+) -> Result<ServerStatus, FaultMeaning> {
     let mut status = ServerStatus::off();
     shared.problems.lock().clear();
     let Some(info) = peer.peer_info() else { return Ok(status) };
@@ -115,16 +124,25 @@ pub(super) async fn first_status(
         info.server_info.as_ref().map(|server| fault::words(&format!("{} {}", server.name, server.version)));
     let instructions = info.instructions.as_deref().filter(|text| !text.trim().is_empty());
     status.instructions = instructions.map(|text| short_description(text).into_owned());
-    for list in offered_lists(peer) {
-        let problems = match timeout_at(deadline, read(shared, peer, list)).await {
+    // A server is ready with its tools; what else it has may not keep it from that for long.
+    let soon = deadline.min(Instant::now() + OTHER_LISTS);
+    let limit = |list| if list == List::Tools { deadline } else { soon };
+    let readings = offered_lists(peer)
+        .into_iter()
+        .map(|list| async move { (list, timeout_at(limit(list), read(shared, peer, list)).await) });
+    for (list, reading) in join_all(readings).await {
+        let problems = match reading {
             Ok(Ok(part)) => part.put(&mut status),
             Ok(Err(error)) => match fault::of_request(&shared.name, shared.limits.message_bytes, &error) {
-                (_, meaning @ (Meaning::Login(_) | Meaning::Unreachable)) => return Err(meaning),
+                (_, meaning @ (FaultMeaning::Login(_) | FaultMeaning::Unreachable)) => return Err(meaning),
                 (error, _) => vec![format!("its {} could not be read: {error}", list.name())],
             },
             Err(_) => vec![format!("its {} did not come in time", list.name())],
         };
         shared.problems.lock().insert(list, problems);
+    }
+    if peer.is_transport_closed() {
+        return Err(FaultMeaning::Unreachable);
     }
     status.problems = shared.all_problems();
     Ok(status)
@@ -143,9 +161,9 @@ pub(super) fn offered_lists(peer: &Peer<RoleClient>) -> Vec<List> {
 
 /// A list that was read whole.
 pub(super) enum ListPart {
-    Tools(Offered<ToolOffer>),
-    Resources(Offered<ResourceOffer>, Offered<ResourceTemplateOffer>),
-    Prompts(Offered<PromptOffer>),
+    Tools(OfferList<ToolOffer>),
+    Resources(OfferList<ResourceOffer>, OfferList<ResourceTemplateOffer>),
+    Prompts(OfferList<PromptOffer>),
 }
 
 impl ListPart {
@@ -170,7 +188,7 @@ impl ListPart {
 }
 
 /// Reads a list again.
-pub(super) async fn read(shared: &Shared, peer: &Peer<RoleClient>, list: List) -> Result<ListPart, ServiceError> {
+pub(super) async fn read(shared: &ServerCore, peer: &Peer<RoleClient>, list: List) -> Result<ListPart, ServiceError> {
     let limits = &shared.limits;
     match list {
         List::Tools => lists::tools(peer, limits).await.map(ListPart::Tools),
@@ -178,7 +196,7 @@ pub(super) async fn read(shared: &Shared, peer: &Peer<RoleClient>, list: List) -
         List::Resources => {
             let resources = lists::resources(peer, limits).await?;
             // Many servers with resources have no patterns and say so with an error.
-            let none = Offered { entries: Vec::new(), problems: Vec::new() };
+            let none = OfferList { entries: Vec::new(), problems: Vec::new() };
             let templates = match lists::templates(peer, limits).await {
                 Err(ServiceError::McpError(_) | ServiceError::UnexpectedResponse) => none,
                 other => other?,

@@ -12,7 +12,7 @@ use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::Peer;
 use tokio::sync::{Notify, watch};
 
-use super::fault::{Challenge, Meaning};
+use super::fault::{Challenge, FaultMeaning};
 use super::{ServerLimits, ServerOptions, ServerState, ServerStatus};
 use crate::elicitation::Elicitation;
 use crate::endpoint::Endpoint;
@@ -23,7 +23,7 @@ use crate::outcome::{CallProgress, OnProgress};
 const LONGEST_PROGRESS: usize = 500;
 
 /// One server, as its parts see it.
-pub(super) struct Shared {
+pub(super) struct ServerCore {
     pub(super) name: String,
     pub(super) endpoint: Endpoint,
     pub(super) limits: ServerLimits,
@@ -31,7 +31,7 @@ pub(super) struct Shared {
     pub(super) roots: Mutex<Vec<PathBuf>>,
     pub(super) status: watch::Sender<Arc<ServerStatus>>,
     /// The connection, while there is one.
-    pub(super) link: Mutex<Option<Link>>,
+    pub(super) link: Mutex<Option<ServerLink>>,
     /// Number of connections so far.
     links: AtomicU64,
     pub(super) waiting: WaitingCalls,
@@ -48,23 +48,25 @@ pub(super) struct Shared {
     pub(super) unauthorized: Notify,
     /// Questions that the user has not answered yet.
     pub(super) questions: AtomicUsize,
+    /// Requests of ours that are not over yet.
+    pub(super) requests: AtomicUsize,
 }
 
 /// One connection.
 #[derive(Clone)]
-pub(super) struct Link {
+pub(super) struct ServerLink {
     number: u64,
     pub(super) peer: Peer<RoleClient>,
 }
 
-impl Link {
+impl ServerLink {
     /// True if the server speaks a revision with a handshake.
     pub(super) fn has_handshake(&self) -> bool {
         self.peer.peer_info().is_none_or(|info| info.protocol_version.has_initialize())
     }
 }
 
-impl Shared {
+impl ServerCore {
     pub(super) fn new(name: &str, endpoint: Endpoint, options: ServerOptions) -> Self {
         Self {
             name: name.to_owned(),
@@ -83,6 +85,7 @@ impl Shared {
             unreachable: Notify::new(),
             unauthorized: Notify::new(),
             questions: AtomicUsize::new(0),
+            requests: AtomicUsize::new(0),
         }
     }
 
@@ -92,18 +95,18 @@ impl Shared {
         let _ = self.unreachable.notified().now_or_never();
         let _ = self.unauthorized.notified().now_or_never();
         let number = self.links.fetch_add(1, Ordering::AcqRel);
-        *self.link.lock() = Some(Link { number, peer });
+        *self.link.lock() = Some(ServerLink { number, peer });
     }
 
     /// Takes note of what a call over a connection found out about it.
-    pub(super) fn found(&self, link: &Link, meaning: Meaning) {
+    pub(super) fn found(&self, link: &ServerLink, meaning: FaultMeaning) {
         if self.link.lock().as_ref().is_none_or(|current| current.number != link.number) {
             return;
         }
         match meaning {
-            Meaning::Nothing | Meaning::TooLarge => {}
-            Meaning::Unreachable => self.unreachable.notify_one(),
-            Meaning::Login(challenge) => {
+            FaultMeaning::Nothing | FaultMeaning::TooLarge => {}
+            FaultMeaning::Unreachable => self.unreachable.notify_one(),
+            FaultMeaning::Login(challenge) => {
                 self.remember(challenge);
                 self.unauthorized.notify_one();
             }
@@ -119,6 +122,22 @@ impl Shared {
             let _ = tokens.load().and_then(|known| tokens.save(&known.unwrap_or_default().wanting(scope)));
         }
         *self.challenge.lock() = Some(challenge.header).filter(|header| !header.is_empty());
+    }
+
+    /// The state of a server that rejected what it was sent. No login helps where a definition has its own authorization.
+    pub(super) fn rejected(&self) -> ServerState {
+        let Endpoint::Http(http) = &self.endpoint else { return ServerState::NeedsLogin };
+        let is_own = http.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
+        match (is_own, &http.helper) {
+            (_, Some(_)) => ServerState::Failed("it rejected the headers that the helper printed".to_owned()),
+            (true, None) => ServerState::Failed("it rejected the authorization in its definition".to_owned()),
+            (false, None) => ServerState::NeedsLogin,
+        }
+    }
+
+    /// True if the headers of the next connection are new ones.
+    pub(super) fn has_helper(&self) -> bool {
+        matches!(&self.endpoint, Endpoint::Http(http) if http.helper.is_some())
     }
 
     /// Changes the status, and tells those who watch it if it did change.
@@ -238,5 +257,21 @@ impl StaleLists {
             }
             self.told.notified().await;
         }
+    }
+}
+
+/// One more of something, until it is dropped.
+pub(super) struct OneMore<'a>(&'a AtomicUsize);
+
+impl<'a> OneMore<'a> {
+    pub(super) fn of(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(count)
+    }
+}
+
+impl Drop for OneMore<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }

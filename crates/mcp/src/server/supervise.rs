@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::RoleClient;
-use rmcp::model::{ServerNotification, SubscriptionFilter};
 use rmcp::service::Peer;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::fault::{self, Meaning, StartFault, words};
+use super::fault::{self, FaultMeaning, StartFault, words};
+use super::listen::listen;
 use super::open::{self, Connection};
-use super::shared::{List, Shared};
+use super::shared::ServerCore;
 use super::{ServerState, ServerStatus};
 use crate::endpoint::Endpoint;
 
@@ -27,8 +27,8 @@ const BETWEEN_READINGS: Duration = Duration::from_secs(1);
 /// The longest wait for a connection to end in order.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// End of a connection.
-enum End {
+/// ConnectionEnd of a connection.
+enum ConnectionEnd {
     /// We ended it.
     Stopped,
     /// It broke.
@@ -38,30 +38,32 @@ enum End {
 }
 
 /// Makes the connection and looks after it until `stop`. `settled` is told once the first attempts are over.
-pub(super) async fn supervise(shared: Arc<Shared>, stop: CancellationToken, settled: oneshot::Sender<()>) {
+pub(super) async fn supervise(shared: Arc<ServerCore>, stop: CancellationToken, settled: oneshot::Sender<()>) {
     let mut settled = Some(settled);
-    let mut attempts = FIRST_ATTEMPTS;
+    // A process is started once for each command.
+    let mut attempts = if matches!(shared.endpoint, Endpoint::Stdio(_)) { 1 } else { FIRST_ATTEMPTS };
     while let Some(connection) = connect(&shared, &stop, attempts).await {
         let _ = settled.take().map(|settled| settled.send(()));
         let end = serve(&shared, &stop, connection).await;
         match end {
-            End::Stopped => break,
-            End::Unauthorized => {
-                shared.set_state(ServerState::NeedsLogin);
+            ConnectionEnd::Stopped => break,
+            ConnectionEnd::Unauthorized if shared.has_helper() => attempts = ATTEMPTS,
+            ConnectionEnd::Unauthorized => {
+                shared.set_state(shared.rejected());
                 break;
             }
-            End::Broke if matches!(shared.endpoint, Endpoint::Stdio(_)) => {
+            ConnectionEnd::Broke if matches!(shared.endpoint, Endpoint::Stdio(_)) => {
                 shared.set_state(ServerState::Failed(ended(&shared, "the process ended")));
                 break;
             }
-            End::Broke => attempts = ATTEMPTS,
+            ConnectionEnd::Broke => attempts = ATTEMPTS,
         }
     }
     let _ = settled.take().map(|settled| settled.send(()));
 }
 
 /// Tries to connect; none if that failed for good, which the status then says.
-async fn connect(shared: &Arc<Shared>, stop: &CancellationToken, attempts: u32) -> Option<Connection> {
+async fn connect(shared: &Arc<ServerCore>, stop: &CancellationToken, attempts: u32) -> Option<Connection> {
     shared.set_state(ServerState::Connecting);
     let mut wait = FIRST_WAIT;
     // After a connection that broke, the server is given time first.
@@ -81,7 +83,7 @@ async fn connect(shared: &Arc<Shared>, stop: &CancellationToken, attempts: u32) 
             Ok(connection) => return Some(connection),
             Err(StartFault::Login(challenge)) => {
                 shared.remember(challenge);
-                ServerState::NeedsLogin
+                shared.rejected()
             }
             Err(StartFault::Transient(_)) if attempt < attempts => continue,
             Err(StartFault::Transient(text) | StartFault::Lasting(text)) => ServerState::Failed(ended(shared, &text)),
@@ -92,7 +94,7 @@ async fn connect(shared: &Arc<Shared>, stop: &CancellationToken, attempts: u32) 
     None
 }
 
-async fn attempt_once(shared: &Arc<Shared>) -> Result<Connection, StartFault> {
+async fn attempt_once(shared: &Arc<ServerCore>) -> Result<Connection, StartFault> {
     let deadline = Instant::now() + shared.limits.start;
     shared.stale.clear();
     let connection = open::open(shared).await?;
@@ -101,7 +103,7 @@ async fn attempt_once(shared: &Arc<Shared>) -> Result<Connection, StartFault> {
         Err(meaning) => {
             close(connection).await;
             return Err(match meaning {
-                Meaning::Login(challenge) => StartFault::Login(challenge),
+                FaultMeaning::Login(challenge) => StartFault::Login(challenge),
                 _ => StartFault::Transient("it ended before its lists were read".to_owned()),
             });
         }
@@ -112,16 +114,16 @@ async fn attempt_once(shared: &Arc<Shared>) -> Result<Connection, StartFault> {
 }
 
 /// Keeps the lists up to date until the connection ends.
-async fn serve(shared: &Arc<Shared>, stop: &CancellationToken, connection: Connection) -> End {
+async fn serve(shared: &Arc<ServerCore>, stop: &CancellationToken, connection: Connection) -> ConnectionEnd {
     let (peer, cancel) = (connection.peer().clone(), connection.cancellation_token());
     let mut over = std::pin::pin!(connection.waiting());
     let end = tokio::select! {
-        () = stop.cancelled() => End::Stopped,
-        _ = &mut over => return lose(shared, End::Broke),
-        () = shared.unreachable.notified() => End::Broke,
-        () = shared.unauthorized.notified() => End::Unauthorized,
-        () = refresh(shared, &peer) => End::Broke,
-        () = listen(shared, &peer) => End::Broke,
+        () = stop.cancelled() => ConnectionEnd::Stopped,
+        _ = &mut over => return lose(shared, ConnectionEnd::Broke),
+        () = shared.unreachable.notified() => ConnectionEnd::Broke,
+        () = shared.unauthorized.notified() => ConnectionEnd::Unauthorized,
+        () = refresh(shared, &peer) => ConnectionEnd::Broke,
+        () = listen(shared, &peer) => ConnectionEnd::Broke,
     };
     let end = lose(shared, end);
     cancel.cancel();
@@ -129,13 +131,13 @@ async fn serve(shared: &Arc<Shared>, stop: &CancellationToken, connection: Conne
     end
 }
 
-fn lose(shared: &Shared, end: End) -> End {
+fn lose(shared: &ServerCore, end: ConnectionEnd) -> ConnectionEnd {
     *shared.link.lock() = None;
     end
 }
 
 /// Reads lists again when the server says that they changed. What cannot be read stays as it was.
-async fn refresh(shared: &Arc<Shared>, peer: &Peer<RoleClient>) {
+async fn refresh(shared: &Arc<ServerCore>, peer: &Peer<RoleClient>) {
     loop {
         for list in shared.stale.next().await {
             let problems = match timeout(shared.limits.start, open::read(shared, peer, list)).await {
@@ -157,42 +159,12 @@ async fn refresh(shared: &Arc<Shared>, peer: &Peer<RoleClient>) {
     }
 }
 
-/// Asks a server of the current revision to tell of changes, again if it stops doing so.
-async fn listen(shared: &Arc<Shared>, peer: &Peer<RoleClient>) {
-    let current = peer.peer_info().is_some_and(|info| !info.protocol_version.has_initialize());
-    let lists = open::offered_lists(peer);
-    if !current || lists.is_empty() {
-        return std::future::pending().await;
-    }
-    let mut filter = SubscriptionFilter::new();
-    filter.tools_list_changed = lists.contains(&List::Tools).then_some(true);
-    filter.prompts_list_changed = lists.contains(&List::Prompts).then_some(true);
-    filter.resources_list_changed = lists.contains(&List::Resources).then_some(true);
-    let mut wait = FIRST_WAIT;
-    for _ in 0..ATTEMPTS {
-        if let Ok(mut subscription) = peer.listen(filter.clone()).await {
-            while let Ok(Some(notification)) = subscription.next().await {
-                match notification {
-                    ServerNotification::ToolListChangedNotification(_) => shared.stale.mark(List::Tools),
-                    ServerNotification::PromptListChangedNotification(_) => shared.stale.mark(List::Prompts),
-                    ServerNotification::ResourceListChangedNotification(_) => shared.stale.mark(List::Resources),
-                    _ => {}
-                }
-            }
-        }
-        sleep(wait).await;
-        wait *= 2;
-    }
-    // Without it the server still answers.
-    std::future::pending::<()>().await;
-}
-
 async fn close(mut connection: Connection) {
     let _ = connection.close_with_timeout(CLOSING).await;
 }
 
 /// What is told about a server that is gone, with its last words.
-fn ended(shared: &Shared, text: &str) -> String {
+fn ended(shared: &ServerCore, text: &str) -> String {
     let last = shared.last_words.lock().take().map(|last_words| words(&last_words()));
     match last.filter(|last| !last.is_empty()) {
         Some(last) => format!("{text}: {last}"),

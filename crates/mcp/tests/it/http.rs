@@ -261,6 +261,137 @@ async fn headers_of_a_helper_are_made_anew() {
     assert_eq!(call(&server, "a").await.unwrap(), "called");
     let never = HttpEndpoint { headers: BTreeMap::new(), ..endpoint(web.url("/mcp")) };
     assert_eq!(self::server(never).connect().await.state, ServerState::NeedsLogin);
+    // No login helps here.
+    let own = [("Authorization".to_owned(), "token 0".to_owned())].into();
+    let wrong = HttpEndpoint { headers: own, ..endpoint(web.url("/mcp")) };
+    let rejected = ServerState::Failed("it rejected the authorization in its definition".to_owned());
+    assert_eq!(self::server(wrong).connect().await.state, rejected);
+}
+
+/// MCP-1: headers that run out in the middle are made anew, and the call that noticed fails.
+#[tokio::test]
+async fn headers_that_run_out_are_made_anew() {
+    let valid = Arc::new(AtomicUsize::new(0));
+    let counts = valid.clone();
+    let web =
+        serve(move |_, request| {
+            let wanted = format!("token {}", counts.load(Ordering::SeqCst));
+            async move {
+                if request.header("authorization") == Some(&wanted) { older(&request) } else { WebAnswer::new(401) }
+            }
+        })
+        .await;
+    let helped = HttpEndpoint { helper: Some(Arc::new(Helper(AtomicUsize::new(0)))), ..endpoint(web.url("/mcp")) };
+    let server = server(helped);
+    assert_eq!(server.connect().await.state, ServerState::Ready);
+    valid.store(1, Ordering::SeqCst);
+    let error = call(&server, "a").await.unwrap_err().to_string();
+    assert!(error.ends_with("it rejected the headers of its definition"), "{error}");
+    let mut status = server.watch();
+    status.wait_for(|status| status.state == ServerState::Connecting).await.unwrap();
+    status.wait_for(|status| status.state == ServerState::Ready).await.unwrap();
+    assert_eq!(call(&server, "a").await.unwrap(), "called");
+}
+
+/// MCP-1: a server over HTTP that stays away is tried five times, from one second on, each wait twice as long.
+#[tokio::test]
+async fn a_server_over_http_that_stays_away_is_given_up() {
+    let web = serve(|_, request| async move { older(&request) }).await;
+    let server = server(endpoint(web.url("/mcp")));
+    server.connect().await;
+    drop(web);
+    tokio::task::yield_now().await;
+    tokio::time::pause();
+    let begun = tokio::time::Instant::now();
+    call(&server, "a").await.unwrap_err();
+    let mut status = server.watch();
+    status.wait_for(|status| matches!(status.state, ServerState::Failed(_))).await.unwrap();
+    assert!(begun.elapsed().as_secs() >= 1 + 2 + 4 + 8 + 16, "{:?}", begun.elapsed());
+    assert_eq!(server.status().tools.len(), 1, "what it offered stays known");
+}
+
+/// MCP-1: a server of the current revision tells of changes on a stream; what changed while there was none is found too.
+#[tokio::test]
+async fn a_server_of_the_current_revision_tells_of_changes() {
+    let readings = Arc::new(AtomicUsize::new(0));
+    let counts = readings.clone();
+    let web = serve(move |_, request| {
+        let number = match request.message().as_str() {
+            "tools/list" => counts.fetch_add(1, Ordering::SeqCst),
+            _ => 0,
+        };
+        async move {
+            let json = request.json();
+            let meta = json!({"io.modelcontextprotocol/subscriptionId": json["id"]});
+            let event = |method: &str, mut params: Value| {
+                params["_meta"] = meta.clone();
+                format!("data: {}\n\n", json!({"jsonrpc": "2.0", "method": method, "params": params}))
+            };
+            match request.message().as_str() {
+                "server/discover" => {
+                    let mut answer = current(&request);
+                    let mut body: Value = serde_json::from_slice(&answer.body).unwrap();
+                    body["result"]["capabilities"] = json!({"tools": {"listChanged": true}, "prompts": {}});
+                    answer.body = body.to_string().into_bytes();
+                    answer
+                }
+                "prompts/list" => result(&request, json!({"prompts": [], "resultType": "complete"})),
+                "tools/list" => {
+                    result(&request, json!({"tools": [tool(&format!("t{number}"))], "resultType": "complete"}))
+                }
+                "subscriptions/listen" => {
+                    assert_eq!(json["params"]["notifications"], json!({"toolsListChanged": true}));
+                    let filter = json!({"notifications": {"toolsListChanged": true}});
+                    let acknowledged = event("notifications/subscriptions/acknowledged", filter);
+                    let body = acknowledged + &event("notifications/tools/list_changed", json!({}));
+                    WebAnswer { body: body.into_bytes(), ..WebAnswer::new(200) }
+                        .with("content-type", "text/event-stream")
+                }
+                _ => current(&request),
+            }
+        }
+    })
+    .await;
+    let server = server(endpoint(web.url("/mcp")));
+    let status = server.connect().await;
+    assert_eq!((&status.state, status.tools[0].name.as_str()), (&ServerState::Ready, "t0"), "{status:?}");
+    let mut status = server.watch();
+    status.wait_for(|status| status.tools[0].name == "t1").await.unwrap();
+    status.wait_for(|status| status.tools[0].name == "t2").await.unwrap();
+}
+
+/// MCP-3: a server of the current revision that needs more for a call asks for it in its answer, and gets it.
+#[tokio::test]
+async fn a_call_that_needs_more_goes_in_rounds() {
+    let web = serve(|_, request| async move {
+        let params = request.json()["params"].clone();
+        match (request.message().as_str(), params.get("inputResponses")) {
+            ("tools/call", None) if params["name"] == "odd" => {
+                result(&request, json!({"resultType": "hologram", "content": []}))
+            }
+            ("tools/call", None) => {
+                let form = json!({"mode": "form", "message": "who?", "requestedSchema": {"type": "object",
+                    "properties": {"name": {"type": "string", "default": "nobody"}}}});
+                let wanted = json!({"resultType": "input_required", "requestState": "s-1",
+                    "inputRequests": {"q": {"method": "elicitation/create", "params": form}}});
+                result(&request, wanted)
+            }
+            ("tools/call", Some(responses)) => {
+                assert_eq!(params["requestState"], "s-1");
+                result(
+                    &request,
+                    json!({"resultType": "complete", "content": [{"type": "text", "text": responses.to_string()}]}),
+                )
+            }
+            _ => current(&request),
+        }
+    })
+    .await;
+    let server = server(endpoint(web.url("/mcp")));
+    server.connect().await;
+    assert_eq!(call(&server, "a").await.unwrap(), r#"{"q":{"action":"decline"}}"#);
+    let error = call(&server, "odd").await.unwrap_err().to_string();
+    assert!(error.ends_with("it answered in a way that this client does not know: \"hologram\""), "{error}");
 }
 
 /// MCP-1: errors of a server come in its own words; none has a header or the address in it.

@@ -29,6 +29,8 @@ struct World {
     with_documents: bool,
     /// True if tools want a scope of their own.
     strict: AtomicBool,
+    /// True if tokens are given over a network without encryption.
+    in_clear: bool,
     /// True if no token is renewed.
     frozen: AtomicBool,
 }
@@ -44,7 +46,8 @@ impl World {
             })),
             "/.well-known/oauth-authorization-server" => WebAnswer::json(&json!({
                 "issuer": format!("http://{at}"), "authorization_endpoint": format!("http://{at}/authorize"),
-                "token_endpoint": format!("http://{at}/token"), "registration_endpoint": format!("http://{at}/register"),
+                "token_endpoint": if self.in_clear { "http://auth.example/token".to_owned() } else { format!("http://{at}/token") },
+                "registration_endpoint": format!("http://{at}/register"),
                 "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"],
                 "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
                 "scopes_supported": ["read", "write", "offline_access"],
@@ -272,6 +275,16 @@ async fn a_known_client_is_not_registered_again() {
     };
     log_in(&own(metadata), None).await.unwrap();
     assert!(web.requests().iter().all(|request| request.target != "/register"));
+}
+
+/// MCP-2: codes and tokens are not sent over a network without encryption.
+#[tokio::test]
+async fn an_endpoint_without_encryption_is_refused() {
+    let world = Arc::new(World { in_clear: true, ..World::default() });
+    let home = tempfile::tempdir().unwrap();
+    let web = start(&world).await;
+    let error = log_in(&endpoint(&web, home.path()), None).await.unwrap_err().to_string();
+    assert!(error.ends_with("the endpoint http://auth.example/token is not encrypted"), "{error}");
 }
 
 /// MCP-2: a login that the user refuses, or that comes back from elsewhere, gives no tokens.

@@ -124,3 +124,52 @@ async fn folders_are_told_to_those_who_ask() {
     assert_eq!(heard.of("notifications/roots/list_changed").len(), 1);
     assert_eq!(heard.answers()[1]["result"]["roots"][0]["uri"], "file:///else");
 }
+
+/// MCP-1: a call that wants a page visited first is repeated once the user has, and only once.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_wants_a_page_visited_first_is_repeated() {
+    for (stubborn, answer_of_user, calls) in [(false, true, 2), (true, true, 2), (false, false, 1)] {
+        let first = Mutex::new(true);
+        let act = move |_: usize, message: &Value| match message["method"].as_str() {
+            Some("tools/call") if std::mem::replace(&mut *first.lock(), false) || stubborn => {
+                let page = json!({"mode": "url", "message": "come", "url": "https://a.example/", "elicitationId": "1"});
+                vec![Act::Say(json!({"jsonrpc": "2.0", "id": message["id"],
+                    "error": {"code": -32042, "message": "visit first", "data": {"elicitations": [page]}}}))]
+            }
+            _ => well_behaved(message),
+        };
+        let answer = if answer_of_user { ElicitationAnswer::Accept(Map::new()) } else { ElicitationAnswer::Decline };
+        let user = User::new(answer, Duration::ZERO);
+        let (server, heard) = scripted(act, with(&user));
+        server.connect().await;
+        let called = call(&server, "a").await;
+        assert_eq!(called.is_ok(), answer_of_user && !stubborn, "{called:?}");
+        assert_eq!((heard.of("tools/call").len(), user.asked.lock().len()), (calls, 1));
+    }
+}
+
+/// MCP-1: a server that was asked nothing asks the user nothing, and one that asks too much at once is declined.
+#[tokio::test(start_paused = true)]
+async fn questions_that_nobody_expects_are_declined() {
+    let question = |id: u32| {
+        let params = json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}});
+        Act::Say(json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params}))
+    };
+    let act = move |_: usize, message: &Value| match message["method"].as_str() {
+        Some("notifications/initialized") => vec![question(1)],
+        Some("tools/call") => {
+            let wait = Act::Wait(Duration::from_secs(60));
+            [(2..10).map(question).collect(), vec![wait], well_behaved(message)].concat()
+        }
+        _ => well_behaved(message),
+    };
+    let user = User::new(ElicitationAnswer::Accept(Map::new()), Duration::from_secs(10));
+    let (server, heard) = scripted(act, with(&user));
+    server.connect().await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert!(user.asked.lock().is_empty());
+    call(&server, "a").await.unwrap();
+    assert_eq!(user.asked.lock().len(), 3);
+    let declined = heard.answers().iter().filter(|answer| answer["result"]["action"] == "decline").count();
+    assert_eq!(declined, 1 + 5);
+}

@@ -185,6 +185,24 @@ async fn a_python_server_works_over_pipes() {
     server.switch_off().await;
 }
 
+/// MCP-1: a server from the Python package index works as it is installed.
+#[tokio::test]
+async fn a_server_from_the_package_index_works() {
+    let Some(python) = installed(PYTHON) else { return };
+    let words = ["-m", "mcp_server_time", "--local-timezone", "UTC"].map(str::to_owned).to_vec();
+    let program = Program { program: python, arguments: words };
+    let server = McpServer::new("time", Endpoint::Stdio(Arc::new(program)), options());
+    let status = server.connect().await;
+    ready(&status);
+    let names: Vec<&str> = status.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["convert_time", "get_current_time"]);
+    let time = texts(&server, "get_current_time", json!({"timezone": "Europe/Berlin"})).await;
+    assert!(time.contains("Europe/Berlin"), "{time}");
+    let wrong = server.call("get_current_time", arguments(json!({"timezone": "Nowhere/At_All"})), None).await.unwrap();
+    assert_eq!(wrong.outcome, Outcome::Failed);
+    server.switch_off().await;
+}
+
 /// MCP-1: a program that cannot be started, or that is no server, says so in its own words.
 #[tokio::test]
 async fn a_program_that_is_no_server_says_so_in_its_own_words() {

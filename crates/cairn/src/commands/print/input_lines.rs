@@ -296,7 +296,12 @@ mod tests {
             parse(asked).unwrap(),
             InputLine::Asked {
                 id: "r1".into(),
-                request: Request::Initialize { lacking: vec![], agents: Map::new(), hooks: Map::new() }
+                request: Request::Initialize {
+                    lacking: vec![],
+                    agents: Map::new(),
+                    hooks: Map::new(),
+                    servers: vec![]
+                }
             }
         );
         let asked =
@@ -305,7 +310,7 @@ mod tests {
         let asked = r#"{"type":"control_request","request_id":"r3","request":{"subtype":"initialize","hooks":{"Stop":[]},"toolAliases":{"a":"b"},"agents":{"a":{"prompt":"b"}}}}"#;
         let agents = serde_json::json!({"a": {"prompt": "b"}}).as_object().cloned().unwrap();
         let hooks = serde_json::json!({"Stop": []}).as_object().cloned().unwrap();
-        let request = Request::Initialize { lacking: vec!["toolAliases"], agents, hooks };
+        let request = Request::Initialize { lacking: vec!["toolAliases"], agents, hooks, servers: vec![] };
         assert_eq!(parse(asked).unwrap(), InputLine::Asked { id: "r3".into(), request });
         let said = r#"{"type":"control_response","response":{"subtype":"success","request_id":"q","response":{"behavior":"allow"}}}"#;
         let response = serde_json::json!({"behavior": "allow"});
