@@ -16,6 +16,7 @@ mod memory_setup;
 mod message_socket;
 mod messaging;
 mod model;
+mod notebooks;
 mod open_session;
 mod out;
 mod output;

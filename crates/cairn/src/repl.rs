@@ -39,6 +39,7 @@ mod requests;
 mod resume_and_rewind;
 mod sandbox;
 mod screen;
+mod servers;
 mod session_state;
 mod setup_commands;
 mod skills;

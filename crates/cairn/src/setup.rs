@@ -24,6 +24,7 @@ use mail::{AskLead, mode_below};
 use settings::agents::Registry;
 use settings::permission::{Approver, ChosenBy, Respondent};
 use settings::{BypassPermission, SandboxSettings, Weight};
+use tools::NotebookEdit;
 use tools::permission::{ConfinementLevel, Mode};
 use tools::sandbox::Sandbox;
 use transcript::price::Prices;
@@ -35,6 +36,7 @@ use crate::configure::{Inputs, added, configure};
 use crate::memory_setup::MemorySetup;
 use crate::messaging::SessionMail;
 use crate::model;
+use crate::notebooks::has_notebooks;
 use crate::open_session::{open_session, resumed_model};
 use crate::program_paths::ProgramPaths;
 use crate::reload::{self, SettingsReloader};
@@ -137,6 +139,9 @@ pub(crate) async fn agent(
     if !bare {
         let fetch = WebFetch::of(&parts, session.world().clone(), settings.private_hosts.clone());
         parts.work.tools.push(Arc::new(fetch));
+        if has_notebooks(&place.directory) {
+            parts.work.tools.push(Arc::new(NotebookEdit));
+        }
         warnings.extend(judged.plugins.warnings());
         warnings.extend(judged.plugins.make_data_folders());
         let skills = Arc::new(skills::skills(place, &judged.trust, &judged.plugins, &added(args, place)));

@@ -8,6 +8,8 @@ pub const READ: &str = "Read";
 pub const EDIT: &str = "Edit";
 /// Writes a whole file.
 pub const WRITE: &str = "Write";
+/// Changes a cell of a notebook.
+pub const NOTEBOOK_EDIT: &str = "NotebookEdit";
 /// Searches in files.
 pub const GREP: &str = "Grep";
 /// Finds files by name.

@@ -77,6 +77,7 @@ impl Conversation {
             }
             "agents" => self.show_agents(argument),
             "skills" => self.session.show_skills(argument, &mut self.view),
+            "mcp" => self.session.show_servers(argument, &mut self.view),
             "statusline" => self.set_up_line(argument),
             "sandbox" => {
                 self.session.sandbox(argument, &mut self.args, &self.place, &mut self.view).await?;
@@ -99,7 +100,7 @@ impl Conversation {
         let Some(command) = slash::find(name) else { return false };
         match command.name {
             "help" | "exit" | "expand" | "memory" | "learnt" | "team" | "mode" | "tasks" | "agents" | "skills"
-            | "cost" | "status" => false,
+            | "mcp" | "cost" | "status" => false,
             "permissions" => argument.trim().is_empty(),
             _ => true,
         }

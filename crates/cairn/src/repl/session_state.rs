@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use engine::servers::SessionServers;
 use engine::skills::Skills;
 use engine::{Agent, QueuedMessages};
 use settings::{BypassPermission, Notifications};
@@ -36,6 +37,8 @@ pub(super) struct SessionState {
     pub(super) learnt: Vec<LearntMemory>,
     /// The skills that can be called.
     pub(super) skills: Option<Arc<Skills>>,
+    /// The MCP servers.
+    pub(super) servers: Option<Arc<SessionServers>>,
     /// Names of other servers in the settings.
     pub(super) providers: Vec<String>,
     /// Background work.
@@ -81,6 +84,7 @@ impl SessionState {
             memory: agent.knowledge().and_then(|knowledge| knowledge.memory_directory().map(Path::to_owned)),
             learnt: learnt_memory::of(agent.session()),
             skills: agent.skills().cloned(),
+            servers: agent.servers().cloned(),
             providers: ready.providers,
             background: Background::of(agent, ready.mailing),
             agent: Some(ready.agent),

@@ -152,3 +152,35 @@ fn the_definition_of_the_tool_is_short() {
     assert_eq!(bare.code, Some(0), "{bare:?}");
     assert!(!stage.simulator.requests().last().unwrap()["tools"].to_string().contains("WebFetch"));
 }
+
+/// TOOL-1: where there are notebooks, a cell of one is changed after the file was read; elsewhere the tool is not offered.
+#[test]
+fn a_notebook_is_edited_where_there_is_one() {
+    let script = r#"
+        [[rule]]
+        when = { tool = "NotebookEdit", result = "(?s)(?P<what>.+)" }
+        say = "It said: {{ what }}"
+        [[rule]]
+        when = { tool = "Read", result = "." }
+        call = [{ tool = "NotebookEdit", input = { notebook_path = "{{ project }}/lab/n.ipynb", cell_id = "0", new_source = "y" } }]
+        [[rule]]
+        when = { user = "edit" }
+        call = [{ tool = "Read", input = { file_path = "{{ project }}/lab/n.ipynb" } }]
+        [[rule]]
+        say = "Hello."
+    "#;
+    let stage = Stage::new(script);
+    let offered =
+        |stage: &Stage| stage.simulator.requests().last().unwrap()["tools"].to_string().contains("NotebookEdit");
+    run(stage.cairn().args(["-p", "hello"]));
+    assert!(!offered(&stage));
+    std::fs::create_dir_all(stage.project().join("lab")).unwrap();
+    let cell = json!({"cell_type": "code", "execution_count": 1, "metadata": {}, "outputs": [{"text": "42"}], "source": ["x"]});
+    let notebook = json!({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4});
+    let file = stage.project().join("lab/n.ipynb");
+    std::fs::write(&file, notebook.to_string()).unwrap();
+    let ran = run(stage.cairn().args(["--permission-mode", "acceptEdits", "-p", "edit"]));
+    assert!(offered(&stage) && ran.stdout.contains("It said: Replaced cell 0, 1 line by 1 line in"), "{ran:?}");
+    let now: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert_eq!((&now["cells"][0]["source"], &now["cells"][0]["outputs"]), (&json!(["y"]), &json!([{"text": "42"}])));
+}

@@ -149,7 +149,7 @@ impl Rule {
     pub fn covers(&self, tool: &str) -> bool {
         match self.tool.as_str() {
             name if name == tool => true,
-            tool_names::EDIT => matches!(tool, tool_names::WRITE | "MultiEdit" | "NotebookEdit"),
+            tool_names::EDIT => matches!(tool, tool_names::WRITE | "MultiEdit" | tool_names::NOTEBOOK_EDIT),
             tool_names::READ => matches!(tool, tool_names::GREP | tool_names::GLOB),
             // The name that the task list had.
             "TodoWrite" => matches!(
