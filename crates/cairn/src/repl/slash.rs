@@ -48,6 +48,8 @@ commands! {
     "skills" "[NAME]" "the skills and commands that can be called as /NAME";
     "statusline" "[WISH]" "let an agent set up a custom status line, from your shell's prompt or as you describe";
     "sandbox" "[on|off]" "show the state of the sandbox, or turn it on or off";
+    "config" "" "the settings that count, and where each is set";
+    "doctor" "" "what the session stands on, and what is amiss";
     "cost" "" "what this session used and cost";
     "status" "" "session, model, window, directory";
     "export" "[FILE]" "write the conversation to a Markdown file";

@@ -150,7 +150,7 @@ impl StatusLine {
         let (today, beside) = (self.today.total().usd, self.today.background.usd);
         // Where it says no more than the session's own cost, it says nothing.
         if today >= self.cost().unwrap_or_default() + 0.01 || beside > 0.0 {
-            let beside = if beside > 0.0 { format!(", ${beside:.2} of it background work") } else { String::new() };
+            let beside = if beside > 0.0 { format!(", ${beside:.2} background") } else { String::new() };
             parts.push((0, Span::new(&format!("today ${today:.2}{beside}"), TextStyle::DIM)));
         }
         if self.paused {

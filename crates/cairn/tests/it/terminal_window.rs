@@ -232,11 +232,11 @@ fn cost_tells_what_broke_the_cache_and_what_summaries_cost() {
         "re-write factor",
         "% read",
         " than without it",
-        "breaks  compact, 1×",
+        "breaks      compact, 1×",
         "tokens not read",
-        "beside  $",
+        "background  $",
         ": compact $",
-        "today   $",
+        "today       $",
         "of $2.00 a day for background work",
     ] {
         assert!(screen.contains(text), "{text} in {}", screen.text());
