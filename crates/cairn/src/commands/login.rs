@@ -52,8 +52,9 @@ pub(crate) fn run(args: &LoginArgs) -> anyhow::Result<Code> {
 
 /// What is typed or pasted until Enter, without being shown.
 fn typed() -> anyhow::Result<String> {
-    show_part!("Anthropic API key (it is not shown): ");
+    // First: what is typed ahead of the question is not shown either.
     crossterm::terminal::enable_raw_mode()?;
+    show_part!("Anthropic API key (it is not shown): ");
     let key = typed_in_raw_mode();
     let cooked = crossterm::terminal::disable_raw_mode();
     show!();
@@ -68,6 +69,8 @@ fn typed_in_raw_mode() -> anyhow::Result<String> {
             Event::Paste(text) => key.push_str(&text),
             Event::Key(pressed) if pressed.kind != KeyEventKind::Release => match pressed.code {
                 KeyCode::Enter => return Ok(key),
+                // A newline that came before raw mode did.
+                KeyCode::Char('j') if pressed.modifiers.contains(KeyModifiers::CONTROL) => return Ok(key),
                 KeyCode::Esc => return Ok(String::new()),
                 KeyCode::Char('c' | 'd') if pressed.modifiers.contains(KeyModifiers::CONTROL) => {
                     return Ok(String::new());

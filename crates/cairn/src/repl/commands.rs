@@ -64,6 +64,8 @@ impl Conversation {
             "model" => self.model(argument).await?,
             "effort" => setup_commands::effort(self, argument).await?,
             "think" => setup_commands::think(self, argument).await?,
+            "config" => setup_commands::show_config(self)?,
+            "doctor" => setup_commands::doctor(self),
             "init" => setup_commands::init(self),
             "review" => setup_commands::review(self, argument),
             "add-dir" => setup_commands::add_directory(self, argument).await?,
@@ -100,7 +102,7 @@ impl Conversation {
         let Some(command) = slash::find(name) else { return false };
         match command.name {
             "help" | "exit" | "expand" | "memory" | "learnt" | "team" | "mode" | "tasks" | "agents" | "skills"
-            | "mcp" | "cost" | "status" => false,
+            | "mcp" | "cost" | "status" | "config" | "doctor" => false,
             "permissions" => argument.trim().is_empty(),
             _ => true,
         }

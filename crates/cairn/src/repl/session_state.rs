@@ -18,6 +18,9 @@ use super::status_line_input::SessionFigures;
 use crate::event_text;
 use crate::setup::PreparedSession;
 
+/// The index of memories, which is neither a memory nor an instruction file.
+const INDEX: &str = "MEMORY.md";
+
 /// A session, and what belongs to it alone.
 pub(super) struct SessionState {
     /// Not here while it works.
@@ -50,10 +53,12 @@ impl SessionState {
     pub(super) fn found(&self) -> Vec<String> {
         let branch = session::home::git_branch(&self.scope.directory());
         let knowledge = self.agent.as_ref().and_then(|agent| agent.knowledge());
-        let instructions = knowledge.map_or(0, |known| known.instructions().files.len());
+        let is_index = |path: &Path| path.file_name().is_some_and(|name| name == INDEX);
+        let instructions =
+            knowledge.map_or(0, |known| known.instructions().files.iter().filter(|file| !is_index(&file.path)).count());
         let is_memory = |entry: &files::DirectoryEntry| {
             let name = entry.name.to_string_lossy();
-            name.ends_with(".md") && name != "MEMORY.md"
+            name.ends_with(".md") && name != INDEX
         };
         let listed = self.memory.as_ref().and_then(|folder| files::list(folder).ok()).unwrap_or_default();
         let memories = listed.iter().filter(|entry| is_memory(entry)).count();

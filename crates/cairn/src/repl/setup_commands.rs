@@ -6,6 +6,7 @@
 use std::io::Write;
 
 use base64::Engine;
+use settings::{SetValue, ValueStatus};
 use transcript::block::Kind;
 use transcript::{Effort, Role, models};
 
@@ -13,8 +14,9 @@ use super::conversation::Conversation;
 use super::picker::PickerEntry;
 use super::resume_and_rewind::ListPurpose;
 use crate::args::{RunArgs, ThinkingWish};
-use crate::out;
-use crate::styled_text::TextStyle;
+use crate::styled_text::{Colours, TextStyle};
+use crate::trusted_settings::RunTrust;
+use crate::{env, out, trusted_settings};
 
 /// Short names of models that `/model` offers.
 const MODELS: [(&str, &str); 3] =
@@ -22,6 +24,8 @@ const MODELS: [(&str, &str); 3] =
 /// What `/review` looks at if it is not told.
 const UNCOMMITTED: &str = "what is not committed yet (`git status`, `git diff HEAD`, new files); if there is nothing, the \
                            commits of this branch that are not on the main branch";
+/// Programs that the session runs.
+const PROGRAMS: [&str; 2] = ["bash", "git"];
 /// The largest text that terminals take for the clipboard, in bytes.
 const CLIPBOARD: usize = 74_994;
 
@@ -155,6 +159,63 @@ pub(super) fn copy(talk: &mut Conversation) {
     let sent = write!(out, "\x1b]52;c;{encoded}\x07").and_then(|()| out.flush());
     let said = if sent.is_ok() { "copied, if the terminal lets programs do that" } else { "the terminal is gone" };
     talk.view.hint = Some(format!("{} characters {said}", text.chars().count()));
+}
+
+/// Shows the settings that count, and where each stands.
+pub(super) fn show_config(talk: &mut Conversation) -> anyhow::Result<()> {
+    let settings = trusted_settings::judge(&talk.place, talk.args.settings.as_deref(), RunTrust::No)?.settings;
+    let counting = settings.sets.iter().filter(|set| set.standing == ValueStatus::Counts);
+    let row = |set: &SetValue| (set.name(), format!("{}  ({} {})", set.value, set.origin.source.name(), set.origin));
+    let rows: Vec<(String, String)> = counting.map(row).collect();
+    if rows.is_empty() {
+        talk.view.page.note("no settings are set; `cairn config set KEY VALUE` sets one", TextStyle::PLAIN);
+        return Ok(());
+    }
+    talk.view.table(&rows, TextStyle::BOLD);
+    for warning in settings.warnings() {
+        talk.view.page.warning(&warning);
+    }
+    Ok(())
+}
+
+/// Shows what the session stands on, and what is amiss.
+pub(super) fn doctor(talk: &mut Conversation) {
+    let colours = if out::colours(&out::stdout()) == Colours::On { "colours" } else { "no colours" };
+    let (columns, lines) = super::terminal::size();
+    let terminal = env::TERM.get().unwrap_or_else(|| "unknown".to_owned());
+    let directory = talk.session.scope.directory();
+    let branch = session::home::git_branch(&directory);
+    let repository = if branch.is_empty() { "no git repository".to_owned() } else { format!("branch {branch}") };
+    let memory = talk.session.memory.as_ref().map_or_else(|| "off".to_owned(), |folder| talk.place.short(folder));
+    let settings = trusted_settings::judge(&talk.place, talk.args.settings.as_deref(), RunTrust::No);
+    let (settings, warnings) = match settings {
+        Ok(judged) => (format!("{} that count", judged.settings.sets.len()), judged.settings.warnings()),
+        Err(error) => ("cannot be read".to_owned(), vec![format!("{error:#}")]),
+    };
+    let rows = [
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("terminal", format!("{terminal}, {columns}×{lines}, {colours}")),
+        ("model", format!("{}, {} tokens", talk.session.status.model, talk.session.status.window.size)),
+        ("directory", format!("{}, {repository}", talk.place.short(&directory))),
+        ("found", talk.session.found().join(", ")),
+        ("memory", memory),
+        ("session", talk.place.short(&talk.session.file())),
+        ("settings", settings),
+        ("programs", PROGRAMS.iter().map(|name| program(name)).collect::<Vec<_>>().join(", ")),
+    ];
+    let rows: Vec<_> =
+        rows.into_iter().filter(|(_, text)| !text.is_empty()).map(|(name, text)| (name.to_owned(), text)).collect();
+    talk.view.table(&rows, TextStyle::BOLD);
+    for warning in warnings {
+        talk.view.page.warning(&warning);
+    }
+}
+
+/// A program, and whether it is there.
+fn program(name: &str) -> String {
+    let paths = env::named("PATH").unwrap_or_default();
+    let is_there = std::env::split_paths(&paths).any(|folder| folder.join(name).is_file());
+    if is_there { name.to_owned() } else { format!("{name} is missing") }
 }
 
 /// Opens the session with other arguments.

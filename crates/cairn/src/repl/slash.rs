@@ -49,6 +49,8 @@ commands! {
     "mcp" "[NAME] [on|off]" "MCP servers: their state and tools; connect or switch off one";
     "statusline" "[TEXT]" "let an agent set up a custom status line, from your shell's prompt or as you describe";
     "sandbox" "[on|off]" "show the state of the sandbox, or turn it on or off";
+    "config" "" "the settings that count, and where each is set";
+    "doctor" "" "what the session stands on, and what is amiss";
     "cost" "" "what this session used and cost";
     "status" "" "session, model, window, directory";
     "export" "[FILE]" "write the conversation to a Markdown file";

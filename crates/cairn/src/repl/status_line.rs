@@ -150,8 +150,7 @@ impl StatusLine {
         let (today, background) = (self.today.total().usd, self.today.background.usd);
         // Where it says no more than the session's own cost, it says nothing.
         if today >= self.cost().unwrap_or_default() + 0.01 || background > 0.0 {
-            let part =
-                if background > 0.0 { format!(", ${background:.2} of it background work") } else { String::new() };
+            let part = if background > 0.0 { format!(", ${background:.2} background") } else { String::new() };
             parts.push((0, Span::new(&format!("today ${today:.2}{part}"), TextStyle::DIM)));
         }
         if self.paused {

@@ -240,9 +240,9 @@ fn the_cursor_moves_by_rows_as_they_are_seen() {
     assert!(screen.rows.iter().any(|row| row == "› these are quite a few words that need"), "{}", screen.text());
     terminal.keys(&format!("{UP}X"));
     terminal.until("in the first row", |screen| screen.rows.iter().any(|row| row.starts_with("› these are quite aX")));
-    terminal.keys(&format!("{UP}"));
+    terminal.keys(UP);
     terminal.until("what was sent before", |screen| screen.typed() == "before");
-    terminal.keys(&format!("{DOWN}"));
+    terminal.keys(DOWN);
     terminal.until("the draft", |screen| screen.typed().starts_with("these are quite aX"));
 }
 

@@ -89,3 +89,25 @@ fn tasks_for_the_model_and_the_clipboard() {
     let written = String::from_utf8_lossy(&terminal.written).into_owned();
     assert!(written.contains("\x1b]52;c;SGVsbG8u\x07"), "{written:?}");
 }
+
+/// TERM-15: `/config` names the settings that count with their place, `/doctor` what the session stands on.
+#[test]
+fn settings_and_the_ground_are_shown() {
+    for (columns, lines) in [(80, 24), (40, 15)] {
+        let stage = Stage::new(HELLO);
+        std::fs::create_dir_all(stage.config()).unwrap();
+        std::fs::write(stage.config().join("settings.json"), r#"{"autoCompact": true, "notASetting": 1}"#).unwrap();
+        let mut terminal = open(&stage, columns, lines);
+        terminal.keys(&format!("/config{ENTER}"));
+        let screen = terminal.until("the settings", |screen| screen.contains("autoCompact") && screen.contains("true"));
+        assert!(screen.rows.join("").replace(' ', "").contains("settings.json:1"), "{}", screen.text());
+        terminal.keys(&format!("/doctor{ENTER}"));
+        let screen = terminal.until("the ground", |screen| screen.contains("programs") && screen.contains("bash"));
+        let all = terminal.everything();
+        assert!(
+            all.contains(&format!("{columns}×{lines}, colours")) && all.contains("no git repository"),
+            "{}",
+            screen.text()
+        );
+    }
+}

@@ -61,7 +61,7 @@ fn the_title_says_what_goes_on() {
     let mut terminal = Terminal::open(stage.cairn().env("TERM", "xterm"), 40, 15);
     terminal.until("a prompt", |screen| screen.has_prompt());
     stage.simulator.push_fault(Fault { stall: true, ..Fault::default() }).unwrap();
-    terminal.say("hi \u{7}");
+    terminal.say("hi");
     terminal.shows("waiting for the model");
     terminal.keys(ESC);
     terminal.rests("stopped");

@@ -144,7 +144,7 @@ proptest! {
 /// of the prefix.
 #[test]
 fn loaded_tools_stand_behind_the_others() {
-    let mut one = request(vec![]);
+    let mut one = request(vec![], Marks::default());
     let before = String::from_utf8(messages(&one).to_vec()).unwrap();
     let tools = before[before.find("\"tools\":[").unwrap()..before.find("}],").unwrap() + 1].to_owned();
     Arc::make_mut(&mut one.prologue).loaded = vec![crate::sample::loaded()];
