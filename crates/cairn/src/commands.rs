@@ -9,6 +9,7 @@ mod dream;
 mod hooks;
 mod inbox;
 mod instructions;
+mod login;
 mod man;
 mod mcp;
 mod memory;
@@ -85,6 +86,7 @@ pub(crate) enum Command {
     Mcp(mcp::McpArgs),
     Agents(agents::AgentsArgs),
     Plugin(plugin::PluginArgs),
+    Login(login::LoginArgs),
     Simulate(simulate::SimulateArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -114,6 +116,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Mcp(args)) => mcp::run(&args).await,
         Some(Command::Agents(args)) => agents::run(&args).await,
         Some(Command::Team(args)) => team::run(args).await,
+        Some(Command::Login(args)) => login::run(&args),
         Some(Command::Simulate(args)) => simulate::run(&args).await,
         Some(Command::Completions(args)) => completions::run(&args),
         Some(Command::Man(args)) => man::run(&args),

@@ -2,8 +2,10 @@
 
 mod agents;
 mod args;
+mod code_colours;
 mod commands;
 mod configure;
+mod diff_rows;
 mod dream_setup;
 mod env;
 mod error;
@@ -23,7 +25,6 @@ mod plugins;
 mod price_plot;
 mod pricing;
 mod program_paths;
-mod prompt_blocks;
 mod question_lines;
 mod reload;
 mod repl;
@@ -33,6 +34,7 @@ mod session_markdown;
 mod setup;
 mod shutdown;
 mod skills;
+mod stored_key;
 mod styled_text;
 mod system_facts;
 mod team_membership;

@@ -55,7 +55,7 @@ struct State {
     servers: Option<Arc<SessionServers>>,
     denials: Vec<Value>,
     /// When the request went out that is under way.
-    asked: Option<Instant>,
+    request_start: Option<Instant>,
     /// Time spent waiting for the model in this turn.
     waited: Duration,
     /// Cost of all turns, once there was one.
@@ -118,6 +118,13 @@ impl Output {
         state.heard(event);
         if let Event::Warning(text) = event {
             out::warn(text); // whether anybody watches or not
+        }
+        if let Event::Retrying { attempt, after, why } = event
+            && self.format == OutputFormat::Text
+        {
+            // Who waits has to know what for, also where nobody watches and it is read in a log.
+            let text = format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32());
+            talk!([dim(&text)]);
         }
         match self.format {
             OutputFormat::Text if self.watched => progress(event),
@@ -267,9 +274,9 @@ impl State {
             Event::ToolDenied { id, tool, input, .. } => {
                 self.denials.push(json!({"tool_name": tool, "tool_use_id": id, "tool_input": input}));
             }
-            Event::RequestSent { .. } => self.asked = Some(Instant::now()),
+            Event::RequestSent { .. } => self.request_start = Some(Instant::now()),
             Event::Replied { .. } | Event::TurnEnded { .. } => {
-                self.waited += self.asked.take().map(|asked| asked.elapsed()).unwrap_or_default();
+                self.waited += self.request_start.take().map(|asked| asked.elapsed()).unwrap_or_default();
             }
             _ => {}
         }
@@ -282,14 +289,11 @@ fn progress(event: &Event) {
         Event::ToolEnded { tool, output, .. } => {
             let failed = output.outcome == transcript::Outcome::Failed;
             let mark = if failed { red("✗ ") } else { green("✓ ") };
-            talk!([mark, bold(tool), " ", dim(&one_line(&output.summary, 100))]);
+            talk!([mark, bold(tool), " ", dim(&one_line(&event_text::ended(output), 100))]);
         }
         Event::ToolStarted { tool, input, .. } if tool == tool_names::BASH => {
             let command = one_line(input["command"].as_str().unwrap_or_default(), 100);
             talk!([dim(&format!("  $ {command}"))]);
-        }
-        Event::Retrying { attempt, after, why } => {
-            talk!([dim(&format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32()))]);
         }
         Event::Agent { subagent, news: SubagentNews::Does(event) } => {
             if let Event::ToolStarted { tool, .. } = &**event {
@@ -300,7 +304,9 @@ fn progress(event: &Event) {
             let used = format!("{} requests, {} tokens", subagent.progress().requests, subagent.progress().tokens);
             talk!([dim(&format!("  {} has ended: {used}", subagent.kind))]);
         }
-        Event::HookSaid { moment, text } => talk!([dim(&format!("{} hook: ", moment.name())), text.as_str()]),
+        Event::HookMessage { hook_event, text } => {
+            talk!([dim(&format!("{} hook: ", hook_event.name())), text.as_str()])
+        }
         Event::TeammateAsks { name, tool } => talk!(["? ", bold(name), " asks whether it may use ", tool.as_str()]),
         Event::Teammate { name, news, used, .. } => {
             if let Some(text) = event_text::mate_news(name, news, used) {
@@ -309,7 +315,7 @@ fn progress(event: &Event) {
         }
         Event::MessageArrived { from, text } => talk!(["✉ ", bold(from), " ", dim(&one_line(text, 200))]),
         Event::Warning(_) => {}
-        Event::TeamMemory { told, .. } => told.iter().for_each(|text| talk!([dim(text)])),
+        Event::TeamMemory { sentences, .. } => sentences.iter().for_each(|text| talk!([dim(text)])),
         _ => {
             if let Some(text) = event_text::of_layers(event) {
                 talk!([dim(&text)]);

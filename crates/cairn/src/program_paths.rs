@@ -53,7 +53,7 @@ impl ProgramPaths {
         Self { sources: sources.unwrap_or_default(), plugin_folders: plugins.to_owned(), ..self }
     }
 
-    pub(crate) fn ground(&self) -> BasePaths<'_> {
+    pub(crate) fn base_paths(&self) -> BasePaths<'_> {
         BasePaths { directory: &self.directory, home: self.user_home.as_deref() }
     }
 

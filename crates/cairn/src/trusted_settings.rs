@@ -56,7 +56,7 @@ pub(crate) fn judge(place: &ProgramPaths, flag: Option<&str>, one_run: RunTrust)
         let_in.clear();
     }
     let (mut left_out, narrowed) = (trust.missing(&claims), trust.missing(&extensions));
-    let mut settings = Settings::of(&loaded, &place.ground(), &|set| trust.covers_set(set));
+    let mut settings = Settings::of(&loaded, &place.base_paths(), &|set| trust.covers_set(set));
     let mut plugins = LoadedPlugins::read(place, &settings);
     plugins.add_hooks(&mut settings, place);
     env::extend(&settings.own_environment);

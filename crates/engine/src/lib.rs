@@ -40,12 +40,12 @@ pub mod driver;
 pub mod event;
 pub mod gate;
 pub mod hooks;
-mod inbox;
 pub mod journal;
 mod live;
 pub mod parts;
 pub mod plan;
 pub mod prompt;
+mod queued_messages;
 pub mod run;
 pub mod send_message;
 pub mod servers;
@@ -59,6 +59,6 @@ pub use {context, learning, mail, provider, session, settings, tools, transcript
 
 pub use agent::{Agent, Turn};
 pub use event::Event;
-pub use inbox::Inbox;
 pub use learning::Ledger;
+pub use queued_messages::QueuedMessages;
 pub use session::{Error, Home, Session, World};

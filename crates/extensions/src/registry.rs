@@ -24,7 +24,7 @@ const DEPTH: usize = 6;
 /// A folder with `skills` and `commands` in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillFolder {
-    /// Whose it is.
+    /// The owner of the folder.
     pub source: SkillSource,
     /// A config home, or a project's `.claude`.
     pub folder: PathBuf,

@@ -171,7 +171,7 @@ pub enum ProviderKind {
 
 impl Settings {
     /// The effective settings. `trusted` says whether the user trusts a value of a project's file.
-    pub fn of(loaded: &LoadedSettings, ground: &BasePaths<'_>, trusted: &dyn Fn(&SetValue) -> bool) -> Self {
+    pub fn of(loaded: &LoadedSettings, base_paths: &BasePaths<'_>, trusted: &dyn Fn(&SetValue) -> bool) -> Self {
         let sets = loaded.judged(trusted);
         let mut findings = loaded.findings.clone();
         let counting =
@@ -182,13 +182,13 @@ impl Settings {
         prices.splice(..0, priced);
         let is_disabled = loaded.has_broken_managed() || counting.of(&keys::NO_BYPASS).next().is_some();
         let whose = HooksOf::of(&counting);
-        let hooks = hooks_of(whose, &counting, ground, &mut findings);
+        let hooks = hooks_of(whose, &counting, base_paths, &mut findings);
         let settings = Self {
             model: model(loaded, &counting),
             mode: counting.one::<String>(&keys::MODE).as_deref().and_then(mode),
             bypass: if is_disabled { BypassPermission::Disabled } else { BypassPermission::Allowed },
-            rules: rules_of(&counting, ground, &mut findings),
-            directories: expanded(&counting, &keys::DIRECTORIES, ground),
+            rules: rules_of(&counting, base_paths, &mut findings),
+            directories: expanded(&counting, &keys::DIRECTORIES, base_paths),
             effort: counting.one(&keys::EFFORT),
             language: counting.one(&keys::LANGUAGE),
             output_style: counting.one(&keys::OUTPUT_STYLE),
@@ -219,17 +219,17 @@ impl Settings {
             label_seconds: counting.one(&keys::LABEL_SECONDS),
             messages: counting.one(&keys::MESSAGES),
             layers: layers(&counting),
-            sandbox: SandboxSettings::of(&counting, ground),
+            sandbox: SandboxSettings::of(&counting, base_paths),
             hooks,
             agents: counting.of(&keys::AGENTS).cloned().collect(),
             enabled_plugins: enabled_plugins(&counting),
-            plugin_directories: expanded(&counting, &keys::PLUGIN_DIRECTORIES, ground),
+            plugin_directories: expanded(&counting, &keys::PLUGIN_DIRECTORIES, base_paths),
             disabled_servers: counting
                 .of(&keys::DISABLED_SERVERS)
                 .filter_map(|set| Some((set.value.as_str()?.to_owned(), set.origin.clone())))
                 .collect(),
             private_hosts: counting.texts(&keys::PRIVATE_HOSTS),
-            signals: Notifications::of(&counting, whose, ground),
+            signals: Notifications::of(&counting, whose, base_paths),
             sets: Vec::new(),
             findings,
         };
@@ -315,7 +315,7 @@ fn enabled_plugins(counting: &EffectiveValues<'_>) -> BTreeMap<String, SettingsS
 }
 
 /// The directories of a key, from the working directory.
-fn expanded(counting: &EffectiveValues<'_>, key: &SettingKey, ground: &BasePaths<'_>) -> Vec<PathBuf> {
+fn expanded(counting: &EffectiveValues<'_>, key: &SettingKey, base_paths: &BasePaths<'_>) -> Vec<PathBuf> {
     let texts = counting.texts(key);
-    texts.iter().map(|directory| ground.directory.join(expand(directory, ground))).collect()
+    texts.iter().map(|directory| base_paths.directory.join(expand(directory, base_paths))).collect()
 }

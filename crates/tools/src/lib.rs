@@ -52,9 +52,9 @@ pub use bash::{Bash, BashInput, PRINTED_NOTHING};
 pub use edit::{Edit, EditInput, edited};
 pub use environment::{Credentials, Environment};
 pub use file_change::{FileChange, texts_put_in};
-pub use glob::{Glob, GlobInput};
+pub use glob::{Glob, GlobInput, project_files};
 pub use grep::{Grep, GrepInput, OutputMode};
-pub use jobs::{Job, JobKind, JobState, Jobs, NoSuchJob};
+pub use jobs::{ForegroundCommand, Job, JobKind, JobState, Jobs, NoSuchJob};
 pub use notebook_edit::{CellEdit, CellType, NotebookEdit, NotebookEditInput};
 pub use read::{Read, ReadInput, picture};
 pub use run::{ToolCall, run_all};
@@ -62,7 +62,7 @@ pub use scope::Scope;
 pub use subject::{Access, Subject};
 pub use task_output::{TaskOutput, TaskOutputInput};
 pub use task_stop::{TaskStop, TaskStopInput};
-pub use tool::{CONCURRENT, Limit, Output, Runs, Tool, TypedTool, limit_of};
+pub use tool::{CONCURRENT, Limit, Output, Runs, TextRewrite, Tool, TypedTool, limit_of};
 pub use write::{Write, WriteInput};
 
 /// The tools that need nothing but a disk and a shell, in the order the model sees them.

@@ -18,7 +18,7 @@ use crate::trusted_settings::{self, RunTrust};
 /// List, create and check the agents that a session can start.
 ///
 /// An agent is a Markdown file with a name and a description on top and its system prompt below, in `agents` of the config
-/// home or in `.claude/agents` of a project. Of several with one name the nearest to the work wins.
+/// home or in `.claude/agents` of a project. Of several with one name a project's wins over yours.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AgentsArgs {

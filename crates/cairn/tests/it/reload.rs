@@ -26,7 +26,7 @@ const WORKER: &str = r#"
 "#;
 
 /// What is told when something else holds from now on.
-const CHANGED: &str = "the settings have changed and count from now on";
+const CHANGED: &str = "the settings have changed and are now in effect";
 
 /// A session in plain lines.
 struct House {

@@ -164,7 +164,7 @@ impl Isolation {
         match asked {
             None | Some("" | "none") => Ok(None),
             Some("worktree") => Ok(Some(Self::Worktree)),
-            Some(other) => Err(format!("isolation is to be \"worktree\", not {other:?}.")),
+            Some(other) => Err(format!("isolation must be \"worktree\", not {other:?}.")),
         }
     }
 }
@@ -275,7 +275,7 @@ impl Definition {
     /// The parts that need trust, each in a few words.
     pub(super) fn asks_for(&self) -> Vec<String> {
         let commands = hooks_of(self).0;
-        let hooks = commands.iter().map(|hook| format!("hook {}: {}", hook.moment.name(), hook.shown()));
+        let hooks = commands.iter().map(|hook| format!("hook {}: {}", hook.hook_event.name(), hook.shown()));
         let word = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name} {value}"));
         let memory = MEMORIES.iter().find(|(_, memory)| Some(*memory) == self.memory);
         let mode = self.mode.filter(|mode| *mode != Mode::Plan);

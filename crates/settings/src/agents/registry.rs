@@ -189,11 +189,11 @@ impl Registry {
 
     /// Reports agents that are named but do not exist, among all that are known by now.
     fn look_for_named(&mut self) {
-        let ground = BasePaths { directory: Path::new("/"), home: None };
+        let base_paths = BasePaths { directory: Path::new("/"), home: None };
         let is_there = |name: &str| {
             // What the rule denies is what it is about.
             let about =
-                Rules { deny: rules(&[format!("Agent({name})")], &ground).unwrap_or_default(), ..Rules::default() };
+                Rules { deny: rules(&[format!("Agent({name})")], &base_paths).unwrap_or_default(), ..Rules::default() };
             is_denied(FORK, &about) || self.agents().any(|agent| agent.is_denied(&about))
         };
         let missing = |(name, file, line): &(String, PathBuf, usize)| {
