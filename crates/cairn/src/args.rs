@@ -10,7 +10,7 @@ use transcript::Effort;
 use transcript::price::Dollars;
 
 use crate::env;
-use crate::servers::ServerHost;
+use crate::server_host::ServerHost;
 use crate::telemetry::Telemetry;
 use crate::trusted_settings::RunTrust;
 

@@ -28,6 +28,7 @@ mod program_paths;
 mod question_lines;
 mod reload;
 mod repl;
+mod server_host;
 mod servers;
 mod session_kind;
 mod session_markdown;

@@ -20,7 +20,7 @@ use crate::page_url::PageUrl;
 const MOST_REDIRECTS: usize = 10;
 /// The name of the program, for servers.
 const PROGRAM: &str = concat!("cairn/", env!("CARGO_PKG_VERSION"));
-/// What is asked for: text that needs no reading first.
+/// Types of pages that are asked for: text that needs no conversion first.
 const WANTED: &str = "text/markdown, text/html;q=0.9, text/plain;q=0.8, */*;q=0.1";
 
 /// Limits of a fetch.
@@ -76,7 +76,7 @@ pub enum FetchedPage {
 /// A page as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebPage {
-    /// Where it was found in the end.
+    /// Its address, after redirects.
     pub url: String,
     /// Its text; that of HTML as Markdown.
     pub text: String,

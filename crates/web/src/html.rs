@@ -58,7 +58,7 @@ fn nesting(html: &str) -> usize {
         let is_last = open.last() == Some(&name);
         if is_end {
             open.truncate(open.len() - usize::from(is_last));
-        } else if !VOID.contains(&name.as_str()) && !(is_last && ENDED_BY_THE_NEXT.contains(&name.as_str())) {
+        } else if !(VOID.contains(&name.as_str()) || is_last && ENDED_BY_THE_NEXT.contains(&name.as_str())) {
             open.push(name);
         }
         most = most.max(open.len());
@@ -90,7 +90,8 @@ fn without_tags(html: &str) -> String {
             Some(element) if tag.starts_with('/') && name.eq_ignore_ascii_case(element) => hidden = None,
             Some(_) => continue,
             None => {
-                hidden = NO_TEXT.into_iter().find(|element| !tag.starts_with('/') && name.eq_ignore_ascii_case(element))
+                hidden =
+                    NO_TEXT.into_iter().find(|element| !tag.starts_with('/') && name.eq_ignore_ascii_case(element));
             }
         }
         if hidden.is_none() {

@@ -29,7 +29,7 @@ use crate::exit::Code;
 use crate::out;
 use crate::output::{Output, TurnFacts};
 use crate::program_paths::ProgramPaths;
-use crate::servers::ServerHost;
+use crate::server_host::ServerHost;
 use crate::setup::{self, PreparedSession};
 use crate::shutdown::{ShutdownCause, ShutdownSignals};
 use crate::team_memory::TeamMemory;

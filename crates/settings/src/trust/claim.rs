@@ -5,9 +5,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::TrustSite;
+use super::server_claims::{ProjectServers, claim_words};
 use crate::keys::{self, MaySet};
 use crate::kind::ValuePart;
-use crate::servers::{ProjectServers, claim_words};
 use crate::{File, LoadedSettings, PathStep, SetValue, SettingsSource, ValueOrigin, ValueStatus};
 
 /// One thing that a file asks for.
