@@ -9,8 +9,11 @@ mod dream;
 mod hooks;
 mod inbox;
 mod instructions;
+mod login;
 mod man;
+mod mcp;
 mod memory;
+mod plugin;
 mod policy;
 mod print;
 mod recall;
@@ -80,7 +83,10 @@ pub(crate) enum Command {
     Audit(audit::AuditArgs),
     Config(config::ConfigArgs),
     Trust(trust::TrustArgs),
+    Mcp(mcp::McpArgs),
     Agents(agents::AgentsArgs),
+    Plugin(plugin::PluginArgs),
+    Login(login::LoginArgs),
     Simulate(simulate::SimulateArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -106,8 +112,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Audit(args)) => audit::run(&args),
         Some(Command::Config(args)) => config::run(&args),
         Some(Command::Trust(args)) => trust::run(&args),
+        Some(Command::Mcp(args)) => mcp::run(&args).await,
+        Some(Command::Plugin(args)) => plugin::run(&args),
         Some(Command::Agents(args)) => agents::run(&args).await,
         Some(Command::Team(args)) => team::run(args).await,
+        Some(Command::Login(args)) => login::run(&args),
         Some(Command::Simulate(args)) => simulate::run(&args).await,
         Some(Command::Completions(args)) => completions::run(&args),
         Some(Command::Man(args)) => man::run(&args),

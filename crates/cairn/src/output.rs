@@ -8,12 +8,15 @@ mod lines;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Event;
 use engine::agent::Turn;
 use engine::event::SubagentNews;
 use engine::run::{RunEnd, TurnEnd};
+use engine::servers::{SessionServer, SessionServers};
+use extensions::plugin::Plugin;
 use extensions::skill::{Skill, SkillKind, UserUse};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -28,11 +31,11 @@ use crate::args::{OutputFormat, RunArgs};
 use crate::event_text;
 use crate::exit::Code;
 use crate::out::{self, data, talk};
+use crate::servers::status_word;
 use crate::shutdown::ShutdownCause;
 use crate::styled_text::{bold, dim, green, one_line, red};
 
 /// Prints the events and the results of a headless run.
-#[derive(Debug)]
 pub(crate) struct Output {
     format: OutputFormat,
     /// True if pieces of replies are printed as they arrive.
@@ -43,15 +46,16 @@ pub(crate) struct Output {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     session: String,
     /// The line about the session before each turn, until it is printed.
     init: Option<Value>,
     to_begin: bool,
+    servers: Option<Arc<SessionServers>>,
     denials: Vec<Value>,
     /// When the request went out that is under way.
-    asked: Option<Instant>,
+    request_start: Option<Instant>,
     /// Time spent waiting for the model in this turn.
     waited: Duration,
     /// Cost of all turns, once there was one.
@@ -115,6 +119,13 @@ impl Output {
         if let Event::Warning(text) = event {
             out::warn(text); // whether anybody watches or not
         }
+        if let Event::Retrying { attempt, after, why } = event
+            && self.format == OutputFormat::Text
+        {
+            // Who waits has to know what for, also where nobody watches and it is read in a log.
+            let text = format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32());
+            talk!([dim(&text)]);
+        }
         match self.format {
             OutputFormat::Text if self.watched => progress(event),
             OutputFormat::Text | OutputFormat::Json => {}
@@ -142,13 +153,33 @@ impl Output {
         }
     }
 
+    /// The MCP servers there are.
+    pub(crate) fn knows_servers(&self, servers: Arc<SessionServers>) {
+        self.state.lock().servers = Some(servers);
+    }
+
     /// The skills there are.
     pub(crate) fn knows_skills(&self, skills: &[Skill]) {
         if let Some(init) = &mut self.state.lock().init {
             let callable = skills.iter().filter(|skill| skill.user_use == UserUse::Callable);
             init["slash_commands"] = callable.map(|skill| skill.name.as_str()).collect();
-            let own = skills.iter().filter(|skill| skill.kind == SkillKind::Skill);
+            let own =
+                skills.iter().filter(|skill| skill.kind == SkillKind::Skill && skill.user_use == UserUse::Callable);
             init["skills"] = own.map(|skill| skill.name.as_str()).collect();
+        }
+    }
+
+    /// The plugins there are.
+    pub(crate) fn knows_plugins(&self, plugins: &[Plugin]) {
+        if let Some(init) = &mut self.state.lock().init {
+            let of = |plugin: &Plugin| {
+                let mut line = json!({"name": plugin.name, "path": plugin.folders.root, "source": plugin.id});
+                if let Some(version) = &plugin.version {
+                    line["version"] = json!(version);
+                }
+                line
+            };
+            init["plugins"] = plugins.iter().map(of).collect();
         }
     }
 
@@ -214,9 +245,22 @@ impl Output {
 impl State {
     /// Says what is said of the session before a turn.
     fn begin(&mut self) {
-        if let Some(init) = self.init.as_ref().filter(|_| std::mem::take(&mut self.to_begin)) {
-            print_line(init.clone(), &self.session);
+        let Some(init) = self.init.as_ref().filter(|_| std::mem::take(&mut self.to_begin)) else { return };
+        let mut init = init.clone();
+        if let Some(servers) = &self.servers {
+            let servers = servers.all();
+            let line = |server: &Arc<SessionServer>| json!({"name": server.name, "status": status_word(server)});
+            init["mcp_servers"] = servers.iter().map(line).collect();
+            let tools = servers.iter().flat_map(|server| server.tool_names()).map(Value::from);
+            if let Some(known) = init["tools"].as_array_mut() {
+                tools.for_each(|tool| {
+                    if !known.contains(&tool) {
+                        known.push(tool)
+                    }
+                });
+            }
         }
+        print_line(init, &self.session);
     }
 
     fn heard(&mut self, event: &Event) {
@@ -230,9 +274,9 @@ impl State {
             Event::ToolDenied { id, tool, input, .. } => {
                 self.denials.push(json!({"tool_name": tool, "tool_use_id": id, "tool_input": input}));
             }
-            Event::RequestSent { .. } => self.asked = Some(Instant::now()),
+            Event::RequestSent { .. } => self.request_start = Some(Instant::now()),
             Event::Replied { .. } | Event::TurnEnded { .. } => {
-                self.waited += self.asked.take().map(|asked| asked.elapsed()).unwrap_or_default();
+                self.waited += self.request_start.take().map(|asked| asked.elapsed()).unwrap_or_default();
             }
             _ => {}
         }
@@ -245,14 +289,11 @@ fn progress(event: &Event) {
         Event::ToolEnded { tool, output, .. } => {
             let failed = output.outcome == transcript::Outcome::Failed;
             let mark = if failed { red("✗ ") } else { green("✓ ") };
-            talk!([mark, bold(tool), " ", dim(&one_line(&output.summary, 100))]);
+            talk!([mark, bold(tool), " ", dim(&one_line(&event_text::ended(output), 100))]);
         }
         Event::ToolStarted { tool, input, .. } if tool == tool_names::BASH => {
             let command = one_line(input["command"].as_str().unwrap_or_default(), 100);
             talk!([dim(&format!("  $ {command}"))]);
-        }
-        Event::Retrying { attempt, after, why } => {
-            talk!([dim(&format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32()))]);
         }
         Event::Agent { subagent, news: SubagentNews::Does(event) } => {
             if let Event::ToolStarted { tool, .. } = &**event {
@@ -263,7 +304,9 @@ fn progress(event: &Event) {
             let used = format!("{} requests, {} tokens", subagent.progress().requests, subagent.progress().tokens);
             talk!([dim(&format!("  {} has ended: {used}", subagent.kind))]);
         }
-        Event::HookSaid { moment, text } => talk!([dim(&format!("{} hook: ", moment.name())), text.as_str()]),
+        Event::HookMessage { hook_event, text } => {
+            talk!([dim(&format!("{} hook: ", hook_event.name())), text.as_str()])
+        }
         Event::TeammateAsks { name, tool } => talk!(["? ", bold(name), " asks whether it may use ", tool.as_str()]),
         Event::Teammate { name, news, used, .. } => {
             if let Some(text) = event_text::mate_news(name, news, used) {
@@ -272,7 +315,7 @@ fn progress(event: &Event) {
         }
         Event::MessageArrived { from, text } => talk!(["✉ ", bold(from), " ", dim(&one_line(text, 200))]),
         Event::Warning(_) => {}
-        Event::TeamMemory { told, .. } => told.iter().for_each(|text| talk!([dim(text)])),
+        Event::TeamMemory { sentences, .. } => sentences.iter().for_each(|text| talk!([dim(text)])),
         _ => {
             if let Some(text) = event_text::of_layers(event) {
                 talk!([dim(&text)]);

@@ -13,7 +13,10 @@ use engine::hooks::SessionStart;
 use engine::journal::Journal;
 use engine::parts::Outlets;
 use engine::prompt::BARE;
+use engine::servers::{ServerTools, SessionServer, SessionServers, ToolSearch};
 use engine::skills::CallSkill;
+use engine::web::WebFetch;
+use extensions::plugin::Plugin;
 use extensions::skill::ModelUse;
 use learning::dream::session_dreams::SessionDreams;
 use learning::knowledge::Selector;
@@ -21,25 +24,33 @@ use mail::{AskLead, mode_below};
 use settings::agents::Registry;
 use settings::permission::{Approver, ChosenBy, Respondent};
 use settings::{BypassPermission, SandboxSettings, Weight};
+use tools::NotebookEdit;
 use tools::permission::{ConfinementLevel, Mode};
 use tools::sandbox::Sandbox;
 use transcript::price::Prices;
 use transcript::tool_names;
 use transcript::window::Window;
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, ThinkingWish};
 use crate::configure::{Inputs, added, configure};
 use crate::memory_setup::MemorySetup;
 use crate::messaging::SessionMail;
 use crate::model;
+use crate::notebooks::has_notebooks;
 use crate::open_session::{open_session, resumed_model};
 use crate::program_paths::ProgramPaths;
 use crate::reload::{self, SettingsReloader};
 use crate::teammate_worktree::TeammateWorktree;
-use crate::{dream_setup, env, skills, system_facts, trust_prompt, trusted_settings};
+use crate::{dream_setup, env, servers, skills, system_facts, trust_prompt, trusted_settings};
+
+/// Tokens for thinking where it is switched on and no budget is set: enough for a plan of some steps.
+const THINKING: u64 = 10_000;
 
 /// Time that a run with a message waits for its memories to be read. A thousand take a tenth of it.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Time that a session waits for servers whose tools are in every request, as Claude Code has it.
+const SERVER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The tool that sends agents out, as it is called and as it was.
 const AGENT_NAMES: [&str; 2] = [tool_names::AGENT, tool_names::TASK];
@@ -58,10 +69,14 @@ pub(crate) struct PreparedSession {
     pub(crate) window: Window,
     /// Availability of the mode `bypassPermissions`.
     pub(crate) bypass: BypassPermission,
+    /// Names of other servers in the settings.
+    pub(crate) providers: Vec<String>,
     /// Messages to and from others.
     pub(crate) mailing: SessionMail,
     /// The worktree it works in, where it has one of its own.
     pub(crate) worktree: Option<TeammateWorktree>,
+    /// Its plugins.
+    pub(crate) plugins: Vec<Plugin>,
 }
 
 /// The sandbox for the commands of an agent, as well as this system can hold it.
@@ -83,7 +98,7 @@ pub(crate) async fn agent(
     let settings = &judged.settings;
     let mut warnings = settings.warnings();
     warnings.extend(judged.trust.warning.clone());
-    warnings.extend(trust_prompt::told(&judged));
+    warnings.extend(trust_prompt::claims_note(&judged));
     let known_model = resumed_model(args, place);
     let chosen = model::choose(args.model.as_deref(), known_model.as_deref(), settings).await?;
     let inputs = Inputs::read(args, place, &judged, &chosen, None)?;
@@ -101,7 +116,7 @@ pub(crate) async fn agent(
     let journal = Journal::new(session.id(), session.world().clone(), settings.signals.event_log.clone());
     let heard = journal.hearing(listener.clone());
     let dreaming =
-        if bare { None } else { dream_setup::beside(place, settings, &chosen, session.id(), &ledger, heard) };
+        if bare { None } else { dream_setup::session_dreams(place, settings, &chosen, session.id(), &ledger, heard) };
     let mut parts = Parts::new(chosen.model.clone(), chosen.name.clone()).configured(configuration.clone());
     parts.out = Outlets { listener, journal: Some(journal), ledger: ledger.clone(), ..parts.out };
     if args.mode().is_some() {
@@ -113,19 +128,35 @@ pub(crate) async fn agent(
     join(&mut parts, &mailing, configuration.mode, bare);
     if let (Some(registry), Some(plan)) = (&configuration.agents, &inputs.plan) {
         warnings.extend(send_out(&mut parts, registry, plan));
-        parts.prompt.surroundings = system_facts::look(place, &parts.work.environment).await;
+        parts.prompt.system_facts = system_facts::look(place, &parts.work.environment).await;
         let (home, guard) = (place.home.path(), env::program());
         let left = left_behind(home, &place.directory, session.path(), &parts.work.environment, guard.as_deref());
         warnings.extend(left.await);
     }
+    for folder in &args.plugin_dir {
+        anyhow::ensure!(place.directory.join(folder).is_dir(), "--plugin-dir {}: no such directory", folder.display());
+    }
     if !bare {
-        let skills = Arc::new(skills::skills(place, &judged.trust, &added(args, place)));
+        let fetch = WebFetch::of(&parts, session.world().clone(), settings.private_hosts.clone());
+        parts.work.tools.push(Arc::new(fetch));
+        if has_notebooks(&place.directory) {
+            parts.work.tools.push(Arc::new(NotebookEdit));
+        }
+        warnings.extend(judged.plugins.warnings());
+        warnings.extend(judged.plugins.make_data_folders());
+        let skills = Arc::new(skills::skills(place, &judged.trust, &judged.plugins, &added(args, place)));
         let broken = skills.troubles().into_iter().filter(|trouble| trouble.weight == Weight::Error);
         warnings.extend(broken.map(|trouble| trouble.to_string()));
         if skills.all().iter().any(|skill| skill.model_use != ModelUse::Hidden) {
             parts.work.tools.push(Arc::new(CallSkill::of(skills.clone())));
         }
         parts.work.skills = Some(skills);
+    }
+    if !bare {
+        let added = added(args, place);
+        let servers = servers::servers(args, place, &judged, added, parts.work.environment.clone())?;
+        warnings.extend(servers.findings().iter().cloned());
+        equip_with_servers(&mut parts, servers).await;
     }
     if let Some(offered) = offered(&args.tools, &parts.work.tools)? {
         parts.work.tools.retain(|tool| offered.contains(&tool.name()));
@@ -137,7 +168,12 @@ pub(crate) async fn agent(
     for directory in added(args, place) {
         anyhow::ensure!(directory.is_dir(), "--add-dir {}: no such directory", directory.display());
     }
-    parts.talk.thinking = env::MAX_THINKING.number()?;
+    let budget = env::MAX_THINKING.number()?;
+    parts.talk.thinking = match args.thinking {
+        Some(ThinkingWish::On) => budget.filter(|budget| *budget > 0).or(Some(THINKING)),
+        Some(ThinkingWish::Off) => None,
+        None => budget,
+    };
     parts.talk.limits.max_rounds = args.max_turns;
     parts.talk.limits.cost = args.max_budget_usd;
     if args.max_budget_usd.is_some() {
@@ -157,7 +193,7 @@ pub(crate) async fn agent(
     if let Some(kind) = &args.agent_type {
         let definition = parts.contacts.agents.as_ref().and_then(|agents| agents.registry().find(kind).cloned());
         let definition = definition.ok_or_else(|| anyhow::anyhow!("there is no agent of the type {kind}"))?;
-        remembers = engine::agents::take_role(&mut parts, &definition, &place.ground(), session.path())?;
+        remembers = engine::agents::take_role(&mut parts, &definition, &place.base_paths(), session.path())?;
     }
     let worktree = TeammateWorktree::enter(args, place, &mut session, &parts.work.environment).await?;
     let copy = worktree.as_ref().map(|worktree| worktree.worktree.copied());
@@ -196,11 +232,13 @@ pub(crate) async fn agent(
         agent,
         dreaming,
         bypass: settings.bypass,
+        providers: settings.providers.keys().cloned().collect(),
         prices: judged.settings.prices,
         warnings,
         window: layers.window,
         mailing,
         worktree,
+        plugins: judged.plugins.list,
     })
 }
 
@@ -225,10 +263,26 @@ fn send_out(parts: &mut Parts, registry: &Registry, plan: &MemorySetup) -> Vec<S
         Respondent::Person => AtEnd::LeavesThem,
         _ => AtEnd::WaitsForThem,
     };
-    let children = Subagents::new(Arc::new(registry.clone()), at_end);
-    parts.contacts.agents = Some(plan.agent_memory().into_iter().fold(children, Subagents::with_memory));
+    let subagents = Subagents::new(Arc::new(registry.clone()), at_end);
+    parts.contacts.agents = Some(plan.agent_memory().into_iter().fold(subagents, Subagents::with_memory));
     let told = registry.troubles().iter().filter(|trouble| trouble.weight > Weight::Note);
     told.map(ToString::to_string).collect()
+}
+
+/// Connects the servers in the background, and gives it the tools for them. Servers whose tools are in every request are
+/// waited for.
+async fn equip_with_servers(parts: &mut Parts, servers: SessionServers) {
+    let servers = Arc::new(servers);
+    let tools = ServerTools::of(servers.clone());
+    if !servers.is_empty() {
+        servers.start();
+        if servers.all().iter().any(|server| server.is_always_loaded()) {
+            servers.settled(SERVER_PATIENCE, SessionServer::is_always_loaded).await;
+            parts.work.tools.extend(tools.always_loaded());
+        }
+        parts.work.tools.push(Arc::new(ToolSearch::of(tools.clone())));
+    }
+    parts.work.servers = Some(tools);
 }
 
 /// Puts its commands into a sandbox, where that is wanted. Says how far it does not hold.
@@ -236,14 +290,14 @@ async fn confine(
     agent: &mut Agent,
     args: &RunArgs,
     place: &ProgramPaths,
-    said: &SandboxSettings,
+    sandbox_settings: &SandboxSettings,
 ) -> anyhow::Result<Option<String>> {
     let choice = if args.sandbox.is_some() { ChosenBy::Hand } else { ChosenBy::Settings };
-    if said.enabled != Some(true) {
+    if sandbox_settings.enabled != Some(true) {
         agent.set_sandbox(None, choice);
         return Ok(None);
     }
-    let sandbox = sandbox(said, place, agent).await?;
+    let sandbox = sandbox(sandbox_settings, place, agent).await?;
     let loose = sandbox.standing().confined() != ConfinementLevel::Wholly;
     let told = loose.then(|| format!("the sandbox: {}", sandbox.describe().lines().next().unwrap_or_default()));
     agent.set_sandbox(Some(sandbox), choice);

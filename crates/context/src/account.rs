@@ -244,7 +244,7 @@ mod tests {
         let id = transcript::Id::from("failing-reply");
         session.append(Body::Assistant { id, model: "m".into(), blocks: vec![call], usage: None, stop: None });
         let result = Block::tool_result("failing", &[Block::text("no such text")], Outcome::Failed);
-        session.append(Body::User { blocks: vec![result], source: TextSource::Said });
+        session.append(Body::User { blocks: vec![result], source: TextSource::Direct });
         assert_eq!(account(&session).regrets, 1);
     }
 

@@ -219,7 +219,7 @@ fn worth_it<'v>(
     let nothing = PricedChange {
         cleared: 0,
         suffix: 0,
-        beside: 0.0,
+        digest_cost: 0.0,
         rounds: if moment.is_early() { pace.to_come() } else { pace.expected() },
         rates,
         cache: if now.is_cold() { Cache::Cold } else { Cache::Warm },
@@ -267,7 +267,7 @@ fn worth_it<'v>(
         return None;
     }
     let digest = digest::needed(view, &old.iter().map(|one| one.call.name()).collect(), now);
-    let sum = PricedChange { beside: digest.as_ref().map_or(0.0, |digest| digest.costs(view, now)), ..sum };
+    let sum = PricedChange { digest_cost: digest.as_ref().map_or(0.0, |digest| digest.costs(view, now)), ..sum };
     if !is_worth_it(&sum, carried) {
         return None;
     }

@@ -1,5 +1,6 @@
 //! The agent: a driver, and everything around it.
 
+mod attachments;
 mod changed_files;
 mod incoming;
 mod knowledge;
@@ -8,6 +9,7 @@ mod parent_snapshot;
 mod parts;
 mod reload;
 mod reports;
+mod servers;
 mod skills;
 mod turn;
 
@@ -26,7 +28,7 @@ use memory::store::IndexUpkeep;
 use session::window_usage::WindowUsage;
 use session::{Error, Session};
 use settings::hooks::Hook;
-use settings::permission::{ChosenBy, Policy, SharedMode};
+use settings::permission::{ChosenBy, Policy, Respondent, SharedMode};
 use tokio_util::sync::CancellationToken;
 use tools::Scope;
 use tools::sandbox::Sandbox;
@@ -41,19 +43,22 @@ use crate::configuration::Configuration;
 use crate::driver::{Driver, MemoryOwner, ReplyResult, SubagentHost, TaskReminder};
 use crate::event::Event;
 use crate::hooks::{CallsBack, ExitReason, HookInput, HookMessage, Hooks, SessionStart};
-use crate::inbox::Inbox;
 use crate::journal::Journal;
 use crate::live::LiveSession;
 use crate::parts::DriverParts;
 use crate::prompt::scratchpad;
+use crate::queued_messages::QueuedMessages;
 use crate::run::{RunEnd, TurnEnd};
+use crate::servers::{ServerTools, SessionServers};
 use crate::skills::Skills;
 use changed_files::ChangedFiles;
 use knowledge::AgentKnowledge;
 pub use mail::{Mail, Neighbours};
 use reports::SubagentReports;
+use servers::AgentServers;
 use skills::AgentSkills;
 
+pub use attachments::AttachmentSource;
 pub use parts::{Contacts, NoSubagents, Parts};
 pub use reload::{ChangedSettings, Reload};
 pub use turn::Turn;
@@ -66,9 +71,9 @@ pub struct Agent {
     driver: Driver,
     contacts: Contacts,
     /// Last configuration from settings, flags and location.
-    said: Configuration,
+    configuration: Configuration,
     reload: Option<Reload>,
-    inbox: Inbox,
+    inbox: QueuedMessages,
     mail: Mail,
     known: AgentKnowledge,
     extraction: Option<Extraction>,
@@ -84,7 +89,10 @@ pub struct Agent {
     reports: SubagentReports,
     tasks: TaskReminder,
     skills: AgentSkills,
+    servers: AgentServers,
     changed_files: ChangedFiles,
+    /// The text whose files are attached.
+    attaches: AttachmentSource,
     /// Journal of events.
     journal: Journal,
 }
@@ -108,12 +116,12 @@ impl Agent {
         if let Some(teammates) = &parts.contacts.teammates {
             teammates.answered_by(parts.consent.approver.clone(), parts.out.listener.clone());
         }
-        if let Some(children) = &parts.contacts.agents {
-            children.held_to(&parts.consent.policy.rules);
+        if let Some(subagents) = &parts.contacts.agents {
+            subagents.held_to(&parts.consent.policy.rules);
         }
-        let Parts { talk, prompt, work, consent, lineage, contacts, out, said, reload } = parts;
+        let Parts { talk, prompt, work, consent, lineage, contacts, out, configuration, reload } = parts;
         let mut driver = Driver::new(session, DriverParts { talk, prompt, work, consent, lineage, out })?;
-        driver.listing.subagents = contacts.agents.clone().map(|children| children as Arc<dyn SubagentHost>);
+        driver.listing.subagents = contacts.agents.clone().map(|subagents| subagents as Arc<dyn SubagentHost>);
         driver.live.tell(Event::SessionStarted {
             session: driver.live.session.id().to_owned(),
             file: driver.live.session.path().to_owned(),
@@ -125,9 +133,9 @@ impl Agent {
         Ok(Self {
             driver,
             contacts,
-            said,
+            configuration,
             reload,
-            inbox: Inbox::default(),
+            inbox: QueuedMessages::default(),
             mail: Mail::default(),
             known: AgentKnowledge::default(),
             extraction: None,
@@ -138,7 +146,9 @@ impl Agent {
             reports,
             tasks: TaskReminder::default(),
             skills: AgentSkills::default(),
+            servers: AgentServers::default(),
             changed_files: ChangedFiles::default(),
+            attaches: AttachmentSource::default(),
             start: Some(SessionStart::Startup),
             journal,
         })
@@ -239,7 +249,7 @@ impl Agent {
     }
 
     /// Messages that arrived while a turn runs; each joins the next round.
-    pub fn inbox(&self) -> &Inbox {
+    pub fn inbox(&self) -> &QueuedMessages {
         &self.inbox
     }
 
@@ -272,6 +282,11 @@ impl Agent {
     /// The skills that can be called.
     pub fn skills(&self) -> Option<&Arc<Skills>> {
         self.driver.live.work.skills.as_ref()
+    }
+
+    /// The MCP servers.
+    pub fn servers(&self) -> Option<&Arc<SessionServers>> {
+        self.driver.live.work.servers.as_ref().map(ServerTools::servers)
     }
 
     /// Reason for having no subagents, if it has none.
@@ -356,6 +371,10 @@ impl Agent {
         }
         self.driver.list_agents()?;
         self.skills.show(&mut self.driver.live)?;
+        if self.driver.gate.consent.approver.who() != Respondent::Person {
+            self.servers.wait(&self.driver.live).await;
+        }
+        self.servers.show(&mut self.driver.live)?;
         if let Some(teammates) = &self.contacts.teammates {
             teammates.judged_by(self.driver.gate.consent.policy.clone(), self.driver.live.scope.clone());
         }
@@ -373,18 +392,27 @@ impl Agent {
             Ok(called) => called,
             Err(why) => return Ok(Some(why)),
         };
-        let said = self.bounded(said);
+        let mut attachments = attachments::attachments_of(self, &text, cancel).await?;
+        let mut blocks = std::mem::take(&mut attachments.media);
+        blocks.extend(self.bounded(said));
+        let said = blocks;
         self.begin()?;
         let before = self.standing().to_vec();
-        self.driver.live.session.append(Body::User { blocks: said, source: TextSource::Said })?;
+        self.driver.live.session.append(Body::User { blocks: said, source: TextSource::Direct })?;
         self.tell_of_standing(&before);
         self.driver.live.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
+        attachments::attach(self, attachments)?;
         called.into_iter().try_for_each(|skill| skills::put_in(self, skill))?;
-        self.known.said(&text, &mut self.driver.live)?;
+        self.known.recall_for(&text, &mut self.driver.live)?;
         self.changed_files.tell(&mut self.driver.live)?;
         self.driver.attach_words(words)?;
         self.reports.point_at_agents(&text, &mut self.driver.live)?;
         Ok(None)
+    }
+
+    /// Attaches the files that this text names from now on.
+    pub fn attach_files_of(&mut self, source: AttachmentSource) {
+        self.attaches = source;
     }
 
     /// The user's standing instructions that are still in force.
@@ -408,8 +436,7 @@ impl Agent {
         let (kept, kept_before) = (keep::fitting(now).len(), keep::fitting(before).len());
         if kept < now.len() && kept_before == before.len() {
             let gone = now.len() - kept;
-            let text =
-                format!("of what you forbade or required, {gone} are too many to be kept in view: /keep shows them");
+            let text = format!("{gone} of your standing instructions do not fit into view: /keep shows them");
             self.driver.live.tell(Event::Warning(text));
         }
     }
@@ -420,8 +447,8 @@ impl Agent {
         self.tell_of_teammates()?;
         self.take_in_learnt()?;
         self.known.begin(&mut self.driver.live)?;
-        if let (Some(children), Some(knowledge)) = (&self.contacts.agents, &self.known.knowledge) {
-            children.instruct(Some(knowledge.for_agents()));
+        if let (Some(subagents), Some(knowledge)) = (&self.contacts.agents, &self.known.knowledge) {
+            subagents.instruct(Some(knowledge.for_agents()));
         }
         let learnt = self.what_was_learnt();
         self.known.attach(learnt, &mut self.driver.live)?;

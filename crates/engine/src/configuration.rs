@@ -151,5 +151,5 @@ pub fn environment(settings: &Settings) -> Environment {
         Some(false) => Credentials::Withheld,
         Some(true) | None => Credentials::Given,
     };
-    Environment { given: settings.environment.clone(), hidden: keys.collect(), credentials }
+    Environment { given: settings.environment.clone(), hidden: keys.collect(), credentials, ..Environment::default() }
 }

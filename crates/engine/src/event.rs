@@ -43,7 +43,7 @@ pub enum SubagentNews {
 
 /// News of a teammate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MateNews {
+pub enum TeammateNews {
     /// Its process has started.
     Started,
     /// It has a new label.
@@ -77,6 +77,11 @@ pub enum Event {
         /// Its text.
         text: String,
     },
+    /// Files that the user's message names were attached, or could not be.
+    Attached {
+        /// The files, in the order of the message.
+        files: Vec<AttachedFile>,
+    },
     /// A message from another agent is in the log.
     MessageArrived {
         /// Name that the sender uses for itself.
@@ -98,7 +103,7 @@ pub enum Event {
         /// Its session.
         session: String,
         /// The news.
-        news: MateNews,
+        news: TeammateNews,
         /// Usage of its session so far.
         used: SessionUse,
     },
@@ -266,7 +271,7 @@ pub enum Event {
     /// Team memory was received or sent.
     TeamMemory {
         /// Descriptions, one sentence each.
-        told: Vec<String>,
+        sentences: Vec<String>,
         /// Texts that others changed here.
         changed: Vec<TeamChange>,
     },
@@ -279,14 +284,14 @@ pub enum Event {
     /// Hooks are running.
     HooksStarted {
         /// The hook event.
-        moment: settings::hooks::HookEvent,
+        hook_event: settings::hooks::HookEvent,
         /// Status text to show meanwhile.
         status: Option<String>,
     },
     /// A hook has a message for the user.
-    HookSaid {
+    HookMessage {
         /// The hook event.
-        moment: settings::hooks::HookEvent,
+        hook_event: settings::hooks::HookEvent,
         /// The message.
         text: String,
     },
@@ -310,6 +315,15 @@ pub struct TeamChange {
     pub before: String,
     /// New text; empty if there is none.
     pub after: String,
+}
+
+/// A file that the user's message names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachedFile {
+    /// Its name as the message has it.
+    pub name: String,
+    /// Its size in a few words, or the reason why it was not attached.
+    pub outcome: Result<String, String>,
 }
 
 /// A memory that joined a request.

@@ -17,6 +17,7 @@ use transcript::{Block, Injected, Outcome, Prologue, Purpose, Request, tool_name
 use crate::event::Event;
 use crate::gate::GateSite;
 use crate::parts::{Consent, DriverParts, Lineage, Outlets, PromptParts, Talk, Workplace};
+use crate::servers::LoadedTools;
 
 /// Characters of the output of a command typed by the user that stay in view.
 const SHELL_CHARACTERS: usize = 30_000;
@@ -39,7 +40,8 @@ impl LiveSession {
         let DriverParts { mut talk, prompt, work, consent, lineage, out } = given;
         talk.layers.cache_edits &= talk.model.edits_cache();
         session.use_estimator(talk.layers.estimator);
-        let prologue = prompt.prologue(&talk, &work, &session, session.known_prologue());
+        let loaded = LoadedTools::of(&session, &work);
+        let prologue = prompt.prologue(&talk, &work, &session, (session.known_prologue(), loaded));
         let scope = work.scope(&session, &consent.policy);
         remember_files(&session, &scope);
         if session.log().view().prologue().map(|known| &**known) != Some(&prologue) {
@@ -84,7 +86,8 @@ impl LiveSession {
 
     /// The prologue; for a resumed session, as it was sent before.
     pub(crate) fn prologue(&self) -> Prologue {
-        self.prompt.prologue(&self.talk, &self.work, &self.session, self.session.known_prologue())
+        let loaded = LoadedTools::of(&self.session, &self.work);
+        self.prompt.prologue(&self.talk, &self.work, &self.session, (self.session.known_prologue(), loaded))
     }
 
     /// The request that would be sent now.
@@ -139,7 +142,7 @@ impl LiveSession {
         for call in self.session.log().view().open_calls() {
             if let Kind::ToolUse { id, .. } = call.kind() {
                 let result = Block::tool_result(id, &[Block::text(text)], Outcome::Failed);
-                self.session.append(Body::User { blocks: vec![result], source: TextSource::Said })?;
+                self.session.append(Body::User { blocks: vec![result], source: TextSource::Direct })?;
             }
         }
         Ok(())
@@ -153,13 +156,13 @@ fn remember_files(session: &Session, scope: &Scope) {
         let real = files::real(path).unwrap_or_default();
         scope.directories().iter().any(|directory| real.starts_with(directory))
     };
-    for beside in session.beside() {
-        if let Some(seen) = beside.seen.filter(|seen| inside(&seen.path))
+    for meta in session.line_metas() {
+        if let Some(seen) = meta.seen.filter(|seen| inside(&seen.path))
             && let Ok(hash) = seen.hash.parse()
         {
             scope.note(&seen.path, files::Stamp { modified: None, len: seen.len, hash });
         }
-        if let Some(directory) = beside.directory.filter(|directory| inside(directory)) {
+        if let Some(directory) = meta.directory.filter(|directory| inside(directory)) {
             scope.set_directory(directory);
         }
     }

@@ -23,8 +23,9 @@ use crate::configuration::Configuration;
 use crate::event::Listener;
 use crate::hooks::Hooks;
 use crate::journal::Journal;
-use crate::prompt::{PrologueParts, Surroundings, prologue};
+use crate::prompt::{PrologueParts, SystemFacts, prologue};
 use crate::run::TurnLimits;
+use crate::servers::{LoadedTools, ServerTools};
 use crate::skills::Skills;
 use crate::subagent::SubagentIdentity;
 
@@ -66,7 +67,7 @@ pub struct PromptParts {
     /// Sections of the system prompt that belong to the session, such as the rules of its memory.
     pub sections: Vec<String>,
     /// Facts about the system it runs on.
-    pub surroundings: Surroundings,
+    pub system_facts: SystemFacts,
     /// Output style and language. They come after all other parts.
     pub style: Vec<String>,
     /// Replacement for our own system prompt.
@@ -90,6 +91,8 @@ pub struct Workplace {
     pub tasks: Option<TaskBoard>,
     /// The skills, if there are any.
     pub skills: Option<Arc<Skills>>,
+    /// The tools of MCP servers, if there are any.
+    pub servers: Option<ServerTools>,
     /// Environment variables of commands.
     pub environment: Environment,
     /// The [guard](tools::guard) program for commands; without it only their process group is ended.
@@ -213,6 +216,32 @@ impl Workplace {
         self.environment = configuration.environment.clone();
     }
 
+    /// The tool of a name, also one of a server that no request declares.
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let declared = self.tools.iter().find(|tool| tool.name() == name).cloned();
+        declared.or_else(|| self.servers.as_ref()?.find(name))
+    }
+
+    /// Limit on a tool's output in characters; `None` if it bounds itself.
+    pub(crate) fn limit_of(&self, name: &str) -> Option<usize> {
+        let of_server = self.servers.as_ref().filter(|_| self.tools.iter().all(|tool| tool.name() != name));
+        match of_server.and_then(|servers| servers.find(name)) {
+            Some(tool) => tools::limit_of(&[tool], name),
+            None => tools::limit_of(&self.tools, name),
+        }
+    }
+
+    /// The tools that can run these calls.
+    pub(crate) fn for_calls<'c>(&self, names: impl Iterator<Item = &'c str>) -> Vec<Arc<dyn Tool>> {
+        let mut tools = self.tools.clone();
+        for name in names {
+            if tools.iter().all(|tool| tool.name() != name) {
+                tools.extend(self.find(name));
+            }
+        }
+        tools
+    }
+
     fn makes_files(&self) -> bool {
         self.tools.iter().any(|tool| [tool_names::WRITE, tool_names::BASH].contains(&tool.name()))
     }
@@ -253,7 +282,7 @@ impl PromptParts {
         talk: &Talk,
         work: &Workplace,
         session: &Session,
-        known: Option<&Prologue>,
+        (known, loaded): (Option<&Prologue>, LoadedTools),
     ) -> Prologue {
         let ingredients = PrologueParts {
             model: &talk.name,
@@ -263,14 +292,15 @@ impl PromptParts {
             betas: talk.betas(),
             context_management: (talk.layers.api_edits || talk.layers.api_compact)
                 .then(|| talk.context_management(&work.tools)),
-            tools: work.tools.iter().map(|tool| tool.definition()).collect(),
+            tools: [work.tools.iter().map(|tool| tool.definition()).collect(), loaded.declared].concat(),
+            loaded: loaded.deferred,
             directory: session.directory(),
             extra_directories: &work.directories,
             branch: &git_branch(session.directory()),
             sections: self.sections.clone(),
             scratchpad: work.scratchpad.as_deref().filter(|_| work.makes_files()),
             budget: self.budget,
-            surroundings: &self.surroundings,
+            system_facts: &self.system_facts,
             style: self.style.clone(),
             custom: self.system.as_deref(),
             system_suffix: self.system_suffix.as_deref(),

@@ -53,6 +53,19 @@ entry! { HOOK needs ["type"];
     "statusMessage": Kind::Text, "Text shown while it runs.";
 }
 
+entry! { SERVER needs [];
+    "type": Kind::Text, "How it is reached: `stdio` (the default) or `http`.";
+    "command": Kind::Text, "The program to start. `${NAME}` and `${NAME:-default}` stand for a variable here and in all that follows.";
+    "args": Kind::Texts, "The program's arguments.";
+    "env": Kind::Variables, "The program's variables. It gets no other variable that looks like a credential.";
+    "url": Kind::Text, "The address, for `http`.";
+    "headers": Kind::Variables, "Headers of every request.";
+    "headersHelper": Kind::Text, "A command that prints more headers as a JSON object.";
+    "timeout": Kind::Count, "The most milliseconds a call may take.";
+    "alwaysLoad": Kind::Switch, "Give the model its tools from the start, instead of on demand.";
+    "disabled": Kind::Switch, "Do not start it.";
+}
+
 entry! { STATUS_LINE needs ["type", "command"];
     "type": Kind::OneOf(&["command"]), "Always a command.";
     "command": Kind::Text, "The shell command line. It gets the data it can show as JSON on standard input.";

@@ -6,7 +6,7 @@
 //! mistyped or not allowed in its file becomes a [`SettingsFinding`] and is ignored; nothing in a file stops a session.
 //!
 //! The crate also holds what settings decide: [`trust`] in a directory's files, [`permission`] rules and modes, the
-//! [`sandbox`], and the definitions of [`hooks`] and [`agents`]. Nothing here runs a hook, starts an agent or asks
+//! [`sandbox`], and the definitions of [`hooks`], [`agents`] and MCP [`servers`]. Nothing here runs a hook, starts an agent or asks
 //! anybody.
 
 pub mod agents;
@@ -27,6 +27,7 @@ mod notifications;
 pub mod permission;
 mod rules;
 pub mod sandbox;
+pub mod servers;
 mod source;
 mod tracked;
 pub mod trust;

@@ -81,6 +81,16 @@ impl TrustSite {
         Self { root, top, directory, home }
     }
 
+    /// The top of the checkout; outside a repository, the directory itself.
+    pub fn top(&self) -> &Path {
+        &self.top
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// A path for messages: relative if it is inside the directory.
     pub fn short(&self, path: &Path) -> String {
         path.strip_prefix(&self.directory).unwrap_or(path).display().to_string()

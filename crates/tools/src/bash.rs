@@ -18,10 +18,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use transcript::tool_names;
@@ -29,7 +31,7 @@ use transcript::tool_names;
 use crate::capture::Capture;
 use crate::confinement::{Base, Confinement, SandboxExit, Strength};
 use crate::environment::Variables;
-use crate::jobs::NotStarted;
+use crate::jobs::{CommandInFront, ForegroundEnd, NotStarted};
 use crate::permission::{Rights, Wall};
 use crate::process::{self, EndedShell, ShellContext, ShellEnd, exit_code};
 use crate::run::CANCELLED;
@@ -70,13 +72,13 @@ static SERIAL: AtomicU64 = AtomicU64::new(0);
 pub struct BashInput {
     /// The command.
     pub command: String,
-    /// How long it may run, in milliseconds: 120000 if left out (in the background as long as it takes), at most 600000.
+    /// The time it may run, in milliseconds: 120000 if left out (unlimited in the background), at most 600000.
     pub timeout: Option<u64>,
-    /// What it does, in five to ten words, for the user.
+    /// Its purpose in five to ten words, for the user.
     pub description: Option<String>,
-    /// Whether to return an id at once, for TaskOutput and TaskStop, and let it run on.
+    /// Return an id at once, for TaskOutput and TaskStop, and let it run on.
     pub run_in_background: Option<bool>,
-    /// Whether to run it outside of the sandbox, where it cannot work inside. The user is asked.
+    /// Run it outside the sandbox, if it cannot work inside. The user is asked.
     #[serde(default, rename = "dangerouslyDisableSandbox")]
     pub dangerously_disable_sandbox: Option<bool>,
 }
@@ -119,26 +121,46 @@ async fn in_the_foreground(input: &BashInput, scope: &Scope) -> Output {
     };
     let timeout = limit(input).unwrap_or(TIMEOUT).min(LONGEST);
     let script = format!("{}\n{}", report.trap(), input.command);
-    let process = match process::start(&script, ground(scope, &directory, confinement.as_ref())) {
+    let process = match process::start(&script, context(scope, &directory, confinement.as_ref())) {
         Ok(process) => process,
         Err(trouble) => return Output::failed(trouble.to_string()),
     };
-    let mut printed = Capture::default();
-    let ended = process.watch(timeout, scope.cancel(), |bytes| printed.push(bytes)).await;
+    let printed = Arc::new(Mutex::new(Capture::default()));
+    let capture = printed.clone();
+    let (file, own) = (report.file.clone(), own_temporary(confinement.as_ref()));
+    let after = move || {
+        // Where it was in the end counts for nobody any more.
+        let _ = files::remove(file);
+        own.iter().for_each(|own| drop(files::remove_tree(own)));
+    };
+    let run = CommandInFront { call: scope.call(), command: &input.command, process, limit: timeout };
+    let jobs = scope.jobs();
+    let ended = match jobs.run_in_front(run, scope.cancel(), move |bytes| capture.lock().push(bytes), after).await {
+        ForegroundEnd::Ended(ended) => ended,
+        ForegroundEnd::Moved(id) => {
+            let text = format!(
+                "The user moved the command to the background, where it runs on as {id}. TaskOutput shows what it has \
+                 printed and prints, TaskStop stops it; it does not outlive the session."
+            );
+            return Output::done(with_notes(text, &notes), format!("Running as {id}"));
+        }
+    };
     match report.read() {
         Some(directory) if may_move_to(&directory, confinement.as_ref(), scope) => scope.set_directory(directory),
         Some(_) => notes.push(format!("the next command starts in {} again", scope.directory().display())),
         None => {}
     }
-    if let Some(own) =
-        confinement.as_ref().filter(|held| held.base == Base::System).and_then(|held| held.temporary.as_ref())
-    {
-        let _ = files::remove_tree(own); // what stays goes with the session
-    }
+    // What stays goes with the session.
+    own_temporary(confinement.as_ref()).iter().for_each(|own| drop(files::remove_tree(own)));
     match ended {
-        Ok(ended) => output(ended, &printed.text(), timeout, confinement.as_ref(), notes),
+        Ok(ended) => output(ended, &printed.lock().text(), timeout, confinement.as_ref(), notes),
         Err(trouble) => Output::failed(trouble.to_string()),
     }
+}
+
+/// The temporary folder of a read-only command, which is its own.
+fn own_temporary(confinement: Option<&Confinement>) -> Option<PathBuf> {
+    confinement.filter(|held| held.base == Base::System).and_then(|held| held.temporary.clone())
 }
 
 fn in_the_background(input: &BashInput, scope: &Scope) -> Output {
@@ -148,7 +170,7 @@ fn in_the_background(input: &BashInput, scope: &Scope) -> Output {
         Ok(confinement) => confinement,
         Err(why) => return Output::failed(why),
     };
-    match scope.jobs().start(&input.command, limit(input), ground(scope, &directory, confinement.as_ref())) {
+    match scope.jobs().start(&input.command, limit(input), context(scope, &directory, confinement.as_ref())) {
         Ok(id) => {
             let text = format!(
                 "Running in the background as {id}. TaskOutput shows what it prints, TaskStop stops it; it does not \
@@ -198,7 +220,7 @@ fn confinement(input: &BashInput, scope: &Scope) -> Result<Option<Confinement>, 
     Ok(Some(confinement))
 }
 
-fn ground<'a>(scope: &'a Scope, directory: &'a Path, confinement: Option<&'a Confinement>) -> ShellContext<'a> {
+fn context<'a>(scope: &'a Scope, directory: &'a Path, confinement: Option<&'a Confinement>) -> ShellContext<'a> {
     let held = confinement.is_some_and(|confinement| confinement.base == Base::System);
     let variables = match scope.rights() {
         Rights::Full if !held => Variables::Inherited,

@@ -38,6 +38,8 @@ pub struct Environment {
     pub hidden: BTreeSet<String>,
     /// Handling of variables that look like credentials.
     pub credentials: Credentials,
+    /// Variables that one program was given by name. It gets them whatever they look like.
+    pub named: BTreeMap<String, String>,
 }
 
 /// Handling of variables that look like credentials. Commands that run unasked never get them.
@@ -88,6 +90,7 @@ impl Environment {
                 all.extend(QUIET.iter().chain(&LOOKING).map(|(name, value)| (name.into(), value.into())));
             }
         }
+        all.extend(self.named.iter().map(|(name, value)| (name.into(), value.into())));
         all
     }
 }

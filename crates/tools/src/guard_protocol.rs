@@ -27,13 +27,21 @@ pub(crate) const LOOK: Duration = Duration::from_millis(20);
 pub(crate) struct GuardOrder {
     /// The program and its arguments.
     pub(crate) command: Vec<String>,
-    /// Standard input; nothing if `None`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) input: Option<String>,
+    /// Standard input.
+    pub(crate) input: ProcessInput,
     /// Confinement, if any.
     pub(crate) confinement: Option<Confinement>,
     /// Side of the confinement that the guard is on.
     pub(crate) side: GuardSide,
+}
+
+/// Standard input of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum ProcessInput {
+    Nothing,
+    Text(String),
+    /// The socket that is its standard output too: whoever started it goes on talking to it.
+    Socket,
 }
 
 /// Side of a guard. A confined command has two: one outside that makes sure of its end, and one inside that confines

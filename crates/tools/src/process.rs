@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::confinement::{Base, Confinement, MadePath};
 use crate::environment::{Environment, Variables};
 use crate::guard;
-use crate::guard_protocol::{GuardOrder, GuardSide};
+use crate::guard_protocol::{GuardOrder, GuardSide, ProcessInput};
 
 mod group;
 mod guarded;
@@ -38,7 +39,8 @@ const GUARD_NAME: &str = "cairn-guard";
 /// A started shell.
 pub(crate) struct Process {
     hold: ShellHold,
-    out: Receiver,
+    /// Its standard output, unless that is a socket.
+    out: Option<Receiver>,
     /// Its standard error, if that is separate.
     err: Option<Receiver>,
 }
@@ -54,8 +56,7 @@ pub(crate) enum Stream {
 #[derive(Debug)]
 struct ShellStart {
     words: Vec<String>,
-    /// Its standard input.
-    input: Option<String>,
+    input: ProcessInput,
     /// Handling of its two output streams.
     streams: Streams,
 }
@@ -65,6 +66,8 @@ enum Streams {
     /// Both in the order in which they were written.
     Joined,
     Apart,
+    /// Its standard output is a socket, and its input too.
+    Live,
 }
 
 /// Handle that controls a shell.
@@ -135,22 +138,38 @@ pub(crate) struct ShellContext<'a> {
 }
 
 /// Starts a script.
-pub(crate) fn start(script: &str, ground: ShellContext<'_>) -> Result<Process, ShellTrouble> {
+pub(crate) fn start(script: &str, context: ShellContext<'_>) -> Result<Process, ShellTrouble> {
     let words = vec!["bash".to_owned(), "-c".to_owned(), script.to_owned()];
-    begin(ShellStart { words, input: None, streams: Streams::Joined }, ground)
+    begin(ShellStart { words, input: ProcessInput::Nothing, streams: Streams::Joined }, context)
 }
 
 /// Starts one of our own programs, which needs the keys that are withheld from commands.
-pub(crate) fn start_own(words: Vec<String>, input: String, ground: ShellContext<'_>) -> Result<Process, ShellTrouble> {
-    begin(ShellStart { words, input: Some(input), streams: Streams::Joined }, ground)
+pub(crate) fn start_own(words: Vec<String>, input: String, context: ShellContext<'_>) -> Result<Process, ShellTrouble> {
+    begin(ShellStart { words, input: ProcessInput::Text(input), streams: Streams::Joined }, context)
 }
 
 /// Starts a program with an input, and with separate output streams.
-pub(crate) fn start_with(words: Vec<String>, input: String, ground: ShellContext<'_>) -> Result<Process, ShellTrouble> {
-    begin(ShellStart { words, input: Some(input), streams: Streams::Apart }, ground)
+pub(crate) fn start_with(
+    words: Vec<String>,
+    input: String,
+    context: ShellContext<'_>,
+) -> Result<Process, ShellTrouble> {
+    begin(ShellStart { words, input: ProcessInput::Text(input), streams: Streams::Apart }, context)
 }
 
-fn begin(start: ShellStart, ground: ShellContext<'_>) -> Result<Process, ShellTrouble> {
+/// Starts a program that we go on talking to: our end of the socket that is its standard input and output.
+pub(crate) fn start_live(words: Vec<String>, context: ShellContext<'_>) -> Result<(Process, UnixStream), ShellTrouble> {
+    let start = ShellStart { words, input: ProcessInput::Socket, streams: Streams::Live };
+    let (process, socket) = begin_any(start, context)?;
+    let lost = || ShellTrouble::NotStarted(io::Error::other("it has no socket"));
+    Ok((process, socket.ok_or_else(lost)?))
+}
+
+fn begin(start: ShellStart, context: ShellContext<'_>) -> Result<Process, ShellTrouble> {
+    Ok(begin_any(start, context)?.0)
+}
+
+fn begin_any(start: ShellStart, context: ShellContext<'_>) -> Result<(Process, Option<UnixStream>), ShellTrouble> {
     if start.words.iter().any(|word| word.contains('\0')) {
         // A guard would find this out too, but a job is started before it could say so.
         return Err(ShellTrouble::NotStarted(io::Error::new(
@@ -158,69 +177,104 @@ fn begin(start: ShellStart, ground: ShellContext<'_>) -> Result<Process, ShellTr
             "it has a NUL character in it",
         )));
     }
-    let started = match ground.guard.filter(|_| cfg!(target_os = "linux")) {
-        Some(guard) => start_guarded(start, ground, guard),
-        None if ground.confinement.is_some() => Err(io::Error::other("there is no guard to confine it")),
-        None => start_alone(start, ground),
+    let started = match context.guard.filter(|_| cfg!(target_os = "linux")) {
+        Some(guard) => start_guarded(start, context, guard),
+        None if context.confinement.is_some() => Err(io::Error::other("there is no guard to confine it")),
+        None => start_alone(start, context),
     };
     started.map_err(ShellTrouble::NotStarted)
 }
 
-fn start_guarded(start: ShellStart, ground: ShellContext<'_>, guard: &Path) -> io::Result<Process> {
+fn start_guarded(
+    start: ShellStart,
+    context: ShellContext<'_>,
+    guard: &Path,
+) -> io::Result<(Process, Option<UnixStream>)> {
     let (its, ours) = guarded::socket()?;
     let mut command = Command::new(guard);
     command.arg0(GUARD_NAME).arg(guard::ARGUMENT).stdin(its);
-    let (child, out, err) = spawn(command, &start, ground)?;
+    let (child, pipes) = spawn(command, &start, context)?;
     let order = GuardOrder {
         command: start.words,
         input: start.input,
-        confinement: ground.confinement.map(Confinement::here),
+        confinement: context.confinement.map(Confinement::here),
         side: GuardSide::Outside,
     };
-    Ok(Process { hold: ShellHold::Guard(Box::new(GuardProcess::new(child, ours, order))), out, err })
+    Ok(pipes.of(ShellHold::Guard(Box::new(GuardProcess::new(child, ours, order)))))
 }
 
-fn start_alone(start: ShellStart, ground: ShellContext<'_>) -> io::Result<Process> {
+fn start_alone(start: ShellStart, context: ShellContext<'_>) -> io::Result<(Process, Option<UnixStream>)> {
     let [program, arguments @ ..] = start.words.as_slice() else {
         return Err(io::Error::other("there is no command"));
     };
     let mut command = Command::new(program);
-    command.args(arguments).stdin(if start.input.is_some() { Stdio::piped() } else { Stdio::null() });
-    let (mut child, out, err) = spawn(command, &start, ground)?;
+    command.args(arguments).stdin(match start.input {
+        ProcessInput::Text(_) => Stdio::piped(),
+        ProcessInput::Nothing | ProcessInput::Socket => Stdio::null(), // the socket comes with the output
+    });
+    let (mut child, pipes) = spawn(command, &start, context)?;
     let group = Group::led_by(child.id())?;
-    if let (Some(input), Some(mut pipe)) = (start.input, child.stdin().take()) {
+    if let (ProcessInput::Text(input), Some(mut pipe)) = (start.input, child.stdin().take()) {
         // Beside the rest: one that does not read its input holds up nobody, and one that ends without is no failure.
         tokio::spawn(async move { drop(pipe.write_all(input.as_bytes()).await) });
     }
-    Ok(Process { hold: ShellHold::Group(child, group), out, err })
+    Ok(pipes.of(ShellHold::Group(child, group)))
+}
+
+/// Our ends of what a program prints to.
+struct ProcessPipes {
+    out: Option<Receiver>,
+    err: Option<Receiver>,
+    socket: Option<UnixStream>,
+}
+
+impl ProcessPipes {
+    fn of(self, hold: ShellHold) -> (Process, Option<UnixStream>) {
+        (Process { hold, out: self.out, err: self.err }, self.socket)
+    }
 }
 
 /// Starts a program that leads a session of its own, without terminal and secrets, and the pipes it prints to.
 fn spawn(
     mut command: Command,
     start: &ShellStart,
-    ground: ShellContext<'_>,
-) -> io::Result<(Box<dyn ChildWrapper>, Receiver, Option<Receiver>)> {
-    let (reader, writer) = io::pipe()?;
-    let mut errors = None;
-    let other = match start.streams {
-        Streams::Joined => writer.try_clone()?,
+    context: ShellContext<'_>,
+) -> io::Result<(Box<dyn ChildWrapper>, ProcessPipes)> {
+    let mut pipes = ProcessPipes { out: None, err: None, socket: None };
+    command.current_dir(context.directory);
+    match start.streams {
+        Streams::Joined => {
+            let (reader, writer) = io::pipe()?;
+            command.stdout(writer.try_clone()?).stderr(writer);
+            pipes.out = Some(Receiver::from_owned_fd(reader.into())?);
+        }
         Streams::Apart => {
             let (reader, writer) = io::pipe()?;
-            errors = Some(Receiver::from_owned_fd(reader.into())?);
-            writer
+            let (errors, error_writer) = io::pipe()?;
+            command.stdout(writer).stderr(error_writer);
+            pipes.out = Some(Receiver::from_owned_fd(reader.into())?);
+            pipes.err = Some(Receiver::from_owned_fd(errors.into())?);
         }
-    };
-    command.current_dir(ground.directory).stdout(writer).stderr(other);
-    command.env_clear().envs(ground.environment.variables(ground.variables, std::env::vars_os()));
-    if ground.confinement.is_some_and(|confinement| confinement.base == Base::System) {
+        Streams::Live => {
+            let (its, ours) = guarded::socket()?;
+            let (errors, error_writer) = io::pipe()?;
+            if context.guard.is_none() || !cfg!(target_os = "linux") {
+                command.stdin(its.try_clone()?);
+            }
+            command.stdout(its).stderr(error_writer);
+            pipes.err = Some(Receiver::from_owned_fd(errors.into())?);
+            pipes.socket = Some(ours);
+        }
+    }
+    command.env_clear().envs(context.environment.variables(context.variables, std::env::vars_os()));
+    if context.confinement.is_some_and(|confinement| confinement.base == Base::System) {
         command.env("TMPDIR", "/tmp");
     }
     let mut command = CommandWrap::from(command);
     let child = command.wrap(ProcessSession).spawn()?;
     // It holds the writing ends: as long as we have them too, the pipes have no end.
     drop(command);
-    Ok((child, Receiver::from_owned_fd(reader.into())?, errors))
+    Ok((child, pipes))
 }
 
 impl Process {
@@ -241,7 +295,7 @@ impl Process {
         cancel: &CancellationToken,
         print: impl FnMut(Stream, &[u8]),
     ) -> Result<EndedShell, ShellTrouble> {
-        let output = Pipe { out: Some(self.out), err: self.err, print };
+        let output = Pipe { out: self.out, err: self.err, print };
         match self.hold {
             ShellHold::Guard(guarded) => guarded.watch(output, limit, cancel).await,
             ShellHold::Group(child, group) => Ok(group::watch(child, group, output, limit, cancel).await?),

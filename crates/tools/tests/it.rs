@@ -32,6 +32,7 @@ mod it {
     mod sandbox_sequences;
     mod sandbox_size;
     mod search;
+    mod server_process;
     mod shell_asking;
     mod shell_plain;
     mod trick;

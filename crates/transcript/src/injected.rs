@@ -39,6 +39,8 @@ purposes! {
     Day,
     /// Standing instructions of the user, word for word.
     Standing,
+    /// A file that the user's message names.
+    Attached,
     /// A file that was in view before a compaction.
     File,
     /// Files that changed since the model read them.
@@ -53,6 +55,8 @@ purposes! {
     Skills,
     /// The text of a skill that was called.
     Skill,
+    /// The tools of MCP servers, or their definitions.
+    Servers,
     /// The user asks for an agent.
     Wanted,
     /// Output of a hook.
@@ -81,7 +85,7 @@ purposes! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InjectedPlace {
     /// Beside the user's message.
-    Beside,
+    WithMessage,
     /// As its own message.
     Alone,
     /// At the end of a tool result.
@@ -92,16 +96,21 @@ impl Purpose {
     /// Place, tag and limit in bytes. Text that others wrote is cut earlier, with a note where the rest is; this limit
     /// is the last resort.
     const fn shape(self) -> (InjectedPlace, Option<&'static str>, usize) {
-        use InjectedPlace::{Alone, Beside, InResult};
+        use InjectedPlace::{Alone, InResult, WithMessage};
         match self {
-            Self::Instructions => (Beside, Some(REMINDER), 2_000_000),
-            Self::Memory | Self::Standing | Self::Tasks => (Beside, Some(REMINDER), 50_000),
-            Self::Skill => (Beside, Some("skill"), 1_000_000),
-            Self::File | Self::Plan | Self::Agents | Self::Skills | Self::Learnt | Self::Index => {
-                (Beside, Some(REMINDER), 500_000)
-            }
-            Self::Hook | Self::Teammates => (Beside, Some(REMINDER), 200_000),
-            Self::Day | Self::Wanted | Self::Worktree | Self::ChangedFiles => (Beside, Some(REMINDER), 10_000),
+            Self::Instructions => (WithMessage, Some(REMINDER), 2_000_000),
+            Self::Memory | Self::Standing | Self::Tasks => (WithMessage, Some(REMINDER), 50_000),
+            Self::Skill => (WithMessage, Some("skill"), 1_000_000),
+            Self::Attached
+            | Self::File
+            | Self::Plan
+            | Self::Agents
+            | Self::Skills
+            | Self::Servers
+            | Self::Learnt
+            | Self::Index => (WithMessage, Some(REMINDER), 500_000),
+            Self::Hook | Self::Teammates => (WithMessage, Some(REMINDER), 200_000),
+            Self::Day | Self::Wanted | Self::Worktree | Self::ChangedFiles => (WithMessage, Some(REMINDER), 10_000),
             Self::Repeated => (InResult, Some(REMINDER), 10_000),
             Self::Report => (Alone, Some("task-notification"), 1_000_000),
             Self::Message => (Alone, Some("agent-message"), 200_000),

@@ -142,6 +142,10 @@ pub struct Prologue {
     pub own_blocks: usize,
     /// Tools, in order.
     pub tools: Vec<ToolDefinition>,
+    /// Tools that were loaded later, in order. They are no part of the cached prefix: each counts from the result that refers
+    /// to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loaded: Vec<ToolDefinition>,
     /// Thinking mode, if set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
@@ -157,6 +161,18 @@ pub struct Prologue {
     /// Provider's own context management, in the provider's format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_management: Option<Value>,
+}
+
+impl Prologue {
+    /// True if requests with these two begin with the same bytes, as far as the provider's cache is concerned.
+    pub fn is_same_prefix(&self, other: &Self) -> bool {
+        let Self { model, max_tokens, system, static_blocks, own_blocks, tools, loaded: _, .. } = self;
+        let Self { thinking, effort, betas, format, context_management, .. } = self;
+        (model, max_tokens, system, static_blocks, own_blocks, tools)
+            == (&other.model, &other.max_tokens, &other.system, &other.static_blocks, &other.own_blocks, &other.tools)
+            && (thinking, effort, betas, format, context_management)
+                == (&other.thinking, &other.effort, &other.betas, &other.format, &other.context_management)
+    }
 }
 
 /// Reason the model stopped.

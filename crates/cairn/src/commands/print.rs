@@ -3,6 +3,7 @@
 //! Whatever ends the program before its work is done ends the turn first: see [`crate::shutdown`].
 
 mod control_requests;
+mod hosted_servers;
 mod input_lines;
 mod sdk_host;
 mod teammate;
@@ -12,30 +13,34 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::Agent;
+use engine::agent::AttachmentSource;
 use engine::event::Listener;
 use engine::run::{RunEnd, TurnEnd};
 use engine::teammates::Teammates;
 use settings::BypassPermission;
 use settings::permission::{Approver, NoApprover};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use transcript::Block;
 
 use crate::args::{InputFormat, OutputFormat, RunArgs};
 use crate::exit::Code;
+use crate::out;
 use crate::output::{Output, TurnFacts};
 use crate::program_paths::ProgramPaths;
+use crate::servers::ServerHost;
 use crate::setup::{self, PreparedSession};
 use crate::shutdown::{ShutdownCause, ShutdownSignals};
 use crate::team_memory::TeamMemory;
-use crate::{out, prompt_blocks};
 use control_requests::InputListener;
+use input_lines::InputLine;
 use sdk_host::SdkHost;
 
 /// Runs the turns and prints what they say.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let args = &RunArgs { print: true, ..args.clone() }; // a pipe alone means it too
-    let place = ProgramPaths::from_env().map(|place| place.reading(args.setting_sources));
+    let place = ProgramPaths::from_env().map(|place| place.of_run(args.setting_sources, &args.plugin_dir));
     let directory = place.as_ref().map_or(Path::new(""), |place| &place.directory);
     let output = Arc::new(Output::new(args, directory));
     let ran = match (place, args.input_format) {
@@ -84,11 +89,15 @@ impl HeadlessSession {
         for warning in &ready.warnings {
             out::warn(warning);
         }
-        if let Some(children) = ready.agent.agents() {
-            output.knows(&children.registry());
+        if let Some(subagents) = ready.agent.agents() {
+            output.knows(&subagents.registry());
+        }
+        if let Some(servers) = ready.agent.servers() {
+            output.knows_servers(servers.clone());
         }
         if let Some(skills) = ready.agent.skills() {
             output.knows_skills(&skills.all());
+            output.knows_plugins(&ready.plugins);
         }
         let sharing = TeamMemory::start(place, &ready, listener);
         Ok(Ok(Self { ready, sharing, output, closing }))
@@ -97,11 +106,18 @@ impl HeadlessSession {
 
 /// One turn for the prompt and what comes from a pipe.
 async fn once(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) -> anyhow::Result<Code> {
-    let said = prompt(args, place).await?;
+    anyhow::ensure!(
+        args.resume.as_deref() != Some(""),
+        "which session? --resume with -p needs an id; `cairn session list` shows them"
+    );
+    let said = prompt(args).await?;
     let mut session = match HeadlessSession::open(args, place, output, Arc::new(NoApprover)).await? {
         Ok(session) => session,
         Err(code) => return Ok(code),
     };
+    // What a pipe brings may be anybody's: the files that it names are not attached.
+    let named = AttachmentSource::Text(args.prompt.clone().unwrap_or_default());
+    session.ready.agent.attach_files_of(named);
     let cancel = CancellationToken::new();
     let started = tokio::time::Instant::now();
     let (mut agent, prices) = (session.ready.agent, session.ready.prices);
@@ -179,17 +195,14 @@ async fn learn(mut agent: Agent, closing: &mut ShutdownSignals, closed: Option<S
     let _ = closing.or_done(&stop, work).await; // told twice, it ends where it stands
 }
 
-/// The prompt, with what comes from a pipe before it. Only pictures that the prompt names are sent along: a pipe's text
-/// may be anybody's.
-async fn prompt(args: &RunArgs, place: &ProgramPaths) -> anyhow::Result<Vec<Block>> {
+/// The prompt, with what comes from a pipe before it.
+async fn prompt(args: &RunArgs) -> anyhow::Result<Vec<Block>> {
     let prompt = args.prompt.as_deref().map(str::trim).filter(|prompt| !prompt.is_empty());
     let piped = input_lines::piped(prompt.is_some()).await?;
     let texts: Vec<&str> =
         [piped.trim(), prompt.unwrap_or_default()].into_iter().filter(|text| !text.is_empty()).collect();
     anyhow::ensure!(!texts.is_empty(), "nothing to ask: give a prompt, as in  cairn -p 'what does this project do?'");
-    let mut blocks = prompt_blocks::pictures(prompt.unwrap_or_default(), &place.directory);
-    blocks.push(Block::text(texts.join("\n\n")));
-    Ok(blocks)
+    Ok(vec![Block::text(texts.join("\n\n"))])
 }
 
 /// A turn for each message that comes on stdin, one after the other. The end of the input ends no turn: what has come is
@@ -204,6 +217,14 @@ async fn each_line(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) ->
         Some(_) => driving.clone(),
         None => Arc::new(NoApprover),
     };
+    let mut lines = input_lines::lines();
+    // The program may say at once which servers it has: their tools belong to the session from its start.
+    let mut first = Some(lines.recv().await);
+    let servers = match &first {
+        Some(Some(Ok(line))) => line.hosted_servers(),
+        _ => Vec::new(),
+    };
+    let args = &RunArgs { server_host: ServerHost::of(driving.clone(), servers), ..args.clone() };
     let opened = HeadlessSession::open(args, place, output, approver).await?;
     let HeadlessSession { ready, sharing, output, mut closing } = match opened {
         Ok(session) => session,
@@ -211,13 +232,12 @@ async fn each_line(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) ->
     };
     let mut agent = ready.agent;
     let mode = agent.mode().clone();
-    let mut lines = input_lines::lines();
-    let children = agent.agents().cloned();
+    let subagents = agent.agents().cloned();
     let skips = args.allow_dangerously_skip_permissions || mode.get() == Mode::BypassPermissions;
     let may_skip = skips && ready.bypass != BypassPermission::Disabled;
     let jobs = agent.scope().jobs().clone();
     let teammates = ready.mailing.teammates.as_ref();
-    let agents = children.as_ref();
+    let agents = subagents.as_ref();
     let lets_hooks = agent.hooks().let_a_programs_run();
     let hears = InputListener {
         mode: &mode,
@@ -228,6 +248,7 @@ async fn each_line(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) ->
         teammates,
         jobs,
         lets_hooks,
+        servers: agent.servers().map(|servers| servers.all()).unwrap_or_default(),
     };
     let mut queue = VecDeque::from_iter(args.prompt.iter().map(|prompt| vec![Block::text(prompt)]));
     let (mut turns, mut code, mut gone, mut open, mut unread) = (0, Code::Success, None, true, None);
@@ -238,7 +259,7 @@ async fn each_line(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) ->
                 break;
             }
             tokio::select! {
-                line = lines.recv(), if open => match line {
+                line = next_line(&mut first, &mut lines), if open => match line {
                     Some(Ok(line)) => {
                         let hooks = hears.take(line, &mut queue, None);
                         if !hooks.is_empty() {
@@ -272,7 +293,7 @@ async fn each_line(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) ->
             loop {
                 tokio::select! {
                     turn = &mut work => break turn,
-                    line = lines.recv(), if open => match line {
+                    line = next_line(&mut first, &mut lines), if open => match line {
                         Some(Ok(line)) => drop(hears.take(line, &mut queue, Some(&cancel))),
                         end => {
                             open = false;
@@ -298,4 +319,15 @@ async fn each_line(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) ->
     learn(agent, &mut closing, gone).await;
     part(sharing, &mut closing).await;
     unread.map_or(Ok(code), Err)
+}
+
+/// The next line of the input: the one that was read before the session began, then the others.
+async fn next_line(
+    first: &mut Option<Option<anyhow::Result<InputLine>>>,
+    lines: &mut UnboundedReceiver<anyhow::Result<InputLine>>,
+) -> Option<anyhow::Result<InputLine>> {
+    match first.take() {
+        Some(line) => line,
+        None => lines.recv().await,
+    }
 }

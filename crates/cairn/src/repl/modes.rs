@@ -2,6 +2,8 @@
 
 use tools::permission::Mode;
 
+use crate::styled_text::Colour;
+
 /// The mode to which Shift-Tab goes from this one. The one that asks nothing comes only where it is offered.
 pub(super) fn after(now: Mode, bypass_offered: bool) -> Mode {
     let offered = |mode: &Mode| *mode != Mode::BypassPermissions || bypass_offered;
@@ -9,10 +11,23 @@ pub(super) fn after(now: Mode, bypass_offered: bool) -> Mode {
     from_now.nth(1).unwrap_or_default()
 }
 
+/// The colour of a mode that is not the usual one.
+pub(super) fn colour(mode: Mode) -> Colour {
+    match mode {
+        Mode::BypassPermissions => Colour::Red,
+        Mode::AcceptEdits => Colour::Yellow,
+        Mode::Plan | Mode::Default => Colour::Cyan,
+    }
+}
+
+/// What one has to know of a session in which nothing is asked.
+pub(super) const BYPASS_WARNING: &str = "bypassPermissions: commands and edits run without asking, also those that delete or \
+                                         send something. Shift-Tab changes the mode.";
+
 /// Description of a mode, in a few words.
 pub(super) fn about(mode: Mode) -> &'static str {
     match mode {
-        Mode::Default => "you are asked about what could change something",
+        Mode::Default => "you are asked about calls that may make changes",
         Mode::AcceptEdits => "edits in the working directories run without asking",
         Mode::Plan => "only reading, nothing is changed",
         Mode::BypassPermissions => "you are asked only where a rule says so",

@@ -63,7 +63,7 @@ fn plain_lines_ask_about_a_sender() {
     let socket = stage.config().join("sockets").read_dir().unwrap().next().unwrap().unwrap().path();
     let id = socket.file_stem().unwrap().to_str().unwrap().to_owned();
     assert_eq!(run(stage.cairn().args(["send", &id, "the tests are red"])).code, Some(0));
-    let screen = terminal.shows("Allow it, now and later? The answer is kept. y or n:");
+    let screen = terminal.shows("Allow it from now on? Your answer is remembered. y or n:");
     assert!(screen.contains("another session: shell wants to write to this session:"), "{}", screen.text());
     assert!(screen.contains("  the tests are red") && !screen.contains("wants to run"), "{}", screen.text());
     terminal.keys("y\r");
@@ -109,7 +109,6 @@ fn an_include_of_a_teammate_is_asked_about_at_the_lead() {
     terminal.until("a prompt", |screen| screen.has_prompt());
     terminal.say("go");
     terminal.until("word of it", |screen| screen.contains("scout asks something") && !screen.is_working());
-    terminal.keys("/tasks scout\r");
     terminal.until("the question", |screen| {
         screen.contains("sub/CLAUDE.md wants to include")
             && screen.contains("for the teammate scout")

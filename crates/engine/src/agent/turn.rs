@@ -64,7 +64,7 @@ impl Agent {
         }
         if cancel.is_cancelled() {
             // Who stops the parent stops them all.
-            self.agents().into_iter().for_each(|children| children.stop_all());
+            self.agents().into_iter().for_each(|subagents| subagents.stop_all());
             self.contacts.teammates.iter().for_each(|teammates| drop(teammates.interrupt()));
         }
         if let Err(error) = self.reports.take_waited_for(&mut self.driver.live) {
@@ -187,6 +187,9 @@ impl Agent {
                     self.driver.call_tools(&mut calls, run.repeats(), caller, cancel).await?;
                     self.known.touched(&calls, &mut self.driver, cancel).await?;
                     skills::take_called_skills(self, &calls, cancel).await?;
+                    if calls.iter().any(|call| call.tool == tool_names::TOOL_SEARCH) {
+                        self.declare()?; // what was loaded
+                    }
                     self.tasks.round(&calls, &mut self.driver.live)?;
                     self.name_teammates()?;
                     if let Some(why) = self.driver.gate.take_stopped() {

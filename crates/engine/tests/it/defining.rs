@@ -125,6 +125,7 @@ fn definitions_come_from_settings_files_flags_and_policy() {
             folder(DefinitionSource::User, "user/agents"),
             folder(DefinitionSource::Project, "project/.claude/agents"),
         ],
+        plugins: Vec::new(),
         flag: json!({"d": {"description": "flag", "prompt": "x"}, "e": {"description": "flag", "prompt": "x"}})
             .as_object()
             .cloned(),
@@ -185,7 +186,6 @@ fn what_waits_is_told_apart_from_what_is_wrong() {
     assert_eq!(
         told,
         [
-            "Note 4 skills has no effect yet: agents cannot have any",
             "Note 5 mcpServers has no effect yet: agents cannot have any",
             "Warning 4 there is no hook event PreToolUze",
             "Warning 4 a Stop hook: a hook of the type command needs `command`; this one does not run",

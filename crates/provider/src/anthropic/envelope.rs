@@ -32,18 +32,29 @@ pub fn count(request: &Request) -> Bytes {
 
 fn write(request: &Request, after_model: &str, marks: &Marks, end: &str) -> String {
     let model = serialise(&request.prologue.model);
-    let tools = serialise(&request.prologue.tools);
+    let tools = tools(&request.prologue);
     let mut body = Body(String::with_capacity(room(request, model.len() + tools.len())));
     body.raw("{\"model\":");
     body.raw(&model);
     body.raw(after_model);
-    if !request.prologue.tools.is_empty() {
+    if !tools.is_empty() {
         body.raw(",\"tools\":");
         body.raw(&tools);
     }
     body.prompt(&request.prologue, &request.messages, marks);
     body.raw(end);
     body.0
+}
+
+/// All tools as a list; nothing if there are none. Those that were loaded later come last, and leave the prefix as it is.
+fn tools(prologue: &Prologue) -> String {
+    let deferred = prologue.loaded.iter().filter_map(|tool| {
+        let mut tool = serde_json::to_value(tool).ok()?;
+        tool["defer_loading"] = true.into();
+        Some(tool.to_string())
+    });
+    let all: Vec<String> = prologue.tools.iter().map(serialise).chain(deferred).collect();
+    if all.is_empty() { String::new() } else { format!("[{}]", all.join(",")) }
 }
 
 /// Small things that are no blocks. Strings, numbers and schemas always serialise.
@@ -91,7 +102,7 @@ impl<'a> Annotations<'a> {
         Self { marks, last }
     }
 
-    fn beside(&self, place: BlockPlace, block: &Block) -> BlockExtras<'a> {
+    fn extras(&self, place: BlockPlace, block: &Block) -> BlockExtras<'a> {
         let reference = match block.kind() {
             Kind::ToolResult { id, .. } if self.last.is_some_and(|last| place <= last) => Some(id.clone()),
             _ => None,
@@ -118,7 +129,7 @@ impl Body {
                 Role::User => "{\"role\":\"user\",\"content\":",
                 Role::Assistant => "{\"role\":\"assistant\",\"content\":",
             });
-            self.blocks(blocks, marks.ttl, |block| annotations.beside(BlockPlace { message, block }, &blocks[block]));
+            self.blocks(blocks, marks.ttl, |block| annotations.extras(BlockPlace { message, block }, &blocks[block]));
             self.raw("}");
         }
         self.raw("]");

@@ -29,7 +29,7 @@ const NO_OUTPUT: &str = "(no output)";
 
 /// The body that asks for a streamed reply.
 pub fn completions(request: &Request, limit: OutputLimit) -> Bytes {
-    let Prologue { model, max_tokens, system, tools, .. } = &*request.prologue;
+    let Prologue { model, max_tokens, system, tools, loaded, .. } = &*request.prologue;
     let mut messages: Vec<Value> = Vec::new();
     let system: Vec<String> = system.iter().filter_map(Block::as_text).collect();
     if !system.is_empty() {
@@ -43,12 +43,12 @@ pub fn completions(request: &Request, limit: OutputLimit) -> Bytes {
     }
     // What may differ between two requests of a conversation stands behind the messages.
     let mut body = json!({ "model": model });
-    if !tools.is_empty() {
+    if !tools.is_empty() || !loaded.is_empty() {
         let tool = |tool: &transcript::ToolDefinition| {
             let function = json!({"name": tool.name, "description": tool.description, "parameters": tool.input_schema});
             json!({"type": "function", "function": function})
         };
-        body["tools"] = tools.iter().map(tool).collect();
+        body["tools"] = tools.iter().chain(loaded).map(tool).collect();
     }
     body["messages"] = Value::Array(messages);
     body[limit.name()] = json!(max_tokens);

@@ -7,6 +7,9 @@ use tools::permission::{Decision, Mode, Rights, Rule, RuleVerdict, Rules, Situat
 use tools::{Access, Subject, Tool};
 use transcript::tool_names;
 
+/// The beginning of the names of servers' tools.
+const SERVERS: &str = "mcp__";
+
 use super::definition::{Definition, OfferedTools};
 use crate::effective_values::BasePaths;
 use crate::rules;
@@ -68,7 +71,7 @@ impl ToolRestriction {
         }
         let mut named: Vec<String> = only.allow.iter().map(ToString::to_string).collect();
         if tool == tool_names::BASH && self.looks {
-            named.push("commands that only look".to_owned());
+            named.push("commands that only read".to_owned());
         }
         Err(format!("This agent may use {tool} only for {}.", named.join(", ")))
     }
@@ -78,16 +81,18 @@ impl ToolRestriction {
 pub fn narrow(
     definition: &Definition,
     tools: &[Arc<dyn Tool>],
-    ground: &BasePaths<'_>,
+    base_paths: &BasePaths<'_>,
 ) -> Result<(Vec<Arc<dyn Tool>>, ToolRestriction), Error> {
     let mut narrowed = ToolRestriction::default();
     let mut offered: Vec<Arc<dyn Tool>> = tools.to_vec();
     if let OfferedTools::Only(names) = &definition.tools {
-        offered.retain(|tool| names.iter().any(|name| base(name) == tool.name()));
+        offered.retain(|tool| {
+            names.iter().any(|name| covers(base(name), tool.name())) || is_search_for(tool.name(), names)
+        });
         for tool in &offered {
             let mine: Vec<&String> = names.iter().filter(|name| base(name) == tool.name()).collect();
-            // Named once without a pattern, all its calls are meant.
-            if mine.iter().any(|name| !name.contains('(')) {
+            // Named once without a pattern, or by its server, all its calls are meant.
+            if mine.is_empty() || mine.iter().any(|name| !name.contains('(')) {
                 continue;
             }
             let looks = |name: &str| {
@@ -96,7 +101,7 @@ pub fn narrow(
             narrowed.looks |= tool.name() == tool_names::BASH && mine.iter().any(|name| looks(name));
             let patterns: Vec<String> =
                 mine.into_iter().filter(|name| !looks(name)).flat_map(|name| each(name)).collect();
-            let allow: Vec<Rule> = rules(&patterns, ground)?;
+            let allow: Vec<Rule> = rules(&patterns, base_paths)?;
             narrowed.only.push((tool.name().to_owned(), Rules { allow, ..Rules::default() }));
         }
     }
@@ -121,10 +126,22 @@ pub(super) fn agents_named(tool: &str) -> Option<impl Iterator<Item = &str>> {
 /// True if a definition offers a tool.
 pub fn offers(definition: &Definition, tool: &str) -> bool {
     let named = match &definition.tools {
-        OfferedTools::Only(names) => names.iter().any(|name| base(name) == tool),
+        OfferedTools::Only(names) => names.iter().any(|name| covers(base(name), tool)),
         OfferedTools::All => true,
     };
-    named && !definition.without.iter().any(|name| base(name) == tool && !name.contains('('))
+    named && !definition.without.iter().any(|name| covers(base(name), tool) && !name.contains('('))
+}
+
+/// True if a name covers a tool: `mcp__server` is every tool of that server, `mcp__*` those of all.
+fn covers(name: &str, tool: &str) -> bool {
+    let of_server =
+        |name: &str| name.starts_with(SERVERS) && tool.strip_prefix(name).is_some_and(|rest| rest.starts_with("__"));
+    name == tool || name == "mcp__*" && tool.starts_with(SERVERS) || of_server(name.trim_end_matches("__*"))
+}
+
+/// True if a tool finds others that these names offer.
+fn is_search_for(tool: &str, names: &[String]) -> bool {
+    tool == tool_names::TOOL_SEARCH && names.iter().any(|name| base(name).starts_with(SERVERS))
 }
 
 /// The tool that a name in a definition refers to.

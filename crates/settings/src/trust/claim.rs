@@ -7,10 +7,8 @@ use serde_json::Value;
 use super::TrustSite;
 use crate::keys::{self, MaySet};
 use crate::kind::ValuePart;
+use crate::servers::{ProjectServers, claim_words};
 use crate::{File, LoadedSettings, PathStep, SetValue, SettingsSource, ValueOrigin, ValueStatus};
-
-/// The largest `.mcp.json` that is read.
-const SERVERS_LIMIT: u64 = 1_000_000;
 
 /// One thing that a file asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +36,8 @@ pub enum Kind {
     Agent,
     /// A skill or a command that does more than be read.
     Skill,
+    /// A plugin that the user has installed.
+    Plugin,
     /// Calls that run without asking.
     Rule,
     /// A permission mode.
@@ -55,12 +55,13 @@ pub enum Kind {
 }
 
 /// Each kind with its name and effect, in the order of the enum.
-const KINDS: [(Kind, &str, &str); 12] = [
+const KINDS: [(Kind, &str, &str); 13] = [
     (Kind::Hook, "hook", "run commands by themselves"),
     (Kind::Server, "server", "start or connect to servers"),
     (Kind::Helper, "helper", "run a command for the status line and the like"),
     (Kind::Agent, "agent", "define agents, which replace others of the same name"),
     (Kind::Skill, "skill", "let skills run commands, allow tools or choose a model"),
+    (Kind::Plugin, "plugin", "use plugins that you have installed"),
     (Kind::Rule, "allow rule", "let these calls run without asking"),
     (Kind::Mode, "mode", "choose how much happens without asking"),
     (Kind::Sandbox, "sandbox setting", "change the sandbox"),
@@ -127,6 +128,16 @@ impl Claim {
         } else if is(&keys::AGENTS) {
             let content = format!("{}: {}", set.name(), set.value);
             (Kind::Agent, content.clone(), content)
+        } else if is(&keys::ENABLED_PLUGINS) {
+            let ValuePart::Entry(id) = &set.part else { return Self::new(Kind::Plugin, text.clone(), &text, "", site) };
+            let what = if set.value == true { id.clone() } else { format!("not {id}") };
+            (Kind::Plugin, what.clone(), what)
+        } else if is(&keys::SERVERS) {
+            let name = match &set.part {
+                ValuePart::Entry(name) => name.as_str(),
+                _ => "",
+            };
+            (Kind::Server, claim_words(name, &set.value), format!("{name}\n{}", set.value))
         } else if is(&keys::STATUS_LINE) {
             let what = format!("{}: {}", set.key.name, set.value["command"].as_str().unwrap_or_default());
             (Kind::Helper, what.clone(), format!("{what}\n{}", set.value))
@@ -174,7 +185,7 @@ pub fn claims(loaded: &LoadedSettings, site: &TrustSite) -> Vec<Claim> {
     for file in loaded.files.iter().filter(|file| file.source.is_below_project()) {
         claims.extend(programs(file, site));
     }
-    claims.extend(servers(site));
+    claims.extend(ProjectServers::read(site).iter().flat_map(|file| file.claims(site)));
     claims.sort_by_key(|claim| claim.kind);
     claims.dedup_by(|one, other| one.fingerprint == other.fingerprint);
     claims
@@ -195,29 +206,5 @@ fn programs(file: &File, site: &TrustSite) -> Vec<Claim> {
             claim(Kind::Helper, &[name], format!("{name}: {command}"), &settings[name]);
         }
     }
-    for (name, server) in settings["mcpServers"].as_object().into_iter().flatten() {
-        claim(Kind::Server, &["mcpServers", name], server_words(name, server), server);
-    }
-    if settings["enableAllProjectMcpServers"] == true {
-        let what = "every server of .mcp.json".to_owned();
-        claim(Kind::Server, &["enableAllProjectMcpServers"], what, &Value::Null);
-    }
     claims
-}
-
-/// The servers of the project's `.mcp.json`.
-fn servers(site: &TrustSite) -> Vec<Claim> {
-    let Ok(file) = files::read(site.directory.join(".mcp.json"), SERVERS_LIMIT) else { return Vec::new() };
-    let Ok(value) = serde_json::from_slice::<Value>(&file.bytes) else { return Vec::new() };
-    let servers = value["mcpServers"].as_object().into_iter().flatten();
-    let claim = |(name, server): (&String, &Value)| {
-        Claim::new(Kind::Server, server_words(name, server), &format!("{name}\n{server}"), ".mcp.json", site)
-    };
-    servers.map(claim).collect()
-}
-
-fn server_words(name: &str, server: &Value) -> String {
-    let arguments = server["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let words: Vec<&str> = server["command"].as_str().or(server["url"].as_str()).into_iter().chain(arguments).collect();
-    format!("{name}: {}", words.join(" "))
 }

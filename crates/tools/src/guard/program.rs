@@ -1,18 +1,20 @@
 //! The guard's work, from its order to its report.
 
 use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use process_wrap::std::{CommandWrap, ResetSigmask};
+use rustix::fs::{Mode, OFlags};
 
 use super::caller::{Caller, CallerOrder};
 use super::tree::Tree;
 use super::{inside, lock, namespaces, outside};
 use crate::confinement::Base;
-use crate::guard_protocol::{AFTER_EXIT, GRACE, GuardReport, GuardSide, LOOK};
+use crate::guard_protocol::{AFTER_EXIT, GRACE, GuardReport, GuardSide, LOOK, ProcessInput};
 
 /// Time that killed processes have to disappear. One that hangs in the kernel cannot be waited for.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
@@ -59,6 +61,18 @@ fn close_others() -> io::Result<()> {
     Ok(())
 }
 
+/// The socket that the command talks through; it came as our standard output.
+#[expect(clippy::disallowed_methods, reason = "a descriptor to pass on, and nothing is written to it")]
+fn socket() -> io::Result<OwnedFd> {
+    io::stdout().as_fd().try_clone_to_owned()
+}
+
+/// Gives up the socket that the command talks through: only the command may hold it, or its end would go unnoticed.
+fn leave_the_socket() -> io::Result<()> {
+    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    Ok(nix::unistd::dup2_stdout(&null)?)
+}
+
 fn command(words: &[String]) -> io::Result<Command> {
     let [program, arguments @ ..] = words else {
         return Err(io::Error::other("there is no command"));
@@ -69,11 +83,19 @@ fn command(words: &[String]) -> io::Result<Command> {
 }
 
 /// Runs a command, and stays until nothing is left of it.
-fn run(mut command: Command, input: Option<String>, caller: &mut Caller) -> io::Result<GuardReport> {
-    command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() }).process_group(0);
+fn run(mut command: Command, input: ProcessInput, caller: &mut Caller) -> io::Result<GuardReport> {
+    let stdin = match &input {
+        ProcessInput::Nothing => Stdio::null(),
+        ProcessInput::Text(_) => Stdio::piped(),
+        ProcessInput::Socket => Stdio::from(socket()?),
+    };
+    command.stdin(stdin).process_group(0);
     // Signals are blocked here, to be read one by one, and a child would inherit that.
     let mut child = CommandWrap::from(command).wrap(ResetSigmask).spawn()?;
-    if let (Some(input), Some(mut pipe)) = (input, child.stdin().take()) {
+    if input == ProcessInput::Socket {
+        leave_the_socket()?;
+    }
+    if let (ProcessInput::Text(input), Some(mut pipe)) = (input, child.stdin().take()) {
         // Beside the rest: one that does not read its input holds up nobody, and one that ends without is no failure.
         std::thread::spawn(move || drop(pipe.write_all(input.as_bytes())));
     }
@@ -113,13 +135,13 @@ pub(super) fn gone_within(
     limit: Duration,
     tree: &mut Tree,
     caller: &mut Caller,
-    said: CallerOrder,
+    order: CallerOrder,
 ) -> io::Result<bool> {
     let until = Instant::now() + limit;
     loop {
         tree.reap();
         let left = until.saturating_duration_since(Instant::now());
-        if tree.is_gone() || left.is_zero() || caller.word() > said {
+        if tree.is_gone() || left.is_zero() || caller.word() > order {
             return Ok(tree.is_gone());
         }
         caller.wait(Some(left))?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use engine::agents::Subagents;
 use engine::hooks;
+use engine::servers::SessionServer;
 use engine::teammates::Teammates;
 use serde_json::{Map, Value, json};
 use settings::agents::Definition;
@@ -20,6 +21,7 @@ use super::input_lines::{InputLine, Request};
 use super::sdk_host::{AnswerEffect, SdkHost};
 use crate::out;
 use crate::output::Output;
+use crate::servers::server_line;
 
 /// Handles the lines of the input.
 pub(super) struct InputListener<'a> {
@@ -33,6 +35,8 @@ pub(super) struct InputListener<'a> {
     pub(super) jobs: Arc<Jobs>,
     /// True if the settings let hooks of the program run.
     pub(super) lets_hooks: bool,
+    /// The MCP servers.
+    pub(super) servers: Vec<Arc<SessionServer>>,
 }
 
 impl InputListener<'_> {
@@ -45,7 +49,7 @@ impl InputListener<'_> {
     ) -> Vec<Hook> {
         let mut wanted = Vec::new();
         let (id, request) = match line {
-            InputLine::Said(blocks) => {
+            InputLine::UserMessage(blocks) => {
                 queue.push_back(blocks);
                 return wanted;
             }
@@ -56,7 +60,7 @@ impl InputListener<'_> {
                 }
                 return wanted;
             }
-            InputLine::Asked { id, request } => (id, request),
+            InputLine::ControlRequest { id, request } => (id, request),
         };
         let answer = match request {
             Request::Initialize { lacking, .. } if !lacking.is_empty() => {
@@ -66,7 +70,7 @@ impl InputListener<'_> {
                 Err("hooks must be registered before the first turn".to_owned())
             }
             Request::Initialize { agents, hooks, .. } => {
-                let (asked, told) = hooks::asked_for(&hooks);
+                let (asked, told) = hooks::registered_hooks(&hooks);
                 told.iter().for_each(|text| out::warn(text));
                 wanted = asked;
                 self.begin(&agents)
@@ -92,7 +96,15 @@ impl InputListener<'_> {
             }
             Request::StopTask(task) => self.stop(&task),
             Request::Background { call } => Ok(json!({"backgrounded": self.background(call.as_deref())})),
-            Request::Servers => Ok(json!({"mcpServers": []})),
+            Request::Servers => Ok(json!({"mcpServers": self.servers.iter().map(server_line).collect::<Vec<_>>()})),
+            Request::ConnectServer(name) => self.server(&name, |server| async move { drop(server.connect().await) }),
+            Request::SwitchServer { name, on: true } => {
+                self.server(&name, |server| async move { drop(server.connect().await) })
+            }
+            Request::SwitchServer { name, on: false } => {
+                self.server(&name, |server| async move { server.switch_off().await })
+            }
+            Request::ServerMessage => Ok(json!({})),
             Request::Unknown(what) => Err(format!("cairn does not know the control request {what:?}")),
         };
         let response = match answer {
@@ -108,9 +120,9 @@ impl InputListener<'_> {
     /// The session begins, with these agents besides its own: what a program is told of it.
     fn begin(&self, defined: &Map<String, Value>) -> Result<Value, String> {
         match self.agents {
-            Some(children) => {
-                children.define(defined).iter().for_each(|wrong| out::warn(wrong));
-                self.output.knows(&children.registry());
+            Some(subagents) => {
+                subagents.define(defined).iter().for_each(|wrong| out::warn(wrong));
+                self.output.knows(&subagents.registry());
             }
             None if !defined.is_empty() => return Err("this session cannot start agents".to_owned()),
             None => {}
@@ -120,7 +132,7 @@ impl InputListener<'_> {
 
     /// Facts about the session for a program that begins one.
     fn known(&self) -> Value {
-        let registry = self.agents.map(|children| children.registry());
+        let registry = self.agents.map(|subagents| subagents.registry());
         let agent = |agent: &Definition| {
             let mut known = json!({"name": agent.name, "description": agent.description});
             if let Some(model) = &agent.model {
@@ -133,6 +145,18 @@ impl InputListener<'_> {
             "commands": [], "agents": agents, "models": [], "account": {}, "output_style": "default",
             "available_output_styles": ["default"], "hooks_applied": self.lets_hooks, "hook_on_failure_supported": true,
         })
+    }
+
+    /// Does something with a server, in the background: it may take a while, and its state tells what came of it.
+    fn server<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        name: &str,
+        act: impl FnOnce(Arc<SessionServer>) -> F,
+    ) -> Result<Value, String> {
+        let server = self.servers.iter().find(|server| server.name == name);
+        let server = server.ok_or_else(|| format!("there is no MCP server called {name:?}"))?;
+        tokio::spawn(act(server.clone()));
+        Ok(json!({}))
     }
 
     /// Ends an agent or a command in the background, by its id.
