@@ -29,6 +29,8 @@ pub struct ClearingAccount {
     pub unsent_tokens: u64,
     /// Tokens that were written to the cache again because something before them had been cleared.
     pub rewritten_tokens: u64,
+    /// Usage of the requests in which digests were written.
+    pub digests: Usage,
     /// Results that were needed after they had been cleared.
     pub regrets: u32,
     /// Input of the requests in which they were asked for again.
@@ -59,7 +61,7 @@ pub struct ClearingFigures {
     pub regrets: u32,
     /// Savings of clearing.
     pub saved_usd: f64,
-    /// Cost of writing the rest to the cache again.
+    /// Cost of writing the rest to the cache again, and of digests.
     pub rewriting_usd: f64,
     /// Cost of regrets.
     pub regrets_usd: f64,
@@ -71,9 +73,9 @@ impl ClearingAccount {
         self.unsent_tokens as f64 * rates.read
     }
 
-    /// Cost of writing the rest to the cache again.
+    /// Cost of writing the rest to the cache again, and of digests.
     pub fn rewriting(&self, rates: &Rates) -> f64 {
-        self.rewritten_tokens as f64 * (rates.write - rates.read)
+        self.rewritten_tokens as f64 * (rates.write - rates.read) + rates.cost(&self.digests)
     }
 
     /// Cost of regrets.
@@ -267,6 +269,8 @@ mod tests {
             "2,000 of the 12,000 are new, and would have been written anyway"
         );
         assert_eq!(account.lost(&RATES).round(), 5_500.0);
+        account.digests += Usage { output_tokens: 100, ..Usage::default() };
+        assert_eq!(account.lost(&RATES).round(), 6_000.0, "a digest is paid for too");
         account.reads.insert("/a".into(), "call".into());
         account.called(&[Block::tool_use("again", "Read", &json!({"file_path": "/a"}))]);
         assert_eq!(account.regretted(&RATES), 33_000.0 * 0.1 + 750.0);
