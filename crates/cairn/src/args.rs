@@ -150,7 +150,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NAMES", num_args = 1.., help_heading = PERMISSIONS)]
     pub(crate) tools: Vec<String>,
 
-    /// What may happen without asking.
+    /// The permission mode: how much may happen without asking.
     #[arg(long, value_name = "MODE", value_parser = modes(), help_heading = PERMISSIONS)]
     pub(crate) permission_mode: Option<Mode>,
 
@@ -187,11 +187,15 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "JSON", help_heading = SETTINGS)]
     pub(crate) agents: Option<String>,
 
+    /// Use the plugin in this folder; can be given several times.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = SETTINGS)]
+    pub(crate) plugin_dir: Vec<PathBuf>,
+
     /// More directories to work in.
     #[arg(long, value_name = "DIR", num_args = 1.., value_hint = ValueHint::DirPath, help_heading = PERMISSIONS)]
     pub(crate) add_dir: Vec<PathBuf>,
 
-    /// Whose settings, instruction files and agents count: user, project and local, with commas between; '' is none of
+    /// Sources of settings, instruction files and agents: user, project and local, separated by commas; '' means none of
     /// them. What the project's files ask for still needs your trust.
     #[arg(long, value_name = "SOURCES", help_heading = SETTINGS)]
     pub(crate) setting_sources: Option<SettingSources>,

@@ -11,7 +11,9 @@ mod inbox;
 mod instructions;
 mod login;
 mod man;
+mod mcp;
 mod memory;
+mod plugin;
 mod policy;
 mod print;
 mod recall;
@@ -81,7 +83,9 @@ pub(crate) enum Command {
     Audit(audit::AuditArgs),
     Config(config::ConfigArgs),
     Trust(trust::TrustArgs),
+    Mcp(mcp::McpArgs),
     Agents(agents::AgentsArgs),
+    Plugin(plugin::PluginArgs),
     Login(login::LoginArgs),
     Simulate(simulate::SimulateArgs),
     Completions(completions::CompletionsArgs),
@@ -108,6 +112,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Audit(args)) => audit::run(&args),
         Some(Command::Config(args)) => config::run(&args),
         Some(Command::Trust(args)) => trust::run(&args),
+        Some(Command::Mcp(args)) => mcp::run(&args).await,
+        Some(Command::Plugin(args)) => plugin::run(&args),
         Some(Command::Agents(args)) => agents::run(&args).await,
         Some(Command::Team(args)) => team::run(args).await,
         Some(Command::Login(args)) => login::run(&args),

@@ -84,13 +84,13 @@ impl<'a> Inputs<'a> {
         }
         let agents = match args.is_bare() {
             true => None,
-            false => Some(agents::registry(place, settings, &judged.trust, args.agents.as_deref())?),
+            false => Some(agents::registry(place, settings, &judged.trust, &judged.plugins, args.agents.as_deref())?),
         };
         let notes = place.home.path().join("session-memory/config");
         let note = |name: &str| {
             files::read(notes.join(name), NOTES_BYTES).ok().and_then(|file| String::from_utf8(file.bytes).ok())
         };
-        let (style, no_style) = output_style::style(settings, place);
+        let (style, no_style) = output_style::style(settings, place, &judged.plugins);
         Ok(Self {
             args,
             place,
@@ -150,7 +150,7 @@ impl<'a> Inputs<'a> {
         let logs = settings.daily_log == Some(true);
         let plan = self.plan.as_ref().filter(|plan| plan.directory.is_some());
         let Some(plan) = plan.filter(|_| wanted && !logs && !self.variables.is_remote) else { return (None, None) };
-        match settings.extract.learning(&self.place.home, &self.place.ground()) {
+        match settings.extract.learning(&self.place.home, &self.place.base_paths()) {
             Ok(learning) => {
                 let (team, indexing) = (plan.shared().map(Path::to_owned), plan.indexing);
                 (learning.map(|learning| Learning { team, indexing, ..learning }), None)
@@ -224,7 +224,7 @@ pub(crate) fn configure(inputs: &Inputs<'_>) -> anyhow::Result<(Configuration, V
             rhythm: Rhythm { on: of_settings.dreams.rhythm.on && !variables.is_remote, ..of_settings.dreams.rhythm },
             model: dream_setup::model(settings, chosen),
             window: dream_setup::window(settings, chosen, variables.max_context),
-            excluded: settings.extract.excluded(&place.ground()).ok(),
+            excluded: settings.extract.excluded(&place.base_paths()).ok(),
             ..of_settings.dreams
         },
         small,
@@ -244,7 +244,7 @@ pub(crate) fn configure(inputs: &Inputs<'_>) -> anyhow::Result<(Configuration, V
 mod tests;
 
 fn rules_of(texts: &[String], place: &ProgramPaths) -> anyhow::Result<Vec<Rule>> {
-    Ok(settings::rules(texts, &place.ground()).map_err(session::Error::from)?)
+    Ok(settings::rules(texts, &place.base_paths()).map_err(session::Error::from)?)
 }
 
 /// The directories that flags add.

@@ -53,7 +53,7 @@ pub(crate) fn dream(
         .with_directories(settings.directories.clone())
         .with_home(place.user_home.clone());
     Ok(Dream {
-        excluded: settings.extract.excluded(&place.ground())?,
+        excluded: settings.extract.excluded(&place.base_paths())?,
         ledger,
         site,
         indexing: memory_setup::MemorySetup::new(place, settings).indexing,
@@ -103,7 +103,7 @@ pub(crate) fn due(
 }
 
 /// The dreams beside a session, if memory is on.
-pub(crate) fn beside(
+pub(crate) fn session_dreams(
     place: &ProgramPaths,
     settings: &Settings,
     chosen: &ChosenModel,

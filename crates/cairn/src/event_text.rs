@@ -4,7 +4,7 @@ use engine::Event;
 use engine::context::account::ClearingFigures;
 use engine::context::list;
 use engine::context::summary_text::HistorySource;
-use engine::event::{AttachedFile, MateNews, SubagentNews};
+use engine::event::{AttachedFile, SubagentNews, TeammateNews};
 use engine::run::{RunEnd, TurnEnd};
 use engine::subagent::Subagent;
 use learning::dream::progress::{DreamPhase, DreamProgress, improved};
@@ -89,7 +89,7 @@ fn learnt(outcome: &Outcome) -> Option<String> {
 
 /// Text about the end of a dream, if it is worth a line.
 fn of_dream(progress: &DreamProgress) -> Option<String> {
-    let said = progress.said.back().map(|text| first_line(text, 200)).unwrap_or_default();
+    let said = progress.texts.back().map(|text| first_line(text, 200)).unwrap_or_default();
     let files = progress.touched.len();
     match progress.phase {
         DreamPhase::Completed if files > 0 => {
@@ -179,7 +179,7 @@ pub(crate) fn spent(day: &Day) -> String {
 }
 
 /// Background requests, by kind of work.
-pub(crate) fn beside(all: &[SideWorkUse]) -> String {
+pub(crate) fn side_work_text(all: &[SideWorkUse]) -> String {
     let whose: Vec<String> = all.iter().map(|one| format!("{} {}× ${:.4}", one.who, one.times, one.cost_usd)).collect();
     format!("${:.4}: {}", all.iter().map(|one| one.cost_usd).sum::<f64>(), whose.join(", "))
 }
@@ -230,13 +230,13 @@ pub(crate) fn used(used: &session::stats::SessionUse) -> String {
 }
 
 /// Text about news of a teammate.
-pub(crate) fn mate_news(name: &str, news: &MateNews, used: &session::stats::SessionUse) -> Option<String> {
+pub(crate) fn mate_news(name: &str, news: &TeammateNews, used: &session::stats::SessionUse) -> Option<String> {
     let what = match news {
-        MateNews::Started => return None,     // the call that starts it says so
-        MateNews::Labelled(_) => return None, // the status line does
-        MateNews::Rests(IdleReason::Interrupted) => "was interrupted",
-        MateNews::Rests(_) => "is idle",
-        MateNews::Ended(_) => "has ended",
+        TeammateNews::Started => return None,     // the call that starts it says so
+        TeammateNews::Labelled(_) => return None, // the status line does
+        TeammateNews::Rests(IdleReason::Interrupted) => "was interrupted",
+        TeammateNews::Rests(_) => "is idle",
+        TeammateNews::Ended(_) => "has ended",
     };
     Some(format!("{name} {what}: {}", self::used(used)))
 }
@@ -262,7 +262,7 @@ pub(crate) fn hook(hook: &Hook) -> (String, String) {
     more.extend((hook.times == HookRepetition::Once).then(|| "once".to_owned()));
     more.extend((hook.waiting == HookWait::No).then(|| "not waited for".to_owned()));
     more.push(hook.origin.to_string());
-    (format!("{}{matcher}", hook.moment.name()), format!("{}  [{}]", hook.shown(), more.join(", ")))
+    (format!("{}{matcher}", hook.hook_event.name()), format!("{}  [{}]", hook.shown(), more.join(", ")))
 }
 
 /// When a session was last written, by the clock on the wall.

@@ -20,6 +20,7 @@ mod open_session;
 mod out;
 mod output;
 mod output_style;
+mod plugins;
 mod price_plot;
 mod pricing;
 mod program_paths;

@@ -106,11 +106,11 @@ impl ModelWishes {
 /// Chooses by what was asked for (a flag), what a resumed session used, the settings and the environment. What is managed
 /// is stronger than all of them.
 pub(crate) async fn choose(
-    asked: Option<&str>,
+    requested: Option<&str>,
     known: Option<&str>,
     settings: &Settings,
 ) -> anyhow::Result<ChosenModel> {
-    let wanted = ModelWishes::of(asked, known, settings);
+    let wanted = ModelWishes::of(requested, known, settings);
     if let Some(name) = &wanted.own
         && let Some((entry, model)) = of_settings(name, settings)
     {

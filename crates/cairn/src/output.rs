@@ -16,6 +16,7 @@ use engine::agent::Turn;
 use engine::event::SubagentNews;
 use engine::run::{RunEnd, TurnEnd};
 use engine::servers::{SessionServer, SessionServers};
+use extensions::plugin::Plugin;
 use extensions::skill::{Skill, SkillKind, UserUse};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -54,7 +55,7 @@ struct State {
     servers: Option<Arc<SessionServers>>,
     denials: Vec<Value>,
     /// When the request went out that is under way.
-    asked: Option<Instant>,
+    request_start: Option<Instant>,
     /// Time spent waiting for the model in this turn.
     waited: Duration,
     /// Cost of all turns, once there was one.
@@ -162,8 +163,23 @@ impl Output {
         if let Some(init) = &mut self.state.lock().init {
             let callable = skills.iter().filter(|skill| skill.user_use == UserUse::Callable);
             init["slash_commands"] = callable.map(|skill| skill.name.as_str()).collect();
-            let own = skills.iter().filter(|skill| skill.kind == SkillKind::Skill);
+            let own =
+                skills.iter().filter(|skill| skill.kind == SkillKind::Skill && skill.user_use == UserUse::Callable);
             init["skills"] = own.map(|skill| skill.name.as_str()).collect();
+        }
+    }
+
+    /// The plugins there are.
+    pub(crate) fn knows_plugins(&self, plugins: &[Plugin]) {
+        if let Some(init) = &mut self.state.lock().init {
+            let of = |plugin: &Plugin| {
+                let mut line = json!({"name": plugin.name, "path": plugin.folders.root, "source": plugin.id});
+                if let Some(version) = &plugin.version {
+                    line["version"] = json!(version);
+                }
+                line
+            };
+            init["plugins"] = plugins.iter().map(of).collect();
         }
     }
 
@@ -258,9 +274,9 @@ impl State {
             Event::ToolDenied { id, tool, input, .. } => {
                 self.denials.push(json!({"tool_name": tool, "tool_use_id": id, "tool_input": input}));
             }
-            Event::RequestSent { .. } => self.asked = Some(Instant::now()),
+            Event::RequestSent { .. } => self.request_start = Some(Instant::now()),
             Event::Replied { .. } | Event::TurnEnded { .. } => {
-                self.waited += self.asked.take().map(|asked| asked.elapsed()).unwrap_or_default();
+                self.waited += self.request_start.take().map(|asked| asked.elapsed()).unwrap_or_default();
             }
             _ => {}
         }
@@ -288,7 +304,9 @@ fn progress(event: &Event) {
             let used = format!("{} requests, {} tokens", subagent.progress().requests, subagent.progress().tokens);
             talk!([dim(&format!("  {} has ended: {used}", subagent.kind))]);
         }
-        Event::HookSaid { moment, text } => talk!([dim(&format!("{} hook: ", moment.name())), text.as_str()]),
+        Event::HookMessage { hook_event, text } => {
+            talk!([dim(&format!("{} hook: ", hook_event.name())), text.as_str()])
+        }
         Event::TeammateAsks { name, tool } => talk!(["? ", bold(name), " asks whether it may use ", tool.as_str()]),
         Event::Teammate { name, news, used, .. } => {
             if let Some(text) = event_text::mate_news(name, news, used) {
@@ -297,7 +315,7 @@ fn progress(event: &Event) {
         }
         Event::MessageArrived { from, text } => talk!(["✉ ", bold(from), " ", dim(&one_line(text, 200))]),
         Event::Warning(_) => {}
-        Event::TeamMemory { told, .. } => told.iter().for_each(|text| talk!([dim(text)])),
+        Event::TeamMemory { sentences, .. } => sentences.iter().for_each(|text| talk!([dim(text)])),
         _ => {
             if let Some(text) = event_text::of_layers(event) {
                 talk!([dim(&text)]);

@@ -51,7 +51,7 @@ pub(crate) fn prompt(question: &Question, more: &str) -> String {
     match question {
         Question::Call(_) => format!("Allow it once{more}? y or n, or say why not: "),
         Question::Sender(_) | Question::Include(_) => {
-            "Allow it, now and later? The answer is kept. y or n: ".to_owned()
+            "Allow it from now on? Your answer is remembered. y or n: ".to_owned()
         }
     }
 }

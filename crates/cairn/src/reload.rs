@@ -32,7 +32,7 @@ pub(crate) fn reload(watch: SettingsWatch, follower: SettingsReloader) -> Reload
         let files: Vec<_> = {
             let mut watch = watch.lock();
             let files = watch.changed();
-            files.into_iter().map(|file| (file.clone(), watch.told_as(&file))).collect()
+            files.into_iter().map(|file| (file.clone(), watch.hook_source(&file))).collect()
         };
         let follower = follower.clone();
         (!files.is_empty()).then(|| Box::pin(async move { follower.lock().await.look(files).await.ok() }) as _)
@@ -50,7 +50,7 @@ pub(crate) struct SettingsReloader {
     /// The copy of the project that the session works in, if it does.
     copy: Option<CopiedFolder>,
     /// Warnings that the user has seen.
-    told: Vec<String>,
+    shown_warnings: Vec<String>,
     chosen: ChosenModel,
     choice: ModelChoice,
 }
@@ -78,10 +78,19 @@ impl SettingsReloader {
         known_model: Option<String>,
         chosen: ChosenModel,
         copy: Option<CopiedFolder>,
-        told: Vec<String>,
+        shown_warnings: Vec<String>,
     ) -> Self {
         let (args, place, let_in) = (args.clone(), place.clone(), judged.let_in.clone());
-        Self { args, place, known_model, let_in, copy, told, chosen, choice: ModelChoice::of(&judged.settings) }
+        Self {
+            args,
+            place,
+            known_model,
+            let_in,
+            copy,
+            shown_warnings,
+            chosen,
+            choice: ModelChoice::of(&judged.settings),
+        }
     }
 
     async fn look(&mut self, files: Vec<(PathBuf, Option<&'static str>)>) -> anyhow::Result<ChangedSettings> {
@@ -93,10 +102,10 @@ impl SettingsReloader {
         let inputs = Inputs::read(&self.args, &self.place, &judged, &self.chosen, self.copy.as_ref())?;
         let (configuration, more) = configure(&inputs)?;
         warnings.extend(more);
-        let new = warnings.iter().filter(|text| !self.told.contains(text)).cloned();
+        let new = warnings.iter().filter(|text| !self.shown_warnings.contains(text)).cloned();
         let told = new.chain(stays).collect();
-        self.told = warnings;
-        Ok(ChangedSettings { files, configuration, model, told })
+        self.shown_warnings = warnings;
+        Ok(ChangedSettings { files, configuration, model, messages: told })
     }
 
     /// The model to talk to, where the settings now say another. One that cannot be had is not taken.

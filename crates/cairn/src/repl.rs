@@ -106,7 +106,7 @@ pub(crate) fn terminal_is_capable() -> bool {
 
 /// Runs the interactive session until the user leaves.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
-    let place = ProgramPaths::from_env()?.reading(args.setting_sources);
+    let place = ProgramPaths::from_env()?.of_run(args.setting_sources, &args.plugin_dir);
     if trust_prompt::ask(args, &place)? == TrustAnswer::Quit {
         return Ok(Code::Success);
     }

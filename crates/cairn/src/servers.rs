@@ -84,24 +84,23 @@ impl FlagServers {
 }
 
 /// The servers that are defined for a session here.
-pub(crate) fn defined(
-    values: &[String],
+pub(crate) fn defined(place: &ProgramPaths, judged: &TrustedSettings) -> DefinedServers {
+    DefinedServers::read(&sources(Vec::new(), false, place, judged), &judged.settings, &judged.trust)
+}
+
+fn sources(
+    flags: Vec<(String, Value)>,
     only_flags: bool,
     place: &ProgramPaths,
     judged: &TrustedSettings,
-) -> anyhow::Result<DefinedServers> {
-    let flags = FlagServers::read(values, place)?;
-    Ok(DefinedServers::read(&sources(flags.defined, only_flags, place), &judged.settings, &judged.trust))
-}
-
-fn sources(flags: Vec<(String, Value)>, only_flags: bool, place: &ProgramPaths) -> ServerSources {
+) -> ServerSources {
     ServerSources {
         flags,
         only_flags,
         claude_json: Some(place.claude_json()),
         project: place.sources.project,
         user: place.sources.user,
-        plugins: Vec::new(),
+        plugins: judged.plugins.servers(),
     }
 }
 
@@ -114,7 +113,7 @@ pub(crate) fn servers(
     environment: tools::Environment,
 ) -> anyhow::Result<SessionServers> {
     let flags = FlagServers::read(&args.mcp_config, place)?;
-    let sources = sources(flags.defined, args.strict_mcp_config, place);
+    let sources = sources(flags.defined, args.strict_mcp_config, place, judged);
     let defined = DefinedServers::read(&sources, &judged.settings, &judged.trust);
     let mut hosted: BTreeMap<String, Arc<dyn OpenPipes>> = BTreeMap::new();
     if let Some(program) = &args.server_host.program {
@@ -169,5 +168,27 @@ pub(crate) fn status_word(server: &SessionServer) -> &'static str {
         Some(ServerState::NeedsLogin) => "needs-auth",
         Some(ServerState::Failed(_)) => "failed",
         Some(ServerState::Off) | None => "disabled",
+    }
+}
+
+/// The state of a server, in words for people.
+pub(crate) fn state_words(server: &SessionServer) -> String {
+    let Some(status) = server.status() else { return "not started".to_owned() };
+    match &status.state {
+        ServerState::Ready => {
+            let count = |count: usize, one: &str| match count {
+                0 => None,
+                1 => Some(format!("1 {one}")),
+                many => Some(format!("{many} {one}s")),
+            };
+            let (tools, resources) = (status.tools.len(), status.resources.len() + status.templates.len());
+            let parts = [count(tools, "tool"), count(resources, "resource"), count(status.prompts.len(), "prompt")];
+            let parts: Vec<String> = parts.into_iter().flatten().collect();
+            if parts.is_empty() { "connected".to_owned() } else { format!("connected, with {}", parts.join(", ")) }
+        }
+        ServerState::Connecting => "connecting".to_owned(),
+        ServerState::NeedsLogin => format!("needs a login: cairn mcp login {}", server.name),
+        ServerState::Failed(why) => format!("failed: {why}"),
+        ServerState::Off => "off".to_owned(),
     }
 }

@@ -86,9 +86,11 @@ pub(crate) fn look(path: &Path) -> (SessionKind, String) {
         }
         let Ok(line) = Line::parse(text) else { continue };
         match whose {
-            SessionKind::Person if line.sidechain => agents = agents.or_else(|| said(&line, &SessionKind::Agent)),
+            SessionKind::Person if line.sidechain => {
+                agents = agents.or_else(|| first_message(&line, &SessionKind::Agent))
+            }
             _ => {
-                if let Some(title) = said(&line, &whose) {
+                if let Some(title) = first_message(&line, &whose) {
                     return (whose, one_line(&title, TITLE));
                 }
             }
@@ -109,7 +111,7 @@ fn teammate(line: &[u8]) -> Option<SessionKind> {
 }
 
 /// The first message in a line. A teammate gets it from the lead, in a frame.
-fn said(line: &Line, whose: &SessionKind) -> Option<String> {
+fn first_message(line: &Line, whose: &SessionKind) -> Option<String> {
     let Body::User { blocks, .. } = &line.body else { return None };
     let framed = || blocks.iter().find_map(transcript::Block::as_text).filter(|text| text.starts_with(MESSAGE));
     match (whose, line.injected()) {

@@ -15,6 +15,8 @@ use engine::parts::Outlets;
 use engine::prompt::BARE;
 use engine::servers::{ServerTools, SessionServer, SessionServers, ToolSearch};
 use engine::skills::CallSkill;
+use engine::web::WebFetch;
+use extensions::plugin::Plugin;
 use extensions::skill::ModelUse;
 use learning::dream::session_dreams::SessionDreams;
 use learning::knowledge::Selector;
@@ -71,6 +73,8 @@ pub(crate) struct PreparedSession {
     pub(crate) mailing: SessionMail,
     /// The worktree it works in, where it has one of its own.
     pub(crate) worktree: Option<TeammateWorktree>,
+    /// Its plugins.
+    pub(crate) plugins: Vec<Plugin>,
 }
 
 /// The sandbox for the commands of an agent, as well as this system can hold it.
@@ -92,7 +96,7 @@ pub(crate) async fn agent(
     let settings = &judged.settings;
     let mut warnings = settings.warnings();
     warnings.extend(judged.trust.warning.clone());
-    warnings.extend(trust_prompt::told(&judged));
+    warnings.extend(trust_prompt::claims_note(&judged));
     let known_model = resumed_model(args, place);
     let chosen = model::choose(args.model.as_deref(), known_model.as_deref(), settings).await?;
     let inputs = Inputs::read(args, place, &judged, &chosen, None)?;
@@ -110,7 +114,7 @@ pub(crate) async fn agent(
     let journal = Journal::new(session.id(), session.world().clone(), settings.signals.event_log.clone());
     let heard = journal.hearing(listener.clone());
     let dreaming =
-        if bare { None } else { dream_setup::beside(place, settings, &chosen, session.id(), &ledger, heard) };
+        if bare { None } else { dream_setup::session_dreams(place, settings, &chosen, session.id(), &ledger, heard) };
     let mut parts = Parts::new(chosen.model.clone(), chosen.name.clone()).configured(configuration.clone());
     parts.out = Outlets { listener, journal: Some(journal), ledger: ledger.clone(), ..parts.out };
     if args.mode().is_some() {
@@ -122,13 +126,20 @@ pub(crate) async fn agent(
     join(&mut parts, &mailing, configuration.mode, bare);
     if let (Some(registry), Some(plan)) = (&configuration.agents, &inputs.plan) {
         warnings.extend(send_out(&mut parts, registry, plan));
-        parts.prompt.surroundings = system_facts::look(place, &parts.work.environment).await;
+        parts.prompt.system_facts = system_facts::look(place, &parts.work.environment).await;
         let (home, guard) = (place.home.path(), env::program());
         let left = left_behind(home, &place.directory, session.path(), &parts.work.environment, guard.as_deref());
         warnings.extend(left.await);
     }
+    for folder in &args.plugin_dir {
+        anyhow::ensure!(place.directory.join(folder).is_dir(), "--plugin-dir {}: no such directory", folder.display());
+    }
     if !bare {
-        let skills = Arc::new(skills::skills(place, &judged.trust, &added(args, place)));
+        let fetch = WebFetch::of(&parts, session.world().clone(), settings.private_hosts.clone());
+        parts.work.tools.push(Arc::new(fetch));
+        warnings.extend(judged.plugins.warnings());
+        warnings.extend(judged.plugins.make_data_folders());
+        let skills = Arc::new(skills::skills(place, &judged.trust, &judged.plugins, &added(args, place)));
         let broken = skills.troubles().into_iter().filter(|trouble| trouble.weight == Weight::Error);
         warnings.extend(broken.map(|trouble| trouble.to_string()));
         if skills.all().iter().any(|skill| skill.model_use != ModelUse::Hidden) {
@@ -177,7 +188,7 @@ pub(crate) async fn agent(
     if let Some(kind) = &args.agent_type {
         let definition = parts.contacts.agents.as_ref().and_then(|agents| agents.registry().find(kind).cloned());
         let definition = definition.ok_or_else(|| anyhow::anyhow!("there is no agent of the type {kind}"))?;
-        remembers = engine::agents::take_role(&mut parts, &definition, &place.ground(), session.path())?;
+        remembers = engine::agents::take_role(&mut parts, &definition, &place.base_paths(), session.path())?;
     }
     let worktree = TeammateWorktree::enter(args, place, &mut session, &parts.work.environment).await?;
     let copy = worktree.as_ref().map(|worktree| worktree.worktree.copied());
@@ -222,6 +233,7 @@ pub(crate) async fn agent(
         window: layers.window,
         mailing,
         worktree,
+        plugins: judged.plugins.list,
     })
 }
 
@@ -246,8 +258,8 @@ fn send_out(parts: &mut Parts, registry: &Registry, plan: &MemorySetup) -> Vec<S
         Respondent::Person => AtEnd::LeavesThem,
         _ => AtEnd::WaitsForThem,
     };
-    let children = Subagents::new(Arc::new(registry.clone()), at_end);
-    parts.contacts.agents = Some(plan.agent_memory().into_iter().fold(children, Subagents::with_memory));
+    let subagents = Subagents::new(Arc::new(registry.clone()), at_end);
+    parts.contacts.agents = Some(plan.agent_memory().into_iter().fold(subagents, Subagents::with_memory));
     let told = registry.troubles().iter().filter(|trouble| trouble.weight > Weight::Note);
     told.map(ToString::to_string).collect()
 }
@@ -273,14 +285,14 @@ async fn confine(
     agent: &mut Agent,
     args: &RunArgs,
     place: &ProgramPaths,
-    said: &SandboxSettings,
+    sandbox_settings: &SandboxSettings,
 ) -> anyhow::Result<Option<String>> {
     let choice = if args.sandbox.is_some() { ChosenBy::Hand } else { ChosenBy::Settings };
-    if said.enabled != Some(true) {
+    if sandbox_settings.enabled != Some(true) {
         agent.set_sandbox(None, choice);
         return Ok(None);
     }
-    let sandbox = sandbox(said, place, agent).await?;
+    let sandbox = sandbox(sandbox_settings, place, agent).await?;
     let loose = sandbox.standing().confined() != ConfinementLevel::Wholly;
     let told = loose.then(|| format!("the sandbox: {}", sandbox.describe().lines().next().unwrap_or_default()));
     agent.set_sandbox(Some(sandbox), choice);

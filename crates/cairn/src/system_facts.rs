@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use engine::prompt::{Changes, Surroundings, is_name};
+use engine::prompt::{Changes, SystemFacts, is_name};
 use tools::Environment;
 use tools::git::{Git, Programs};
 
@@ -15,11 +15,11 @@ use crate::program_paths::ProgramPaths;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Looks around.
-pub(crate) async fn look(place: &ProgramPaths, environment: &Environment) -> Surroundings {
+pub(crate) async fn look(place: &ProgramPaths, environment: &Environment) -> SystemFacts {
     let kernel = rustix::system::uname();
     let told = [kernel.sysname(), kernel.release(), kernel.machine()].map(|part| part.to_string_lossy().into_owned());
     let shell = env::SHELL.get().and_then(|shell| shell.rsplit('/').next().map(str::to_owned));
-    Surroundings {
+    SystemFacts {
         system: told.join(" "),
         shell: shell.filter(|shell| is_name(shell)),
         changes: changes(place, environment).await,

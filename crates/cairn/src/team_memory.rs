@@ -79,15 +79,15 @@ impl TeamMemory {
 fn event(news: WatchNews) -> Event {
     match news {
         WatchNews::Done(done) => {
-            Event::TeamMemory { told: told(&done), changed: done.changes.iter().map(change).collect() }
+            Event::TeamMemory { sentences: report_lines(&done), changed: done.changes.iter().map(change).collect() }
         }
         WatchNews::Left(left) => {
             let told = left.iter().map(|(name, why)| format!("team memory: {name} is not shared: {why}"));
-            Event::TeamMemory { told: at_most(told.collect()), changed: Vec::new() }
+            Event::TeamMemory { sentences: at_most(told.collect()), changed: Vec::new() }
         }
         WatchNews::KeptBack(names) => {
             let told = names.iter().map(|(name, why)| format!("team memory: {name} {why}"));
-            Event::TeamMemory { told: at_most(told.collect()), changed: Vec::new() }
+            Event::TeamMemory { sentences: at_most(told.collect()), changed: Vec::new() }
         }
         WatchNews::Held(keys) => Event::Warning(format!(
             "team memory: {} missing here; nothing is deleted for others. `/team delete` deletes for everyone, \
@@ -99,7 +99,7 @@ fn event(news: WatchNews) -> Event {
 }
 
 /// A report of what was done, a sentence each.
-fn told(done: &SyncReport) -> Vec<String> {
+fn report_lines(done: &SyncReport) -> Vec<String> {
     let mut told = Vec::new();
     for (what, keys) in [
         ("came from others", &done.taken),

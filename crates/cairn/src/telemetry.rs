@@ -33,7 +33,7 @@ struct Collector {
     /// One request at a time: the end of the program waits for the one that is under way.
     sending: tokio::sync::Mutex<()>,
     /// True if a problem was reported.
-    told: AtomicBool,
+    is_reported: AtomicBool,
 }
 
 impl Telemetry {
@@ -47,7 +47,7 @@ impl Telemetry {
                 url,
                 waiting: Mutex::default(),
                 sending: Default::default(),
-                told: AtomicBool::default(),
+                is_reported: AtomicBool::default(),
             })
         }))
     }
@@ -114,7 +114,7 @@ impl Collector {
             Ok(answer) => format!("the collector at {} answered with {}", self.url, answer.status),
             Err(why) => format!("the collector at {} could not be reached: {why}", self.url),
         };
-        (!self.told.swap(true, Ordering::Relaxed)).then_some(wrong)
+        (!self.is_reported.swap(true, Ordering::Relaxed)).then_some(wrong)
     }
 }
 

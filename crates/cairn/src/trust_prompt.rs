@@ -103,7 +103,7 @@ fn ask_once(args: &RunArgs, place: &ProgramPaths) -> anyhow::Result<TrustOutcome
 }
 
 /// A message for the user about claims that were left out or trusted.
-pub(crate) fn told(judged: &TrustedSettings) -> Option<String> {
+pub(crate) fn claims_note(judged: &TrustedSettings) -> Option<String> {
     if judged.let_in.is_empty() {
         return left_out(judged);
     }

@@ -70,6 +70,8 @@ mod journal;
 mod kills;
 #[path = "it/learning.rs"]
 mod learning;
+#[path = "it/plugins.rs"]
+mod plugins;
 #[path = "it/policy.rs"]
 mod policy;
 #[path = "it/prices.rs"]
@@ -184,6 +186,8 @@ mod terminal_work;
 mod trouble;
 #[path = "it/trust.rs"]
 mod trust;
+#[path = "it/web.rs"]
+mod web;
 #[path = "it/window.rs"]
 mod window;
 #[cfg(not(feature = "server"))]

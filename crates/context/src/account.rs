@@ -37,6 +37,8 @@ pub struct ClearingAccount {
     pub regret_written_tokens: u64,
     /// Tokens that would be in view, had nothing been cleared.
     cleared_tokens: u64,
+    /// Tokens that were cleared since the newest reply.
+    freed: u64,
     /// Idle time before a clearing that no reply has followed yet.
     unanswered: Option<SignedDuration>,
     /// Input of the newest request.
@@ -101,6 +103,7 @@ impl ClearingAccount {
     /// Records that results were cleared, after this idle time.
     pub(crate) fn cleared(&mut self, results: &[CallName], freed: u64, idle: SignedDuration) {
         self.cleared_tokens += freed;
+        self.freed += freed;
         self.cleared_calls.extend(results.iter().map(|call| call.id.clone()));
         self.unanswered = Some(idle);
     }
@@ -112,14 +115,16 @@ impl ClearingAccount {
 
     /// Records the usage of a reply.
     pub(crate) fn answered(&mut self, usage: &Usage) {
-        self.context = usage.context();
+        let before = std::mem::replace(&mut self.context, usage.context());
         self.unsent_tokens += self.cleared_tokens;
+        let freed = std::mem::take(&mut self.freed);
         let Some(idle) = self.unanswered.take() else { return };
         let is_hour = usage.cache_creation.ephemeral_1h_input_tokens > 0;
         let ttl = if is_hour { Ttl::OneHour } else { Ttl::FiveMinutes };
         // With a cold cache everything would have been written anyway.
         if idle < ttl.duration() {
-            self.rewritten_tokens += usage.cache_creation_input_tokens;
+            // What was sent before, neither gone nor read: written anew.
+            self.rewritten_tokens += before.saturating_sub(usage.cache_read_input_tokens + freed);
         }
     }
 
@@ -237,7 +242,7 @@ mod tests {
         let id = transcript::Id::from("failing-reply");
         session.append(Body::Assistant { id, model: "m".into(), blocks: vec![call], usage: None, stop: None });
         let result = Block::tool_result("failing", &[Block::text("no such text")], Outcome::Failed);
-        session.append(Body::User { blocks: vec![result], source: TextSource::Said });
+        session.append(Body::User { blocks: vec![result], source: TextSource::Direct });
         assert_eq!(account(&session).regrets, 1);
     }
 
@@ -251,18 +256,25 @@ mod tests {
             cache_read_input_tokens: read,
             ..Usage::default()
         };
+        account.answered(&usage(60_000, 0));
         account.cleared(&["call".into()], 30_000, SignedDuration::ZERO);
-        account.answered(&usage(10_000, 20_000));
-        account.answered(&usage(1_000, 30_000));
-        assert_eq!((account.saved(&RATES), account.rewriting(&RATES).round()), (6_000.0, 11_500.0));
+        account.answered(&usage(12_000, 20_000));
+        account.answered(&usage(1_000, 32_000));
+        let saved_and_cost = (account.saved(&RATES), account.rewriting(&RATES).round());
+        assert_eq!(
+            saved_and_cost,
+            (6_000.0, 11_500.0),
+            "2,000 of the 12,000 are new, and would have been written anyway"
+        );
         assert_eq!(account.lost(&RATES).round(), 5_500.0);
         account.reads.insert("/a".into(), "call".into());
         account.called(&[Block::tool_use("again", "Read", &json!({"file_path": "/a"}))]);
-        assert_eq!(account.regretted(&RATES), 31_000.0 * 0.1 + 750.0);
+        assert_eq!(account.regretted(&RATES), 33_000.0 * 0.1 + 750.0);
         account.reset_view();
         account.answered(&usage(0, 31_000));
         assert_eq!(account.unsent_tokens, 60_000);
         let mut cold = ClearingAccount::default();
+        cold.answered(&usage(60_000, 0));
         cold.cleared(&[], 30_000, SignedDuration::from_mins(6));
         cold.answered(&usage(30_000, 0));
         assert_eq!(cold.rewritten_tokens, 0, "it would have been written anyway");

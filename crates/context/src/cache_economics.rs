@@ -127,7 +127,7 @@ pub struct PricedChange {
     /// Tokens behind the first changed byte that stay, and have to be written again.
     pub suffix: u64,
     /// Additional cost in tokens of uncached input: writing the digest.
-    pub beside: f64,
+    pub digest_cost: f64,
     /// Rounds to come.
     pub rounds: u32,
     /// Prices.
@@ -161,7 +161,7 @@ impl PricedChange {
             Cache::Warm => self.suffix as f64 * (self.rates.write - self.rates.read),
             Cache::Cold => 0.0,
         };
-        again + self.beside
+        again + self.digest_cost
     }
 
     /// True if it pays.
@@ -178,8 +178,8 @@ impl fmt::Display for PricedChange {
             Cache::Warm => write!(f, "writing {} again × {again:.2}", self.suffix)?,
             Cache::Cold => write!(f, "the cache is cold")?,
         }
-        if self.beside > 0.0 {
-            write!(f, " and {:.0} for writing down what goes", self.beside)?;
+        if self.digest_cost > 0.0 {
+            write!(f, " and {:.0} for writing down what goes", self.digest_cost)?;
         }
         write!(f, " costs {:.0}", self.costs())
     }
@@ -193,7 +193,7 @@ mod tests {
         PricedChange {
             cleared,
             suffix,
-            beside: 0.0,
+            digest_cost: 0.0,
             rounds,
             rates: Rates::of(None, Ttl::FiveMinutes),
             cache: Cache::Warm,
@@ -207,11 +207,11 @@ mod tests {
         assert!(!sum(10_000, 10_000, 8).pays(), "8,000 against 11,500");
         assert!(!sum(30_000, 10_000, 3).pays(), "9,000 against 11,500");
         assert!(sum(1, 0, 1).pays() && !sum(0, 1, 8).pays());
-        let cold = PricedChange { cache: Cache::Cold, beside: 13_000.0, ..sum(10_000, 90_000, 3) };
+        let cold = PricedChange { cache: Cache::Cold, digest_cost: 13_000.0, ..sum(10_000, 90_000, 3) };
         assert!(cold.pays(), "14,500 against 13,000: the rest is written anyway");
         let hour = PricedChange { rates: Rates::of(None, Ttl::OneHour), ..sum(20_000, 10_000, 9) };
         assert!(!hour.pays(), "18,000 against 19,000");
-        let paid = PricedChange { beside: 13_000.0, ..sum(30_000, 10_000, 8) };
+        let paid = PricedChange { digest_cost: 13_000.0, ..sum(30_000, 10_000, 8) };
         assert!(!paid.pays() && paid.to_string().ends_with("× 1.15 and 13000 for writing down what goes costs 24500"));
         let text = sum(30_000, 10_000, 8).to_string();
         assert_eq!(text, "30000 tokens × 0.10 × 8 rounds saves 24000; writing 10000 again × 1.15 costs 11500");

@@ -127,7 +127,7 @@ fn fullness(view: &View, now: &Situation<'_>) -> Fullness {
     let lead = (LEAD_ROUNDS * round).min(full * LEAD_PERCENT / FULL_PERCENT);
     match now.occasion {
         Occasion::Refused { .. } => Fullness::Refused,
-        Occasion::End | Occasion::Asked { .. } | Occasion::Provided { .. } => Fullness::Room,
+        Occasion::End | Occasion::UserRequest { .. } | Occasion::Provided { .. } => Fullness::Room,
         Occasion::Request if count >= full => Fullness::Full,
         Occasion::Request if count >= nearly => Fullness::Nearly,
         Occasion::Request if count + lead >= nearly => Fullness::Soon,
@@ -215,7 +215,7 @@ impl<'a> CollapseSpan<'a> {
         PricedChange {
             cleared: self.tokens(view).saturating_sub(text),
             suffix: text + tokens_from(view, self.covered.items.end),
-            beside: 0.0,
+            digest_cost: 0.0,
             rounds: now.state.pace.expected(),
             rates: now.rates(),
             cache: if now.is_cold() { Cache::Cold } else { Cache::Warm },
@@ -242,7 +242,8 @@ fn chosen(view: &View, layers: &Layers, end: usize) -> Option<(Id, Id)> {
     let earlier: Size = view.visible().filter(is_earlier).map(|entry| entry.size()).sum();
     let takes_earlier = view.tally().estimate(earlier) > layers.window.effective / EARLIER_SHARE;
     let goes = |entry: &ViewEntry<'_>| {
-        let stands = matches!(entry.stands(), ItemState::Said | ItemState::Reply) || takes_earlier && is_earlier(entry);
+        let stands =
+            matches!(entry.stands(), ItemState::UserText | ItemState::Reply) || takes_earlier && is_earlier(entry);
         stands && entry.index() < end
     };
     let first = view.visible().find(goes)?;

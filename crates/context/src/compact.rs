@@ -54,7 +54,7 @@ impl Layer for Compact {
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
         let Some(plan) = CompactionPlan::of(view, now) else { return Decision::Nothing };
         let instructions = match now.occasion {
-            Occasion::Asked { instructions, .. } => instructions.as_deref(),
+            Occasion::UserRequest { instructions, .. } => instructions.as_deref(),
             _ => None,
         };
         Decision::Need(Need::Write(WritingTask {
@@ -97,9 +97,9 @@ impl CompactionPlan {
             Occasion::End | Occasion::Provided { .. } => None,
             Occasion::Request if is_due(view, now) => before(unanswered_from(view, now.layers)),
             Occasion::Request => pays(view, now).and_then(|_| before(young_from(view))),
-            Occasion::Asked { reach: CompactionReach::Everything, .. } => before(None),
-            Occasion::Asked { reach: CompactionReach::UpTo(line), .. } => before(Some(view.item_of(line)?)),
-            Occasion::Asked { reach: CompactionReach::From(line), .. } => {
+            Occasion::UserRequest { reach: CompactionReach::Everything, .. } => before(None),
+            Occasion::UserRequest { reach: CompactionReach::UpTo(line), .. } => before(Some(view.item_of(line)?)),
+            Occasion::UserRequest { reach: CompactionReach::From(line), .. } => {
                 let last = view.visible().rev().find(ViewEntry::is_original)?.line().clone();
                 CoveredItems::span(view, line.clone(), last)
             }
@@ -121,7 +121,7 @@ impl CompactionPlan {
 
     pub(crate) fn change(self, made: HistorySource, summary: &str, view: &View, now: &Situation<'_>) -> LayerChange {
         let trigger = match now.occasion {
-            Occasion::Asked { .. } => Trigger::Manual,
+            Occasion::UserRequest { .. } => Trigger::Manual,
             _ => Trigger::Auto,
         };
         let text = framed(made, summary, view, &self.covered.items, now.layers);
@@ -133,7 +133,7 @@ impl CompactionPlan {
 
 fn why(view: &View, now: &Situation<'_>) -> String {
     match now.occasion {
-        Occasion::Asked { .. } => "the user asked for it".to_owned(),
+        Occasion::UserRequest { .. } => "the user asked for it".to_owned(),
         Occasion::Refused { .. } => "the provider refused the request as too long".to_owned(),
         _ if is_due(view, now) => "the window was full".to_owned(),
         _ => pays(view, now).unwrap_or_else(|| "the window was full".to_owned()),
@@ -211,7 +211,7 @@ mod tests {
         assert!(!change(|stage| stage.layers.window.effective = 180_000));
         assert!(!change(|stage| stage.done = vec![LayerRole::Compaction]));
         assert!(change(
-            |stage| stage.occasion = Occasion::Asked { instructions: None, reach: CompactionReach::Everything }
+            |stage| stage.occasion = Occasion::UserRequest { instructions: None, reach: CompactionReach::Everything }
         ));
     }
 

@@ -38,8 +38,8 @@ const SHARE: u64 = 12;
 /// Bytes of a result that is read alone.
 const ALONE_BYTES: usize = 12_000;
 /// Number of the user's last messages that are sent along, and the bytes of each.
-const ASKED: usize = 3;
-const ASKED_BYTES: usize = 500;
+const LAST_MESSAGES: usize = 3;
+const MESSAGE_BYTES: usize = 500;
 /// Approximate tokens of the prompt.
 const PROMPT_TOKENS: f64 = 200.0;
 /// Bytes at the start of a result that contain its heading, after its id and the note that it was cleared.
@@ -92,9 +92,9 @@ pub(crate) fn needed(view: &View, results: &HashSet<CallName>, now: &Situation<'
     let (about, alone) = if now.is_cold() {
         // Who reads nothing else has to know what they will be needed for.
         let words = |entry: ViewEntry<'_>| entry.blocks().iter().find_map(Block::as_text);
-        let mut asked: Vec<String> = view.said().rev().filter_map(words).take(ASKED).collect();
+        let mut asked: Vec<String> = view.user_messages().rev().filter_map(words).take(LAST_MESSAGES).collect();
         asked.reverse();
-        let cut = |text: &String| text[..text.floor_char_boundary(ASKED_BYTES)].to_owned();
+        let cut = |text: &String| text[..text.floor_char_boundary(MESSAGE_BYTES)].to_owned();
         let asked = asked.iter().map(cut).collect::<Vec<_>>().join("\n\n");
         let asked = format!("<said by=\"the user, last\">\n{asked}\n</said>");
         let texts: Vec<String> = std::iter::once(asked).chain(unsaid.iter().map(alone)).collect();

@@ -79,7 +79,7 @@ pub fn unanswered_from(view: &View, layers: &Layers) -> Option<usize> {
 
 /// The first item that stays beside notes which cover everything up to an item: what came after it, and before that
 /// enough to go on with, but never beyond an earlier boundary.
-pub fn kept_beside_notes(view: &View, covered: usize, layers: &Layers) -> usize {
+pub fn kept_with_notes(view: &View, covered: usize, layers: &Layers) -> usize {
     let (least, most) = (layers.part(layers.tail.tokens, TAIL_SHARE), layers.part(layers.tail.most, TAIL_SHARE));
     let (mut size, mut texts, mut first) = (Size::default(), 0, view.len());
     let is_boundary =
@@ -160,17 +160,17 @@ mod tests {
         }
         let view = session.log.view();
         let last = view.len() - 1;
-        let kept = kept_beside_notes(view, last, &layers);
+        let kept = kept_with_notes(view, last, &layers);
         let size = tokens_from(view, kept);
         assert!((10_000..12_500).contains(&size), "{size}");
-        assert_eq!(kept_beside_notes(view, 3, &layers), 4, "what notes do not cover stays");
+        assert_eq!(kept_with_notes(view, 3, &layers), 4, "what notes do not cover stays");
         let mut session = Session::default();
         session.say("go");
         for _ in 0..9 {
             session.call("Bash", 20_000);
         }
         let view = session.log.view();
-        let kept = kept_beside_notes(view, view.len() - 1, &layers);
+        let kept = kept_with_notes(view, view.len() - 1, &layers);
         let size = tokens_from(view, kept);
         assert!((30_000..=40_000).contains(&size), "calls without a word are no messages with text: {size}");
         let first = session.log.view().line_of(2).unwrap().clone();
@@ -178,7 +178,7 @@ mod tests {
             session.commit(Act::Compact { extent: Extent::Before(first), trigger: Trigger::Auto, pre_tokens: 0 });
         session.append(Body::User { blocks: vec![Block::text("so far")], source: TextSource::Summary });
         let view = session.log.view();
-        assert!(view.counts(&boundary) && kept_beside_notes(view, view.len(), &layers) >= 2);
+        assert!(view.counts(&boundary) && kept_with_notes(view, view.len(), &layers) >= 2);
     }
 
     /// REACT-4: the span grows backwards from the newest closed round until it holds enough; what stands before it stays,

@@ -179,7 +179,7 @@ pub enum Occasion {
     /// The turn is over.
     End,
     /// The user wants a compaction.
-    Asked {
+    UserRequest {
         /// The user's wishes for the summary.
         instructions: Option<String>,
         /// Its reach.

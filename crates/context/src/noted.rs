@@ -8,7 +8,7 @@ use transcript::view::View;
 
 use crate::compact::CompactionPlan;
 use crate::due::{is_due, pays};
-use crate::extent::{CoveredItems, kept_beside_notes, tokens_from};
+use crate::extent::{CoveredItems, kept_with_notes, tokens_from};
 use crate::layer::{CompactionReach, Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Occasion, Situation};
 use crate::layers::Layers;
 use crate::notes_format;
@@ -18,7 +18,7 @@ use crate::summary_text::HistorySource;
 const NOTES_SHARE: u64 = 4;
 /// Part of the conversation, one in this many, that notes must at least free when the user asks for a compaction;
 /// otherwise a summary is written.
-const ASKED_PART: u64 = 8;
+const FREED_PART: u64 = 8;
 
 /// Notes take the place of what was said.
 #[derive(Debug)]
@@ -40,7 +40,9 @@ impl Layer for NotesSummary {
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
         let wished = match now.occasion {
             Occasion::Request => is_due(view, now) || pays(view, now).is_some(),
-            Occasion::Asked { instructions, reach } => instructions.is_none() && *reach == CompactionReach::Everything,
+            Occasion::UserRequest { instructions, reach } => {
+                instructions.is_none() && *reach == CompactionReach::Everything
+            }
             Occasion::Refused { .. } | Occasion::Provided { .. } | Occasion::End => false,
         };
         let on = now.layers.notes && now.layers.notes_compact;
@@ -61,7 +63,7 @@ impl Layer for NotesSummary {
         }
         let covered = now.state.covered.as_ref().and_then(|line| view.item_of(line));
         let covered = covered.ok_or("the notes do not say how far they reach")?;
-        let kept = kept_beside_notes(view, covered, now.layers);
+        let kept = kept_with_notes(view, covered, now.layers);
         let covered = CoveredItems::before(view, kept).ok_or("the notes would cover nothing")?;
         let tokens = |text: &str| view.tally().estimate(Block::text(text).size());
         let summary = notes_format::for_summary(notes, now.notes, now.layers.threshold() / NOTES_SHARE, tokens);
@@ -70,7 +72,7 @@ impl Layer for NotesSummary {
         let prologue = view.prologue().map_or(0, |prologue| view.tally().of_prologue(prologue));
         let left = prologue + change.summary.as_deref().map_or(0, tokens) + tokens_from(view, end);
         let most = match now.occasion {
-            Occasion::Asked { .. } => view.tally().count() - view.tally().count() / ASKED_PART,
+            Occasion::UserRequest { .. } => view.tally().count() - view.tally().count() / FREED_PART,
             _ => now.layers.threshold() - 1,
         };
         if left > most {

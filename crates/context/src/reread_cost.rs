@@ -36,6 +36,7 @@ type ResultPlace<'a> = (usize, &'a str);
 pub struct Missed<'a> {
     superseded: HashSet<ResultPlace<'a>>,
     held: HashSet<ResultPlace<'a>>,
+    named: HashSet<ResultPlace<'a>>,
 }
 
 impl<'a> Missed<'a> {
@@ -53,12 +54,21 @@ impl<'a> Missed<'a> {
             carried <= uses * share * again && !superseded.contains(&one.place)
         };
         let held = shown.iter().filter(is_held).map(|one| one.place).collect();
-        Self { superseded, held }
+        let is_named = |one: &&ShownResult<'_>| {
+            one.does == FileUse::Reads && one.file.as_ref().is_some_and(|(path, _)| named.contains(name(path)))
+        };
+        let named = shown.iter().filter(is_named).map(|one| one.place).collect();
+        Self { superseded, held, named }
     }
 
     /// True if a newer result shows the same.
     pub fn is_superseded(&self, item: usize, id: &str) -> bool {
         self.superseded.contains(&(item, id))
+    }
+
+    /// True if a result shows a file that the user's last words name, as reading it showed it.
+    pub fn is_named(&self, item: usize, id: &str) -> bool {
+        self.named.contains(&(item, id))
     }
 
     /// True if a result stays although it is old.
@@ -143,7 +153,7 @@ fn name(path: &str) -> &str {
 /// The files among those shown that the user's last words name, by their names without folders.
 fn named<'s>(view: &View, shown: &'s [ShownResult<'_>]) -> HashSet<&'s str> {
     let files: HashSet<&str> = shown.iter().filter_map(|one| Some(name(&one.file.as_ref()?.0))).collect();
-    let texts = view.said().next_back().map(|said| said.blocks().iter().filter_map(Block::as_text));
+    let texts = view.user_messages().next_back().map(|said| said.blocks().iter().filter_map(Block::as_text));
     let is_between = |c: char| !(c.is_alphanumeric() || "._-+@[]$".contains(c));
     let mut named = HashSet::new();
     for text in texts.into_iter().flatten() {
@@ -224,7 +234,7 @@ mod tests {
         }
 
         fn say(&mut self, text: &str) {
-            self.write(Body::User { blocks: vec![Block::text(text)], source: TextSource::Said });
+            self.write(Body::User { blocks: vec![Block::text(text)], source: TextSource::Direct });
         }
 
         fn call(&mut self, tool: &str, input: &Value, bytes: usize) -> String {
@@ -235,7 +245,7 @@ mod tests {
             self.write(Body::Assistant { id: reply, model: "m".into(), blocks, usage: None, stop: None });
             let text = transcript::Block::text("x".repeat(bytes));
             let blocks = vec![transcript::Block::tool_result(&id, &[text], Outcome::Done)];
-            self.write(Body::User { blocks, source: TextSource::Said });
+            self.write(Body::User { blocks, source: TextSource::Direct });
             id
         }
 

@@ -75,7 +75,7 @@ impl Session {
     }
 
     pub(crate) fn say(&mut self, text: &str) -> Id {
-        self.append(Body::User { blocks: vec![Block::text(text)], source: TextSource::Said })
+        self.append(Body::User { blocks: vec![Block::text(text)], source: TextSource::Direct })
     }
 
     pub(crate) fn reply(&mut self, text: &str) -> Id {
@@ -102,7 +102,7 @@ impl Session {
         let id = format!("toolu_{}", self.lines);
         self.assistant(vec![Block::tool_use(&id, tool, input)], None);
         let result = Block::tool_result(&id, &[Block::text(text)], Outcome::Done);
-        self.append(Body::User { blocks: vec![result], source: TextSource::Said });
+        self.append(Body::User { blocks: vec![result], source: TextSource::Direct });
         id
     }
 
@@ -113,7 +113,7 @@ impl Session {
         self.assistant(calls.collect(), None);
         for id in ids {
             let result = Block::tool_result(&id, &[Block::text("x".repeat(bytes))], Outcome::Done);
-            self.append(Body::User { blocks: vec![result], source: TextSource::Said });
+            self.append(Body::User { blocks: vec![result], source: TextSource::Direct });
         }
     }
 

@@ -42,8 +42,9 @@ impl Layer for Snip {
 /// Drops the oldest messages until so many tokens are gone.
 fn dropped(view: &View, tokens: u64) -> Option<LayerChange> {
     let newest = view.visible().rev().find(|entry| entry.is_reply())?.index();
-    let goes =
-        |entry: &ViewEntry<'_>| matches!(entry.stands(), ItemState::Said | ItemState::Reply) && entry.index() < newest;
+    let goes = |entry: &ViewEntry<'_>| {
+        matches!(entry.stands(), ItemState::UserText | ItemState::Reply) && entry.index() < newest
+    };
     let (mut size, mut fresh) = (Size::default(), Vec::new());
     for entry in view.visible().filter(goes) {
         if view.tally().estimate(size) >= tokens {

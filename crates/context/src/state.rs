@@ -47,7 +47,7 @@ pub struct State {
     /// Compactions in a row that failed or freed too little.
     pub failures: u32,
     /// True if the user was told that there will be no more automatic ones.
-    pub told: bool,
+    pub is_reported: bool,
     /// Replies since the newest compaction was made or tried; none if there was none.
     pub rounds_since: Option<u32>,
     /// Files that were read or written, the oldest first, each with the call that did it.
@@ -137,7 +137,7 @@ impl State {
         self.standing.clear();
         for line in log.lines().iter().filter(|line| !line.sidechain) {
             match &line.body {
-                Body::User { source: TextSource::Said, .. } => {
+                Body::User { source: TextSource::Direct, .. } => {
                     let is_taken_back = line.id.as_ref().is_some_and(|id| log.view().is_taken_back(id));
                     if !is_taken_back {
                         self.instructed(line);
@@ -170,7 +170,7 @@ impl State {
             _ => {}
         }
         match &line.body {
-            Body::User { blocks, source } => self.said(line, blocks, *source),
+            Body::User { blocks, source } => self.user_text(line, blocks, *source),
             Body::Assistant { id, usage, blocks, .. } => self.replied(line.time, id, *usage, blocks),
             Body::Commit(commit) if matches!(commit.act, Act::Compact { .. }) => {
                 self.clearing.reset_view();
@@ -194,13 +194,13 @@ impl State {
         }
     }
 
-    fn said(&mut self, line: &Line, blocks: &[Block], source: TextSource) {
+    fn user_text(&mut self, line: &Line, blocks: &[Block], source: TextSource) {
         let call = blocks.iter().find_map(|block| match block.kind() {
             Kind::ToolResult { id, .. } => Some(id.to_string()),
             _ => None,
         });
         blocks.iter().for_each(|block| self.clearing.came(block));
-        if call.is_none() && source == TextSource::Said {
+        if call.is_none() && source == TextSource::Direct {
             self.pace.turn();
             self.instructed(line);
         }
@@ -255,14 +255,14 @@ impl State {
                 self.progress = NotesProgress { tokens: Some(tokens), calls: 0, ready, ..self.progress };
             }
             Fact::CompactionMade { tokens } => {
-                (self.failures, self.told) = (0, false);
+                (self.failures, self.is_reported) = (0, false);
                 self.progress.tokens = self.progress.tokens.map(|_| tokens);
             }
             Fact::CompactionFailed { .. } => {
                 self.failures += 1;
                 self.rounds_since = Some(0);
             }
-            Fact::CompactionStopped => self.told = true,
+            Fact::CompactionStopped => self.is_reported = true,
             Fact::NotesUsed { saved } => self.saved_by_notes += saved,
             Fact::Staged { first, last } => self.staged = Some(StagedSpan { first, last, summary: Summary::Awaited }),
             Fact::Summarised { first, last, summary } => {

@@ -83,7 +83,7 @@ fn words(view: &View, covered: &Range<usize>, most: u64) -> String {
     let mut left = most;
     let mut kept: Vec<String> = Vec::new();
     let mut lost: Vec<&Id> = Vec::new();
-    for entry in view.said().rev().filter(|entry| covered.contains(&entry.index())) {
+    for entry in view.user_messages().rev().filter(|entry| covered.contains(&entry.index())) {
         let texts: Vec<String> = entry.blocks().iter().filter_map(Block::as_text).collect();
         let tokens = view.tally().estimate(entry.blocks().iter().map(Block::size).sum());
         // One that is too long for what is left goes; shorter ones before it may still fit.

@@ -43,11 +43,11 @@ use crate::configuration::Configuration;
 use crate::driver::{Driver, MemoryOwner, ReplyResult, SubagentHost, TaskReminder};
 use crate::event::Event;
 use crate::hooks::{CallsBack, ExitReason, HookInput, HookMessage, Hooks, SessionStart};
-use crate::inbox::Inbox;
 use crate::journal::Journal;
 use crate::live::LiveSession;
 use crate::parts::DriverParts;
 use crate::prompt::scratchpad;
+use crate::queued_messages::QueuedMessages;
 use crate::run::{RunEnd, TurnEnd};
 use crate::servers::{ServerTools, SessionServers};
 use crate::skills::Skills;
@@ -71,9 +71,9 @@ pub struct Agent {
     driver: Driver,
     contacts: Contacts,
     /// Last configuration from settings, flags and location.
-    said: Configuration,
+    configuration: Configuration,
     reload: Option<Reload>,
-    inbox: Inbox,
+    inbox: QueuedMessages,
     mail: Mail,
     known: AgentKnowledge,
     extraction: Option<Extraction>,
@@ -116,12 +116,12 @@ impl Agent {
         if let Some(teammates) = &parts.contacts.teammates {
             teammates.answered_by(parts.consent.approver.clone(), parts.out.listener.clone());
         }
-        if let Some(children) = &parts.contacts.agents {
-            children.held_to(&parts.consent.policy.rules);
+        if let Some(subagents) = &parts.contacts.agents {
+            subagents.held_to(&parts.consent.policy.rules);
         }
-        let Parts { talk, prompt, work, consent, lineage, contacts, out, said, reload } = parts;
+        let Parts { talk, prompt, work, consent, lineage, contacts, out, configuration, reload } = parts;
         let mut driver = Driver::new(session, DriverParts { talk, prompt, work, consent, lineage, out })?;
-        driver.listing.subagents = contacts.agents.clone().map(|children| children as Arc<dyn SubagentHost>);
+        driver.listing.subagents = contacts.agents.clone().map(|subagents| subagents as Arc<dyn SubagentHost>);
         driver.live.tell(Event::SessionStarted {
             session: driver.live.session.id().to_owned(),
             file: driver.live.session.path().to_owned(),
@@ -133,9 +133,9 @@ impl Agent {
         Ok(Self {
             driver,
             contacts,
-            said,
+            configuration,
             reload,
-            inbox: Inbox::default(),
+            inbox: QueuedMessages::default(),
             mail: Mail::default(),
             known: AgentKnowledge::default(),
             extraction: None,
@@ -249,7 +249,7 @@ impl Agent {
     }
 
     /// Messages that arrived while a turn runs; each joins the next round.
-    pub fn inbox(&self) -> &Inbox {
+    pub fn inbox(&self) -> &QueuedMessages {
         &self.inbox
     }
 
@@ -398,12 +398,12 @@ impl Agent {
         let said = blocks;
         self.begin()?;
         let before = self.standing().to_vec();
-        self.driver.live.session.append(Body::User { blocks: said, source: TextSource::Said })?;
+        self.driver.live.session.append(Body::User { blocks: said, source: TextSource::Direct })?;
         self.tell_of_standing(&before);
         self.driver.live.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
         attachments::attach(self, attachments)?;
         called.into_iter().try_for_each(|skill| skills::put_in(self, skill))?;
-        self.known.said(&text, &mut self.driver.live)?;
+        self.known.recall_for(&text, &mut self.driver.live)?;
         self.changed_files.tell(&mut self.driver.live)?;
         self.driver.attach_words(words)?;
         self.reports.point_at_agents(&text, &mut self.driver.live)?;
@@ -436,8 +436,7 @@ impl Agent {
         let (kept, kept_before) = (keep::fitting(now).len(), keep::fitting(before).len());
         if kept < now.len() && kept_before == before.len() {
             let gone = now.len() - kept;
-            let text =
-                format!("of what you forbade or required, {gone} are too many to be kept in view: /keep shows them");
+            let text = format!("{gone} of your standing instructions do not fit into view: /keep shows them");
             self.driver.live.tell(Event::Warning(text));
         }
     }
@@ -448,8 +447,8 @@ impl Agent {
         self.tell_of_teammates()?;
         self.take_in_learnt()?;
         self.known.begin(&mut self.driver.live)?;
-        if let (Some(children), Some(knowledge)) = (&self.contacts.agents, &self.known.knowledge) {
-            children.instruct(Some(knowledge.for_agents()));
+        if let (Some(subagents), Some(knowledge)) = (&self.contacts.agents, &self.known.knowledge) {
+            subagents.instruct(Some(knowledge.for_agents()));
         }
         let learnt = self.what_was_learnt();
         self.known.attach(learnt, &mut self.driver.live)?;

@@ -26,5 +26,5 @@ pub use resume::Delivery;
 pub(crate) use subagent_report::notification;
 pub use subagents::{AtEnd, MOST_OUT, Subagents};
 pub(crate) use task_tools::knowing;
-pub use tool::{AgentInput, SendOut};
+pub use tool::{AgentInput, StartAgent};
 pub use worktree::{Worktree, WorktreeRemains, WorktreeSite, left_behind};

@@ -66,7 +66,7 @@ pub struct Driver {
     side: SideWork,
     pub(crate) listing: AgentListing,
     /// Number of regrets already reported.
-    told_regrets: u32,
+    reported_regrets: u32,
     /// True if a request of this turn was shortened because the provider refused it.
     reacted: bool,
     /// Memory directory: all memories are saved in the same way, whoever writes.
@@ -84,14 +84,14 @@ impl Driver {
         let (live, consent) = LiveSession::new(session, given)?;
         let cache = CacheWatch::of(&live.session);
         let (side, listing) = (SideWork::default(), AgentListing::default());
-        let told_regrets = live.session.state().clearing.regrets;
+        let reported_regrets = live.session.state().clearing.regrets;
         Ok(Self {
             live,
             gate: Gate::new(consent),
             cache,
             side,
             listing,
-            told_regrets,
+            reported_regrets,
             reacted: false,
             memories: None,
             user_memories: None,

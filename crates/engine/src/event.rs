@@ -43,7 +43,7 @@ pub enum SubagentNews {
 
 /// News of a teammate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MateNews {
+pub enum TeammateNews {
     /// Its process has started.
     Started,
     /// It has a new label.
@@ -103,7 +103,7 @@ pub enum Event {
         /// Its session.
         session: String,
         /// The news.
-        news: MateNews,
+        news: TeammateNews,
         /// Usage of its session so far.
         used: SessionUse,
     },
@@ -271,7 +271,7 @@ pub enum Event {
     /// Team memory was received or sent.
     TeamMemory {
         /// Descriptions, one sentence each.
-        told: Vec<String>,
+        sentences: Vec<String>,
         /// Texts that others changed here.
         changed: Vec<TeamChange>,
     },
@@ -284,14 +284,14 @@ pub enum Event {
     /// Hooks are running.
     HooksStarted {
         /// The hook event.
-        moment: settings::hooks::HookEvent,
+        hook_event: settings::hooks::HookEvent,
         /// Status text to show meanwhile.
         status: Option<String>,
     },
     /// A hook has a message for the user.
-    HookSaid {
+    HookMessage {
         /// The hook event.
-        moment: settings::hooks::HookEvent,
+        hook_event: settings::hooks::HookEvent,
         /// The message.
         text: String,
     },

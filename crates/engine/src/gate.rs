@@ -136,35 +136,35 @@ impl Gate {
     pub(crate) async fn hooked(
         &mut self,
         site: &GateSite<'_>,
-        happening: &HookInput,
+        hook_input: &HookInput,
         cancel: &CancellationToken,
     ) -> HookOutputs {
-        let Some((hooks, ground)) = self.begin_hooks(site, happening) else { return HookOutputs::default() };
-        let answers = hooks.run(happening, &ground, cancel).await;
+        let Some((hooks, context)) = self.begin_hooks(site, hook_input) else { return HookOutputs::default() };
+        let answers = hooks.run(hook_input, &context, cancel).await;
         self.take_in(site, &answers);
         answers
     }
 
     /// Announces the hooks of an event and returns their context; `None` if no hook matches.
-    fn begin_hooks(&self, site: &GateSite<'_>, happening: &HookInput) -> Option<(Hooks, HookContext)> {
+    fn begin_hooks(&self, site: &GateSite<'_>, hook_input: &HookInput) -> Option<(Hooks, HookContext)> {
         let hooks = &self.consent.hooks;
-        if !hooks.any(happening.moment) {
+        if !hooks.any(hook_input.hook_event) {
             return None;
         }
-        let concerned = hooks.concerned(happening);
+        let concerned = hooks.concerned(hook_input);
         let status = concerned.iter().find_map(|hook| hook.status.clone());
         if concerned.is_empty() {
             return None;
         }
-        site.tell(Event::HooksStarted { moment: happening.moment, status });
-        Some((hooks.clone(), self.ground_for(site, happening)))
+        site.tell(Event::HooksStarted { hook_event: hook_input.hook_event, status });
+        Some((hooks.clone(), self.context_for(site, hook_input)))
     }
 
     /// Context for the hooks of an event, with models to ask if one of them needs it.
-    fn ground_for(&self, site: &GateSite<'_>, happening: &HookInput) -> HookContext {
+    fn context_for(&self, site: &GateSite<'_>, hook_input: &HookInput) -> HookContext {
         let asks = |hook: &Arc<Hook>| matches!(hook.kind, Kind::Prompt { .. } | Kind::Agent { .. });
-        let asking = self.consent.hooks.concerned(happening).iter().any(asks).then(|| Arc::new(self.asking(site)));
-        HookContext { asking, ..self.ground(site) }
+        let asking = self.consent.hooks.concerned(hook_input).iter().any(asks).then(|| Arc::new(self.asking(site)));
+        HookContext { asking, ..self.context(site) }
     }
 
     /// Models that hooks can ask, and the limits for it.
@@ -178,7 +178,7 @@ impl Gate {
     }
 
     /// Context for hooks, without anybody to ask.
-    fn ground(&self, site: &GateSite<'_>) -> HookContext {
+    fn context(&self, site: &GateSite<'_>) -> HookContext {
         let sent = site.lineage.sent.as_ref();
         HookContext {
             common: CommonInput {
@@ -204,14 +204,14 @@ impl Gate {
         for (hook, said) in &answers.0 {
             let HookOutput { failed, message, used, watch, .. } = said;
             if let Some(why) = failed {
-                let text = format!("a {} hook failed ({}): {why}", hook.moment.name(), hook.shown());
+                let text = format!("a {} hook failed ({}): {why}", hook.hook_event.name(), hook.shown());
                 // One that fails at every call is told of once.
                 if self.told.insert(text.clone()) {
                     site.tell(Event::Warning(text));
                 }
             }
             if let Some(text) = message {
-                site.tell(Event::HookSaid { moment: hook.moment, text: site.bounded(text) });
+                site.tell(Event::HookMessage { hook_event: hook.hook_event, text: site.bounded(text) });
             }
             if let Some((model, usage)) = used {
                 let (agent, model, usage) = (crate::hooks::KIND.to_owned(), model.clone(), *usage);

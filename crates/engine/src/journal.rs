@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use session::World;
 use transcript::{Outcome, Usage};
 
-use crate::event::{Event, Listener, MateNews};
+use crate::event::{Event, Listener, TeammateNews};
 
 /// Characters of a reason that are kept.
 const LONGEST: usize = 500;
@@ -113,11 +113,11 @@ pub fn entry(event: &Event) -> Option<(&'static str, Value)> {
         Event::TeammateAsks { name, tool } => ("teammate_asks", json!({"name": name, "tool": tool})),
         Event::Teammate { name, news, used, .. } => {
             let named = match news {
-                MateNews::Started => "teammate_started",
-                MateNews::Labelled(_) => "teammate_progress",
-                MateNews::Rests(IdleReason::Interrupted) => "teammate_interrupted",
-                MateNews::Rests(_) => "teammate_idle",
-                MateNews::Ended(_) => "teammate_ended",
+                TeammateNews::Started => "teammate_started",
+                TeammateNews::Labelled(_) => "teammate_progress",
+                TeammateNews::Rests(IdleReason::Interrupted) => "teammate_interrupted",
+                TeammateNews::Rests(_) => "teammate_idle",
+                TeammateNews::Ended(_) => "teammate_ended",
             };
             (named, json!({"name": name, "replies": used.replies, "tokens": used.tokens, "usd": used.cost_usd}))
         }
@@ -149,8 +149,8 @@ pub fn entry(event: &Event) -> Option<(&'static str, Value)> {
                 }),
             )
         }
-        Event::HooksStarted { moment, .. } => ("hooks_started", json!({"moment": moment.name()})),
-        Event::HookSaid { moment, .. } => ("hook_said", json!({"moment": moment.name()})),
+        Event::HooksStarted { hook_event, .. } => ("hooks_started", json!({"moment": hook_event.name()})),
+        Event::HookMessage { hook_event, .. } => ("hook_said", json!({"moment": hook_event.name()})),
         Event::Agent { subagent, news } => of_agent(subagent, news)?,
         Event::Attached { files } => {
             let attached = files.iter().filter(|file| file.outcome.is_ok()).count();
@@ -221,7 +221,7 @@ mod tests {
         let mut progress = learning::dream::progress::DreamProgress::default();
         progress.touched.push("a-secret-name.md".into());
         listener(Event::Dream(Box::new(progress)));
-        listener(Event::TeamMemory { told: vec!["secret".into()], changed: Vec::new() });
+        listener(Event::TeamMemory { sentences: vec!["secret".into()], changed: Vec::new() });
         journal.move_to(None);
         listener(Event::Restarted);
         let text = String::from_utf8(files::read(&path, 10_000).unwrap().bytes).unwrap();

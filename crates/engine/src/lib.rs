@@ -40,24 +40,25 @@ pub mod driver;
 pub mod event;
 pub mod gate;
 pub mod hooks;
-mod inbox;
 pub mod journal;
 mod live;
 pub mod parts;
 pub mod plan;
 pub mod prompt;
+mod queued_messages;
 pub mod run;
 pub mod send_message;
 pub mod servers;
 pub mod skills;
 pub mod subagent;
 pub mod teammates;
+pub mod web;
 
 // Those below, so that a program need name only this crate.
 pub use {context, learning, mail, provider, session, settings, tools, transcript};
 
 pub use agent::{Agent, Turn};
 pub use event::Event;
-pub use inbox::Inbox;
 pub use learning::Ledger;
+pub use queued_messages::QueuedMessages;
 pub use session::{Error, Home, Session, World};

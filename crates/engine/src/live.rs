@@ -142,7 +142,7 @@ impl LiveSession {
         for call in self.session.log().view().open_calls() {
             if let Kind::ToolUse { id, .. } = call.kind() {
                 let result = Block::tool_result(id, &[Block::text(text)], Outcome::Failed);
-                self.session.append(Body::User { blocks: vec![result], source: TextSource::Said })?;
+                self.session.append(Body::User { blocks: vec![result], source: TextSource::Direct })?;
             }
         }
         Ok(())
@@ -156,13 +156,13 @@ fn remember_files(session: &Session, scope: &Scope) {
         let real = files::real(path).unwrap_or_default();
         scope.directories().iter().any(|directory| real.starts_with(directory))
     };
-    for beside in session.beside() {
-        if let Some(seen) = beside.seen.filter(|seen| inside(&seen.path))
+    for meta in session.line_metas() {
+        if let Some(seen) = meta.seen.filter(|seen| inside(&seen.path))
             && let Ok(hash) = seen.hash.parse()
         {
             scope.note(&seen.path, files::Stamp { modified: None, len: seen.len, hash });
         }
-        if let Some(directory) = beside.directory.filter(|directory| inside(directory)) {
+        if let Some(directory) = meta.directory.filter(|directory| inside(directory)) {
             scope.set_directory(directory);
         }
     }

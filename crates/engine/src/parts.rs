@@ -23,7 +23,7 @@ use crate::configuration::Configuration;
 use crate::event::Listener;
 use crate::hooks::Hooks;
 use crate::journal::Journal;
-use crate::prompt::{PrologueParts, Surroundings, prologue};
+use crate::prompt::{PrologueParts, SystemFacts, prologue};
 use crate::run::TurnLimits;
 use crate::servers::{LoadedTools, ServerTools};
 use crate::skills::Skills;
@@ -67,7 +67,7 @@ pub struct PromptParts {
     /// Sections of the system prompt that belong to the session, such as the rules of its memory.
     pub sections: Vec<String>,
     /// Facts about the system it runs on.
-    pub surroundings: Surroundings,
+    pub system_facts: SystemFacts,
     /// Output style and language. They come after all other parts.
     pub style: Vec<String>,
     /// Replacement for our own system prompt.
@@ -300,7 +300,7 @@ impl PromptParts {
             sections: self.sections.clone(),
             scratchpad: work.scratchpad.as_deref().filter(|_| work.makes_files()),
             budget: self.budget,
-            surroundings: &self.surroundings,
+            system_facts: &self.system_facts,
             style: self.style.clone(),
             custom: self.system.as_deref(),
             system_suffix: self.system_suffix.as_deref(),

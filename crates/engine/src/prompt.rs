@@ -6,7 +6,7 @@
 //! changes it, and that is a declared cache break. A log is a file that others can write: of the prologue in it, date,
 //! branch, git status and shell are used, and only in a form that this program could have written.
 
-mod surroundings;
+mod system_facts;
 
 use std::path::{Path, PathBuf};
 
@@ -16,9 +16,9 @@ use minijinja::{Environment, context};
 use session::home::is_branch;
 use transcript::{Block, Effort, Prologue, Thinking, ToolDefinition};
 
-use surroundings::cutoff;
+use system_facts::cutoff;
 
-pub use surroundings::{Changes, Surroundings, is_name};
+pub use system_facts::{Changes, SystemFacts, is_name};
 
 const SYSTEM: &str = include_str!("prompts/system.md");
 /// Prompt of a bare session: a few lines, for the smallest windows.
@@ -60,7 +60,7 @@ pub struct PrologueParts<'a> {
     /// Token budget.
     pub budget: Option<u64>,
     /// Facts about the system it runs on.
-    pub surroundings: &'a Surroundings,
+    pub system_facts: &'a SystemFacts,
     /// Output style and language.
     pub style: Vec<String>,
     /// Replacement for our own prompt.
@@ -146,9 +146,9 @@ fn was_made_here(block: &Block, from: &PrologueParts<'_>) -> bool {
     let (_, shell) = text.split_once("- The user's shell: ").unwrap_or_default();
     let shell = shell.split_once(';').map(|(shell, _)| shell.to_owned());
     // Another terminal has another shell; the session has the one it began in.
-    let surroundings =
-        Surroundings { shell: shell.filter(|shell| is_name(shell)), changes, ..from.surroundings.clone() };
-    let then = PrologueParts { surroundings: &surroundings, ..from.clone() };
+    let system_facts =
+        SystemFacts { shell: shell.filter(|shell| is_name(shell)), changes, ..from.system_facts.clone() };
+    let then = PrologueParts { system_facts: &system_facts, ..from.clone() };
     is_date && is_branch(branch) && is_status && Block::text(environment(&then, branch, date)) == *block
 }
 
@@ -158,9 +158,9 @@ fn environment(from: &PrologueParts<'_>, branch: &str, date: &str) -> String {
         directory => from.directory.display().to_string(),
         extra => extra,
         branch => branch,
-        changes => from.surroundings.changes.as_ref().map(ToString::to_string),
-        system => &from.surroundings.system,
-        shell => &from.surroundings.shell,
+        changes => from.system_facts.changes.as_ref().map(ToString::to_string),
+        system => &from.system_facts.system,
+        shell => &from.system_facts.shell,
         cutoff => cutoff(from.model),
         budget => from.budget,
         date => date,
@@ -177,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    static SURROUNDINGS: LazyLock<Surroundings> = LazyLock::new(|| Surroundings {
+    static SURROUNDINGS: LazyLock<SystemFacts> = LazyLock::new(|| SystemFacts {
         system: "Linux 6.1 x86_64".into(),
         shell: Some("zsh".into()),
         changes: Some(Changes { staged: 1, changed: 2, ..Changes::default() }),
@@ -199,7 +199,7 @@ mod tests {
             sections: Vec::new(),
             scratchpad: Some(Path::new("/c/projects/x/7d0b1f0e-3a52-4c55-9a5c-6f2f3a8f1a11/scratchpad")),
             budget: None,
-            surroundings: &SURROUNDINGS,
+            system_facts: &SURROUNDINGS,
             style: Vec::new(),
             custom: None,
             system_suffix: appended,
@@ -297,9 +297,9 @@ mod tests {
         (from.style, from.budget) = (vec!["Answer in French.".into()], Some(500_000));
         let texts: Vec<String> = prologue(&from, None).system[1..].iter().filter_map(Block::as_text).collect();
         insta::assert_snapshot!(texts.join("\n---\n"));
-        let bare = Surroundings { shell: None, changes: None, ..SURROUNDINGS.clone() };
+        let bare = SystemFacts { shell: None, changes: None, ..SURROUNDINGS.clone() };
         let bare =
-            PrologueParts { surroundings: &bare, branch: "", model: "m", scratchpad: None, budget: None, ..from };
+            PrologueParts { system_facts: &bare, branch: "", model: "m", scratchpad: None, budget: None, ..from };
         insta::assert_snapshot!(environment(&bare, "", "2027-01-15"));
     }
 }

@@ -17,7 +17,7 @@ use transcript::price::Dollars;
 use transcript::{Block, Log, Reply, StopReason, tool_names};
 
 /// Number of identical calls in a row after which the model is told.
-pub const REPEATS_TOLD: u32 = 3;
+pub const REPEATS_BEFORE_NOTE: u32 = 3;
 /// Number of identical calls in a row that ends the turn.
 pub const REPEATS_ENDED: u32 = 10;
 /// Tools that wait for something else, so that repeating them is normal.
@@ -224,7 +224,7 @@ mod tests {
     impl TurnProgress {
         fn new(limits: TurnLimits) -> Self {
             let mut turn = Self { run: Run::new(limits), log: Log::default(), written: 0 };
-            turn.write(Body::User { blocks: vec![Block::text("go")], source: TextSource::Said });
+            turn.write(Body::User { blocks: vec![Block::text("go")], source: TextSource::Direct });
             turn
         }
 
@@ -246,7 +246,7 @@ mod tests {
 
         fn answer(&mut self, id: &str) -> Step {
             let result = Block::tool_result(id, &[Block::text("ok")], Outcome::Done);
-            self.write(Body::User { blocks: vec![result], source: TextSource::Said });
+            self.write(Body::User { blocks: vec![result], source: TextSource::Direct });
             self.run.next(&self.log)
         }
     }
@@ -295,7 +295,7 @@ mod tests {
         while let Step::CallTools(_) = turn.reply(StopReason::ToolUse, vec![look(&format!("c{looks}"))]) {
             turn.answer(&format!("c{looks}"));
             looks += 1;
-            assert_eq!(turn.run.repeats() >= REPEATS_TOLD, looks >= 60, "{looks}");
+            assert_eq!(turn.run.repeats() >= REPEATS_BEFORE_NOTE, looks >= 60, "{looks}");
         }
         assert_eq!(looks, 199);
     }

@@ -96,7 +96,7 @@ impl TypedTool for SendMessage {
             if let Some(teammates) = teammates
                 && let Err(why) = teammates.wake(&input.to, scope.jobs()).await
             {
-                return Output::failed(format!("{} could not go on: {why}", input.to));
+                return Output::failed(format!("{} could not continue: {why}", input.to));
             }
             match send(&post, &input).await {
                 Ok(said) => Output::done(said.clone(), said),
@@ -141,13 +141,13 @@ fn formed(post: &Messenger, word: ControlMessage, text: String) -> Result<(Strin
         ControlMessage::ShutdownResponse { approve, .. } if !is_lead => {
             (whole(&word), Some(if approve { SessionLife::Ends } else { SessionLife::GoesOn }))
         }
-        ControlMessage::ShutdownResponse { .. } => return Err("Nobody asks the lead to shut down.".to_owned()),
+        ControlMessage::ShutdownResponse { .. } => return Err("The lead cannot be asked to shut down.".to_owned()),
         ControlMessage::PlanRequest { .. }
         | ControlMessage::Idle { .. }
         | ControlMessage::Interrupt
         | ControlMessage::Progress { .. }
         | ControlMessage::Assigned { .. }
         | ControlMessage::PermissionRequest { .. }
-        | ControlMessage::PermissionResponse { .. } => return Err("This is not for you to send.".to_owned()),
+        | ControlMessage::PermissionResponse { .. } => return Err("You cannot send this.".to_owned()),
     })
 }

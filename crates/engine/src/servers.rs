@@ -19,6 +19,7 @@ use settings::servers::{DefinedServer, DefinedServers, ServerApproval};
 use tokio::sync::Semaphore;
 use tools::{Environment, Tool};
 
+pub use connect::http_endpoint;
 pub(crate) use loaded::LoadedTools;
 pub(crate) use search::loaded;
 pub use search::{ToolSearch, ToolSearchInput};

@@ -77,7 +77,7 @@ pub struct SubagentResult {
     /// Tokens used by its own subagents, at every depth.
     pub subagent_tokens: u64,
     /// Side questions: purpose, model and usage.
-    pub beside: Vec<(String, String, Usage)>,
+    pub side_questions: Vec<(String, String, Usage)>,
     /// Its model.
     pub model: String,
     /// Length of its transcript at its end, in bytes.

@@ -14,7 +14,7 @@ const FENCE: &str = "```";
 const SHELL_FENCE: &str = "```!";
 const INLINE: &str = "!`";
 
-/// Whether a text has commands in it.
+/// True if a text has commands in it.
 pub(crate) fn has_shell_lines(text: &str) -> bool {
     segments(text).iter().any(|segment| matches!(segment, Segment::Command(_)))
 }

@@ -25,11 +25,11 @@ pub struct Skill {
     pub label: Option<String>,
     /// A skill, or a command.
     pub kind: SkillKind,
-    /// Whose file it is.
+    /// The owner of its file.
     pub source: SkillSource,
     /// Its file.
     pub file: PathBuf,
-    /// What it does: the key, else the first paragraph of the text.
+    /// Its description: the key, else the first paragraph of the text.
     pub description: String,
     /// When the model should use it.
     pub when_to_use: Option<String>,
@@ -37,9 +37,9 @@ pub struct Skill {
     pub argument_hint: Option<String>,
     /// Names for its arguments, by position.
     pub arguments: Vec<String>,
-    /// Whether the model is told of it.
+    /// Its visibility to the model.
     pub model_use: ModelUse,
-    /// Whether people can call it.
+    /// Its visibility to people.
     pub user_use: UserUse,
     /// Tools that are not used while it works.
     pub disallowed_tools: Vec<String>,
@@ -47,7 +47,7 @@ pub struct Skill {
     pub paths: Vec<String>,
     /// The text, as it is written.
     pub body: String,
-    /// What it may do beyond being read.
+    /// Its rights beyond being read.
     pub rights: SkillRights,
     /// The folders of its plugin.
     pub plugin: Option<PluginFolders>,
@@ -62,7 +62,7 @@ pub enum SkillKind {
     Command,
 }
 
-/// Whose file a skill is; the first is the strongest.
+/// The owner of a skill's file; the first is the strongest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SkillSource {
     /// The organisation's.
@@ -87,7 +87,7 @@ impl SkillSource {
     }
 }
 
-/// Whether the model is told of a skill and may call it.
+/// The visibility of a skill to the model, which can call what it sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelUse {
     /// By its name and description.
@@ -98,7 +98,7 @@ pub enum ModelUse {
     Hidden,
 }
 
-/// Whether people can call a skill.
+/// The visibility of a skill to people, who can call what they see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserUse {
     /// As `/name`.
@@ -107,7 +107,7 @@ pub enum UserUse {
     Hidden,
 }
 
-/// What a skill may do beyond being read.
+/// The rights of a skill beyond being read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SkillRights {
     /// All that it asks for.
@@ -117,7 +117,7 @@ pub enum SkillRights {
 }
 
 impl SkillRights {
-    /// What it was granted, if anything.
+    /// The grants, if there are any.
     pub fn granted(&self) -> Option<&SkillGrants> {
         match self {
             Self::Granted(grants) => Some(grants),
@@ -126,7 +126,7 @@ impl SkillRights {
     }
 }
 
-/// What a trusted skill asks for beyond being read.
+/// The requests of a trusted skill beyond being read.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SkillGrants {
     /// Rules for calls that run unasked during the turn, as they are written.
@@ -137,15 +137,15 @@ pub struct SkillGrants {
     pub effort: Option<Effort>,
     /// Hooks for the rest of the session, as settings write them.
     pub hooks: Option<Value>,
-    /// Where it works.
+    /// The place it works in.
     pub context: SkillContext,
     /// The shell that its lines run in.
     pub shell: Option<String>,
-    /// Whether its text has lines that run as commands.
+    /// Lines of its text that run as commands.
     pub shell_lines: ShellLines,
 }
 
-/// Where a skill works.
+/// The place a skill works in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum SkillContext {
     /// In the conversation.
@@ -155,12 +155,12 @@ pub enum SkillContext {
     Fork {
         /// The type of the agent; the general one if none is named.
         agent: Option<String>,
-        /// Whether the conversation waits for it.
+        /// Foreground if the conversation waits for it.
         waiting: ForkWait,
     },
 }
 
-/// Whether a conversation waits for the agent that a skill works in.
+/// Background or foreground: the conversation waits only for an agent in the foreground.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ForkWait {
     /// It goes on.
@@ -170,7 +170,7 @@ pub enum ForkWait {
     Foreground,
 }
 
-/// Whether a text has lines that run as commands.
+/// The presence of lines in a text that run as commands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ShellLines {
     /// It has none.
@@ -187,6 +187,14 @@ pub struct PluginFolders {
     pub root: PathBuf,
     /// `${CLAUDE_PLUGIN_DATA}`: what it keeps across versions.
     pub data: PathBuf,
+}
+
+impl PluginFolders {
+    /// The variables by which a plugin's programs know its folders.
+    pub fn variables(&self) -> [(&'static str, String); 2] {
+        let shown = |path: &Path| path.display().to_string();
+        [("CLAUDE_PLUGIN_ROOT", shown(&self.root)), ("CLAUDE_PLUGIN_DATA", shown(&self.data))]
+    }
 }
 
 impl Skill {
@@ -266,7 +274,7 @@ impl Skill {
         self.file.parent().filter(|_| self.kind == SkillKind::Skill)
     }
 
-    /// Whether it is listed once this file, by its path from the project, was touched.
+    /// True if it is listed once this file, given by its path from the project, was touched.
     pub fn is_about(&self, relative: &Path) -> bool {
         let matches = |pattern: &String| {
             let glob = GlobBuilder::new(pattern.trim_start_matches("./")).literal_separator(true).build();
@@ -275,7 +283,7 @@ impl Skill {
         self.paths.is_empty() || self.paths.iter().any(matches)
     }
 
-    /// What it asks for beyond being read, each in a few words.
+    /// Its requests beyond being read, each in a few words.
     pub fn requests(&self) -> Vec<String> {
         match &self.rights {
             SkillRights::Granted(grants) => grants.words(),

@@ -79,7 +79,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A symbolic link is where none was when the path was judged.
-    #[error("{} leads elsewhere now: a link was put in the way", path.display())]
+    #[error("{} leads elsewhere now: a symlink was put in its place", path.display())]
     Linked {
         /// The path.
         path: PathBuf,

@@ -41,7 +41,7 @@ impl Root {
                     Err(TryLockError::Error(error)) => return Err(error),
                 }
             }
-            Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds the lock and does not let go"))
+            Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds the lock and does not release it"))
         })
     }
 

@@ -90,14 +90,15 @@ impl Log {
         effect::before(Effect::Append(b""), || path.clone()).map_err(failed)?;
         let mut options = OpenOptions::new();
         let file = options.read(true).append(true).create(true).mode(PRIVATE_FILE).open(&path).map_err(failed)?;
-        let writer = path.with_file_name(beside(&path));
+        let writer = path.with_file_name(writer_file_name(&path));
         match locked(&file, &writer) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(Error::Held { by: held_by(&writer), path }),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         // Says who holds it; a log that cannot say so is still a log.
-        let _ = Root::open(parent).and_then(|root| root.replace(beside(&path), holder.as_bytes(), PRIVATE_FILE));
+        let _ =
+            Root::open(parent).and_then(|root| root.replace(writer_file_name(&path), holder.as_bytes(), PRIVATE_FILE));
         let flush = || File::open(parent).and_then(|directory| directory.sync_all());
         effect::sync(Effect::SyncDirectory, || parent.to_owned(), flush).map_err(failed)?;
         let end = end_of(&file).map_err(failed)?;
@@ -157,7 +158,7 @@ fn end_of(file: &File) -> std::io::Result<FileEnd> {
 }
 
 /// Name of the file with the writer's description.
-fn beside(path: &Path) -> OsString {
+fn writer_file_name(path: &Path) -> OsString {
     let mut name = path.file_name().map_or_else(OsString::new, OsString::from);
     name.push(".writer");
     name

@@ -45,7 +45,7 @@ impl Root {
         walk.unlisted.sort();
         walk.unlisted.dedup();
         if walk.unlisted.first().is_some_and(|path| path.as_os_str().is_empty()) {
-            return Err(Error::of(self.path(), std::io::Error::other("it cannot be listed wholly")));
+            return Err(Error::of(self.path(), std::io::Error::other("it cannot be listed completely")));
         }
         Ok(walk)
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use files::{Glance, Lines, Text};
 use parking_lot::Mutex;
 use serde_json::Value;
-use session::child::ChildMeta;
+use session::child::SubagentMeta;
 
 use crate::exclusions::Exclusions;
 
@@ -47,17 +47,18 @@ impl ExcludedSessions {
         self.subagents_touched(session, |meta| meta.tool_use_id.as_deref().is_some_and(|call| calls.contains(call)))
     }
 
-    fn subagents_touched(&self, session: &Path, counts: impl Fn(&ChildMeta) -> bool) -> bool {
+    fn subagents_touched(&self, session: &Path, counts: impl Fn(&SubagentMeta) -> bool) -> bool {
         if self.exclusions.is_empty() {
             return false;
         }
-        let all: Vec<(String, ChildMeta, PathBuf)> = session::subagent_files::past(session)
+        let all: Vec<(String, SubagentMeta, PathBuf)> = session::subagent_files::past(session)
             .into_iter()
-            .map(|child| (child.id, ChildMeta::read(&child.file), child.file))
+            .map(|child| (child.id, SubagentMeta::read(&child.file), child.file))
             .collect();
         let mut meant: HashSet<&str> = all.iter().filter(|(_, meta, _)| counts(meta)).map(|(id, ..)| &**id).collect();
         loop {
-            let below = |meta: &ChildMeta| meta.parent_agent_id.as_deref().is_some_and(|parent| meant.contains(parent));
+            let below =
+                |meta: &SubagentMeta| meta.parent_agent_id.as_deref().is_some_and(|parent| meant.contains(parent));
             let new = all.iter().filter(|(id, meta, _)| !meant.contains(&**id) && below(meta));
             let more: Vec<&str> = new.map(|(id, ..)| &**id).collect();
             if more.is_empty() {

@@ -415,15 +415,15 @@ pub enum SavedSince {
     /// From the beginning.
     Beginning,
     /// The user's last words.
-    Said,
+    UserMessage,
 }
 
 /// Memories that were saved in the session itself: the run with their changes and their paths, the oldest first. With
-/// [`SavedSince::Said`], only those that the model was not told of, since the user has said nothing after them.
+/// [`SavedSince::UserMessage`], only those that the model was not told of, since the user has said nothing after them.
 pub fn learnt(log: &Log, since: SavedSince) -> Vec<(String, Vec<String>)> {
-    let is_said = |line: &Line| matches!(line.body, Body::User { source: TextSource::Said, .. });
+    let is_said = |line: &Line| matches!(line.body, Body::User { source: TextSource::Direct, .. });
     let from = log.lines().iter().rposition(|line| match since {
-        SavedSince::Said => is_said(line) || Note::of(line) == Some(Note::Continued),
+        SavedSince::UserMessage => is_said(line) || Note::of(line) == Some(Note::Continued),
         SavedSince::Beginning => Note::of(line) == Some(Note::Continued),
     });
     let notes = log.lines().iter().skip(from.map_or(0, |at| at + 1)).filter_map(Note::of);

@@ -394,7 +394,7 @@ async fn reply(
         *cut = before;
         *cut += broken_off(so_far.usage, bytes);
     }
-    let (host, cause) = ("the model".to_owned(), "the stream ended without an end".to_owned());
+    let (host, cause) = ("the model".to_owned(), "the stream ended early".to_owned());
     Err(ForkError::Provider(provider::Error::Cut { host, cause }))
 }
 

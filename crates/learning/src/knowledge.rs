@@ -46,11 +46,11 @@ pub struct Knowledge {
     /// Instruction files the model has seen.
     attached: HashSet<PathBuf>,
     /// Warnings about left-out files that the user was shown.
-    told: HashSet<String>,
+    shown_warnings: HashSet<String>,
     /// Trust in the files that the project's files include from outside; none if nobody can be asked.
     trust: Option<Trust>,
     /// Files from outside that were asked about, here or before the session began.
-    asked: HashSet<PathBuf>,
+    questioned: HashSet<PathBuf>,
     /// Number of instruction files before the last touch.
     before: usize,
     /// Files that the user has changed since the last message.
@@ -83,7 +83,7 @@ pub struct KnowledgeSettings {
 pub struct InheritedInstructions {
     sources: InstructionSources,
     /// Warnings about left-out files that the user was shown.
-    told: HashSet<String>,
+    shown_warnings: HashSet<String>,
 }
 
 /// A folder that is a copy of another, such as a worktree.
@@ -108,7 +108,7 @@ pub struct AttachedText {
     /// Text for the model.
     pub text: Injected,
     /// Metadata for a later session.
-    pub beside: LineMeta,
+    pub meta: LineMeta,
 }
 
 impl Knowledge {
@@ -124,9 +124,9 @@ impl Knowledge {
         let mut knowledge = Self {
             instructions: Instructions::load(sources, Reason::SessionStart),
             attached: HashSet::new(),
-            told: HashSet::new(),
+            shown_warnings: HashSet::new(),
             trust: None,
-            asked: HashSet::new(),
+            questioned: HashSet::new(),
             by_hand: Vec::new(),
             before: 0,
             copy: None,
@@ -143,9 +143,9 @@ impl Knowledge {
     pub fn remember(&mut self, session: &Session) {
         let known = std::mem::take(&mut self.attached);
         self.recall.forget();
-        for beside in session.beside_in_view() {
-            self.attached.extend(beside.instructions);
-            if let Some(seen) = beside.memory {
+        for meta in session.line_metas_in_view() {
+            self.attached.extend(meta.instructions);
+            if let Some(seen) = meta.memory {
                 self.recall.was_surfaced(seen.path, seen.bytes);
             }
         }
@@ -167,7 +167,7 @@ impl Knowledge {
     #[must_use]
     pub fn with_trust(mut self, trust: Trust) -> Self {
         let left = outside::settle(&mut self.instructions, &trust);
-        self.asked.extend(left.into_iter().map(|outside| outside.real));
+        self.questioned.extend(left.into_iter().map(|outside| outside.real));
         self.trust = Some(trust);
         self
     }
@@ -261,7 +261,7 @@ impl Knowledge {
             matches!(note.what, InstructionFault::Outside(_) | InstructionFault::OfAnother | InstructionFault::Long(_))
         };
         let told = self.instructions.notes.iter().filter(is_told).map(Note::to_string);
-        told.filter(|text| self.told.insert(text.clone())).collect()
+        told.filter(|text| self.shown_warnings.insert(text.clone())).collect()
     }
 
     /// Prepares for a compacted conversation: instructions are read again, and memories may come up again.
@@ -284,19 +284,19 @@ impl Knowledge {
             paths.push(PathBuf::new()); // said, though there was nothing but the date to say
         }
         self.attached.extend(paths.iter().cloned());
-        Some(AttachedText { text, beside: LineMeta { instructions: paths, ..LineMeta::default() } })
+        Some(AttachedText { text, meta: LineMeta { instructions: paths, ..LineMeta::default() } })
     }
 
     /// Instruction files for a subagent, without memories, which belong to the conversation.
     pub fn for_agents(&self) -> InheritedInstructions {
         let sources = InstructionSources { indexes: Vec::new(), ..self.instructions.sources().clone() };
-        InheritedInstructions { sources, told: self.told.clone() }
+        InheritedInstructions { sources, shown_warnings: self.shown_warnings.clone() }
     }
 
     /// The knowledge of a subagent. Nobody is asked about files from outside on its behalf: those not agreed to are
     /// left out.
     pub fn inherited(from: InheritedInstructions, copy: Option<CopiedFolder>, session: &Session) -> Self {
-        Self { told: from.told, copy, ..Self::new(from.sources, None, None, session) }
+        Self { shown_warnings: from.shown_warnings, copy, ..Self::new(from.sources, None, None, session) }
     }
 
     /// The knowledge of a session that works in a copy of the folder that the instructions are from.
@@ -321,9 +321,10 @@ impl Knowledge {
     pub fn next_outside(&mut self) -> Option<OutsideFile> {
         let trust = self.trust.as_ref()?;
         let left = outside::settle(&mut self.instructions, trust);
-        let next = left.into_iter().find(|one| !trust.is_settled(&one.claim) && !self.asked.contains(&one.real))?;
-        (self.asked.len() < MOST_ASKED).then_some(())?;
-        self.asked.insert(next.real.clone());
+        let next =
+            left.into_iter().find(|one| !trust.is_settled(&one.claim) && !self.questioned.contains(&one.real))?;
+        (self.questioned.len() < MOST_OUTSIDE_FILES).then_some(())?;
+        self.questioned.insert(next.real.clone());
         Some(next)
     }
 
@@ -355,9 +356,9 @@ impl Knowledge {
             return None;
         }
         let paths = loaded.iter().map(|file| file.path.clone()).collect();
-        let beside = LineMeta { instructions: paths, ..LineMeta::default() };
+        let meta = LineMeta { instructions: paths, ..LineMeta::default() };
         let text = Injected::new(Purpose::Instructions, &nested(&loaded));
-        Some((loaded, AttachedText { text, beside }))
+        Some((loaded, AttachedText { text, meta }))
     }
 
     /// A note for the model about the limits that an index it wrote exceeds.
@@ -369,14 +370,14 @@ impl Knowledge {
         let warnings: Vec<String> = index::warnings(&text).iter().map(ToString::to_string).collect();
         (!warnings.is_empty()).then(|| {
             let text = Injected::new(Purpose::Index, &warnings.join("\n"));
-            AttachedText { text, beside: LineMeta::default() }
+            AttachedText { text, meta: LineMeta::default() }
         })
     }
 
     /// Recall for a message of the user: memories that the ranker is sure of come back at once; otherwise the selector
     /// is asked.
-    pub fn said(&mut self, said: &UserMessage<'_>, scope: &Scope) -> Vec<AttachedText> {
-        self.recall.said(said, scope, self.world.now())
+    pub fn recall_for(&mut self, message: &UserMessage<'_>, scope: &Scope) -> Vec<AttachedText> {
+        self.recall.recall_for(message, scope, self.world.now())
     }
 
     /// A note about the age of a memory that the model has read, if it matters.
@@ -387,7 +388,7 @@ impl Knowledge {
         let memory = memory::Memory::read(&Root::open(directory).ok()?, path.to_str()?).ok()?;
         let days = age::days(memory.dated, self.world.now());
         let text = format!("{} was saved {}.\n{}", file.display(), age::words(days), age::warning(days)?);
-        Some(AttachedText { text: Injected::new(Purpose::Memory, &text), beside: LineMeta::default() })
+        Some(AttachedText { text: Injected::new(Purpose::Memory, &text), meta: LineMeta::default() })
     }
 
     /// Instructions that apply to the files and tools of the turn.
@@ -467,7 +468,7 @@ pub enum IncludeConsent {
 }
 
 /// Limit on files from outside that are asked about in a session; the rest is left out with a note.
-const MOST_ASKED: usize = 100;
+const MOST_OUTSIDE_FILES: usize = 100;
 
 /// The largest index that is looked at.
 const INDEX_LIMIT: u64 = 10_000_000;

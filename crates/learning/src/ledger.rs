@@ -57,7 +57,7 @@ const UNPRICED_TOKENS: u64 = 2_000_000;
 
 /// The reason background work has to wait for tomorrow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("work in the background pauses: {0}")]
+#[error("background work pauses: {0}")]
 pub struct BudgetPause(pub String);
 
 /// Origin of spending.
@@ -94,7 +94,7 @@ struct State {
     under_way: BTreeMap<String, (String, Usage)>,
     /// Messages for the user, and the days on which each was shown.
     news: Vec<String>,
-    told: Vec<(Date, LedgerNews)>,
+    reported: Vec<(Date, LedgerNews)>,
 }
 
 /// A request whose reply has begun.
@@ -224,7 +224,7 @@ impl Ledger {
         if let Err(error) = files::add_line(file(folder, date), &line) {
             let mut state = self.state.lock();
             state.keep(date, entry, &self.spender.project);
-            let text = format!("what is spent cannot be written down and counts for this session alone: {error}");
+            let text = format!("spending cannot be recorded, so it counts for this session alone: {error}");
             state.tell(date, LedgerNews::NotWritten, text);
         }
     }
@@ -305,8 +305,8 @@ impl State {
     }
 
     fn tell(&mut self, date: Date, news: LedgerNews, text: String) {
-        if !self.told.contains(&(date, news)) {
-            self.told.push((date, news));
+        if !self.reported.contains(&(date, news)) {
+            self.reported.push((date, news));
             self.news.push(text);
         }
     }

@@ -30,7 +30,7 @@ mod removal;
 mod tally;
 mod user_shelf;
 
-use put_back::{Refusal, RefusedChange, RemovedMemory};
+use put_back::{RefusedChange, RemovedMemory, SaveRefusal};
 pub use removal::Removal;
 pub use tally::{SavingLimits, Tally};
 use user_shelf::UserShelf;
@@ -80,7 +80,7 @@ pub struct Author {
     /// Messages that the user typed.
     pub typed: TypedMessages,
     /// Time of the newest message that it learns from, if that may be long ago.
-    pub said: Option<Timestamp>,
+    pub newest_source: Option<Timestamp>,
     /// The time and fresh names.
     pub world: World,
 }
@@ -112,7 +112,7 @@ pub struct Saver {
     user: Option<Box<Saver>>,
     /// The user's memories that hold in every project.
     user_shelf: Option<UserShelf>,
-    /// What the user removed from other directories.
+    /// Memories that the user removed from other directories.
     removed_elsewhere: Option<Tombstones>,
 }
 
@@ -210,7 +210,7 @@ impl Saver {
         if let Some(why) = self.protection.get().and_then(protects) {
             return Err(format!("{path} stays as it is: {why}. You may build on it in another memory."));
         }
-        if self.author.said.is_some_and(|said| self.is_newer(path, before, said)) {
+        if self.author.newest_source.is_some_and(|said| self.is_newer(path, before, said)) {
             return Err(format!("{path} stays as it is: the user said or wrote it later than what you learn from."));
         }
         Ok(())
@@ -266,7 +266,7 @@ impl Saver {
         let as_named = named.strip_prefix(&self.directory).or_else(|_| named.strip_prefix(&self.place.directory));
         if as_named != Ok(below) {
             return Err(format!(
-                "{} leads elsewhere by a link, and links are not followed. {}",
+                "{} is a symlink that leads elsewhere, and is not followed. {}",
                 named.display(),
                 outside()
             ));
@@ -309,7 +309,7 @@ impl Saver {
         path: &str,
         text: impl FnOnce(Option<&str>) -> Result<String, String>,
         scope: &Scope,
-    ) -> Result<String, Refusal> {
+    ) -> Result<String, SaveRefusal> {
         let seen = scope.seen(&self.directory.join(path));
         let before = self.before(path, seen.as_ref())?;
         self.may_change(path, before.as_deref())?;
@@ -328,7 +328,7 @@ impl Saver {
         let memory = memory::Memory::parse(path, text.as_bytes(), None, text.len() as u64);
         let is_shared = path.starts_with(TEAM);
         if let Some(user) = self.user.as_ref().filter(|_| before.is_none() && !is_shared)
-            && is_about_the_user(memory.kind, &format!("{}\n{}", memory.name, said(&text)))
+            && is_about_the_user(memory.kind, &format!("{}\n{}", memory.name, description_and_body(&text)))
         {
             let known = user.before(path, scope.seen(&user.directory.join(path)).as_ref())?;
             let place = user.directory.join(path);
@@ -348,11 +348,11 @@ impl Saver {
     }
 
     /// Writes a memory, unless a check fails.
-    fn write(&self, path: &str, text: &str, before: Option<&str>, scope: &Scope) -> Result<String, Refusal> {
+    fn write(&self, path: &str, text: &str, before: Option<&str>, scope: &Scope) -> Result<String, SaveRefusal> {
         let file = self.directory.join(path);
         let seen = before.and(scope.seen(&file));
         self.within_limits(path, text.len())?;
-        if self.author.injected.is_echoed_by(&said(text), &self.known_text()) {
+        if self.author.injected.is_echoed_by(&description_and_body(text), &self.known_text()) {
             return Err(format!(
                 "{path} was not saved: it says again what was put before you (a file, a memory, a tool's output), and no \
                  memory is made from that. Keep only what the user said, or what came out of the work, in your own words."
@@ -373,11 +373,11 @@ impl Saver {
         let revised = self.store.revise(path, &text, seen.as_ref(), &self.origin(), Some(&self.tree), &mut keep);
         let revised = revised.map_err(|error| match (&error, self.protection.get()) {
             (Error::Known { by }, Some(_)) => {
-                Refusal { why: format!("{error}. To move or rename {by}, remove it first."), is_known: true }
+                SaveRefusal { why: format!("{error}. To move or rename {by}, remove it first."), is_known: true }
             }
-            _ => Refusal { why: advice(&error), is_known: matches!(error, Error::Known { .. }) },
+            _ => SaveRefusal { why: advice(&error), is_known: matches!(error, Error::Known { .. }) },
         })?;
-        self.replaced(path, &said(&text));
+        self.replaced(path, &description_and_body(&text));
         scope.note(&file, revised.stamp);
         let mut tally = self.tally.lock();
         tally.bytes += text.len();
@@ -389,12 +389,12 @@ impl Saver {
     }
 
     /// Fails for a new memory that the user's shelf says already, and for one that the user removed from another directory.
-    fn is_new_elsewhere(&self, path: &str, text: &str, before: Option<&str>) -> Result<(), Refusal> {
+    fn is_new_elsewhere(&self, path: &str, text: &str, before: Option<&str>) -> Result<(), SaveRefusal> {
         let body = memory::Memory::parse(path, text.as_bytes(), None, text.len() as u64).body;
         let is_own = before.is_none() && !path.starts_with(TEAM); // others do not see the user's shelf
         if let Some(by) = self.user_shelf.as_ref().filter(|_| is_own).and_then(|shelf| shelf.says(&body)) {
             let why = format!("{}. It holds in every project and needs no copy here.", Error::Known { by });
-            return Err(Refusal { why, is_known: true });
+            return Err(SaveRefusal { why, is_known: true });
         }
         let spoken = self.quoted(path, text);
         let stone = self.removed_elsewhere.as_ref().and_then(|stones| stones.refusing_text(text, spoken.as_ref()));
@@ -490,7 +490,7 @@ impl Saver {
                 none.insert(self.place.changes.begin(id, head)?)
             }
         };
-        writer.keep_said(change, spoken.as_ref())
+        writer.keep_quoting(change, spoken.as_ref())
     }
 
     fn origin(&self) -> MemoryOrigin {
@@ -528,7 +528,7 @@ fn completed(path: &str, text: &str) -> String {
 }
 
 /// Description and text of a memory.
-fn said(text: &str) -> String {
+fn description_and_body(text: &str) -> String {
     let memory = memory::Memory::parse("", text.as_bytes(), None, text.len() as u64);
     format!("{}\n{}", memory.description.unwrap_or_default(), memory.body)
 }

@@ -82,7 +82,7 @@ pub(crate) fn answered(saver: &Saver, save: impl FnOnce() -> Result<String, Stri
 
 /// Runs blocking work outside the async loop.
 pub(crate) async fn off_the_loop(work: impl FnOnce() -> Output + Send + 'static) -> Output {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Output::failed("It broke down, and nothing was saved."))
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Output::failed("It failed, and nothing was saved."))
 }
 
 /// The tools of a conversation, with Write and Edit saving memories through a saver and other files as before.

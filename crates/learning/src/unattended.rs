@@ -43,7 +43,7 @@ pub struct UnattendedContext {
     pub standing: SandboxStatus,
 }
 
-/// What an agent does with the user's memories that hold in every project.
+/// An agent's access to the user's memories that hold in every project.
 #[derive(Debug, Clone)]
 pub enum UserShelfAccess {
     /// It knows of none.
@@ -69,8 +69,8 @@ pub struct UnattendedPolicy {
 
 impl UnattendedPolicy {
     /// Opens the memory directory and creates it if it is missing. The working directories are those of the scope.
-    pub fn new(ground: UnattendedContext, scope: &Scope) -> Result<Arc<Self>, memory::Error> {
-        let UnattendedContext { place, user, author, limits, excluded, config, mut rules, standing } = ground;
+    pub fn new(context: UnattendedContext, scope: &Scope) -> Result<Arc<Self>, memory::Error> {
+        let UnattendedContext { place, user, author, limits, excluded, config, mut rules, standing } = context;
         rules.allow.clear();
         rules.deny.extend(excluded.deny);
         let saver = Saver::new(place, author, limits, scope.project())?;
@@ -149,9 +149,7 @@ impl UnattendedPolicy {
                     return Err("No command runs in the background here.".to_owned());
                 }
                 if sandbox::confined(scope, &subject, input) != ConfinementLevel::Wholly {
-                    return Err(
-                        "Commands do not run here: there is no sandbox that holds. Use Read, Grep and Glob.".into()
-                    );
+                    return Err("Commands do not run here: no sandbox can be enforced. Use Read, Grep and Glob.".into());
                 }
                 self.may_look(tool_names::BASH, Access::Changes, &subject, scope)
             }

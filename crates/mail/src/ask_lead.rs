@@ -38,7 +38,7 @@ impl Approver for AskLead {
     fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(async move {
             let unanswered = |why: String| PermissionAnswer::Unanswered { why };
-            let asked = tokio::time::timeout(PATIENCE, self.asked(&question)).await;
+            let asked = tokio::time::timeout(PATIENCE, self.send_question(&question)).await;
             match asked {
                 Ok(Ok(LeadAnswer::Allowed(input))) => PermissionAnswer::With { input, permissions: Vec::new() },
                 Ok(Ok(LeadAnswer::Denied(why))) => PermissionAnswer::Deny { why },
@@ -62,7 +62,7 @@ impl AskLead {
         Self { post, team, turn: tokio::sync::Mutex::default() }
     }
 
-    async fn asked(&self, question: &Question) -> Result<LeadAnswer, MailError> {
+    async fn send_question(&self, question: &Question) -> Result<LeadAnswer, MailError> {
         let request = self.post.fresh();
         let (about, input, suggestions) = match question {
             Question::Call(call) => (TeammateQuestion::Call, call.input.clone(), call.suggestions()),

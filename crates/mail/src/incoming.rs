@@ -78,7 +78,7 @@ pub enum SessionLife {
     #[default]
     GoesOn,
     /// The lead has asked it to end, and it has not answered.
-    Asked {
+    ShutdownRequested {
         /// Name of the sender.
         by: String,
         /// Id of the request, which the answer repeats.
@@ -258,7 +258,7 @@ impl Mail {
         let is_lead = message.from == LEAD;
         match message.word() {
             ControlMessage::ShutdownRequest { request, .. } if is_lead => {
-                self.set_life(SessionLife::Asked { by: message.from.clone(), request });
+                self.set_life(SessionLife::ShutdownRequested { by: message.from.clone(), request });
             }
             ControlMessage::ShutdownResponse { approve: true, .. } => {
                 self.inner.state.lock().left.insert(message.from.clone());
@@ -324,6 +324,6 @@ impl Mail {
     pub fn idle(&self, rest: IdleReason, said: &str) -> ControlMessage {
         let mut state = self.inner.state.lock();
         let (heard, handed) = (state.newest.clone(), std::mem::take(&mut state.handed));
-        ControlMessage::Idle { rest, said: said.to_owned(), heard, handed }
+        ControlMessage::Idle { rest, last_text: said.to_owned(), heard, handed }
     }
 }

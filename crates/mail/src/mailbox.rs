@@ -29,8 +29,8 @@ const MOST_BYTES: u64 = 8_000_000;
 /// The largest mailbox that a sender may write: waiting messages are read at every look, and a file too large to read
 /// would be lost.
 const MOST_SENT: usize = 4_000_000;
-/// Limit on letters read from one file, since each takes memory beyond its bytes.
-const MOST_LETTERS: usize = 20_000;
+/// Limit on entries read from one file, since each takes memory beyond its bytes.
+const MOST_MESSAGES_READ: usize = 20_000;
 /// Limit on waiting messages; a recipient with more is not reading.
 const MOST_WAITING: usize = 1_000;
 /// The longest text of one message, in bytes. Longer text belongs in a file that the message names.
@@ -38,7 +38,7 @@ pub(crate) const MOST_TEXT: usize = 100_000;
 /// Number of delivered messages that are kept, for people who look.
 const KEPT: usize = 50;
 /// Limit on sender, summary and time of a message together, in bytes.
-const MOST_BESIDE: usize = 2_000;
+const MOST_HEADER_BYTES: usize = 2_000;
 /// The longest name.
 const MOST_NAME: usize = 64;
 /// Time to wait for a lock of a team; the work done under it takes milliseconds.
@@ -53,7 +53,7 @@ const PRIVATE_FILE: u32 = 0o600;
 pub struct Mailbox {
     folder: Root,
     name: String,
-    /// Public keys of senders who seal their letters.
+    /// Public keys of senders who seal their messages.
     known: SealKeys,
 }
 
@@ -70,7 +70,7 @@ pub enum InterruptVoidedBy {
 #[derive(Debug, thiserror::Error)]
 pub enum MailError {
     /// A name that cannot be used for a file.
-    #[error("{0:?} is no name of an agent: use up to {MOST_NAME} letters, digits, `-` and `_`")]
+    #[error("{0:?} is not a valid name: use up to {MOST_NAME} letters, digits, `-` and `_`")]
     Name(String),
     /// There is no agent of that name.
     #[error("there is no {name:?} here; {}", known(.others))]
@@ -84,19 +84,19 @@ pub enum MailError {
     #[error("the message is {0} bytes long, and {MOST_TEXT} is the most: put it into a file and name that")]
     Long(usize),
     /// Sender, summary and time are too long.
-    #[error("sender, summary and time of the message are {0} bytes long, and {MOST_BESIDE} is the most")]
-    LongBeside(usize),
+    #[error("sender, summary and time of the message are {0} bytes long; the limit is {MOST_HEADER_BYTES}")]
+    LongHeader(usize),
     /// Too many messages wait; the recipient does not read.
-    #[error("{0} messages wait for {1} already, and it reads none")]
+    #[error("{1} has {0} unread messages and reads none")]
     Full(usize, String),
     /// A control message from another session, which may send only text.
-    #[error("only words are taken from other sessions")]
+    #[error("other sessions can only send text")]
     NotWords,
     /// The name is taken.
     #[error("there is a {0:?} in the team already: choose another name")]
     Taken(String),
     /// A teammate that has ended could not be started again.
-    #[error("{name} has ended and could not go on: {why}")]
+    #[error("{name} has ended and could not continue: {why}")]
     Ended {
         /// The teammate's name.
         name: String,
@@ -104,16 +104,16 @@ pub enum MailError {
         why: String,
     },
     /// The team is full.
-    #[error("a team has {0} members at most")]
+    #[error("a team can have {0} members at most")]
     Crowded(usize),
     /// An address of an unsupported kind.
     #[error("{0:?} cannot be reached from here: write to a name, or to another session by uds:PATH")]
     Unsupported(String),
     /// A path that is not a session's socket.
-    #[error("{0} is no session's socket; `cairn send --list` shows those there are")]
+    #[error("{0} is not a session's socket; `cairn send --list` shows those that exist")]
     NoSession(PathBuf),
     /// Another session could not be reached, or rejected the message.
-    #[error("the session at {path} did not take it: {why}")]
+    #[error("the session at {path} did not accept it: {why}")]
     Socket {
         /// Its socket.
         path: PathBuf,
@@ -121,7 +121,7 @@ pub enum MailError {
         why: String,
     },
     /// A file with unexpected content. It is left as it is.
-    #[error("{path} is no {what} ({why}); move it away and try again")]
+    #[error("{path} is not a valid {what} ({why}); move it away and try again")]
     Broken {
         /// The file.
         path: PathBuf,
@@ -215,20 +215,20 @@ impl Mailbox {
         if message.text.len() > MOST_TEXT {
             return Err(MailError::Long(message.text.len()));
         }
-        if beside > MOST_BESIDE {
-            return Err(MailError::LongBeside(beside));
+        if beside > MOST_HEADER_BYTES {
+            return Err(MailError::LongHeader(beside));
         }
-        self.change(|letters| {
-            if letters.iter().any(|letter| Message::of(letter).id == message.id) {
+        self.change(|entries| {
+            if entries.iter().any(|entry| Message::of(entry).id == message.id) {
                 return Ok(false);
             }
-            let waiting = letters.iter().filter(|letter| !is_read(letter)).count();
+            let waiting = entries.iter().filter(|entry| !is_read(entry)).count();
             if waiting >= MOST_WAITING {
                 return Err(MailError::Full(waiting, self.name.clone()));
             }
-            let mut letter = message.to_letter();
-            letter.extend(seal.map(|seal| ("seal".to_owned(), Value::String(seal))));
-            letters.push(letter);
+            let mut entry = message.to_entry();
+            entry.extend(seal.map(|seal| ("seal".to_owned(), Value::String(seal))));
+            entries.push(entry);
             Ok(true)
         })
     }
@@ -259,22 +259,22 @@ impl Mailbox {
 
     /// Takes the lead's interrupts. True if the last one counts, because the lead has not written since.
     pub fn take_interrupt(&self, unless: InterruptVoidedBy) -> Result<bool, MailError> {
-        let letters = self.letters()?;
-        let of_lead = |letter: &Map<String, Value>| Some(self.read(letter)).filter(|message| message.from == LEAD);
-        let is_one = |letter: &Map<String, Value>| {
-            !is_read(letter) && of_lead(letter).is_some_and(|message| message.word() == ControlMessage::Interrupt)
+        let entries = self.entries()?;
+        let of_lead = |entry: &Map<String, Value>| Some(self.read(entry)).filter(|message| message.from == LEAD);
+        let is_one = |entry: &Map<String, Value>| {
+            !is_read(entry) && of_lead(entry).is_some_and(|message| message.word() == ControlMessage::Interrupt)
         };
-        let Some(at) = letters.iter().rposition(is_one) else { return Ok(false) };
+        let Some(at) = entries.iter().rposition(is_one) else { return Ok(false) };
         self.take_between_programs(|word| *word == ControlMessage::Interrupt)?;
-        let says_more = |letter: &Map<String, Value>| {
-            let has_to_be_heard = unless == InterruptVoidedBy::Heard && !is_read(letter);
-            !has_to_be_heard && of_lead(letter).is_some_and(|message| !message.word().is_between_programs())
+        let says_more = |entry: &Map<String, Value>| {
+            let has_to_be_heard = unless == InterruptVoidedBy::Heard && !is_read(entry);
+            !has_to_be_heard && of_lead(entry).is_some_and(|message| !message.word().is_between_programs())
         };
-        Ok(!letters[at..].iter().any(says_more))
+        Ok(!entries[at..].iter().any(says_more))
     }
 
     fn unread(&self) -> Result<Vec<Message>, MailError> {
-        Ok(self.letters()?.iter().filter(|letter| !is_read(letter)).map(|letter| self.read(letter)).collect())
+        Ok(self.entries()?.iter().filter(|entry| !is_read(entry)).map(|entry| self.read(entry)).collect())
     }
 
     /// Marks messages whose ids are in the recipient's log.
@@ -282,11 +282,11 @@ impl Mailbox {
         if !self.unread()?.iter().any(|message| ids.contains(&message.id)) {
             return Ok(()); // nothing to mark: the lock is not needed
         }
-        self.change(|letters| {
+        self.change(|entries| {
             let mut changed = false;
-            for letter in letters.iter_mut().filter(|letter| !is_read(letter)) {
-                if ids.contains(&Message::of(letter).id) {
-                    letter.insert("read".to_owned(), Value::Bool(true));
+            for entry in entries.iter_mut().filter(|entry| !is_read(entry)) {
+                if ids.contains(&Message::of(entry).id) {
+                    entry.insert("read".to_owned(), Value::Bool(true));
                     changed = true;
                 }
             }
@@ -306,57 +306,57 @@ impl Mailbox {
 
     /// All messages, oldest first, each with true if it was delivered.
     pub fn all(&self) -> Result<Vec<(Message, bool)>, MailError> {
-        Ok(self.letters()?.iter().map(|letter| (self.read(letter), is_read(letter))).collect())
+        Ok(self.entries()?.iter().map(|entry| (self.read(entry), is_read(entry))).collect())
     }
 
     /// A message as it counts: one in the name of a sender with a known key, but without that sender's seal, is
     /// renamed.
-    fn read(&self, letter: &Map<String, Value>) -> Message {
-        let mut message = Message::of(letter);
-        let seal = letter.get("seal").and_then(Value::as_str).unwrap_or_default();
+    fn read(&self, entry: &Map<String, Value>) -> Message {
+        let mut message = Message::of(entry);
+        let seal = entry.get("seal").and_then(Value::as_str).unwrap_or_default();
         if !self.known.believes(&message, &self.name, seal) {
             message.from.insert_str(0, UNSEALED);
         }
         message
     }
 
-    /// Changes the letters under the lock. Nothing is written if `by` returns false.
+    /// Changes the entries under the lock. Nothing is written if `by` returns false.
     fn change(
         &self,
         by: impl FnOnce(&mut Vec<Map<String, Value>>) -> Result<bool, MailError>,
     ) -> Result<(), MailError> {
         let _held = self.lock()?;
-        let mut letters = self.letters()?;
-        let before = letters.iter().filter(|letter| !is_read(letter)).count();
-        if !by(&mut letters)? {
+        let mut entries = self.entries()?;
+        let before = entries.iter().filter(|entry| !is_read(entry)).count();
+        if !by(&mut entries)? {
             return Ok(());
         }
-        let mut old = letters.iter().filter(|letter| is_read(letter)).count().saturating_sub(KEPT);
-        letters.retain(|letter| {
-            let goes = old > 0 && is_read(letter);
+        let mut old = entries.iter().filter(|entry| is_read(entry)).count().saturating_sub(KEPT);
+        entries.retain(|entry| {
+            let goes = old > 0 && is_read(entry);
             old -= usize::from(goes);
             !goes
         });
-        let mut text = serde_json::to_vec_pretty(&letters).map_err(|error| self.broken(&error))?;
+        let mut text = serde_json::to_vec_pretty(&entries).map_err(|error| self.broken(&error))?;
         while text.len() > MOST_SENT
-            && let Some(oldest) = letters.iter().position(is_read)
+            && let Some(oldest) = entries.iter().position(is_read)
         {
-            letters.remove(oldest);
-            text = serde_json::to_vec_pretty(&letters).map_err(|error| self.broken(&error))?;
+            entries.remove(oldest);
+            text = serde_json::to_vec_pretty(&entries).map_err(|error| self.broken(&error))?;
         }
-        let waiting = letters.iter().filter(|letter| !is_read(letter)).count();
+        let waiting = entries.iter().filter(|entry| !is_read(entry)).count();
         if text.len() > MOST_SENT && waiting > before {
             return Err(MailError::Full(waiting, self.name.clone()));
         }
         Ok(self.folder.replace(self.file(), &text, PRIVATE_FILE)?)
     }
 
-    fn letters(&self) -> Result<Vec<Map<String, Value>>, MailError> {
+    fn entries(&self) -> Result<Vec<Map<String, Value>>, MailError> {
         let file = self.folder.read(self.file(), MOST_BYTES)?;
         // Counted before any of them is kept: many small ones take far more memory than bytes.
         let count: Vec<IgnoredAny> = serde_json::from_slice(&file.bytes).map_err(|error| self.broken(&error))?;
-        if count.len() > MOST_LETTERS {
-            return Err(self.broken(&format!("there are more than {MOST_LETTERS}")));
+        if count.len() > MOST_MESSAGES_READ {
+            return Err(self.broken(&format!("there are more than {MOST_MESSAGES_READ}")));
         }
         serde_json::from_slice(&file.bytes).map_err(|error| self.broken(&error))
     }
@@ -374,6 +374,6 @@ impl Mailbox {
     }
 }
 
-fn is_read(letter: &Map<String, Value>) -> bool {
-    letter.get("read").and_then(Value::as_bool).unwrap_or_default()
+fn is_read(entry: &Map<String, Value>) -> bool {
+    entry.get("read").and_then(Value::as_bool).unwrap_or_default()
 }

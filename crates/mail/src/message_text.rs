@@ -54,17 +54,15 @@ pub fn in_words(message: &Message) -> String {
         ControlMessage::ShutdownRequest { reason, .. } => with("asks you to shut down", &reason),
         ControlMessage::ShutdownResponse { approve: true, .. } => "shuts down".to_owned(),
         ControlMessage::ShutdownResponse { approve: false, reason, .. } => with("does not shut down", &reason),
-        ControlMessage::PlanRequest { plan, .. } => format!("has a plan and waits for a word on it:\n{plan}"),
-        ControlMessage::PlanResponse { approve: true, feedback, .. } => with("approves of the plan", &feedback),
-        ControlMessage::PlanResponse { approve: false, feedback, .. } => {
-            with("does not approve of the plan", &feedback)
-        }
+        ControlMessage::PlanRequest { plan, .. } => format!("has a plan and waits for an answer:\n{plan}"),
+        ControlMessage::PlanResponse { approve: true, feedback, .. } => with("approves the plan", &feedback),
+        ControlMessage::PlanResponse { approve: false, feedback, .. } => with("rejects the plan", &feedback),
         ControlMessage::PermissionRequest { tool, why, .. } => with(&format!("asks whether it may use {tool}"), &why),
         ControlMessage::PermissionResponse { .. } => "has answered a question".to_owned(),
         ControlMessage::Interrupt => "interrupts it".to_owned(),
         ControlMessage::Progress { label } => with("is at work", &label),
         ControlMessage::Idle { rest: IdleReason::Interrupted, .. } => "was interrupted, and is idle".to_owned(),
-        ControlMessage::Idle { said, .. } => with("is idle, and said last", &said),
+        ControlMessage::Idle { last_text, .. } => with("is idle, and said last", &last_text),
         ControlMessage::Assigned { task, subject, description } => {
             with(&format!("gives you the task #{task}, {subject}"), &description)
         }

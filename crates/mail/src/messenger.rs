@@ -69,7 +69,7 @@ pub trait Neighbours: Send + Sync {
 
 /// Subagents of one parent, and our relation to them.
 struct NearbyAgents {
-    children: Weak<dyn Neighbours>,
+    neighbours: Weak<dyn Neighbours>,
     origin: MessageOrigin,
 }
 
@@ -86,9 +86,9 @@ impl Messenger {
     }
 
     /// The post of a subagent: it reaches its parent and the parent's other subagents, and nobody else.
-    pub fn below(&self, me: &str, mail: &Mail, children: &Arc<dyn Neighbours>) -> Self {
+    pub fn below(&self, me: &str, mail: &Mail, neighbours: &Arc<dyn Neighbours>) -> Self {
         let below = SubagentMessenger { me: me.to_owned(), above: (self.me(), self.inner.mail.clone()) };
-        let near = NearbyAgents { children: Arc::downgrade(children), origin: MessageOrigin::Process };
+        let near = NearbyAgents { neighbours: Arc::downgrade(neighbours), origin: MessageOrigin::Process };
         let inner = MessengerInner {
             world: self.inner.world.clone(),
             mail: mail.clone(),
@@ -100,11 +100,11 @@ impl Messenger {
     }
 
     /// Adds the session's own subagents to those that can be written to.
-    pub fn sends_out(&self, children: &Arc<dyn Neighbours>) {
-        let children = Arc::downgrade(children);
+    pub fn sends_out(&self, neighbours: &Arc<dyn Neighbours>) {
+        let neighbours = Arc::downgrade(neighbours);
         let near = &mut self.inner.state.lock().near;
-        near.retain(|near| !near.children.ptr_eq(&children) && near.children.strong_count() > 0);
-        near.push(NearbyAgents { children, origin: MessageOrigin::Parent });
+        near.retain(|near| !near.neighbours.ptr_eq(&neighbours) && near.neighbours.strong_count() > 0);
+        near.push(NearbyAgents { neighbours, origin: MessageOrigin::Parent });
     }
 
     /// Joins the session to a team.
@@ -148,13 +148,13 @@ impl Messenger {
 
     /// Names that can be written to.
     pub fn others(&self) -> Vec<String> {
-        self.named(|children| children.names())
+        self.named(|neighbours| neighbours.names())
     }
 
     fn named(&self, near: impl Fn(&dyn Neighbours) -> Vec<String>) -> Vec<String> {
         let mut names = self.teammates();
         names.extend(self.inner.below.iter().map(|below| below.above.0.clone()));
-        names.extend(self.near().iter().flat_map(|(children, _)| near(&**children)));
+        names.extend(self.near().iter().flat_map(|(neighbours, _)| near(&**neighbours)));
         names.retain(|name| *name != self.me());
         names.sort();
         names.dedup();
@@ -163,7 +163,7 @@ impl Messenger {
 
     fn near(&self) -> Vec<(Arc<dyn Neighbours>, MessageOrigin)> {
         let state = self.inner.state.lock();
-        state.near.iter().filter_map(|near| Some((near.children.upgrade()?, near.origin))).collect()
+        state.near.iter().filter_map(|near| Some((near.neighbours.upgrade()?, near.origin))).collect()
     }
 
     /// Text of a control message sent from here.
@@ -206,7 +206,7 @@ impl Messenger {
 
     /// Names of all that are at work: a message for everybody does not wake an agent that has ended.
     fn all(&self) -> Vec<String> {
-        self.named(|children| children.at_work())
+        self.named(|neighbours| neighbours.at_work())
     }
 
     fn send_to(&self, name: &str, message: &Message) -> Result<(), MailError> {
@@ -224,9 +224,9 @@ impl Messenger {
             self.inner.mail.works(name, &message.id);
             return Ok(());
         }
-        let near = self.near().into_iter().find(|(children, _)| children.knows(name));
-        let (children, origin) = near.ok_or_else(unknown)?;
-        children.write_to(name, message, origin)
+        let near = self.near().into_iter().find(|(neighbours, _)| neighbours.knows(name));
+        let (neighbours, origin) = near.ok_or_else(unknown)?;
+        neighbours.write_to(name, message, origin)
     }
 
     fn message(&self, from: &str, text: &str, summary: Option<&str>) -> Message {

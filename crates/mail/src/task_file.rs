@@ -125,14 +125,14 @@ pub fn change<T>(folder: &Path, by: impl FnOnce(&mut Vec<Task>) -> Result<T, Str
     let _held = root.lock_within(LOCK, PATIENCE).map_err(failed)?;
     let mut tasks: Vec<Task> = match root.read(FILE, LARGEST) {
         Ok(file) => serde_json::from_slice(&file.bytes)
-            .map_err(|error| format!("{} is no list of tasks: {error}", folder.join(FILE).display()))?,
+            .map_err(|error| format!("{} is not a task list: {error}", folder.join(FILE).display()))?,
         Err(files::Error::NotFound { .. }) => Vec::new(),
         Err(error) => return Err(failed(error)),
     };
     let done = by(&mut tasks)?;
     let text = serde_json::to_vec_pretty(&tasks).map_err(|error| error.to_string())?;
     if text.len() as u64 > LARGEST {
-        return Err("the list is full: take away what is done, or put long descriptions into files".to_owned());
+        return Err("the list is full: remove what is done, or put long descriptions into files".to_owned());
     }
     root.replace(FILE, &text, PRIVATE_FILE).map_err(failed)?;
     Ok(done)

@@ -54,7 +54,7 @@ pub struct Team {
 #[derive(Debug)]
 struct HeldMode {
     mode: SharedMode,
-    told: Mutex<Option<Mode>>,
+    published_mode: Mutex<Option<Mode>>,
 }
 
 /// A member of a team.
@@ -171,7 +171,7 @@ impl Team {
     /// As its lead sees it, whose mode holds for all.
     #[must_use]
     pub fn held_to(self, mode: SharedMode) -> Self {
-        Self { held: Some(Arc::new(HeldMode { mode, told: Mutex::default() })), ..self }
+        Self { held: Some(Arc::new(HeldMode { mode, published_mode: Mutex::default() })), ..self }
     }
 
     /// Our public key, with which others verify our letters.
@@ -231,7 +231,7 @@ impl Team {
             config.members.insert(0, self.member(LEAD, LEAD, directory, now));
             Ok(())
         })?;
-        self.held.iter().for_each(|held| *held.told.lock() = None);
+        self.held.iter().for_each(|held| *held.published_mode.lock() = None);
         self.tell_mode()?;
         self.mailbox()
     }
@@ -262,7 +262,7 @@ impl Team {
     /// Publishes the lead's mode, unless the team already has it.
     pub fn tell_mode(&self) -> Result<(), MailError> {
         let Some(held) = &self.held else { return Ok(()) };
-        let mut told = held.told.lock();
+        let mut told = held.published_mode.lock();
         let mode = held.mode.get();
         if *told == Some(mode) {
             return Ok(());

@@ -122,6 +122,9 @@ fn hashed(plain: &str, whole: &str, most: usize, is_free: impl Fn(&str) -> bool)
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn names(server: &str, tools: &[&str]) -> Vec<String> {
@@ -180,6 +183,32 @@ mod tests {
         let long = "é".repeat(2000);
         let cut = short_description(&long);
         assert!(cut.len() <= 2048 && cut.len() > 2040 && cut.ends_with('…'), "{}", cut.len());
+    }
+
+    proptest! {
+        /// MCP-1: whatever servers and their tools are called, no two tools share a name, every provider takes each, and none
+        /// depends on the order in which servers and tools come.
+        #[test]
+        fn every_tool_has_a_name_of_its_own(
+            servers in vec("[ab_.]{0,4}|[a-c]{38,44}", 1..6),
+            tools in vec("[ab_.]{0,4}|[a-c]{50,70}", 1..6),
+        ) {
+            let servers: BTreeSet<&str> = servers.iter().map(String::as_str).collect();
+            let tools: Vec<&str> = tools.iter().map(String::as_str).collect::<BTreeSet<_>>().into_iter().collect();
+            let keys = server_keys(servers.iter().copied());
+            prop_assert_eq!(&keys, &server_keys(servers.iter().rev().copied()));
+            let mut all = BTreeSet::new();
+            for server in &servers {
+                let names = tool_names(&keys[*server], &tools);
+                let reversed: Vec<&str> = tools.iter().rev().copied().collect();
+                prop_assert_eq!(&names, &tool_names(&keys[*server], &reversed).into_iter().rev().collect::<Vec<_>>());
+                for name in names {
+                    let taken = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+                    prop_assert!(name.len() <= LONGEST_TOOL_NAME && name.chars().all(taken), "{}", name);
+                    prop_assert!(all.insert(name.clone()), "{} twice", name);
+                }
+            }
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub const KEPT: usize = 100;
 pub const USER: &str = "user";
 
 /// File that names the newest run the user was told of.
-const TOLD: &str = "told";
+const NEWEST_SHOWN: &str = "told";
 
 /// The largest index that is read.
 const INDEX: u64 = 10_000_000;
@@ -123,7 +123,7 @@ impl Changes {
 
     /// Runs that began since the last call, newest first. Each is reported once.
     pub fn news(&self) -> Vec<ChangeRun> {
-        let (ids, marker) = (self.ids(), self.folder.join(TOLD));
+        let (ids, marker) = (self.ids(), self.folder.join(NEWEST_SHOWN));
         let Some(newest) = ids.first() else { return Vec::new() };
         let told = files::read(&marker, 200).map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
         if told.as_ref().is_ok_and(|told| told == newest) {
@@ -257,11 +257,11 @@ impl Writer {
     /// Records a change that is about to be made. An agent that would bring back what the user removed is refused; what
     /// the user writes lifts the tombstone.
     pub fn keep(&mut self, change: &KeptChange) -> Result<(), Error> {
-        self.keep_said(change, None)
+        self.keep_quoting(change, None)
     }
 
     /// The same for a memory that quotes a sentence the user typed: what was typed after a removal is no return of it.
-    pub fn keep_said(&mut self, change: &KeptChange, spoken: Option<&QuotedSentence>) -> Result<(), Error> {
+    pub fn keep_quoting(&mut self, change: &KeptChange, spoken: Option<&QuotedSentence>) -> Result<(), Error> {
         if let Some(after) = &change.after {
             self.allow(&change.path, change.before.as_deref(), after, spoken)?;
         }

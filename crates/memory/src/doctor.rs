@@ -208,7 +208,7 @@ impl fmt::Display for DoctorFinding {
             }
             Self::WrongType { path, found: None } => write!(f, "{path}: no type"),
             Self::Odd { path, diagnostic } => write!(f, "{path}: {diagnostic}"),
-            Self::Over { path, until } => write!(f, "{path}: over since {until}, which it names as its last day"),
+            Self::Over { path, until } => write!(f, "{path}: out of date: it names {until} as its last day"),
             Self::Unreadable { path, why } => write!(f, "{path}: cannot be read: {why}"),
             Self::FullIndex { index, warning } => write!(f, "{index}: {warning}"),
         }

@@ -68,7 +68,7 @@ pub enum Error {
         why: String,
     },
     /// The writer has not seen the current text: read it first.
-    #[error("{path} exists, and what stands in it was not read")]
+    #[error("{path} exists, and its content was not read")]
     Unseen {
         /// The memory.
         path: String,

@@ -112,7 +112,7 @@ pub fn plan(store: &Store, sources: &[ImportSource<'_>]) -> Result<ImportPlan, E
     for source in sources {
         for Offer { path, text, from, modified } in offered(source, &mut plan.skipped)? {
             if let Err(Error::Secret { rule, .. }) = no_secret(&path, &text) {
-                plan.skipped.push(format!("{from}: it holds what the rule {rule} knows as a secret"));
+                plan.skipped.push(format!("{from}: it holds a secret (rule {rule})"));
                 continue;
             }
             let body = by_what_it_says(&Memory::parse(&path, text.as_bytes(), None, text.len() as u64).body);

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use crate::frontmatter;
 use crate::markdown;
-use reach::{IncludeReach, Refusal};
+use reach::{IncludeReach, ReadRefusal};
 use rules::{Globs, WaitingRule};
 
 pub use render::{changed, first_message, nested};
@@ -278,7 +278,7 @@ impl Instructions {
                     self.take(&asked, PatternedFiles::Waits(base));
                 }
             }
-            Err(Refusal::Outside(real)) => {
+            Err(ReadRefusal::Outside(real)) => {
                 self.notes.push(Note { path: folder.to_owned(), parent: None, what: InstructionFault::Outside(real) });
             }
             Err(_) => {}
@@ -305,19 +305,19 @@ impl Instructions {
         }
         let file = match self.read(asked) {
             Ok(file) => file,
-            Err(Refusal::Failed(files::Error::NotFound { .. })) => {
+            Err(ReadRefusal::Failed(files::Error::NotFound { .. })) => {
                 if asked.parent.is_some() {
                     self.notes.push(note(InstructionFault::Missing));
                 }
                 return;
             }
             // `CLAUDE.md` may be a folder's name; as an include it is a mistake.
-            Err(Refusal::Failed(files::Error::IsDirectory { .. })) if asked.parent.is_none() => return,
-            Err(Refusal::Failed(error)) => {
+            Err(ReadRefusal::Failed(files::Error::IsDirectory { .. })) if asked.parent.is_none() => return,
+            Err(ReadRefusal::Failed(error)) => {
                 self.notes.push(note(InstructionFault::Unreadable(error.to_string())));
                 return;
             }
-            Err(Refusal::Outside(real)) => {
+            Err(ReadRefusal::Outside(real)) => {
                 self.notes.push(note(InstructionFault::Outside(real.clone())));
                 let base = match conditional {
                     PatternedFiles::Waits(base) => Some(base.to_owned()),
@@ -328,7 +328,7 @@ impl Instructions {
                 self.refused.push(RefusedFile { real, path, owner, reach, reason, parent, depth, base });
                 return;
             }
-            Err(Refusal::OfAnother) => {
+            Err(ReadRefusal::OfAnother) => {
                 self.notes.push(note(InstructionFault::OfAnother));
                 return;
             }
@@ -393,10 +393,10 @@ impl Instructions {
     }
 
     /// Reads a file within reach. One above the project has to be the user's own.
-    fn read(&self, asked: &FileRequest<'_>) -> Result<files::Snapshot, Refusal> {
+    fn read(&self, asked: &FileRequest<'_>) -> Result<files::Snapshot, ReadRefusal> {
         let above = matches!(asked.reach, IncludeReach::Inside(root) if *root != self.project);
         if above && exists(asked.path) && !reach::is_own(asked.path, &self.sources.working_directory) {
-            return Err(Refusal::OfAnother);
+            return Err(ReadRefusal::OfAnother);
         }
         asked.reach.read(asked.path, &self.sources.agreed)
     }

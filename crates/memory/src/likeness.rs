@@ -1,5 +1,5 @@
-//! Whether one text holds most of what another says, word for word: compared by sequences of five words, so that other
-//! surroundings and another layout do not matter. A text that says the same in other words is not recognised.
+//! The likeness of two texts: one may contain most of the other, word for word. Sequences of five words are compared, so
+//! the text around them and the layout do not matter. A text that says the same in other words is not recognised.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ const WORDS: usize = 5;
 /// Share of a text's sequences that another has to hold.
 const SHARE: f64 = 0.6;
 
-/// Whether `text` holds most of what `other` says. An empty text says nothing that could be held.
+/// True if `text` contains most of `other`, word for word. No text contains an empty one.
 pub fn holds(text: &str, other: &str) -> bool {
     let (text, other) = (words(text), words(other));
     let length = WORDS.min(other.len());

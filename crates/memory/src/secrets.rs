@@ -3,14 +3,14 @@
 //! The rules are those of gitleaks, shipped as data (`rules`): some two hundred kinds of keys, tokens and passwords,
 //! each with words that must be near, the least entropy of the secret, and exceptions that only look like one. A text
 //! is read once for all keywords; a rule is tried only at its own keywords (`keyword_search`), and compiled when that happens
-//! for the first time. Surroundings of a secret that the rules' authors did not think of are allowed for (`widened_patterns`).
+//! for the first time. SystemFacts of a secret that the rules' authors did not think of are allowed for (`widened_patterns`).
 //!
 //! A [`SecretFinding`] has the rule and the line. It never holds the secret, nor any part of it, and nothing here keeps
 //! the text. What it refuses to do: open files, or ask anybody whether a key is valid.
 
 mod keyword_search;
+mod note_passwords;
 mod rules;
-mod said;
 mod widened_patterns;
 
 use std::collections::HashMap;
@@ -59,7 +59,7 @@ pub fn scan(text: &[u8], path: &str, remarks: Remarks) -> Vec<SecretFinding> {
 /// The first secret in a note: one that a rule finds, or a password given in a sentence or a URL. A remark in the text
 /// excuses nothing.
 pub fn in_note(text: &str) -> Option<SecretFinding> {
-    scan(text.as_bytes(), "", Remarks::Ignored).into_iter().next().or_else(|| said::first(text))
+    scan(text.as_bytes(), "", Remarks::Ignored).into_iter().next().or_else(|| note_passwords::first(text))
 }
 
 /// Fails if a text holds a secret. A remark in the text excuses nothing: a model may have written it.

@@ -100,14 +100,14 @@ impl Tombstones {
     pub fn refusing(&self, path: &str, text: &str, spoken: Option<&QuotedSentence>) -> Option<Tombstone> {
         let all = self.all();
         let told = (!all.is_empty()).then(|| MemoryMark::by(path, text))?;
-        all.into_iter().find(|stone| stone.is_for(path, &told) && !stone.is_said_since(&told, spoken))
+        all.into_iter().find(|stone| stone.is_for(path, &told) && !stone.is_quoted_since(&told, spoken))
     }
 
     /// The same for a memory in another directory than the removed one: there a name says nothing, only the text counts.
     pub fn refusing_text(&self, text: &str, spoken: Option<&QuotedSentence>) -> Option<Tombstone> {
         let all = self.all();
         let told = (!all.is_empty()).then(|| MemoryMark::by("", text))?;
-        all.into_iter().find(|stone| stone.is_text(&told.sequences) && !stone.is_said_since(&told, spoken))
+        all.into_iter().find(|stone| stone.is_text(&told.sequences) && !stone.is_quoted_since(&told, spoken))
     }
 
     /// Lifts the tombstones that apply to a memory with this path and text: the user wants it again.
@@ -173,7 +173,7 @@ impl Tombstone {
     }
 
     /// True if a memory rests on a sentence that the user typed after the removal, and is not the removed text under it.
-    fn is_said_since(&self, told: &MemoryMark, spoken: Option<&QuotedSentence>) -> bool {
+    fn is_quoted_since(&self, told: &MemoryMark, spoken: Option<&QuotedSentence>) -> bool {
         let Some(spoken) = spoken else { return false };
         let is_later = self.removed().zip(spoken.time()).is_some_and(|(removed, typed)| typed > removed);
         let typed = words(&spoken.sentence);
@@ -187,7 +187,7 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.split(['.', '!', '?', '\n', '。', '！', '？'])
 }
 
-/// Whether at least half of a sentence's words are among those typed, in any form: `deployed` is `deploy`. Short words and
+/// True if at least half of a sentence's words are among those typed, in any form: `deployed` is `deploy`. Short words and
 /// numbers count only where there is little else.
 fn is_rendering(typed: &[String], sentence: &str) -> bool {
     let all = words(sentence);
@@ -203,7 +203,7 @@ fn is_rendering(typed: &[String], sentence: &str) -> bool {
     2 * telling.iter().filter(is_typed).count() >= telling.len()
 }
 
-/// Whether two words begin alike, or are the same.
+/// True if two words begin alike, or are the same.
 fn is_same_word(one: &str, other: &str) -> bool {
     let shared = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
     one == other || shared >= STEM

@@ -91,7 +91,7 @@ impl Server {
         patience: Patience,
     ) -> Result<Self, Error> {
         let mut base =
-            Url::parse(base_url.trim()).map_err(|error| settings(format!("the base URL is no URL: {error}")))?;
+            Url::parse(base_url.trim()).map_err(|error| settings(format!("the base URL is not a URL: {error}")))?;
         let Some(name) = base.host_str().filter(|_| matches!(base.scheme(), "http" | "https")) else {
             return Err(settings("the base URL must begin with http:// or https://"));
         };

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::error::{Error, FailedAttempt, NextAttempt};
 use crate::http::{EXCERPT, Server};
 use crate::overflow;
-use crate::retry::{asked_wait, is_worth_retrying};
+use crate::retry::{is_worth_retrying, requested_wait};
 
 /// Size limit for reading an error's body.
 const BODY_LIMIT: usize = 64 << 10;
@@ -156,7 +156,7 @@ fn judge(host: &str, status: u16, details: &Details, message: String, headers: &
         400 if is_media(&lower) => Error::MediaTooLarge { host, place: place_in(&message), message },
         400..=501 if says(&NO_TOOLS) => Error::NoTools { host, message },
         500 if says(&WRONG_ALL_THE_SAME) => Error::Refused { host, status, message },
-        408 | 409 | 429 | 500.. => Error::Busy { host, status, after: asked_wait(headers), message },
+        408 | 409 | 429 | 500.. => Error::Busy { host, status, after: requested_wait(headers), message },
         _ => Error::Refused { host, status, message },
     };
     let then = match &error {
@@ -165,7 +165,7 @@ fn judge(host: &str, status: u16, details: &Details, message: String, headers: &
             NextAttempt::GiveUp
         }
         Error::Refused { status: 500, .. } => NextAttempt::GiveUp,
-        _ if is_worth_retrying(status, headers) => NextAttempt::Retry(asked_wait(headers)),
+        _ if is_worth_retrying(status, headers) => NextAttempt::Retry(requested_wait(headers)),
         _ => NextAttempt::GiveUp,
     };
     FailedAttempt { error, then }
@@ -265,7 +265,7 @@ mod tests {
         assert!(matches!(read(429, &broke), FailedAttempt { error: Error::Billing { .. }, then: NextAttempt::GiveUp }));
     }
 
-    /// Whatever the status: waiting does not teach a model to call tools.
+    /// The status does not matter: waiting does not teach a model to call tools.
     #[test]
     fn a_model_without_tools_is_told_plainly_and_once() {
         for (status, message) in [

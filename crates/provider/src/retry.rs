@@ -30,7 +30,7 @@ pub struct Retry {
     /// The longest wait of our own choosing.
     pub longest: Duration,
     /// The longest wait a server may ask for. If it asks for more, the request fails at once and says so.
-    pub longest_asked: Duration,
+    pub longest_requested: Duration,
 }
 
 impl Default for Retry {
@@ -40,7 +40,7 @@ impl Default for Retry {
             restarts: 3,
             first: Duration::from_millis(500),
             longest: Duration::from_secs(60),
-            longest_asked: Duration::from_secs(300),
+            longest_requested: Duration::from_secs(300),
         }
     }
 }
@@ -59,7 +59,7 @@ impl Retry {
     /// The wait after `failed` attempts; none if the server asks for more than we are willing to wait.
     fn wait(&self, failed: u32, asked: Option<Duration>, seed: u64) -> Option<Duration> {
         if let Some(asked) = asked.filter(|asked| *asked >= self.first) {
-            return (asked <= self.longest_asked).then_some(asked);
+            return (asked <= self.longest_requested).then_some(asked);
         }
         let doublings = failed.saturating_sub(1).min(31);
         let full = self.first.saturating_mul(1 << doublings).min(self.longest);
@@ -120,7 +120,7 @@ pub(crate) fn is_worth_retrying(status: u16, headers: &HeaderMap) -> bool {
 /// The wait the server asks for: `retry-after-ms`, or `retry-after` in seconds or as a date.
 ///
 /// A date is measured against the server's own `date` header: its clock and ours need not agree, and ours is not read.
-pub(crate) fn asked_wait(headers: &HeaderMap) -> Option<Duration> {
+pub(crate) fn requested_wait(headers: &HeaderMap) -> Option<Duration> {
     if let Some(milliseconds) = text(headers, "retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
         return Duration::try_from_secs_f64(milliseconds / 1000.0).ok();
     }
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn retry_after_is_read_in_all_its_forms() {
-        let read = |pairs: &[(&'static str, &'static str)]| asked_wait(&headers(pairs));
+        let read = |pairs: &[(&'static str, &'static str)]| requested_wait(&headers(pairs));
         assert_eq!(read(&[("retry-after", "7")]), Some(Duration::from_secs(7)));
         assert_eq!(read(&[("retry-after", "1.5")]), Some(Duration::from_millis(1500)));
         assert_eq!(read(&[("retry-after", "7"), ("retry-after-ms", "20")]), Some(Duration::from_millis(20)));

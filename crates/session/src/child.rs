@@ -24,13 +24,13 @@ pub fn folder_of(session: &Path) -> PathBuf {
 }
 
 /// The folder of a session's subagents.
-pub fn children_of(session: &Path) -> PathBuf {
+pub fn subagents_folder(session: &Path) -> PathBuf {
     folder_of(session).join(FOLDER)
 }
 
 /// The transcript of a subagent.
 pub fn transcript_of(session: &Path, id: &str) -> PathBuf {
-    children_of(session).join(format!("{PREFIX}{id}{TRANSCRIPT}"))
+    subagents_folder(session).join(format!("{PREFIX}{id}{TRANSCRIPT}"))
 }
 
 /// The subagent whose transcript or small file has this name.
@@ -40,7 +40,7 @@ pub fn id_of(name: &OsStr) -> Option<&str> {
 }
 
 /// True if a file has the name of a subagent's.
-pub fn is_child(file: &Path) -> bool {
+pub fn is_subagent(file: &Path) -> bool {
     file.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(PREFIX))
 }
 
@@ -52,7 +52,7 @@ pub fn meta_of(transcript: &Path) -> PathBuf {
 /// Identity of a subagent, as the small file beside its transcript has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ChildMeta {
+pub struct SubagentMeta {
     /// Its type.
     pub agent_type: String,
     /// Its task, in a few words.
@@ -78,7 +78,7 @@ pub struct BranchPoint {
     pub line: Option<String>,
 }
 
-impl ChildMeta {
+impl SubagentMeta {
     /// The metadata beside a transcript; empty if there is no valid file.
     pub fn read(transcript: &Path) -> Self {
         let file = files::read(meta_of(transcript), MOST_META).ok();

@@ -25,7 +25,7 @@ pub enum Error {
         found: Vec<String>,
     },
     /// A session id that cannot be a file's name.
-    #[error("{id:?} is no session id: use a UUID such as 01890a5d-ac96-774b-bcce-b302099a8057")]
+    #[error("{id:?} is not a session id: use a UUID such as 01890a5d-ac96-774b-bcce-b302099a8057")]
     BadId {
         /// As it was given.
         id: String,
@@ -45,7 +45,7 @@ pub enum Error {
         lines: usize,
     },
     /// There is no such commit, or it does not count.
-    #[error("there is nothing to undo: {commit} is no commit that counts")]
+    #[error("there is nothing to undo: {commit} is not a commit that is in effect")]
     NothingToUndo {
         /// As it was asked for.
         commit: String,

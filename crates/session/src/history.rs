@@ -49,10 +49,10 @@ pub struct HistoryInput {
     /// Not after this time.
     #[serde(default)]
     pub until: Option<String>,
-    /// Whether to search earlier sessions too.
+    /// Search earlier sessions too.
     #[serde(default)]
     pub all: Option<bool>,
-    /// Where to begin in a long message, in characters.
+    /// The start in a long message, in characters.
     #[serde(default)]
     pub offset: Option<usize>,
 }
@@ -198,7 +198,7 @@ mod tests {
         let blocks = vec![Block::tool_use(call, "Bash", &json!({"command": "ls"}))];
         let said = Body::Assistant { id: reply.into(), model: "m".into(), blocks, usage: None, stop: None };
         let blocks = vec![Block::tool_result(call, &[Block::text(result)], Outcome::Done)];
-        [said, Body::User { blocks, source: TextSource::Said }]
+        [said, Body::User { blocks, source: TextSource::Direct }]
     }
 
     fn commit(act: Act) -> Body {

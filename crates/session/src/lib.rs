@@ -21,7 +21,7 @@ pub mod subagent_files;
 pub mod window_usage;
 pub mod world;
 
-pub use child::{ChildMeta, folder_of};
+pub use child::{SubagentMeta, folder_of};
 pub use error::Error;
 pub use home::Home;
 pub use session::{Fork, LineMeta, STOPPED, SeenFile, Session, SurfacedMemory};

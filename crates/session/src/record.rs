@@ -8,7 +8,7 @@ use std::thread;
 use transcript::Log;
 use transcript::line::{Line, MalformedLine, Translator};
 
-use crate::child::is_child;
+use crate::child::is_subagent;
 use crate::error::Error;
 
 /// A session file, read.
@@ -68,7 +68,7 @@ pub fn lines(path: &Path) -> Result<(Vec<Line>, Vec<SkippedLine>), Error> {
         return Err(Error::NotASession { path: path.to_owned(), lines: all.number });
     }
     // In its own file the conversation of a subagent is no side chain of another.
-    if is_child(path) {
+    if is_subagent(path) {
         all.lines.iter_mut().for_each(|line| line.sidechain = false);
     }
     Ok((all.lines, all.skipped))

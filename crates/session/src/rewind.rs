@@ -123,14 +123,14 @@ impl Session {
     /// The points to which one can rewind, newest first: all messages of the user, behind a summary too, that were not
     /// rewound.
     pub fn points(&self) -> Vec<Point> {
-        let said: HashSet<&Id> = self.log().view().said().map(|entry| entry.line()).collect();
+        let said: HashSet<&Id> = self.log().view().user_messages().map(|entry| entry.line()).collect();
         let lines = self.log().lines();
         let mut points: Vec<Point> = Vec::new();
         let mut changed: Vec<PathBuf> = Vec::new();
         for line in lines.iter().rev() {
             match &line.body {
                 Body::Meta(_) => changed.extend(kept(&line.body).map(|kept| kept.path)),
-                Body::User { blocks, source: TextSource::Said } => {
+                Body::User { blocks, source: TextSource::Direct } => {
                     let Some(id) = line.id.as_ref().filter(|id| said.contains(id)) else { continue };
                     let text = blocks.iter().find_map(Block::as_text).unwrap_or_default();
                     changed.sort();

@@ -8,8 +8,8 @@
 //! what they carry beside it (files seen, directories, instructions, a system prompt) counts for nothing.
 
 mod back;
-mod beside;
 mod copy;
+mod line_meta;
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ use crate::home::{Home, PROJECTS, git_branch};
 use crate::record::{self, SkippedLine};
 use crate::world::World;
 pub(crate) use back::DROPPED;
-pub use beside::{LineMeta, SeenFile, SurfacedMemory};
+pub use line_meta::{LineMeta, SeenFile, SurfacedMemory};
 
 /// A session, open for writing.
 #[derive(Debug)]
@@ -356,7 +356,7 @@ impl Session {
         for call in self.log.view().open_calls() {
             if let transcript::block::Kind::ToolUse { id, .. } = call.kind() {
                 let result = Block::tool_result(id, &[Block::text(STOPPED)], Outcome::Failed);
-                self.append(Body::User { blocks: vec![result], source: TextSource::Said })?;
+                self.append(Body::User { blocks: vec![result], source: TextSource::Direct })?;
             }
         }
         Ok(())

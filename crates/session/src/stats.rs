@@ -166,7 +166,7 @@ impl Stats {
         }
         let all_usage = replies.iter().map(|(_, model, usage)| (*model, *usage));
         stats.cache_saved_usd = all_usage.filter_map(|(model, usage)| Some(saved(&prices.of(model)?, &usage))).sum();
-        stats.beside = beside(log.lines(), prices);
+        stats.beside = side_work(log.lines(), prices);
         stats.breaks = log.lines().iter().filter_map(Fact::of).filter_map(RecordedBreak::of).collect();
         let largest = replies.iter().map(|(_, _, usage)| usage.context()).max().unwrap_or_default();
         windows.push(replies.len());
@@ -199,7 +199,7 @@ fn replies(lines: &[Line]) -> Vec<(&Id, &str, Usage)> {
 }
 
 /// Requests beside the conversation.
-fn beside(lines: &[Line], prices: &Prices) -> Vec<SideWorkUse> {
+fn side_work(lines: &[Line], prices: &Prices) -> Vec<SideWorkUse> {
     together(savings::of_forks(lines).into_iter().map(|(who, model, usage)| {
         let cost_usd = prices.of(&model).map_or(0.0, |price| price.cost(&usage));
         SideWorkUse { who, times: 1, cost_usd }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::child::{ChildMeta, children_of, id_of, transcript_of};
+use crate::child::{SubagentMeta, id_of, subagents_folder, transcript_of};
 
 /// The deepest level of subagents.
 pub const DEPTH: u32 = 3;
@@ -40,13 +40,13 @@ pub fn sent_out(session: &Path) -> Vec<PastSubagent> {
 /// The subagents of a transcript, and theirs, with the time each began.
 fn below(session: &Path, depth: u32) -> Vec<(Option<jiff::Timestamp>, PastSubagent)> {
     let mut found: Vec<(Option<jiff::Timestamp>, PastSubagent)> = Vec::new();
-    let entries = files::list(children_of(session)).unwrap_or_default();
+    let entries = files::list(subagents_folder(session)).unwrap_or_default();
     for id in entries.iter().filter_map(|entry| id_of(&entry.name)).collect::<BTreeSet<_>>() {
         let file = transcript_of(session, id);
         if depth > 1 {
             found.extend(below(&file, depth - 1));
         }
-        let meta = ChildMeta::read(&file);
+        let meta = SubagentMeta::read(&file);
         let (kind, description, parent) = (meta.agent_type, meta.description, meta.parent_agent_id);
         found.push((began(&file), PastSubagent { id: id.to_owned(), kind, description, parent, file }));
     }

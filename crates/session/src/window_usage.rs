@@ -67,7 +67,7 @@ impl WindowUsage {
                         }
                     }
                     (Role::Assistant, _) => 5,
-                    (Role::User, _) if entry.stands() == ItemState::Said => 4,
+                    (Role::User, _) if entry.stands() == ItemState::UserText => 4,
                     (Role::User, _) => 3,
                 };
                 sums[place].0 += 1;

@@ -44,7 +44,7 @@ pub enum Admission {
     /// Only from senders that the user agrees to.
     #[default]
     #[serde(rename = "ask")]
-    Asked,
+    AskFirst,
     /// All.
     #[serde(rename = "allow")]
     All,

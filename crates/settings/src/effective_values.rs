@@ -43,13 +43,13 @@ impl<'a> EffectiveValues<'a> {
         self.of(key).filter_map(entry).collect()
     }
 
-    pub(crate) fn paths(&self, key: &SettingKey, ground: &BasePaths<'_>) -> Vec<PathBuf> {
-        self.of(key).filter_map(|set| Some(path(set.value.as_str()?, &set.origin, ground))).collect()
+    pub(crate) fn paths(&self, key: &SettingKey, base_paths: &BasePaths<'_>) -> Vec<PathBuf> {
+        self.of(key).filter_map(|set| Some(path(set.value.as_str()?, &set.origin, base_paths))).collect()
     }
 }
 
-pub(crate) fn expand(path: &str, ground: &BasePaths<'_>) -> PathBuf {
-    match (path.strip_prefix("~/"), ground.home) {
+pub(crate) fn expand(path: &str, base_paths: &BasePaths<'_>) -> PathBuf {
+    match (path.strip_prefix("~/"), base_paths.home) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(path),
     }
@@ -64,13 +64,13 @@ pub(crate) fn settings_root(path: &Path) -> PathBuf {
 
 /// A path as the sandbox's keys write it: `//` starts at the root, `~/` at the home directory, `/` at the settings
 /// file's directory, anything else in the working directory.
-pub(crate) fn path(text: &str, origin: &ValueOrigin, ground: &BasePaths<'_>) -> PathBuf {
+pub(crate) fn path(text: &str, origin: &ValueOrigin, base_paths: &BasePaths<'_>) -> PathBuf {
     if let Some(absolute) = text.strip_prefix("//") {
         return PathBuf::from("/").join(absolute);
     }
     match (text.strip_prefix('/'), &origin.file) {
         (Some(rest), Some(file)) => settings_root(file).join(rest),
-        (Some(rest), None) => ground.directory.join(rest),
-        (None, _) => ground.directory.join(expand(text, ground)),
+        (Some(rest), None) => base_paths.directory.join(rest),
+        (None, _) => base_paths.directory.join(expand(text, base_paths)),
     }
 }

@@ -39,14 +39,14 @@ impl Extract {
     }
 
     /// Files that nothing is learnt from, as deny rules for Read.
-    pub fn excluded(&self, ground: &BasePaths<'_>) -> Result<Rules, BadRule> {
+    pub fn excluded(&self, base_paths: &BasePaths<'_>) -> Result<Rules, BadRule> {
         let excluded: Vec<String> = self.excludes.iter().map(|pattern| format!("Read({pattern})")).collect();
-        Ok(Rules { deny: rules(&excluded, ground)?, ..Rules::default() })
+        Ok(Rules { deny: rules(&excluded, base_paths)?, ..Rules::default() })
     }
 
     /// The configuration of learning; none if it is off. An invalid pattern is an error: files that were meant to be
     /// excluded must not be learnt from.
-    pub fn learning(&self, home: &Home, ground: &BasePaths<'_>) -> Result<Option<Learning>, BadRule> {
+    pub fn learning(&self, home: &Home, base_paths: &BasePaths<'_>) -> Result<Option<Learning>, BadRule> {
         let usual = Learning::new(home.clone());
         let learning = Learning {
             every: self.every.map_or(usual.every, |every| u32::try_from(every.max(1)).unwrap_or(u32::MAX)),
@@ -54,7 +54,7 @@ impl Extract {
                 None => usual.share,
                 Some(percent) => (percent > 0).then_some(percent as f64 / 100.0),
             },
-            excluded: self.excluded(ground)?,
+            excluded: self.excluded(base_paths)?,
             filter: if self.gate == Some(true) { ExtractFilter::Signals } else { ExtractFilter::Open },
             ..usual
         };

@@ -41,6 +41,8 @@ pub enum SettingGroup {
     Window,
     /// Agents, messages and budgets.
     Agents,
+    /// Plugins.
+    Plugins,
     /// Hooks.
     Hooks,
     /// The screen, notifications and the event log.
@@ -51,13 +53,14 @@ pub enum SettingGroup {
 
 impl SettingGroup {
     /// The sections of the page that everybody reads, in order.
-    pub const MAIN: [Self; 8] = [
+    pub const MAIN: [Self; 9] = [
         Self::Model,
         Self::Permissions,
         Self::Sandbox,
         Self::Memory,
         Self::Window,
         Self::Agents,
+        Self::Plugins,
         Self::Hooks,
         Self::Screen,
     ];
@@ -71,6 +74,7 @@ impl SettingGroup {
             Self::Memory => "Memory and instructions",
             Self::Window => "Context window",
             Self::Agents => "Agents, messages and budgets",
+            Self::Plugins => "Plugins",
             Self::Hooks => "Hooks",
             Self::Screen => "Screen and notifications",
             Self::Tuning => "Tuning",
@@ -149,6 +153,7 @@ keys! {
         ASK = "permissions.ask", Kind::Texts, Anyone, "Rules for calls that you are always asked about.";
         DENY = "permissions.deny", Kind::Texts, Anyone, "Rules for calls that never run; they override all others.";
         DIRECTORIES = "permissions.additionalDirectories", Kind::Texts, Trusted, "More directories to work in.";
+        PRIVATE_HOSTS = "webPrivateHosts", Kind::Texts, Own, "Hosts that WebFetch may contact though they are at private addresses, as `NAME` or `NAME:PORT`, such as `localhost:3000`.";
         NO_BYPASS = "permissions.disableBypassPermissionsMode", Kind::OneOf(&["disable"]), Trusted, "Disables the mode `bypassPermissions`, whatever a flag or another file says.";
         ENV = "env", Kind::Variables, Trusted, "Environment variables for the commands that tools run. Your own also apply where Cairn itself reads a variable. A project cannot set variables that load code, redirect traffic or hold a key.";
         COMMAND_CREDENTIALS = "commandCredentials", Kind::Switch, Own, "Pass variables that look like credentials (`…_TOKEN`, `…_KEY`, addresses with a password) to commands that you allow. Commands that run unasked never get them, and no command gets the keys to the model.";
@@ -175,7 +180,7 @@ keys! {
         RECALL = "recall", Kind::Switch, Trusted, "Attach the memories that matter to your messages.";
         EXTRACT = "extract", Kind::Switch, Trusted, "Learn after turns: write down as memories what later sessions should know.";
         EXTRACT_HEADLESS = "extractHeadless", Kind::Switch, Trusted, "Learn in runs without a terminal (`-p`) too, as with `--extract`.";
-        EXTRACT_EXCLUDES = "extractExcludes", Kind::Texts, Anyone, "Files and directories that nothing is learnt from: no turn that touches one, and no session in one. Patterns as in rules for Read.";
+        EXTRACT_EXCLUDES = "extractExcludes", Kind::Texts, Anyone, "Files and directories to learn nothing from: turns that touch one and sessions in one are skipped. Patterns as in rules for Read.";
         DREAM = "dream", Kind::Switch, Trusted, "Dream automatically: merge, correct and remove memories after some days and sessions.";
         DREAM_MODEL = "dreamModel", Kind::Text, Trusted, "The model that dreams. It has to be on the server you use. Default: the model of the session.";
         DAILY_LOG = "dailyLog", Kind::Switch, Trusted, "Append what is worth remembering to a daily log instead of writing memories; `/dream` turns the log into memories.";
@@ -200,6 +205,10 @@ keys! {
         BUDGET_PROJECT_USD = "budget.projectUsdPerDay", Kind::Amount, Own, "The same for each project, in dollars.";
         BUDGET_PROJECT_TOKENS = "budget.projectTokensPerDay", Kind::Count, Own, "The same for each project, in tokens.";
         BUDGET_AGENT_TOKENS = "budget.tokensPerAgent", Kind::Count, Own, "The most tokens a subagent may read and write on its task, together with the agents it starts. A definition's `budget` can be lower. When it is spent, the agent stops after the round and says so.";
+    }
+    Plugins {
+        ENABLED_PLUGINS = "enabledPlugins", Kind::Switches, Trusted, "Plugins that Claude Code has installed, as `NAME@MARKETPLACE`, and whether they are used. A project's settings can use only those that you have installed.";
+        PLUGIN_DIRECTORIES = "pluginDirectories", Kind::Texts, Own, "Folders of plugins to use, without installing them. `--plugin-dir` names one for a run.";
     }
     Hooks {
         NO_HOOKS = "disableAllHooks", Kind::Switch, Trusted, "Turn off all hooks and the custom status line. An organisation's still run, unless its own settings turn them off.";
@@ -255,18 +264,18 @@ keys! {
         NOTES_COMPACT = "notesCompact", Kind::Switch, Trusted, "Let notes take the place of a summary.";
         NOTES_FIRST = "notesAfterTokens", Kind::Count, Trusted, "The tokens of a conversation after which notes begin. Default: 10,000.";
         NOTES_MORE = "notesEveryTokens", Kind::Count, Trusted, "The tokens after which notes are updated again. Default: 5,000.";
-        NOTES_CALLS = "notesEveryCalls", Kind::Count, Trusted, "The calls that are needed as well before notes are updated, unless a reply makes none. Default: 3.";
+        NOTES_CALLS = "notesEveryCalls", Kind::Count, Trusted, "Notes also wait for this many calls before an update, unless a reply makes none. Default: 3.";
         NOTES_SHARE = "notesShare", Kind::Count, Trusted, "The most that notes may cost, in percent of the session's cost; 0 means no limit.";
-        KEEP_TOKENS = "keepTokens", Kind::Count, Trusted, "The fewest tokens of newest messages that stay beside notes that take the place of a summary. Default: 10,000.";
-        KEEP_MESSAGES = "keepMessages", Kind::Count, Trusted, "The fewest messages with text that stay beside them. Default: 5.";
-        KEEP_MOST = "keepMostTokens", Kind::Count, Trusted, "The most tokens that these messages may have. Default: 40,000.";
+        KEEP_TOKENS = "keepTokens", Kind::Count, Trusted, "When notes take the place of a summary: the fewest tokens of newest messages that stay. Default: 10,000.";
+        KEEP_MESSAGES = "keepMessages", Kind::Count, Trusted, "The fewest messages with text that then stay. Default: 5.";
+        KEEP_MOST = "keepMostTokens", Kind::Count, Trusted, "The most tokens that the messages that stay may have. Default: 40,000.";
         RESTORE_FILES = "restoreFiles", Kind::Count, Trusted, "The number of recently read files that are shown again after a compaction.";
         REACTIVE = "reactive", Kind::Switch, Trusted, "Shorten a request that the provider refuses as too long, and send it again.";
         REACTIVE_ONLY = "reactiveOnly", Kind::Switch, Trusted, "Compact nothing until the provider refuses a request as too long.";
         SNIP = "snip", Kind::Switch, Trusted, "Drop the oldest messages instead of compacting. Nothing of them is written down: the model has to look them up.";
         COLLAPSE = "collapse", Kind::Switch, Trusted, "Replace spans of old messages with summaries when the window is nearly full, instead of compacting.";
         CACHE_EDITS = "cacheEdits", Kind::Switch, Trusted, "Have the provider drop old tool results from its cache, if it can (a private beta of the Messages API). Nothing of them is written down.";
-        CACHE_EDITS_AFTER = "cacheEditsAfter", Kind::Count, Trusted, "The number of results that may be dropped above which that happens.";
+        CACHE_EDITS_AFTER = "cacheEditsAfter", Kind::Count, Trusted, "The number of droppable results above which the provider is asked to drop them.";
         API_CONTEXT_MANAGEMENT = "apiContextManagement", Kind::Switch, Trusted, "Have the provider leave out old tool results itself, if it can (Messages API). Nothing of them is written down.";
         API_THINKING = "apiThinkingTurns", Kind::Count, Trusted, "The number of turns whose thinking the provider then keeps. Default: all.";
         API_COMPACTION = "apiCompaction", Kind::Switch, Trusted, "Have the provider summarise a full window itself, if it can (Messages API). Nothing is written down before.";

@@ -71,7 +71,7 @@ pub enum Channel {
 }
 
 impl Notifications {
-    pub(super) fn of(counting: &EffectiveValues<'_>, whose: HooksOf, ground: &BasePaths<'_>) -> Self {
+    pub(super) fn of(counting: &EffectiveValues<'_>, whose: HooksOf, base_paths: &BasePaths<'_>) -> Self {
         // What keeps hooks from running keeps this from running.
         let runs = |source: SettingsSource| match whose {
             HooksOf::All => true,
@@ -83,16 +83,16 @@ impl Notifications {
             status_line: line.and_then(|set| serde_json::from_value(set.value.clone()).ok()),
             channel: counting.one(&keys::CHANNEL).unwrap_or_default(),
             patience: counting.one(&keys::IDLE).map_or(PATIENCE, Duration::from_millis),
-            event_log: counting.of(&keys::EVENT_LOG).find_map(|set| path(set, ground)),
+            event_log: counting.of(&keys::EVENT_LOG).find_map(|set| path(set, base_paths)),
         }
     }
 }
 
 /// A path that starts at `~/`, at the settings file's directory, or at the root.
-fn path(set: &SetValue, ground: &BasePaths<'_>) -> Option<PathBuf> {
+fn path(set: &SetValue, base_paths: &BasePaths<'_>) -> Option<PathBuf> {
     let text = set.value.as_str().filter(|text| !text.is_empty())?;
-    let folder = set.origin.file.as_deref().and_then(Path::parent).unwrap_or(ground.directory);
-    Some(match (text.strip_prefix("~/"), ground.home) {
+    let folder = set.origin.file.as_deref().and_then(Path::parent).unwrap_or(base_paths.directory);
+    Some(match (text.strip_prefix("~/"), base_paths.home) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => folder.join(text),
     })

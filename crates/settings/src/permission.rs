@@ -131,9 +131,9 @@ impl Question {
     pub fn why(&self) -> &str {
         match self {
             Self::Call(call) => &call.why,
-            Self::Sender(_) => "it would write now and later; the answer is kept",
+            Self::Sender(_) => "it could write from now on; your answer is remembered",
             Self::Include(_) => {
-                "it would become instructions for the model, and lies outside the project; the answer is kept"
+                "it would become instructions for the model, and is outside the project; your answer is remembered"
             }
         }
     }
@@ -293,7 +293,7 @@ pub enum CallGrant {
     /// As if a rule allowed it: deny and ask rules still apply.
     AsByRule,
     /// Nothing, and somebody has to be asked even if the rules allow it.
-    Asked,
+    AskAnyway,
 }
 
 impl Policy {
@@ -344,15 +344,15 @@ impl Policy {
         };
         let why = match decide(&situation, access, tool.name(), &subject) {
             Decision::Deny { why } => return RuleDecision::Deny { why },
-            Decision::Allow(Rights::Full) if leave != CallGrant::Asked => return RuleDecision::Allow(left),
-            Decision::Allow(rights) if leave != CallGrant::Asked => return RuleDecision::Allow(rights),
+            Decision::Allow(Rights::Full) if leave != CallGrant::AskAnyway => return RuleDecision::Allow(left),
+            Decision::Allow(rights) if leave != CallGrant::AskAnyway => return RuleDecision::Allow(rights),
             Decision::Allow(_) => "a hook says to ask".to_owned(),
             Decision::Ask { why } => why,
         };
         let accepting = Situation { mode: Mode::AcceptEdits, ..situation };
         let spared = decide(&accepting, access, tool.name(), &subject).allows();
-        let spared = spared || tool.name() == tool_names::EXIT_PLAN_MODE; // who approves of a plan may let it be carried out at once
-        let allowed_in_mode = (spared && leave != CallGrant::Asked).then_some(Mode::AcceptEdits);
+        let spared = spared || tool.name() == tool_names::EXIT_PLAN_MODE; // who approves a plan may let it be carried out at once
+        let allowed_in_mode = (spared && leave != CallGrant::AskAnyway).then_some(Mode::AcceptEdits);
         let always = always(&situation, access, tool.name(), &subject);
         let leaves = scope.sandbox().is_some() && sandbox::leaves(input) == SandboxExit::Yes;
         let why = if leaves { format!("{why}; it would run outside of the sandbox") } else { why };

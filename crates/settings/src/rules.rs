@@ -9,11 +9,11 @@ use super::{SettingsFinding, ValueOrigin, Weight};
 use crate::effective_values::{BasePaths, EffectiveValues, settings_root};
 
 /// Directories from which the paths in a file's rules start.
-pub(super) fn places(origin: &ValueOrigin, ground: &BasePaths<'_>) -> Places {
+pub(super) fn places(origin: &ValueOrigin, base_paths: &BasePaths<'_>) -> Places {
     Places {
-        directory: ground.directory.to_owned(),
-        settings: origin.file.as_deref().map_or_else(|| ground.directory.to_owned(), settings_root),
-        home: ground.home.map(Path::to_owned),
+        directory: base_paths.directory.to_owned(),
+        settings: origin.file.as_deref().map_or_else(|| base_paths.directory.to_owned(), settings_root),
+        home: base_paths.home.map(Path::to_owned),
         file: origin.file.clone(),
     }
 }
@@ -21,13 +21,13 @@ pub(super) fn places(origin: &ValueOrigin, ground: &BasePaths<'_>) -> Places {
 /// The permission rules; invalid ones become findings.
 pub(super) fn rules_of(
     counting: &EffectiveValues<'_>,
-    ground: &BasePaths<'_>,
+    base_paths: &BasePaths<'_>,
     findings: &mut Vec<SettingsFinding>,
 ) -> Rules {
     let mut of = |key: &SettingKey| {
         let mut rules = Vec::new();
         for set in counting.of(key) {
-            match Rule::parse(set.value.as_str().unwrap_or_default(), &places(&set.origin, ground)) {
+            match Rule::parse(set.value.as_str().unwrap_or_default(), &places(&set.origin, base_paths)) {
                 Ok(rule) => rules.push(rule),
                 Err(error) => {
                     findings.push(SettingsFinding::at(&set.origin, Weight::Error, key.name, error.to_string()));
@@ -40,11 +40,11 @@ pub(super) fn rules_of(
 }
 
 /// Rules given in flags, `Bash(git *),Read` or one by one.
-pub fn rules(texts: &[String], ground: &BasePaths<'_>) -> Result<Vec<Rule>, BadRule> {
+pub fn rules(texts: &[String], base_paths: &BasePaths<'_>) -> Result<Vec<Rule>, BadRule> {
     let places = Places {
-        directory: ground.directory.to_owned(),
-        settings: ground.directory.to_owned(),
-        home: ground.home.map(Path::to_owned),
+        directory: base_paths.directory.to_owned(),
+        settings: base_paths.directory.to_owned(),
+        home: base_paths.home.map(Path::to_owned),
         file: None,
     };
     let split = texts.iter().flat_map(|text| split(text));

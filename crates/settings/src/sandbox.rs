@@ -40,13 +40,13 @@ pub async fn sandbox(said: &SandboxSettings, scope: &Scope, config: &Path) -> Re
     let mut sandbox = sandbox.with_outside(outside(said, scope)?);
     let any = said.allowed_domains.iter().any(|host| host == ANY) && said.denied_domains.is_empty();
     if !said.allowed_domains.is_empty() && !any {
-        sandbox = sandbox.asked("settings name single hosts, and the whole network is open");
+        sandbox = sandbox.ask_because("settings name single hosts, but the whole network is open");
     }
     if !said.sockets.is_empty() && said.all_sockets != Some(true) {
-        sandbox = sandbox.asked("settings name single sockets, and all that it sees are open");
+        sandbox = sandbox.ask_because("settings name single sockets, but all visible ones are open");
     }
     if said.unasked == Some(false) {
-        sandbox = sandbox.asked("autoAllowBashIfSandboxed is off");
+        sandbox = sandbox.ask_because("autoAllowBashIfSandboxed is off");
     }
     if said.allow_without == Some(false) {
         sandbox = sandbox.closed();

@@ -23,7 +23,7 @@ impl SettingsWatch {
     }
 
     /// The name that hooks get for the source of a file; none for a file that is no settings file.
-    pub fn told_as(&self, path: &Path) -> Option<&'static str> {
+    pub fn hook_source(&self, path: &Path) -> Option<&'static str> {
         let Files { user, project, local, flag, .. } = &self.files;
         let is_flag = matches!(flag, Some(Flag::File(file)) if file == path);
         match path {

@@ -50,7 +50,7 @@ struct PendingHereDocument {
 /// The tokens of a whole command.
 pub(crate) fn tokens(text: &str, depth: usize) -> Result<Vec<Token>, NotUnderstood> {
     if text.len() > LONGEST {
-        return Err("longer than is taken apart");
+        return Err("too long to analyse");
     }
     let mut cursor = Cursor::new(text, depth);
     let found = until_close(&mut cursor, LexerEnd::All)?;
@@ -109,7 +109,7 @@ fn until_close(cursor: &mut Cursor<'_>, within: LexerEnd) -> Result<Vec<Token>, 
                     if within == LexerEnd::Substitution && pending.is_empty() {
                         return Ok(found);
                     }
-                    return Err("a parenthesis that was not opened");
+                    return Err("an unmatched closing parenthesis");
                 }
                 open = open.saturating_sub(1);
                 found.push(Token { kind: Kind::Operator(")".into()), start, end: cursor.at });
@@ -131,7 +131,7 @@ fn until_close(cursor: &mut Cursor<'_>, within: LexerEnd) -> Result<Vec<Token>, 
                 let operator = OPERATORS.iter().find(|operator| cursor.starts_with(operator)).ok_or("an operator")?;
                 cursor.at += operator.len();
                 if cursor.starts_with("\\\n") {
-                    return Err("a line is continued behind an operator");
+                    return Err("a line continuation after an operator");
                 }
                 if *operator == "(" {
                     open += 1;
@@ -159,20 +159,20 @@ fn until_close(cursor: &mut Cursor<'_>, within: LexerEnd) -> Result<Vec<Token>, 
                 word::read(cursor)?;
                 let text = &cursor.text[start..cursor.at];
                 if subscripted(text) {
-                    return Err("an array is assigned to");
+                    return Err("an array assignment");
                 }
                 match cursor.peek() {
                     Some('(') => return Err("a parenthesis behind a word"),
                     Some('<' | '>') if text.starts_with('{') => return Err("a redirection with a name"),
                     Some('<' | '>') if text.len() > 3 && text.bytes().all(|digit| digit.is_ascii_digit()) => {
-                        return Err("a redirection of an odd number");
+                        return Err("a redirection with an unusual number");
                     }
                     _ => {}
                 }
                 if text == "case" {
                     cases += 1;
                     if within == LexerEnd::Substitution || cases > CASES {
-                        return Err("`case` where its parentheses are hard to tell");
+                        return Err("`case` with ambiguous parentheses");
                     }
                 }
                 found.push(Token { kind: Kind::Word(text.to_owned()), start, end: cursor.at });
@@ -197,7 +197,7 @@ fn tag(cursor: &mut Cursor<'_>) -> Result<(String, bool), NotUnderstood> {
         [Piece::Bare(tag)] if plain(tag) => Ok((tag.clone(), true)),
         [Piece::Quoted(tag)] if plain(tag) => Ok((tag.clone(), false)),
         [Piece::Quoted(empty), Piece::Quoted(tag)] if empty.is_empty() && plain(tag) => Ok((tag.clone(), false)),
-        _ => Err("a here-document with an odd end"),
+        _ => Err("a here-document with an unusual end"),
     }
 }
 
@@ -207,7 +207,7 @@ fn body(cursor: &mut Cursor<'_>, pending: &PendingHereDocument) -> Result<String
     loop {
         let rest = cursor.rest();
         if rest.is_empty() {
-            return Err("a here-document is not ended");
+            return Err("a here-document that does not end");
         }
         let line = rest.split('\n').next().unwrap_or_default();
         cursor.at += (line.len() + 1).min(rest.len());
@@ -217,7 +217,7 @@ fn body(cursor: &mut Cursor<'_>, pending: &PendingHereDocument) -> Result<String
             return Ok(body);
         }
         if pending.expands && line.ends_with('\\') {
-            return Err("a line is continued in a here-document");
+            return Err("a line continuation in a here-document");
         }
         body.push_str(bare);
         body.push('\n');

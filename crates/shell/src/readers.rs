@@ -72,7 +72,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("mv rename", "moves files"),
     ("cp install rsync scp ditto", "copies files"),
     ("ln link mkdir mkfifo mknod mktemp touch truncate fallocate split csplit dd tee sponge", "writes files"),
-    ("chmod chown chgrp chattr setfacl chcon umount mount", "changes files or what may be done with them"),
+    ("chmod chown chgrp chattr setfacl chcon umount mount", "changes files or their permissions"),
     ("kill pkill killall killall5 reboot shutdown halt poweroff", "stops processes"),
     ("tar zip unzip bsdtar gzip gunzip bzip2 bunzip2 xz unxz zstd 7z cpio ar", "packs or unpacks files"),
     ("patch ed ex vi vim nvim nano emacs", "edits files"),
@@ -86,18 +86,18 @@ const OTHERS: &[(&str, &str)] = &[
     ("bash sh zsh dash ksh fish csh tcsh busybox", "starts a shell"),
     (
         "python python2 python3 perl ruby node nodejs php lua java osascript Rscript",
-        "runs a program that is not looked into",
+        "runs a program whose effect is unknown",
     ),
     (
         "pip pip3 gem npm npx yarn pnpm bun deno cargo rustc rustup make cmake ninja gradle mvn go bundle composer poetry uv",
-        "may run what the project says, or write what it makes",
+        "may run the project's scripts, or write files",
     ),
-    ("docker podman kubectl helm terraform aws gcloud az", "reaches what runs elsewhere"),
+    ("docker podman kubectl helm terraform aws gcloud az", "controls other systems"),
     ("curl wget nc ncat netcat socat ssh sftp ftp telnet dig nslookup host ping http https gh", "reaches the network"),
-    ("systemctl service crontab", "asks, or changes, the system"),
-    ("sudo su doas pkexec chroot unshare nsenter", "runs with other rights"),
-    ("eval source . exec trap alias unalias enable bind complete", "changes the shell for what follows"),
-    ("top htop watch screen tmux script expect", "runs until it is stopped, or runs others"),
+    ("systemctl service crontab", "queries or changes the system"),
+    ("sudo su doas pkexec chroot unshare nsenter", "runs with other privileges"),
+    ("eval source . exec trap alias unalias enable bind complete", "changes the shell for later commands"),
+    ("top htop watch screen tmux script expect", "runs until it is stopped, or runs other commands"),
 ];
 
 /// Subcommands of git that only read, with any arguments.
@@ -129,7 +129,7 @@ const GIT_LISTS: &str =
 const GIT_CHANGES: &str = "-d -D -m -M -c -C -f -u -s --delete --move --copy --force --set-upstream-to --unset-upstream --edit-description --annotate --sign";
 
 /// True if a program is only asked for its version or its help.
-pub(crate) fn is_version_asked(arguments: &[Field]) -> bool {
+pub(crate) fn is_version_query(arguments: &[Field]) -> bool {
     const ASKS: &str = "--version -version version --help -h help -V --client";
     let asks = |field: &Field| field.text().is_some_and(|text| ASKS.split(' ').any(|known| known == text));
     !arguments.is_empty() && arguments.len() <= 2 && arguments.iter().all(asks)
@@ -137,7 +137,7 @@ pub(crate) fn is_version_asked(arguments: &[Field]) -> bool {
 
 /// Classifies a command that runs no other, or whose inner command is classified separately.
 pub(crate) fn judge(name: &str, arguments: &[Field]) -> CommandFinding {
-    let looks = || CommandFinding::confined(format!("{name} only looks"));
+    let looks = || CommandFinding::confined(format!("{name} only reads"));
     let begins = |words: &str| {
         let words: Vec<&str> = words.split_whitespace().collect();
         arguments.iter().any(|field| words.iter().any(|word| field.beginning().starts_with(word)))
@@ -146,7 +146,7 @@ pub(crate) fn judge(name: &str, arguments: &[Field]) -> CommandFinding {
         arguments.iter().filter_map(Field::text).any(|text| words.split_whitespace().any(|word| word == text))
     };
     let operands = arguments.iter().filter(|field| !field.is_option()).count();
-    if is_version_asked(arguments) {
+    if is_version_query(arguments) {
         return CommandFinding::confined(format!("{name} prints its version or its help"));
     }
     if let Some((_, what)) = PRIVATE.iter().find(|(known, _)| *known == name) {
@@ -158,7 +158,7 @@ pub(crate) fn judge(name: &str, arguments: &[Field]) -> CommandFinding {
                 .iter()
                 .any(|field| !field.is_option() && !field.beginning().starts_with('+') && !has("-d -r -f --date"));
         if begins(words) || sets {
-            return CommandFinding::writes(format!("{name} writes or runs something with such an option"));
+            return CommandFinding::writes(format!("{name} may write or run something with these options"));
         }
         if name != "printf" {
             return looks();
@@ -190,7 +190,7 @@ pub(crate) fn judge(name: &str, arguments: &[Field]) -> CommandFinding {
             looks().showing("the environment of processes")
         }
         "jq" if ["env", "ENV"].iter().any(|word| arguments.iter().any(|field| field.beginning().contains(word))) => {
-            looks().showing("what its program picks, perhaps the environment")
+            looks().showing("what its program selects, perhaps the environment")
         }
         _ if TEXT.split_whitespace().any(|known| known == name) => {
             CommandFinding { reads: FilesRead::Nothing, ..looks() }
@@ -207,7 +207,7 @@ fn unlisted(name: &str) -> CommandFinding {
     match (reason(WRITERS), reason(OTHERS)) {
         (Some(reason), _) => CommandFinding::writes(format!("{name} {reason}")),
         (None, Some(reason)) => CommandFinding::unknown(format!("{name} {reason}")),
-        (None, None) => CommandFinding::unknown(format!("{name} is not among the commands known to only look")),
+        (None, None) => CommandFinding::unknown(format!("{name} is not known to only read")),
     }
 }
 
@@ -254,8 +254,8 @@ fn git(arguments: &[Field]) -> CommandFinding {
         rest = rest.get(1 + usize::from(takes_word)..).unwrap_or_default();
     }
     let Some(field) = rest.first() else { return CommandFinding::confined("git prints its help") };
-    let Some(name) = field.text() else { return CommandFinding::unknown("which git command it is, is not known") };
-    let looks = || CommandFinding::confined(format!("git {name} only shows"));
+    let Some(name) = field.text() else { return CommandFinding::unknown("the git command is not known") };
+    let looks = || CommandFinding::confined(format!("git {name} only reads"));
     let arguments = &rest[1..];
     let has = |words: &str| {
         arguments.iter().any(|field| {
@@ -264,9 +264,9 @@ fn git(arguments: &[Field]) -> CommandFinding {
         })
     };
     let first = arguments.iter().find(|field| !field.is_option()).map_or("", Field::beginning);
-    let changes = || CommandFinding::writes(format!("git {name} with these words changes the repository, or may"));
+    let changes = || CommandFinding::writes(format!("git {name} may change the repository with these arguments"));
     if has("--output -O --open-files-in-pager") {
-        return CommandFinding::writes(format!("git {name} writes or runs something with such an option"));
+        return CommandFinding::writes(format!("git {name} may write or run something with these options"));
     }
     if GIT.split_whitespace().any(|known| known == name) {
         return looks();

@@ -101,8 +101,7 @@ pub(crate) fn parse(text: &str, depth: usize) -> Result<CommandList, NotUndersto
             }
         })
         .collect();
-    let program =
-        brush_parser::parse_tokens(&tokens, &ParserOptions::default()).map_err(|_| "not a command in bash")?;
+    let program = brush_parser::parse_tokens(&tokens, &ParserOptions::default()).map_err(|_| "not valid bash")?;
     Ok(program.complete_commands.iter().flat_map(list).collect())
 }
 
@@ -177,11 +176,11 @@ fn simple(command: &ast::SimpleCommand) -> Simple {
                     {
                         simple.assignments.push((name.clone(), value.value.clone()));
                     }
-                    _ => simple.odd = Some("an array is assigned to, or a variable added to"),
+                    _ => simple.odd = Some("an array assignment, or a variable added to"),
                 }
             }
             ast::CommandPrefixOrSuffixItem::IoRedirect(found) => simple.redirects.push(redirect(found)),
-            _ => simple.odd = Some("something odd before a command"),
+            _ => simple.odd = Some("something unexpected before a command"),
         }
     }
     simple.words.extend(command.word_or_name.as_ref().map(|name| name.value.clone()));

@@ -108,7 +108,7 @@ impl CommandWalk {
         for AndOrList { pipelines, background } in list {
             self.steps += 1;
             if self.steps > MOST_STEPS {
-                return self.note(state, CommandFinding::opaque("too much to follow"));
+                return self.note(state, CommandFinding::opaque("too many steps to follow"));
             }
             let mut own = state.clone();
             let here = if *background { &mut own } else { &mut *state };
@@ -169,7 +169,7 @@ impl CommandWalk {
                     let made = self.word(text, state);
                     fields.extend(made.into_iter().filter(|_| matches!(test, TestWord::File(_))));
                 }
-                self.push(fields, state, CommandFinding::confined("a test only looks"));
+                self.push(fields, state, CommandFinding::confined("a test only reads"));
             }
         }
     }
@@ -304,13 +304,13 @@ impl CommandWalk {
         let wrapped = name.as_deref().map_or(WrappedCommand::No, |name| unwrap(name, arguments));
         let mut finding = match (&name, &wrapped) {
             (None, _) => match words[0].text() {
-                Some(name) => CommandFinding::unknown(format!("{name} is a program of its own")),
-                None => CommandFinding::opaque("which command it runs is not known"),
+                Some(name) => CommandFinding::unknown(format!("{name} is a separate program")),
+                None => CommandFinding::opaque("the command it runs is not known"),
             },
             (Some(name), WrappedCommand::No) => readers::judge(name, arguments),
             (Some(name), WrappedCommand::Runs { .. }) => CommandFinding::confined(format!("{name} runs what follows")),
             (Some(name), WrappedCommand::Script(_)) => {
-                CommandFinding::confined(format!("{name} runs a command that is looked at"))
+                CommandFinding::confined(format!("{name} runs a command that is judged too"))
             }
             (Some(name), WrappedCommand::Perhaps { why, .. }) => CommandFinding::unknown(format!("{name}: {why}")),
             (Some(name), WrappedCommand::Something(why)) => CommandFinding::opaque(format!("{name}: {why}")),

@@ -1,7 +1,7 @@
 //! Commands that run another: which one, as far as that is known.
 
 use crate::field::Field;
-use crate::readers::is_version_asked;
+use crate::readers::is_version_query;
 
 /// The command that another runs.
 pub(crate) enum WrappedCommand {
@@ -47,13 +47,13 @@ fn runs_others(name: &str) -> bool {
 
 /// Looks for the command that another runs.
 pub(crate) fn unwrap(name: &str, arguments: &[Field]) -> WrappedCommand {
-    if is_version_asked(arguments) {
+    if is_version_query(arguments) {
         return WrappedCommand::No;
     }
     match name {
         "eval" => match arguments.iter().map(Field::text).collect::<Option<Vec<_>>>() {
             Some(words) => WrappedCommand::Script(words.join(" ")),
-            None => WrappedCommand::Something("eval of what is not known"),
+            None => WrappedCommand::Something("eval of unknown text"),
         },
         "bash" | "sh" | "dash" | "zsh" | "ksh" => shell(name, arguments),
         name if runs_others(name) => perhaps("a wrapper", arguments),
@@ -76,7 +76,7 @@ fn runs(name: &str, arguments: &[Field], values: &str, skipped: usize) -> Wrappe
         }
         let takes_word = values.split_whitespace().any(|option| option == text);
         if name == "env" && (text.starts_with("-S") || text.starts_with("--split")) {
-            return perhaps("env with an option that is not known", arguments);
+            return perhaps("env with an unknown option", arguments);
         }
         if field.is_option() || name == "env" && text == "-" {
             plainly &= name == "nice" && text == "-n";
@@ -127,7 +127,7 @@ fn shell(name: &str, arguments: &[Field]) -> WrappedCommand {
     let mut command = false;
     while let Some(flags) = rest.first().and_then(Field::text).and_then(|text| text.strip_prefix('-')) {
         if !flags.chars().all(|letter| "ceux".contains(letter)) {
-            return perhaps("a shell with an option that is not known", arguments);
+            return perhaps("a shell with an unknown option", arguments);
         }
         command |= flags.contains('c');
         rest = &rest[1..];
@@ -141,7 +141,7 @@ fn shell(name: &str, arguments: &[Field]) -> WrappedCommand {
             Some(script) => {
                 WrappedCommand::Perhaps { why: "another shell", commands: vec![vec![Field::Known(script.to_owned())]] }
             }
-            None => WrappedCommand::Something("a shell that runs what is not known"),
+            None => WrappedCommand::Something("a shell that runs unknown text"),
         },
         (true, _) => perhaps("a shell with arguments", arguments),
         (false, _) => WrappedCommand::Something("a shell that runs a file, or what it reads"),

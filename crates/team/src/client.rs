@@ -79,7 +79,7 @@ impl Client {
             status: 0,
             message: message.to_owned(),
         };
-        let address = Url::parse(server.trim()).map_err(|_| bad("that is no address"))?;
+        let address = Url::parse(server.trim()).map_err(|_| bad("that is not an address"))?;
         let host = address.host_str().unwrap_or_default();
         let is_here = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
         // A token in plain HTTP could be read on the way.
@@ -110,17 +110,17 @@ impl Client {
 
     /// The entries, if their state is not `known`; only those changed after a version, if the server supports that.
     pub async fn read(&self, known: Option<&str>, since: u64) -> Result<ReadResult, RequestTrouble> {
-        self.read_told(known, since, None).await
+        self.read_in_parts(known, since, None).await
     }
 
     /// The same, in parts if the server supports them: a repository may be larger than one answer.
-    async fn read_told(
+    async fn read_in_parts(
         &self,
         known: Option<&str>,
         since: u64,
-        told: Option<u64>,
+        overwritten_since: Option<u64>,
     ) -> Result<ReadResult, RequestTrouble> {
-        let mut all = match self.read_part(known, since, told).await? {
+        let mut all = match self.read_part(known, since, overwritten_since).await? {
             ReadResult::Changed(first) => first,
             other => return Ok(other),
         };
@@ -131,7 +131,7 @@ impl Client {
                 return Err(self.later(format!("it has more than {} MB of this repository", ALL_BYTES >> 20)));
             }
             // What changed meanwhile comes with a later part, which counts.
-            let ReadResult::Changed(next) = self.read_part(None, until, told).await? else { break };
+            let ReadResult::Changed(next) = self.read_part(None, until, overwritten_since).await? else { break };
             let before = std::mem::replace(&mut all, next).content;
             all.content.add_earlier(before);
         }
@@ -145,11 +145,11 @@ impl Client {
         &self,
         known: Option<&str>,
         since: u64,
-        told: Option<u64>,
+        overwritten_since: Option<u64>,
     ) -> Result<ReadResult, RequestTrouble> {
         let mut query = vec![("part", PART_BYTES.to_string())];
         query.extend(Some(since).filter(|since| *since > 0).map(|since| ("since", since.to_string())));
-        query.extend(told.map(|told| ("told", told.to_string())));
+        query.extend(overwritten_since.map(|version| ("told", version.to_string())));
         let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let response = self
             .send(|| {
@@ -283,8 +283,13 @@ impl Client {
 }
 
 impl Server for Client {
-    async fn read(&self, known: Option<&str>, since: u64, told: Option<u64>) -> Result<ReadResult, RequestTrouble> {
-        self.read_told(known, since, told).await
+    async fn read(
+        &self,
+        known: Option<&str>,
+        since: u64,
+        overwritten_since: Option<u64>,
+    ) -> Result<ReadResult, RequestTrouble> {
+        self.read_in_parts(known, since, overwritten_since).await
     }
 
     async fn known(&self, texts: &Checksums) -> Result<Option<HistoryAnswer>, RequestTrouble> {

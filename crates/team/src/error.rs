@@ -45,10 +45,10 @@ pub enum Error {
     #[error("{0}")]
     Invalid(String),
     /// It already exists.
-    #[error("{0} is there already")]
+    #[error("{0} already exists")]
     Exists(String),
     /// Entries that cannot be stored; the others can be without them.
-    #[error("nothing was written: {}", told(.0))]
+    #[error("nothing was written: {}", refused_list(.0))]
     Refused(BTreeMap<EntryKey, String>),
     /// Too many entries for a repository.
     #[error("a repository holds at most {most} entries, and this would make {received}")]
@@ -73,7 +73,7 @@ pub enum RequestTrouble {
         most: u64,
     },
     /// The server refuses a part of the request and would take the rest without it.
-    #[error("{server} says no ({status}): {message}")]
+    #[error("{server} refused ({status}): {message}")]
     Refused {
         /// The server.
         server: String,
@@ -85,7 +85,7 @@ pub enum RequestTrouble {
         refused: BTreeMap<String, String>,
     },
     /// Only the user can help: a bad token, a missing right.
-    #[error("{server} says no ({status}): {message}")]
+    #[error("{server} refused ({status}): {message}")]
     Permanent {
         /// The server.
         server: String,
@@ -104,7 +104,7 @@ pub enum RequestTrouble {
     },
 }
 
-fn told(refused: &BTreeMap<EntryKey, String>) -> String {
+fn refused_list(refused: &BTreeMap<EntryKey, String>) -> String {
     let all: Vec<String> = refused.iter().map(|(key, why)| format!("{key}: {why}")).collect();
     all.join(", ")
 }

@@ -62,7 +62,7 @@ impl Folder {
     /// Opens the folder and creates it if it is missing. A link is refused: its target is not the team's.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(Error::Invalid(format!("{} is no folder", path.display())));
+            return Err(Error::Invalid(format!("{} is not a folder", path.display())));
         };
         let parent = Root::create(parent)?;
         let root = parent.create_sub(name)?;
@@ -133,7 +133,11 @@ impl Folder {
             }
             match file {
                 Ok((key, _)) if !folded.insert(key.folded()) => {
-                    drop(listing.left.insert(name, "another file has this name in other letters".to_owned()));
+                    drop(
+                        listing
+                            .left
+                            .insert(name, "another file's name differs only in the form of its letters".to_owned()),
+                    );
                 }
                 Ok((key, checksum)) => drop(listing.files.insert(key, checksum)),
                 Err(why) => drop(listing.left.insert(name, why)),
@@ -144,7 +148,7 @@ impl Folder {
 
     fn file(&self, name: &str, kind: &EntryKind) -> Share {
         if *kind != EntryKind::File {
-            return Err("it is no regular file".to_owned());
+            return Err("it is not a regular file".to_owned());
         }
         let key: EntryKey = name.parse().map_err(|error: crate::BadKey| error.why.to_owned())?;
         let snapshot = self.root.read(name, ENTRY_BYTES as u64).map_err(|error| error.to_string())?;

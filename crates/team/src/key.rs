@@ -53,8 +53,8 @@ impl EntryKey {
             (key.contains('\\'), "it contains a backslash"),
             (key.contains('%'), "it contains a percent sign, which some programs decode"),
             (key.chars().any(char::is_control), "it contains a control character"),
-            (!is_nfkc(key), "it contains characters that are another form of others"),
-            (parts.len() > DEEPEST, "it lies too deep"),
+            (!is_nfkc(key), "it contains characters that have a plainer form (Unicode NFKC)"),
+            (parts.len() > DEEPEST, "it is nested too deeply"),
         ])?;
         parts.iter().try_for_each(|part| Self::check_part(part))
     }
@@ -68,7 +68,7 @@ impl EntryKey {
             (part.is_empty(), "a part of it is empty"),
             (part.len() > LONGEST_PART, "a part of it is longer than 255 bytes"),
             (part.starts_with('.'), "a part of it starts with a dot"),
-            (is_padded, "a part of it begins with a blank or ends with a dot or blank"),
+            (is_padded, "a part of it begins with a space, or ends with a dot or space"),
             (part.starts_with('-'), "a part of it starts with a dash"),
             (!part.chars().all(is_plain), "it contains something other than letters, digits and -_.+ ()',@#"),
             (DEVICES.contains(&stem), "a part of it is the name of a device"),

@@ -76,7 +76,7 @@ pub enum EarlyEnd {
     #[error(transparent)]
     Here(#[from] Error),
     /// Another run is under way in this folder, and did not end in time.
-    #[error("another program brings this folder in step: process {by}; try again when it has ended")]
+    #[error("another program is synchronising this folder: process {by}; try again when it has ended")]
     Busy {
         /// The process.
         by: String,

@@ -78,7 +78,7 @@ pub trait Server: Send + Sync {
         &self,
         known: Option<&str>,
         since: u64,
-        told: Option<u64>,
+        overwritten_since: Option<u64>,
     ) -> impl Future<Output = Result<ReadResult, RequestTrouble>> + Send;
     /// The texts that the history knows; none if the server has no history to ask.
     fn known(&self, texts: &Checksums) -> impl Future<Output = Result<Option<HistoryAnswer>, RequestTrouble>> + Send;
@@ -384,7 +384,7 @@ fn take_out_unusable(snapshot: &mut Snapshot) -> BTreeSet<EntryKey> {
         let why = match content.entry_checksums.get(&key) {
             Some(told) if *told != is => "its text is not what its checksum says",
             _ if text.len() > ENTRY_BYTES => "it is longer than an entry may be",
-            _ if !names.insert(key.folded()) => "another entry has this name in other letters",
+            _ if !names.insert(key.folded()) => "another entry's name differs only in the form of its letters",
             _ => {
                 content.entry_checksums.insert(key.clone(), is);
                 content.entries.insert(key, text);

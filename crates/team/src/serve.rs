@@ -6,6 +6,7 @@
 mod access;
 mod admin;
 mod api;
+mod connection_slots;
 mod issuer;
 mod limit;
 mod listen;
@@ -13,7 +14,6 @@ mod metrics;
 mod oidc;
 mod page;
 mod problem;
-mod seats;
 mod signature;
 mod signing;
 
@@ -89,8 +89,7 @@ impl Service {
                     format!("a request has at most {most} bytes"),
                 )
             })?;
-        serde_json::from_slice(&bytes)
-            .map_err(|error| Problem::bad(format!("the body is not what is expected: {error}")))
+        serde_json::from_slice(&bytes).map_err(|error| Problem::bad(format!("the body is not valid: {error}")))
     }
 }
 

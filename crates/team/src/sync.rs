@@ -82,7 +82,7 @@ enum TextHistory {
 /// Answers of the history about texts.
 #[derive(Debug, Clone, Default)]
 pub struct PastTexts {
-    told: BTreeMap<EntryKey, (String, TextHistory)>,
+    known: BTreeMap<EntryKey, (String, TextHistory)>,
 }
 
 impl PastTexts {
@@ -98,12 +98,12 @@ impl PastTexts {
                 Some(answer) if answer.trimmed.contains(key) => TextHistory::Trimmed,
                 Some(_) => TextHistory::Lost,
             };
-            self.told.insert(key.clone(), (text.clone(), past));
+            self.known.insert(key.clone(), (text.clone(), past));
         }
     }
 
     fn of(&self, key: &EntryKey, text: &str) -> Option<TextHistory> {
-        self.told.get(key).filter(|(asked, _)| asked == text).map(|(_, past)| *past)
+        self.known.get(key).filter(|(asked, _)| asked == text).map(|(_, past)| *past)
     }
 }
 
@@ -248,7 +248,7 @@ impl<'k> Names<'k> {
     fn obstacle(&self, key: &EntryKey) -> Option<String> {
         let folded = key.folded();
         if let Some(other) = self.files.get(&folded).filter(|other| **other != key) {
-            return Some(format!("{other} has this name in other letters"));
+            return Some(format!("the name of {other} differs only in the form of its letters"));
         }
         if let Some(other) = self.folders.get(&folded) {
             return Some(format!("it cannot be a file: it is the folder of {other}"));

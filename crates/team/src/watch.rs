@@ -267,7 +267,7 @@ impl WatchStatus {
     pub fn trouble(&self) -> Option<String> {
         match (&self.trouble, self.is_silent) {
             (Some(trouble), true) => {
-                Some(format!("{trouble}; nothing is sent until a file is deleted here or the session begins anew"))
+                Some(format!("{trouble}; nothing is sent until a file is deleted here or the session is started again"))
             }
             (trouble, _) => trouble.clone(),
         }

@@ -72,13 +72,13 @@ static SERIAL: AtomicU64 = AtomicU64::new(0);
 pub struct BashInput {
     /// The command.
     pub command: String,
-    /// How long it may run, in milliseconds: 120000 if left out (in the background as long as it takes), at most 600000.
+    /// The time it may run, in milliseconds: 120000 if left out (unlimited in the background), at most 600000.
     pub timeout: Option<u64>,
-    /// What it does, in five to ten words, for the user.
+    /// Its purpose in five to ten words, for the user.
     pub description: Option<String>,
-    /// Whether to return an id at once, for TaskOutput and TaskStop, and let it run on.
+    /// Return an id at once, for TaskOutput and TaskStop, and let it run on.
     pub run_in_background: Option<bool>,
-    /// Whether to run it outside of the sandbox, where it cannot work inside. The user is asked.
+    /// Run it outside the sandbox, if it cannot work inside. The user is asked.
     #[serde(default, rename = "dangerouslyDisableSandbox")]
     pub dangerously_disable_sandbox: Option<bool>,
 }
@@ -121,7 +121,7 @@ async fn in_the_foreground(input: &BashInput, scope: &Scope) -> Output {
     };
     let timeout = limit(input).unwrap_or(TIMEOUT).min(LONGEST);
     let script = format!("{}\n{}", report.trap(), input.command);
-    let process = match process::start(&script, ground(scope, &directory, confinement.as_ref())) {
+    let process = match process::start(&script, context(scope, &directory, confinement.as_ref())) {
         Ok(process) => process,
         Err(trouble) => return Output::failed(trouble.to_string()),
     };
@@ -170,7 +170,7 @@ fn in_the_background(input: &BashInput, scope: &Scope) -> Output {
         Ok(confinement) => confinement,
         Err(why) => return Output::failed(why),
     };
-    match scope.jobs().start(&input.command, limit(input), ground(scope, &directory, confinement.as_ref())) {
+    match scope.jobs().start(&input.command, limit(input), context(scope, &directory, confinement.as_ref())) {
         Ok(id) => {
             let text = format!(
                 "Running in the background as {id}. TaskOutput shows what it prints, TaskStop stops it; it does not \
@@ -220,7 +220,7 @@ fn confinement(input: &BashInput, scope: &Scope) -> Result<Option<Confinement>, 
     Ok(Some(confinement))
 }
 
-fn ground<'a>(scope: &'a Scope, directory: &'a Path, confinement: Option<&'a Confinement>) -> ShellContext<'a> {
+fn context<'a>(scope: &'a Scope, directory: &'a Path, confinement: Option<&'a Confinement>) -> ShellContext<'a> {
     let held = confinement.is_some_and(|confinement| confinement.base == Base::System);
     let variables = match scope.rights() {
         Rights::Full if !held => Variables::Inherited,

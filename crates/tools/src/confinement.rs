@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use folders::beside;
+pub(crate) use folders::folders_behind;
 pub use folders::tool_folders;
 pub use made::MadePath;
 use private::private;

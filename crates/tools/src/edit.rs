@@ -46,9 +46,9 @@ pub struct EditInput {
     pub file_path: String,
     /// The text to replace.
     pub old_string: String,
-    /// What takes its place.
+    /// The new text.
     pub new_string: String,
-    /// Whether to replace every occurrence.
+    /// Replace every occurrence.
     pub replace_all: Option<bool>,
 }
 

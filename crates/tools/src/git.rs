@@ -52,7 +52,7 @@ impl Git<'_> {
             match self.start(directory, arguments, Some(confinement)).await {
                 // There is no wall here, or no guard to build one.
                 Err(GitFailure::NotStarted) => {}
-                Err(GitFailure::Said(why)) => return Err(why),
+                Err(GitFailure::Failed(why)) => return Err(why),
                 Ok(printed) => return Ok(printed),
             }
         }
@@ -61,7 +61,7 @@ impl Git<'_> {
         }
         self.start(directory, arguments, None).await.map_err(|failure| match failure {
             GitFailure::NotStarted => "git could not be started".to_owned(),
-            GitFailure::Said(why) => why,
+            GitFailure::Failed(why) => why,
         })
     }
 
@@ -84,7 +84,7 @@ impl Git<'_> {
         let ran = program.run(&CancellationToken::new()).await.map_err(|_| GitFailure::NotStarted)?;
         match ran.end {
             ProgramEnd::Exited(0) => Ok(ran.out.trim_end().to_owned()),
-            _ => Err(GitFailure::Said(ran.err.trim().lines().last().unwrap_or("git failed").to_owned())),
+            _ => Err(GitFailure::Failed(ran.err.trim().lines().last().unwrap_or("git failed").to_owned())),
         }
     }
 }
@@ -92,5 +92,5 @@ impl Git<'_> {
 /// Reason why git failed.
 enum GitFailure {
     NotStarted,
-    Said(String),
+    Failed(String),
 }

@@ -65,18 +65,18 @@ pub struct GrepInput {
     /// With `content`: line numbers; yes if left out.
     #[serde(default, rename = "-n")]
     pub numbers: Option<bool>,
-    /// Whether to ignore case.
+    /// Ignore case.
     #[serde(default, rename = "-i")]
     pub ignore_case: Option<bool>,
-    /// Whether a match may span lines; `.` then matches a newline.
+    /// Let a match span lines; `.` then matches a newline.
     pub multiline: Option<bool>,
-    /// How many lines or files to show: 250 if left out, 0 for all.
+    /// The most lines or files to show: 250 if left out, 0 for all.
     pub head_limit: Option<usize>,
-    /// How many lines or files to leave out first.
+    /// Lines or files to leave out first.
     pub offset: Option<usize>,
 }
 
-/// What a search shows.
+/// The output of a search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputMode {
@@ -85,7 +85,7 @@ pub enum OutputMode {
     /// The files.
     #[default]
     FilesWithMatches,
-    /// How many lines in each file.
+    /// The number of lines in each file.
     Count,
 }
 

@@ -224,7 +224,7 @@ impl Jobs {
         &self,
         command: &str,
         limit: Option<Duration>,
-        ground: ShellContext<'_>,
+        context: ShellContext<'_>,
     ) -> Result<String, NotStarted> {
         let mut known = self.known.lock();
         known.forget();
@@ -232,7 +232,7 @@ impl Jobs {
         if running.len() >= RUNNING {
             return Err(NotStarted::TooMany { running });
         }
-        let process = process::start(command, ground).map_err(NotStarted::Trouble)?;
+        let process = process::start(command, context).map_err(NotStarted::Trouble)?;
         known.started += 1;
         let id = format!("bash_{}", known.started);
         Ok(self.keep(&mut known, Job::new(id, command, JobKind::Command), limit, process))
@@ -254,12 +254,12 @@ impl Jobs {
         known.forget();
         let running = known.entries.iter().filter(|entry| entry.runs());
         if running.clone().count() >= RUNNING || running.clone().any(|entry| entry.id() == name) {
-            return Err(format!("{name} cannot be started: {RUNNING} jobs run already, or one of that name does"));
+            return Err(format!("{name} cannot be started: {RUNNING} jobs are running, or one of that name is"));
         }
         let environment = Environment::default();
         let (confinement, variables) = (None, Variables::Own);
-        let ground = ShellContext { directory, environment: &environment, guard, confinement, variables };
-        let process = process::start_own(words, input, ground).map_err(|trouble| trouble.why())?;
+        let context = ShellContext { directory, environment: &environment, guard, confinement, variables };
+        let process = process::start_own(words, input, context).map_err(|trouble| trouble.why())?;
         let id = self.keep(&mut known, Job::new(name.to_owned(), about, JobKind::Teammate), None, process);
         drop(known);
         let handle = self.find(&id).map_err(|error| error.to_string())?;

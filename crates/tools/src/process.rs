@@ -138,34 +138,38 @@ pub(crate) struct ShellContext<'a> {
 }
 
 /// Starts a script.
-pub(crate) fn start(script: &str, ground: ShellContext<'_>) -> Result<Process, ShellTrouble> {
+pub(crate) fn start(script: &str, context: ShellContext<'_>) -> Result<Process, ShellTrouble> {
     let words = vec!["bash".to_owned(), "-c".to_owned(), script.to_owned()];
-    begin(ShellStart { words, input: ProcessInput::Nothing, streams: Streams::Joined }, ground)
+    begin(ShellStart { words, input: ProcessInput::Nothing, streams: Streams::Joined }, context)
 }
 
 /// Starts one of our own programs, which needs the keys that are withheld from commands.
-pub(crate) fn start_own(words: Vec<String>, input: String, ground: ShellContext<'_>) -> Result<Process, ShellTrouble> {
-    begin(ShellStart { words, input: ProcessInput::Text(input), streams: Streams::Joined }, ground)
+pub(crate) fn start_own(words: Vec<String>, input: String, context: ShellContext<'_>) -> Result<Process, ShellTrouble> {
+    begin(ShellStart { words, input: ProcessInput::Text(input), streams: Streams::Joined }, context)
 }
 
 /// Starts a program with an input, and with separate output streams.
-pub(crate) fn start_with(words: Vec<String>, input: String, ground: ShellContext<'_>) -> Result<Process, ShellTrouble> {
-    begin(ShellStart { words, input: ProcessInput::Text(input), streams: Streams::Apart }, ground)
+pub(crate) fn start_with(
+    words: Vec<String>,
+    input: String,
+    context: ShellContext<'_>,
+) -> Result<Process, ShellTrouble> {
+    begin(ShellStart { words, input: ProcessInput::Text(input), streams: Streams::Apart }, context)
 }
 
 /// Starts a program that we go on talking to: our end of the socket that is its standard input and output.
-pub(crate) fn start_live(words: Vec<String>, ground: ShellContext<'_>) -> Result<(Process, UnixStream), ShellTrouble> {
+pub(crate) fn start_live(words: Vec<String>, context: ShellContext<'_>) -> Result<(Process, UnixStream), ShellTrouble> {
     let start = ShellStart { words, input: ProcessInput::Socket, streams: Streams::Live };
-    let (process, socket) = begin_any(start, ground)?;
+    let (process, socket) = begin_any(start, context)?;
     let lost = || ShellTrouble::NotStarted(io::Error::other("it has no socket"));
     Ok((process, socket.ok_or_else(lost)?))
 }
 
-fn begin(start: ShellStart, ground: ShellContext<'_>) -> Result<Process, ShellTrouble> {
-    Ok(begin_any(start, ground)?.0)
+fn begin(start: ShellStart, context: ShellContext<'_>) -> Result<Process, ShellTrouble> {
+    Ok(begin_any(start, context)?.0)
 }
 
-fn begin_any(start: ShellStart, ground: ShellContext<'_>) -> Result<(Process, Option<UnixStream>), ShellTrouble> {
+fn begin_any(start: ShellStart, context: ShellContext<'_>) -> Result<(Process, Option<UnixStream>), ShellTrouble> {
     if start.words.iter().any(|word| word.contains('\0')) {
         // A guard would find this out too, but a job is started before it could say so.
         return Err(ShellTrouble::NotStarted(io::Error::new(
@@ -173,33 +177,33 @@ fn begin_any(start: ShellStart, ground: ShellContext<'_>) -> Result<(Process, Op
             "it has a NUL character in it",
         )));
     }
-    let started = match ground.guard.filter(|_| cfg!(target_os = "linux")) {
-        Some(guard) => start_guarded(start, ground, guard),
-        None if ground.confinement.is_some() => Err(io::Error::other("there is no guard to confine it")),
-        None => start_alone(start, ground),
+    let started = match context.guard.filter(|_| cfg!(target_os = "linux")) {
+        Some(guard) => start_guarded(start, context, guard),
+        None if context.confinement.is_some() => Err(io::Error::other("there is no guard to confine it")),
+        None => start_alone(start, context),
     };
     started.map_err(ShellTrouble::NotStarted)
 }
 
 fn start_guarded(
     start: ShellStart,
-    ground: ShellContext<'_>,
+    context: ShellContext<'_>,
     guard: &Path,
 ) -> io::Result<(Process, Option<UnixStream>)> {
     let (its, ours) = guarded::socket()?;
     let mut command = Command::new(guard);
     command.arg0(GUARD_NAME).arg(guard::ARGUMENT).stdin(its);
-    let (child, pipes) = spawn(command, &start, ground)?;
+    let (child, pipes) = spawn(command, &start, context)?;
     let order = GuardOrder {
         command: start.words,
         input: start.input,
-        confinement: ground.confinement.map(Confinement::here),
+        confinement: context.confinement.map(Confinement::here),
         side: GuardSide::Outside,
     };
     Ok(pipes.of(ShellHold::Guard(Box::new(GuardProcess::new(child, ours, order)))))
 }
 
-fn start_alone(start: ShellStart, ground: ShellContext<'_>) -> io::Result<(Process, Option<UnixStream>)> {
+fn start_alone(start: ShellStart, context: ShellContext<'_>) -> io::Result<(Process, Option<UnixStream>)> {
     let [program, arguments @ ..] = start.words.as_slice() else {
         return Err(io::Error::other("there is no command"));
     };
@@ -208,7 +212,7 @@ fn start_alone(start: ShellStart, ground: ShellContext<'_>) -> io::Result<(Proce
         ProcessInput::Text(_) => Stdio::piped(),
         ProcessInput::Nothing | ProcessInput::Socket => Stdio::null(), // the socket comes with the output
     });
-    let (mut child, pipes) = spawn(command, &start, ground)?;
+    let (mut child, pipes) = spawn(command, &start, context)?;
     let group = Group::led_by(child.id())?;
     if let (ProcessInput::Text(input), Some(mut pipe)) = (start.input, child.stdin().take()) {
         // Beside the rest: one that does not read its input holds up nobody, and one that ends without is no failure.
@@ -234,10 +238,10 @@ impl ProcessPipes {
 fn spawn(
     mut command: Command,
     start: &ShellStart,
-    ground: ShellContext<'_>,
+    context: ShellContext<'_>,
 ) -> io::Result<(Box<dyn ChildWrapper>, ProcessPipes)> {
     let mut pipes = ProcessPipes { out: None, err: None, socket: None };
-    command.current_dir(ground.directory);
+    command.current_dir(context.directory);
     match start.streams {
         Streams::Joined => {
             let (reader, writer) = io::pipe()?;
@@ -254,7 +258,7 @@ fn spawn(
         Streams::Live => {
             let (its, ours) = guarded::socket()?;
             let (errors, error_writer) = io::pipe()?;
-            if ground.guard.is_none() || !cfg!(target_os = "linux") {
+            if context.guard.is_none() || !cfg!(target_os = "linux") {
                 command.stdin(its.try_clone()?);
             }
             command.stdout(its).stderr(error_writer);
@@ -262,8 +266,8 @@ fn spawn(
             pipes.socket = Some(ours);
         }
     }
-    command.env_clear().envs(ground.environment.variables(ground.variables, std::env::vars_os()));
-    if ground.confinement.is_some_and(|confinement| confinement.base == Base::System) {
+    command.env_clear().envs(context.environment.variables(context.variables, std::env::vars_os()));
+    if context.confinement.is_some_and(|confinement| confinement.base == Base::System) {
         command.env("TMPDIR", "/tmp");
     }
     let mut command = CommandWrap::from(command);

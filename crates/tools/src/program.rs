@@ -65,8 +65,8 @@ impl<'a> Program<'a> {
         let confinement = self.confinement.as_ref();
         let variables = if confinement.is_some() { Variables::Ordinary } else { Variables::Inherited };
         let (directory, environment, guard) = (self.directory, self.environment, self.guard);
-        let ground = ShellContext { directory, environment, guard, confinement, variables };
-        let process = process::start_with(self.words, self.input, ground).map_err(|trouble| trouble.why())?;
+        let context = ShellContext { directory, environment, guard, confinement, variables };
+        let process = process::start_with(self.words, self.input, context).map_err(|trouble| trouble.why())?;
         let (mut out, mut err) = (Capture::default(), Capture::default());
         let print = |stream, bytes: &[u8]| match stream {
             Stream::Out => out.push(bytes),

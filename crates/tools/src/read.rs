@@ -57,7 +57,7 @@ pub struct ReadInput {
     pub file_path: String,
     /// The line to start at; the first is 1.
     pub offset: Option<u64>,
-    /// How many lines.
+    /// The most lines to show.
     pub limit: Option<u64>,
 }
 

@@ -64,8 +64,8 @@ pub async fn run_all(
             call,
         })
         .collect();
-    for group in found.chunk_by(|one, next| one.runs() == Runs::Beside && next.runs() == Runs::Beside) {
-        let most = group.iter().filter_map(|found| found.tool.as_ref()).map(|tool| tool.most_beside()).max();
+    for group in found.chunk_by(|one, next| one.runs() == Runs::Parallel && next.runs() == Runs::Parallel) {
+        let most = group.iter().filter_map(|found| found.tool.as_ref()).map(|tool| tool.most_at_once()).max();
         let most = most.unwrap_or(CONCURRENT);
         let running: Vec<_> = group.iter().map(|found| found.run(tools, scope).boxed()).collect();
         let mut running = stream::iter(running).buffer_unordered(most);
@@ -95,7 +95,7 @@ impl ResolvedCall {
 
     fn runs(&self) -> Runs {
         // A call of no known tool does nothing.
-        self.tool.as_ref().map_or(Runs::Beside, |tool| tool.runs(&self.call.input))
+        self.tool.as_ref().map_or(Runs::Parallel, |tool| tool.runs(&self.call.input))
     }
 }
 

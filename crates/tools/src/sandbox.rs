@@ -31,7 +31,7 @@ pub struct Sandbox {
     standing: SandboxStatus,
     outside: Rules,
     /// Reasons why commands in it are asked about even though it holds.
-    asked: Vec<String>,
+    ask_reasons: Vec<String>,
     leaving: SandboxExits,
     missing: WithoutSandbox,
 }
@@ -39,7 +39,7 @@ pub struct Sandbox {
 /// Handling of commands that ask to run outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SandboxExits {
-    Asked,
+    Ask,
     Never,
 }
 
@@ -58,8 +58,8 @@ impl Sandbox {
         for path in confinement.writable.iter_mut().chain(&mut confinement.read_only) {
             *path = files::real(&*path).unwrap_or_else(|_| path.clone());
         }
-        let (leaving, missing) = (SandboxExits::Asked, WithoutSandbox::RunWithout);
-        Self { confinement, standing, outside: Rules::default(), asked: Vec::new(), leaving, missing }
+        let (leaving, missing) = (SandboxExits::Ask, WithoutSandbox::RunWithout);
+        Self { confinement, standing, outside: Rules::default(), ask_reasons: Vec::new(), leaving, missing }
     }
 
     /// For an agent that may read and write the given paths, and nothing else: no command can leave it, and if there is
@@ -96,8 +96,8 @@ impl Sandbox {
 
     /// Makes commands in it subject to permission like others, for a reason.
     #[must_use]
-    pub fn asked(mut self, why: impl Into<String>) -> Self {
-        self.asked.push(why.into());
+    pub fn ask_because(mut self, why: impl Into<String>) -> Self {
+        self.ask_reasons.push(why.into());
         self
     }
 
@@ -124,7 +124,7 @@ impl Sandbox {
     /// run at all.
     pub(crate) fn confinement(&self, command: &str, leaves: SandboxExit) -> Result<Option<&Confinement>, String> {
         let subject = Subject::Command(command.to_owned());
-        let leaves = leaves == SandboxExit::Yes && self.leaving == SandboxExits::Asked;
+        let leaves = leaves == SandboxExit::Yes && self.leaving == SandboxExits::Ask;
         if leaves || self.outside.decide(tool_names::BASH, &subject) == RuleVerdict::Allow {
             return Ok(None);
         }
@@ -148,11 +148,11 @@ impl Sandbox {
 
     /// Description of what holds and what does not, for people.
     pub fn describe(&self) -> String {
-        let weaknesses = self.weaknesses().map(|why| format!("  - commands are asked about: {why}\n"));
+        let weaknesses = self.weaknesses().map(|why| format!("  - you are asked about commands: {why}\n"));
         weaknesses.fold(self.standing.describe(), |text, line| text + &line)
     }
 
     fn weaknesses(&self) -> impl Iterator<Item = String> {
-        self.asked.iter().cloned().chain(self.confinement.weakness())
+        self.ask_reasons.iter().cloned().chain(self.confinement.weakness())
     }
 }

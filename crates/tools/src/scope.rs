@@ -230,13 +230,13 @@ impl Scope {
 
     async fn try_wall(&self) -> Result<(), String> {
         let Some(guard) = self.guard().filter(|_| cfg!(target_os = "linux")) else {
-            return Err("there is no guard program to make it".to_owned());
+            return Err("the guard program is missing".to_owned());
         };
         let (directory, confinement) = (self.project(), self.looking(&ReadOnlyView::default(), None));
         let (environment, variables) = (self.environment(), Variables::Ordinary);
-        let ground =
+        let context =
             ShellContext { directory, environment, guard: Some(guard), confinement: Some(&confinement), variables };
-        sandbox::trial(ground).await
+        sandbox::trial(context).await
     }
 
     /// Confinement of a read-only command. `temporary` is its private `/tmp`; if `None`, that is memory.

@@ -33,9 +33,9 @@ pub struct TaskOutputInput {
     pub task_id: String,
     /// Only lines that match this regular expression; the others are not shown later either.
     pub filter: Option<String>,
-    /// Whether to wait for its end first.
+    /// Wait for its end first.
     pub block: Option<bool>,
-    /// With `block`: for how many milliseconds at most: 30000 if left out, up to 600000.
+    /// With `block`: the longest wait in milliseconds: 30000 if left out, up to 600000.
     pub timeout: Option<u64>,
 }
 

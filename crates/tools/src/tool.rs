@@ -42,7 +42,7 @@ pub trait Tool: Send + Sync {
     }
 
     /// Limit on parallel calls in one reply.
-    fn most_beside(&self) -> usize {
+    fn most_at_once(&self) -> usize {
         CONCURRENT
     }
 
@@ -70,7 +70,7 @@ pub trait TypedTool: Send + Sync + 'static {
     const LIMIT: Limit = Limit::Characters(100_000);
 
     /// Limit on parallel calls in one reply.
-    const MOST_BESIDE: usize = CONCURRENT;
+    const MOST_AT_ONCE: usize = CONCURRENT;
 
     /// Effect of its calls, if that is the same for all.
     const ACCESS: Access = Access::Changes;
@@ -121,8 +121,8 @@ impl<T: TypedTool> Tool for T {
         input::parse(input.clone()).map_or(Runs::Alone, |input| TypedTool::runs(self, &input))
     }
 
-    fn most_beside(&self) -> usize {
-        T::MOST_BESIDE
+    fn most_at_once(&self) -> usize {
+        T::MOST_AT_ONCE
     }
 
     fn changes(&self, input: &Value, scope: &Scope) -> Option<PathBuf> {
@@ -145,7 +145,7 @@ impl<T: TypedTool> Tool for T {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runs {
     /// It can run in parallel with others.
-    Beside,
+    Parallel,
     /// It runs after those before it have ended, and those after it wait.
     Alone,
 }
@@ -153,7 +153,7 @@ pub enum Runs {
 impl Runs {
     /// The default: read-only calls run in parallel.
     pub fn of(access: Access) -> Self {
-        if access == Access::ReadOnly { Self::Beside } else { Self::Alone }
+        if matches!(access, Access::ReadOnly | Access::Network) { Self::Parallel } else { Self::Alone }
     }
 }
 

@@ -26,7 +26,7 @@ use crate::tool::{Output, TypedTool};
 pub struct WriteInput {
     /// Its absolute path.
     pub file_path: String,
-    /// All that it is to contain.
+    /// Its whole new content.
     pub content: String,
 }
 

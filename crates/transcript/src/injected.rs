@@ -85,7 +85,7 @@ purposes! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InjectedPlace {
     /// Beside the user's message.
-    Beside,
+    WithMessage,
     /// As its own message.
     Alone,
     /// At the end of a tool result.
@@ -96,11 +96,11 @@ impl Purpose {
     /// Place, tag and limit in bytes. Text that others wrote is cut earlier, with a note where the rest is; this limit
     /// is the last resort.
     const fn shape(self) -> (InjectedPlace, Option<&'static str>, usize) {
-        use InjectedPlace::{Alone, Beside, InResult};
+        use InjectedPlace::{Alone, InResult, WithMessage};
         match self {
-            Self::Instructions => (Beside, Some(REMINDER), 2_000_000),
-            Self::Memory | Self::Standing | Self::Tasks => (Beside, Some(REMINDER), 50_000),
-            Self::Skill => (Beside, Some("skill"), 1_000_000),
+            Self::Instructions => (WithMessage, Some(REMINDER), 2_000_000),
+            Self::Memory | Self::Standing | Self::Tasks => (WithMessage, Some(REMINDER), 50_000),
+            Self::Skill => (WithMessage, Some("skill"), 1_000_000),
             Self::Attached
             | Self::File
             | Self::Plan
@@ -108,9 +108,9 @@ impl Purpose {
             | Self::Skills
             | Self::Servers
             | Self::Learnt
-            | Self::Index => (Beside, Some(REMINDER), 500_000),
-            Self::Hook | Self::Teammates => (Beside, Some(REMINDER), 200_000),
-            Self::Day | Self::Wanted | Self::Worktree | Self::ChangedFiles => (Beside, Some(REMINDER), 10_000),
+            | Self::Index => (WithMessage, Some(REMINDER), 500_000),
+            Self::Hook | Self::Teammates => (WithMessage, Some(REMINDER), 200_000),
+            Self::Day | Self::Wanted | Self::Worktree | Self::ChangedFiles => (WithMessage, Some(REMINDER), 10_000),
             Self::Repeated => (InResult, Some(REMINDER), 10_000),
             Self::Report => (Alone, Some("task-notification"), 1_000_000),
             Self::Message => (Alone, Some("agent-message"), 200_000),

@@ -115,7 +115,7 @@ pub enum Body {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextSource {
     /// The user, or a tool.
-    Said,
+    Direct,
     /// Added by a program; not the user's words.
     Injected,
     /// The summary of the compaction before it.
@@ -150,7 +150,7 @@ impl From<&Injected> for Body {
     fn from(text: &Injected) -> Self {
         let blocks = vec![text.block()];
         match text.purpose().place() {
-            InjectedPlace::Beside => Self::Attachment { blocks },
+            InjectedPlace::WithMessage => Self::Attachment { blocks },
             InjectedPlace::Alone | InjectedPlace::InResult => Self::User { blocks, source: TextSource::Injected },
         }
     }
@@ -168,7 +168,7 @@ impl Line {
 
     /// Texts that a person typed. Another program does not mark everything it adds for the model, but puts it in a tag.
     pub fn typed(&self) -> Vec<String> {
-        let Body::User { blocks, source: TextSource::Said } = &self.body else { return Vec::new() };
+        let Body::User { blocks, source: TextSource::Direct } = &self.body else { return Vec::new() };
         let is_typed = |text: &String| self.writer == Writer::Cairn || !text.trim_start().starts_with('<');
         blocks.iter().filter_map(Block::as_text).filter(is_typed).collect()
     }

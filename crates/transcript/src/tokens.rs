@@ -66,7 +66,7 @@ pub struct Tally {
     /// Cost of that reply when it is read again.
     reply: u64,
     /// True once the newest reply has reported its usage.
-    told: bool,
+    is_measured: bool,
     /// True if the view has changed other than by growing since.
     disturbed: bool,
     /// Growth of the prologue since.
@@ -86,7 +86,7 @@ struct Stretch {
     /// Input and output of the first.
     before: u64,
     /// Size of what was said in between.
-    said: Size,
+    between: Size,
 }
 
 impl Default for Tally {
@@ -98,7 +98,7 @@ impl Default for Tally {
             counted: Size::default(),
             writer: None,
             reply: 0,
-            told: true,
+            is_measured: true,
             disturbed: false,
             prologue_grew: 0,
             prologue: 0,
@@ -200,22 +200,22 @@ impl Tally {
     /// Begins a new reply: its usage will tell the size of the stretch before it.
     pub(crate) fn replied(&mut self) {
         let mut said = self.visible;
-        self.stretch = self.context.filter(|_| !self.disturbed && self.told).map(|context| {
+        self.stretch = self.context.filter(|_| !self.disturbed && self.is_measured).map(|context| {
             said -= self.counted;
-            Stretch { before: context + self.reply, said }
+            Stretch { before: context + self.reply, between: said }
         });
-        self.told = false;
+        self.is_measured = false;
     }
 
     /// Notes a part of the newest reply, which is already visible, and the usage as far as it is known. Placeholders
     /// for results that have yet to come are no part of the provider's count.
     pub(crate) fn reply(&mut self, added: Size, usage: Option<Usage>, unanswered: Size) {
         let Some(usage) = usage.filter(|usage| usage.context() > 0) else { return };
-        if self.told {
+        if self.is_measured {
             // A further part of the same reply.
             self.reply = usage.output_tokens.max(self.reply + self.estimate(added));
         } else {
-            self.told = true;
+            self.is_measured = true;
             self.learn(&usage);
             self.context = Some(usage.context());
             (self.disturbed, self.prologue_grew) = (false, 0);
@@ -227,7 +227,7 @@ impl Tally {
 
     /// Compares the prediction for the stretch before this reply with the provider's count.
     fn learn(&mut self, usage: &Usage) {
-        let Some(Stretch { before, said }) = self.stretch.take() else { return };
+        let Some(Stretch { before, between: said }) = self.stretch.take() else { return };
         let ratio = self.actual / self.predicted;
         let predicted = self.estimate(said) as f64 / ratio;
         let media = said.media as f64 * MEDIA_TOKENS;

@@ -20,6 +20,8 @@ pub const TASK_STOP: &str = "TaskStop";
 pub const AGENT: &str = "Agent";
 /// The older name of [`AGENT`].
 pub const TASK: &str = "Task";
+/// Reads a web page.
+pub const WEB_FETCH: &str = "WebFetch";
 /// Calls a skill.
 pub const SKILL: &str = "Skill";
 /// Finds tools of MCP servers.

@@ -54,7 +54,7 @@ pub struct View {
     commit_of_line: HashMap<Id, usize>,
     last_reply: Option<usize>,
     /// Prompts that are the user's own words.
-    said: Vec<usize>,
+    user_items: Vec<usize>,
     /// The first and the last reply whose results were rewritten since the newest reply.
     rewritten: Option<(usize, usize)>,
 }
@@ -80,9 +80,9 @@ enum ItemContent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TextOrigin {
     /// The user.
-    Said,
+    User,
     /// A program.
-    Beside,
+    Program,
     /// A commit, by its index; shown only while the commit is effective.
     Commit(usize),
 }
@@ -144,7 +144,7 @@ impl View {
         match &line.body {
             Body::User { blocks, source: TextSource::Summary } => self.push_summary(id, line.parent.as_ref(), blocks),
             Body::User { blocks, source } => self.push_user(id, blocks, *source),
-            Body::Attachment { blocks } => self.push_prompt(id, blocks.clone(), TextOrigin::Beside),
+            Body::Attachment { blocks } => self.push_prompt(id, blocks.clone(), TextOrigin::Program),
             Body::Assistant { id: reply, blocks, usage, .. } => self.push_assistant(id, reply, blocks, *usage),
             Body::Commit(commit) => self.push_commit(Some(id), commit),
             Body::Prologue(prologue) => self.push_prologue(prologue),
@@ -238,7 +238,7 @@ impl View {
         if rest.is_empty() {
             return change;
         }
-        let origin = if source == TextSource::Said { TextOrigin::Said } else { TextOrigin::Beside };
+        let origin = if source == TextSource::Direct { TextOrigin::User } else { TextOrigin::Program };
         change.min(self.push_prompt(line, rest, origin))
     }
 
@@ -260,8 +260,8 @@ impl View {
 
     fn push_prompt(&mut self, line: &Id, blocks: Vec<Block>, origin: TextOrigin) -> ViewChange {
         let blocks: Vec<Block> = blocks.into_iter().filter(Block::is_sendable).collect();
-        if origin == TextOrigin::Said {
-            self.said.push(self.items.len());
+        if origin == TextOrigin::User {
+            self.user_items.push(self.items.len());
         }
         let item = self.push_item(line, ItemContent::Prompt { blocks, origin });
         self.item_of_line.insert(line.clone(), item);
@@ -345,7 +345,7 @@ impl View {
         let boundary = boundary.and_then(|boundary| self.commit_of_line.get(boundary)).copied();
         match boundary.filter(|&commit| self.commits[commit].awaits_text()) {
             Some(commit) => self.complete(commit, blocks.to_vec()),
-            None => self.push_prompt(line, blocks.to_vec(), TextOrigin::Beside),
+            None => self.push_prompt(line, blocks.to_vec(), TextOrigin::Program),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::trusted_settings::{self, RunTrust};
 /// List, create and check the agents that a session can start.
 ///
 /// An agent is a Markdown file with a name and a description on top and its system prompt below, in `agents` of the config
-/// home or in `.claude/agents` of a project. Of several with one name the nearest to the work wins.
+/// home or in `.claude/agents` of a project. Of several with one name a project's wins over yours.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AgentsArgs {
@@ -68,7 +68,7 @@ enum AgentsCommand {
 pub(crate) async fn run(args: &AgentsArgs) -> anyhow::Result<Code> {
     let place = ProgramPaths::from_env()?;
     let judged = trusted_settings::judge(&place, None, RunTrust::No)?;
-    let registry = agents::registry(&place, &judged.settings, &judged.trust, None)?;
+    let registry = agents::registry(&place, &judged.settings, &judged.trust, &judged.plugins, None)?;
     match &args.command {
         AgentsCommand::List { json } => list(&registry, &judged.settings.rules, *json),
         AgentsCommand::Show { name } => show(&registry, name),

@@ -88,7 +88,7 @@ fn print(audit: &Audit, days: u32, projects: &Path) -> anyhow::Result<()> {
     let AuditCost { recorded_usd, everything_usd, ours_usd } = audit.cost;
     let days = count(days as usize, "day", "days");
     let edits = count(audit.edits, "edit", "edits");
-    let again = format!("; {} of {edits} would have needed a file again.", audit.missed_edits);
+    let again = format!("; {} of {edits} would have needed a file to be read again.", audit.missed_edits);
     data!([bold(&format!("The last {days} cost ${recorded_usd:.2}; with Cairn ${ours_usd:.2}")), again])?;
     let subagents = count(audit.subagents, "subagent", "subagents");
     let sessions = count(audit.sessions, "session", "sessions");

@@ -140,7 +140,7 @@ fn value_json(set: &SetValue, origin: bool) -> Value {
 fn check(place: &ProgramPaths, as_json: bool) -> anyhow::Result<Code> {
     // As if all were trusted: a rule that cannot be understood is one in any directory.
     let loaded = LoadedSettings::read(&place.settings_files(None)?);
-    let settings = Settings::of(&loaded, &place.ground(), &|_| true);
+    let settings = Settings::of(&loaded, &place.base_paths(), &|_| true);
     let mut findings = settings.findings;
     findings.sort_by(|one, other| (&one.file, one.line, one.column).cmp(&(&other.file, other.line, other.column)));
     if as_json {

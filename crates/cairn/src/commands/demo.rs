@@ -52,7 +52,7 @@ const PACE_MS: u64 = 25;
 
 /// Play a coding session against a simulated model: no key, no network.
 ///
-/// A test fails in a small project; the agent finds it, reads the code, mends it and runs the tests again. Then the
+/// A test fails in a small project; the agent finds it, reads the code, fixes it and runs the tests again. Then the
 /// session is closed, opened again from its file, and asked what it did. A new session, which knows nothing of the first,
 /// is asked something that only memory can answer. When it ends, what was learnt in it is written down. Last, a long piece of work is done in a small window: what is too
 /// large goes to disk, what is old leaves, a summary takes the place of the rest, and what left is found again.
@@ -197,13 +197,13 @@ impl DemoStage {
             Some(id) => Session::resume(&self.home, &self.project, id, Fork::No, World::real())?.0,
             None => Session::create(&self.home, &self.project, None, World::real())?,
         };
-        let ground = BasePaths { directory: &self.project, home: None };
+        let base_paths = BasePaths { directory: &self.project, home: None };
         let allow = [
             "Bash(bash test.sh)".to_owned(),
             "Bash(cat logs/*)".to_owned(),
             format!("Edit(/{}/**)", self.memories.display()),
         ];
-        let allow = settings::rules(&allow, &ground).map_err(session::Error::from)?;
+        let allow = settings::rules(&allow, &base_paths).map_err(session::Error::from)?;
         let model = Anthropic::new(Config::new(self.simulator.url(), Auth::ApiKey("demo".into())))?;
         let mut parts = Parts::new(Arc::new(model), MODEL);
         parts.talk.max_tokens = MAX_TOKENS;
@@ -334,7 +334,7 @@ fn print_savings(savings: &[session::savings::Saving], off: &[&str], largest: u6
     }
     let net: f64 = savings.iter().map(|one| one.saved_usd - one.cost_usd).sum();
     let text = format!(
-        "the long work never had more than {largest} tokens in view; all in view would have cost ${net:.4} more"
+        "the long work never had more than {largest} tokens in view; with all of it in view it would have cost ${net:.4} more"
     );
     show!([green(&text)]);
 }

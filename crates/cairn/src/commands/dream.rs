@@ -170,7 +170,7 @@ async fn one(args: &DreamArgs, place: &ProgramPaths) -> anyhow::Result<Code> {
     let chosen = model::choose(None, None, &settings).await?;
     let cancel = CancellationToken::new();
     let ledger = Arc::new(place.ledger(&settings, ""));
-    let dream = dream_setup::dream(site, place, &settings, &chosen, ledger, told(), cancel.clone())?;
+    let dream = dream_setup::dream(site, place, &settings, &chosen, ledger, progress_listener(), cancel.clone())?;
     let price = settings.prices.of(&dream.name);
     let mut closing = ShutdownSignals::watch_all()?;
     if args.dry_run {
@@ -252,7 +252,7 @@ fn object(over: &DreamFinish, place: &ProgramPaths, price: Option<Price>) -> ser
 }
 
 /// Tells of progress, a line a round.
-fn told() -> Listener {
+fn progress_listener() -> Listener {
     let rounds = AtomicU32::new(0);
     Arc::new(move |progress: &DreamProgress| {
         let waits = progress.waits.as_deref().filter(|_| progress.is_under_way());
@@ -263,7 +263,7 @@ fn told() -> Listener {
             return;
         }
         let calls: Vec<String> = progress.tools.iter().map(|(tool, times)| format!("{tool} {times}")).collect();
-        let said = progress.said.back().map(|text| first_line(text, 100)).unwrap_or_default();
+        let said = progress.texts.back().map(|text| first_line(text, 100)).unwrap_or_default();
         talk_row(&[dim(&format!("round {}  {}  {}", progress.rounds, calls.join(", "), said))]);
     })
 }

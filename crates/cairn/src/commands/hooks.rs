@@ -15,7 +15,7 @@ use crate::{env, event_text, trusted_settings};
 
 /// List the hooks that run here, and try them.
 ///
-/// Hooks stand in settings files, under `hooks`, as Claude Code has them. Those of a project's files run once you trust
+/// Hooks are defined in settings files, under `hooks`, as in Claude Code. Those of a project's files run once you trust
 /// them.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -38,7 +38,7 @@ enum HooksCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Run the hooks of an event with a made-up input, and print what they say. Nothing becomes of it.
+    /// Run the hooks of an event with a made-up input, and print what they say. Nothing else happens.
     Test {
         /// The event, such as PreToolUse.
         event: String,
@@ -58,8 +58,8 @@ pub(crate) async fn run(args: &HooksArgs) -> anyhow::Result<Code> {
     match &args.command {
         HooksCommand::List { json } => list(&settings, *json),
         HooksCommand::Test { event, about, input } => {
-            let moment = HookEvent::named(event).ok_or_else(|| {
-                let names: Vec<&str> = HookEvent::ALL.iter().map(|moment| moment.name()).collect();
+            let hook_event = HookEvent::by_name(event).ok_or_else(|| {
+                let names: Vec<&str> = HookEvent::ALL.iter().map(|hook_event| hook_event.name()).collect();
                 anyhow::anyhow!("there is no event {event}; there are {}", names.join(", "))
             })?;
             let fields: Map<String, Value> = match input {
@@ -67,8 +67,8 @@ pub(crate) async fn run(args: &HooksArgs) -> anyhow::Result<Code> {
                     .map_err(|error| anyhow::anyhow!("--input is not a JSON object: {error}"))?,
                 None => Map::new(),
             };
-            let happening = HookInput::sample(moment, about.as_deref()).with(fields.into());
-            test(&place, &settings, &happening).await
+            let hook_input = HookInput::sample(hook_event, about.as_deref()).with(fields.into());
+            test(&place, &settings, &hook_input).await
         }
     }
 }
@@ -83,7 +83,7 @@ fn list(settings: &Settings, as_json: bool) -> anyhow::Result<Code> {
             .iter()
             .map(|hook| {
                 json!({
-                    "event": hook.moment.name(), "matcher": hook.matcher_text, "runs": hook.shown(),
+                    "event": hook.hook_event.name(), "matcher": hook.matcher_text, "runs": hook.shown(),
                     "if": hook.condition.as_ref().map(ToString::to_string), "once": hook.times == HookRepetition::Once,
                     "async": hook.waiting == HookWait::No, "timeout": hook.limit().as_secs_f64(),
                     "source": hook.origin.source.name(), "file": hook.origin.file, "line": hook.origin.line,
@@ -108,8 +108,8 @@ fn list(settings: &Settings, as_json: bool) -> anyhow::Result<Code> {
     Ok(Code::Success)
 }
 
-async fn test(place: &ProgramPaths, settings: &Settings, happening: &HookInput) -> anyhow::Result<Code> {
-    let ground = HookContext {
+async fn test(place: &ProgramPaths, settings: &Settings, hook_input: &HookInput) -> anyhow::Result<Code> {
+    let context = HookContext {
         common: CommonInput {
             session: "00000000-0000-0000-0000-000000000000".to_owned(),
             transcript: place.home.path().join("projects/none.jsonl"),
@@ -126,8 +126,8 @@ async fn test(place: &ProgramPaths, settings: &Settings, happening: &HookInput) 
         asking: None,
         variable: Some(env::named),
     };
-    talk!([dim(&happening.json(&ground.common).to_string())]);
-    let answers = Hooks::new(settings.hooks.clone()).run(happening, &ground, &CancellationToken::new()).await;
+    talk!([dim(&hook_input.json(&context.common).to_string())]);
+    let answers = Hooks::new(settings.hooks.clone()).run(hook_input, &context, &CancellationToken::new()).await;
     for (hook, said) in &answers.0 {
         data!([bold(&hook.shown()), "  ", words(said).as_str()])?;
     }

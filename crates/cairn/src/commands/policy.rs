@@ -21,7 +21,7 @@ pub(crate) struct PolicyArgs {
 enum PolicyCommand {
     /// Classify commands by their text (read_only, confined, writes, unknown), and say why.
     #[command(after_help = "\
-  read_only  it only reads, for certain
+  read_only  it certainly only reads
   confined   its programs only read: it runs unasked only if the kernel can enforce that
   writes     it changes something
   unknown    none of these is certain

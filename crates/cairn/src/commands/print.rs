@@ -40,7 +40,7 @@ use sdk_host::SdkHost;
 /// Runs the turns and prints what they say.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let args = &RunArgs { print: true, ..args.clone() }; // a pipe alone means it too
-    let place = ProgramPaths::from_env().map(|place| place.reading(args.setting_sources));
+    let place = ProgramPaths::from_env().map(|place| place.of_run(args.setting_sources, &args.plugin_dir));
     let directory = place.as_ref().map_or(Path::new(""), |place| &place.directory);
     let output = Arc::new(Output::new(args, directory));
     let ran = match (place, args.input_format) {
@@ -89,14 +89,15 @@ impl HeadlessSession {
         for warning in &ready.warnings {
             out::warn(warning);
         }
-        if let Some(children) = ready.agent.agents() {
-            output.knows(&children.registry());
+        if let Some(subagents) = ready.agent.agents() {
+            output.knows(&subagents.registry());
         }
         if let Some(servers) = ready.agent.servers() {
             output.knows_servers(servers.clone());
         }
         if let Some(skills) = ready.agent.skills() {
             output.knows_skills(&skills.all());
+            output.knows_plugins(&ready.plugins);
         }
         let sharing = TeamMemory::start(place, &ready, listener);
         Ok(Ok(Self { ready, sharing, output, closing }))
@@ -231,12 +232,12 @@ async fn each_line(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) ->
     };
     let mut agent = ready.agent;
     let mode = agent.mode().clone();
-    let children = agent.agents().cloned();
+    let subagents = agent.agents().cloned();
     let skips = args.allow_dangerously_skip_permissions || mode.get() == Mode::BypassPermissions;
     let may_skip = skips && ready.bypass != BypassPermission::Disabled;
     let jobs = agent.scope().jobs().clone();
     let teammates = ready.mailing.teammates.as_ref();
-    let agents = children.as_ref();
+    let agents = subagents.as_ref();
     let lets_hooks = agent.hooks().let_a_programs_run();
     let hears = InputListener {
         mode: &mode,

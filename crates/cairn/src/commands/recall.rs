@@ -146,7 +146,7 @@ impl Shelves {
             |shelf: &Shelf| hit.path.strip_prefix(&format!("{}/", shelf.root().path().display())).map(str::to_owned);
         let found = self.all.iter().find_map(|shelf| Some((shelf, below(shelf)?)));
         let found = found.or_else(|| Some((self.all.first()?, hit.path.clone())));
-        let (shelf, path) = found.ok_or_else(|| anyhow::anyhow!("{} is on no shelf", hit.path))?;
+        let (shelf, path) = found.ok_or_else(|| anyhow::anyhow!("{} is in no memory directory", hit.path))?;
         let register = Register::in_folder(place.home.changes(shelf.root().path()).folder()).read();
         let (tree, quotations) = (Some(place.directory.as_path()), Some(&register));
         let trust = shelf.trust(&path);

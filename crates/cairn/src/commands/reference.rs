@@ -96,7 +96,7 @@ fn section(page: &mut String, command: &Command, depth: usize) {
 
 /// Examples, with their explanations as comments.
 fn commented(examples: &[&str]) -> String {
-    let split = |line: &&str| match line.split_once("   ") {
+    let split = |line: &&str| match line.split_once("  ") {
         Some((command, about)) => format!("{command:<44} # {}", about.trim()),
         None => (*line).to_owned(),
     };

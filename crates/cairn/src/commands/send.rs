@@ -15,7 +15,7 @@ use crate::styled_text::{bold, dim};
 
 /// Send a message to an agent at work: a teammate by its name, a session by its id.
 ///
-/// It is on the disk when this returns, and heard at the recipient's next round; one that is idle wakes up. A session asks
+/// It is on disk when this command returns. The recipient reads it at its next round; if it is idle, it wakes up. A session asks
 /// its user once whether you may write to it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -28,7 +28,7 @@ pub(crate) struct SendArgs {
     #[arg(required_unless_present = "list")]
     text: Option<String>,
 
-    /// A few words that stand for it.
+    /// A few words that summarise it.
     #[arg(long)]
     summary: Option<String>,
 

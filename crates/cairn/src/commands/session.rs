@@ -387,7 +387,7 @@ fn stats(place: &ProgramPaths, record: &Record, as_json: bool) -> anyhow::Result
         None => data!("cost         unknown: no price for this model")?,
     }
     if !stats.beside.is_empty() {
-        data!("beside       {}", event_text::beside(&stats.beside))?;
+        data!("background   {}", event_text::side_work_text(&stats.beside))?;
     }
     Ok(())
 }

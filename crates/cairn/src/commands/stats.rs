@@ -63,7 +63,7 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Code> {
     let figures: Vec<Stats> = logs.iter().map(of).collect();
     let layers = savings::sum(logs.iter().map(|(log, _)| savings::of(log, &prices)));
     if args.json {
-        data!("{}", json!({"sessions": figures, "layers": layers, "today": told_today(&today, &budget)}))?;
+        data!("{}", json!({"sessions": figures, "layers": layers, "today": today_json(&today, &budget)}))?;
     } else {
         print(&figures, &layers, &place)?;
         if today.kinds.is_empty() {
@@ -89,7 +89,7 @@ fn days(days: &[(Date, Day)], json: bool) -> anyhow::Result<Code> {
     Ok(Code::Success)
 }
 
-fn told_today(today: &Day, budget: &Budget) -> serde_json::Value {
+fn today_json(today: &Day, budget: &Budget) -> serde_json::Value {
     json!({"spent": today, "usd": today.total().usd, "budgetUsd": budget.usd, "budgetTokens": budget.tokens})
 }
 
@@ -132,7 +132,7 @@ fn print(figures: &[Stats], layers: &[Saving], place: &ProgramPaths) -> anyhow::
     )?;
     data!("cost         {}, all included", event_text::cost(Some(cost), theirs))?;
     if !beside.is_empty() {
-        data!("beside       {}", event_text::beside(&beside))?;
+        data!("background   {}", event_text::side_work_text(&beside))?;
     }
     for mate in figures.iter().flat_map(|one| &one.teammates) {
         data!("teammate     {}", event_text::teammate(mate))?;

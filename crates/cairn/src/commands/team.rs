@@ -22,7 +22,7 @@ pub(crate) struct TeamArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum TeamCommand {
-    /// Show what is shared here, with whom, and what would be sent or taken.
+    /// Show what is shared here, with whom, and what would be sent or received.
     Status {
         /// One JSON object.
         #[arg(long)]
@@ -44,7 +44,7 @@ enum TeamCommand {
         #[arg(long)]
         delete: bool,
     },
-    /// Show what would be sent and taken, as a diff.
+    /// Show what would be sent and received, as a diff.
     Diff,
     /// List the versions of an entry, or the latest changes.
     Log {

@@ -13,9 +13,9 @@ use crate::styled_text::{bold, dim};
 
 /// List and revoke the trust in directories' files.
 ///
-/// A session in a terminal asks before it lets a directory's files allow anything. The answer is kept with you, by
-/// repository, with a fingerprint of each thing that was named: what a later pull brings is asked about alone. A no is kept
-/// too; revoking forgets both.
+/// A session in a terminal asks before it lets a directory's files allow anything. Your answer is stored in your home, by
+/// repository, with a fingerprint of each thing that was named, so what a later pull adds is asked about separately. A no
+/// is stored too; revoking forgets both.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TrustArgs {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use engine::Event;
-use engine::event::{MateNews, SubagentNews};
+use engine::event::{SubagentNews, TeammateNews};
 use engine::subagent::{Subagent, SubagentPhase};
 use mail::mailbox::IdleReason;
 use serde_json::{Value, json};
@@ -30,6 +30,7 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
             json!({
                 "type": "system", "subtype": "init", "cwd": directory, "model": model, "tools": tools,
                 "permissionMode": mode, "mcp_servers": [], "slash_commands": [], "agents": [],
+                "skills": [], "plugins": [],
                 "claude_code_version": SPEAKS,
             })
         }
@@ -83,21 +84,21 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
 }
 
 /// The line about news of a teammate: as of an agent, with its session and usage.
-fn of_teammate(name: &str, session: &str, news: &MateNews, used: &SessionUse) -> Value {
+fn of_teammate(name: &str, session: &str, news: &TeammateNews, used: &SessionUse) -> Value {
     let mut line = json!({"type": "system", "task_id": name, "task_type": "teammate", "teammate_session_id": session});
     let usage = json!({"total_tokens": used.tokens, "replies": used.replies, "cost_usd": used.cost_usd});
     let (subtype, status) = match news {
-        MateNews::Started => ("task_started", "running"),
-        MateNews::Labelled(_) => ("task_progress", "running"),
-        MateNews::Rests(IdleReason::Interrupted) => ("task_progress", "interrupted"),
-        MateNews::Rests(_) => ("task_progress", "idle"),
-        MateNews::Ended(JobState::Exited { code: Some(0) }) => ("task_notification", "completed"),
-        MateNews::Ended(JobState::Stopped) => ("task_notification", "stopped"),
-        MateNews::Ended(_) => ("task_notification", "failed"),
+        TeammateNews::Started => ("task_started", "running"),
+        TeammateNews::Labelled(_) => ("task_progress", "running"),
+        TeammateNews::Rests(IdleReason::Interrupted) => ("task_progress", "interrupted"),
+        TeammateNews::Rests(_) => ("task_progress", "idle"),
+        TeammateNews::Ended(JobState::Exited { code: Some(0) }) => ("task_notification", "completed"),
+        TeammateNews::Ended(JobState::Stopped) => ("task_notification", "stopped"),
+        TeammateNews::Ended(_) => ("task_notification", "failed"),
     };
     (line["subtype"], line["status"], line["usage"]) = (json!(subtype), json!(status), usage);
     line["description"] = match news {
-        MateNews::Labelled(label) => json!(label),
+        TeammateNews::Labelled(label) => json!(label),
         _ => json!(format!("teammate {name}")),
     };
     line

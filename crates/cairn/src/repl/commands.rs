@@ -307,7 +307,7 @@ impl Conversation {
         let names = std::iter::once("breaks").chain(std::iter::repeat(""));
         entries.extend(names.zip(breaks.iter().map(ToString::to_string)));
         if !stats.beside.is_empty() {
-            entries.push(("background", event_text::beside(&stats.beside)));
+            entries.push(("background", event_text::side_work_text(&stats.beside)));
         }
         let so_far = |subagent: Arc<Subagent>| format!("{} ${:.4} so far", subagent.kind, subagent.progress().cost_usd);
         entries.extend(self.at_work().map(|subagent| ("at work", so_far(subagent))));

@@ -83,16 +83,16 @@ impl CustomStatusLine {
     }
 
     /// Runs it with what there is to show.
-    pub(super) fn run(&mut self, input: String, ground: StatusLineContext) {
+    pub(super) fn run(&mut self, input: String, base_paths: StatusLineContext) {
         let Some(line) = &self.line else { return };
         let words = Program::shell(&line.command);
         self.running = Some(AbortOnDropHandle::new(tokio::spawn(async move {
             let program = Program {
                 words,
                 input,
-                directory: &ground.directory,
-                environment: &ground.environment,
-                guard: ground.guard.as_deref(),
+                directory: &base_paths.directory,
+                environment: &base_paths.environment,
+                guard: base_paths.guard.as_deref(),
                 confinement: None,
                 limit: LIMIT,
             };

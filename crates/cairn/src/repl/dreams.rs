@@ -65,7 +65,7 @@ impl SessionState {
     fn live(&self) -> Vec<String> {
         let Some(dream) = &self.background.dreaming else { return Vec::new() };
         let now = format!("{:<12} {}", dream.phase.word(), dream.line());
-        let said = dream.said.iter().map(|text| format!("{:<12} {}", "", first_line(text, 200)));
+        let said = dream.texts.iter().map(|text| format!("{:<12} {}", "", first_line(text, 200)));
         [now].into_iter().chain(said).collect()
     }
 

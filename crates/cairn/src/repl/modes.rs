@@ -27,7 +27,7 @@ pub(super) const BYPASS_WARNING: &str = "bypassPermissions: commands and edits r
 /// Description of a mode, in a few words.
 pub(super) fn about(mode: Mode) -> &'static str {
     match mode {
-        Mode::Default => "you are asked about what could change something",
+        Mode::Default => "you are asked about calls that may make changes",
         Mode::AcceptEdits => "edits in the working directories run without asking",
         Mode::Plan => "only reading, nothing is changed",
         Mode::BypassPermissions => "you are asked only where a rule says so",

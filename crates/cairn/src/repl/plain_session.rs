@@ -38,7 +38,7 @@ use crate::{event_text, question_lines, trust_prompt};
 
 /// Runs the session until the input ends or the user leaves.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
-    let place = ProgramPaths::from_env()?.reading(args.setting_sources);
+    let place = ProgramPaths::from_env()?.of_run(args.setting_sources, &args.plugin_dir);
     if trust_prompt::ask(args, &place)? == trust_prompt::TrustAnswer::Quit {
         return Ok(Code::Success);
     }
@@ -427,7 +427,7 @@ impl PlainSession {
             Event::Retrying { attempt, after, why } => {
                 talk!("attempt {attempt} failed: {why}; again in {:.1} s", after.as_secs_f32());
             }
-            Event::HookSaid { moment, text } => show!([moment.name(), " hook: ", text.as_str()]),
+            Event::HookMessage { hook_event, text } => show!([hook_event.name(), " hook: ", text.as_str()]),
             Event::Teammate { name, news, used, .. } => {
                 if let Some(text) = event_text::mate_news(name, news, used).filter(|_| !super::turns::is_said(news)) {
                     show!([text.as_str()]);
@@ -450,7 +450,7 @@ impl PlainSession {
                 text.lines().for_each(|line| show!(["  ", line]));
             }
             Event::Warning(text) => talk!("warning: {text}"),
-            Event::TeamMemory { told, changed } => {
+            Event::TeamMemory { sentences: told, changed } => {
                 told.iter().for_each(|text| show!("{text}"));
                 self.talk.view.team_changes(changed);
                 self.print_page();

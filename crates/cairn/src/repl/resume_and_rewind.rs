@@ -214,7 +214,7 @@ impl Conversation {
         let injected: Vec<&Id> = log
             .lines()
             .iter()
-            .filter(|line| !matches!(line.body, Body::User { source: TextSource::Said, .. } | Body::Assistant { .. }))
+            .filter(|line| !matches!(line.body, Body::User { source: TextSource::Direct, .. } | Body::Assistant { .. }))
             .filter_map(|line| line.id.as_ref())
             .collect();
         let view = log.view();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::skills::Skills;
-use engine::{Agent, Inbox};
+use engine::{Agent, QueuedMessages};
 use settings::{BypassPermission, Notifications};
 use tools::Scope;
 
@@ -24,7 +24,7 @@ const INDEX: &str = "MEMORY.md";
 pub(super) struct SessionState {
     /// Not here while it works.
     pub(super) agent: Option<Agent>,
-    pub(super) inbox: Inbox,
+    pub(super) inbox: QueuedMessages,
     pub(super) status: StatusLine,
     /// Figures for the custom status line and for notifications.
     pub(super) figures: SessionFigures,

@@ -76,5 +76,7 @@ fn whose(skill: &Skill) -> String {
         (UserUse::Hidden, ModelUse::Hidden) => ", off",
         (UserUse::Callable, _) => "",
     };
-    format!("{}{untrusted}{callers}", skill.source.name())
+    let plugin = skill.plugin.as_ref().and_then(|_| skill.name.split_once(':'));
+    let source = plugin.map_or_else(|| skill.source.name().to_owned(), |(name, _)| format!("plugin {name}"));
+    format!("{source}{untrusted}{callers}")
 }

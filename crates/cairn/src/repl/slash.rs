@@ -24,7 +24,7 @@ commands! {
     "resume" "[ID]" "continue another session of this project";
     "rewind" "[N] [WHAT]" "go back to before a message: conversation, files or both";
     "undo" "" "undo the last rewind, compaction or snip";
-    "compact" "[WISH]" "replace the conversation with a summary; `from` or `up-to`: a part of it";
+    "compact" "[TEXT]" "replace the conversation with a summary; `from` or `up-to`: a part of it";
     "snip" "" "drop everything before a message from the window";
     "context" "" "what fills the window";
     "keep" "[drop N]" "show the standing instructions that are kept in view, or drop one";
@@ -46,7 +46,7 @@ commands! {
     "tasks" "[WHAT] [ID]" "background work (`stop`, `front`), and the task list";
     "agents" "[NAME]" "the agents that can be started";
     "skills" "[NAME]" "the skills and commands that can be called as /NAME";
-    "statusline" "[WISH]" "let an agent set up a custom status line, from your shell's prompt or as you describe";
+    "statusline" "[TEXT]" "let an agent set up a custom status line, from your shell's prompt or as you describe";
     "sandbox" "[on|off]" "show the state of the sandbox, or turn it on or off";
     "config" "" "the settings that count, and where each is set";
     "doctor" "" "what the session stands on, and what is amiss";

@@ -147,11 +147,11 @@ impl StatusLine {
         if let Some(cost) = self.cost() {
             parts.push((2, Span::new(&format!("${cost:.4}"), TextStyle::DIM)));
         }
-        let (today, beside) = (self.today.total().usd, self.today.background.usd);
+        let (today, background) = (self.today.total().usd, self.today.background.usd);
         // Where it says no more than the session's own cost, it says nothing.
-        if today >= self.cost().unwrap_or_default() + 0.01 || beside > 0.0 {
-            let beside = if beside > 0.0 { format!(", ${beside:.2} background") } else { String::new() };
-            parts.push((0, Span::new(&format!("today ${today:.2}{beside}"), TextStyle::DIM)));
+        if today >= self.cost().unwrap_or_default() + 0.01 || background > 0.0 {
+            let part = if background > 0.0 { format!(", ${background:.2} background") } else { String::new() };
+            parts.push((0, Span::new(&format!("today ${today:.2}{part}"), TextStyle::DIM)));
         }
         if self.paused {
             parts.push((3, Span::new("background paused: the day's budget is spent", yellow)));

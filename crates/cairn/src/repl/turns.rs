@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::agent::Turn;
-use engine::event::{MateNews, SubagentNews};
+use engine::event::{SubagentNews, TeammateNews};
 use engine::run::TurnEnd;
 use engine::subagent::Subagent;
 use engine::{Agent, Event};
@@ -41,8 +41,8 @@ pub(super) async fn ended(working: &mut Option<RunningTurn>) -> Option<(Agent, T
 }
 
 /// True if a message tells the same.
-pub(super) fn is_said(news: &MateNews) -> bool {
-    matches!(news, MateNews::Rests(IdleReason::Available | IdleReason::Failed))
+pub(super) fn is_said(news: &TeammateNews) -> bool {
+    matches!(news, TeammateNews::Rests(IdleReason::Available | IdleReason::Failed))
 }
 
 impl Repl {
@@ -193,10 +193,12 @@ impl Repl {
                 );
             }
             Event::ToolEnded { id, tool, output } => self.tool_ended(&id, &tool, &output),
-            Event::HooksStarted { moment, status } => {
-                self.doing(&status.unwrap_or_else(|| format!("{} hooks", moment.name())));
+            Event::HooksStarted { hook_event, status } => {
+                self.doing(&status.unwrap_or_else(|| format!("{} hooks", hook_event.name())));
             }
-            Event::HookSaid { moment, text } => self.remark(&format!("{} hook: {text}", moment.name()), TextStyle::DIM),
+            Event::HookMessage { hook_event, text } => {
+                self.remark(&format!("{} hook: {text}", hook_event.name()), TextStyle::DIM)
+            }
             Event::Recalled { memories } => self.remark(&recalled(&memories), TextStyle::DIM),
             Event::InstructionsLoaded { files } => {
                 let names: Vec<String> = files.iter().map(|file| self.talk.place.short(&file.path)).collect();
@@ -218,7 +220,7 @@ impl Repl {
                 }
             }
             Event::Warning(text) => self.talk.view.page.warning(&text),
-            Event::TeamMemory { told, changed } => {
+            Event::TeamMemory { sentences: told, changed } => {
                 told.iter().for_each(|text| self.remark(text, TextStyle::DIM));
                 self.talk.view.team_changes(&changed);
             }

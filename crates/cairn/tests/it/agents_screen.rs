@@ -285,7 +285,7 @@ fn twenty_agents_fit_a_narrow_screen() {
         screen.contains("They are out.") && screen.contains("20 in the background") && !screen.is_working()
     });
     terminal.say("both");
-    terminal.until("that no more can be", |screen| screen.contains("20 agents are out") && !screen.is_working());
+    terminal.until("that no more can be", |screen| screen.contains("20 agents are running") && !screen.is_working());
     terminal.keys("/tasks\r");
     terminal
         .until("the end of the list", |screen| screen.rows.iter().filter(|row| row.contains("running")).count() > 5);

@@ -63,7 +63,7 @@ fn plain_lines_ask_about_a_sender() {
     let socket = stage.config().join("sockets").read_dir().unwrap().next().unwrap().unwrap().path();
     let id = socket.file_stem().unwrap().to_str().unwrap().to_owned();
     assert_eq!(run(stage.cairn().args(["send", &id, "the tests are red"])).code, Some(0));
-    let screen = terminal.shows("Allow it, now and later? The answer is kept. y or n:");
+    let screen = terminal.shows("Allow it from now on? Your answer is remembered. y or n:");
     assert!(screen.contains("another session: shell wants to write to this session:"), "{}", screen.text());
     assert!(screen.contains("  the tests are red") && !screen.contains("wants to run"), "{}", screen.text());
     terminal.keys("y\r");

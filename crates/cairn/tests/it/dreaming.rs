@@ -403,7 +403,7 @@ fn all_projects_are_found_by_sessions_that_lie_elsewhere() {
 fn a_dry_run_can_be_applied() {
     let stage = stage_with(SCRIPT);
     let none = dream(&stage, &["apply"]);
-    assert!(none.code != Some(0) && none.stderr.contains("nothing was rehearsed here"), "{none:?}");
+    assert!(none.code != Some(0) && none.stderr.contains("there is nothing to apply here"), "{none:?}");
     let ran = dream(&stage, &["--dry-run"]);
     assert!(ran.stderr.contains("cairn dream apply"), "{ran:?}");
     let asked = stage.simulator.requests().len();
@@ -414,7 +414,7 @@ fn a_dry_run_can_be_applied() {
     let log = dream(&stage, &["log"]).stdout;
     assert!(log.contains("merged   channel.md into deploys.md: It was half of the rule."), "{log}");
     let again = dream(&stage, &["apply"]);
-    assert!(again.code != Some(0) && again.stderr.contains("nothing was rehearsed here"), "{again:?}");
+    assert!(again.code != Some(0) && again.stderr.contains("there is nothing to apply here"), "{again:?}");
     assert_eq!(dream(&stage, &["undo"]).code, Some(0));
     assert!(memory(&stage).join("channel.md").exists());
 
@@ -425,7 +425,7 @@ fn a_dry_run_can_be_applied() {
     std::fs::write(memory(&stage).join("channel.md"), mine).unwrap();
     let deploys = std::fs::read_to_string(memory(&stage).join("deploys.md")).unwrap();
     let ran = dream(&stage, &["apply"]);
-    assert!(ran.code != Some(0) && ran.stderr.contains("no longer as they were rehearsed: channel.md"), "{ran:?}");
+    assert!(ran.code != Some(0) && ran.stderr.contains("no longer as they were in the dry run: channel.md"), "{ran:?}");
     assert_eq!(std::fs::read_to_string(memory(&stage).join("channel.md")).unwrap(), mine);
     assert_eq!(std::fs::read_to_string(memory(&stage).join("deploys.md")).unwrap(), deploys, "all or nothing");
 }

@@ -1,8 +1,10 @@
-//! The crates import one another only as ARCHITECTURE.md draws it, no module of a crate imports one that imports it, and no
-//! type collects what belongs into several.
+//! The crates import one another only as ARCHITECTURE.md draws it, no module of a crate imports one that imports it, no
+//! type collects what belongs into several, and names can be searched for.
 
 #[path = "edges/modules.rs"]
 mod modules;
+#[path = "edges/names.rs"]
+mod names;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("files", &[]),
     ("shell", &[]),
     ("simulator", &[]),
+    ("web", &[]),
     ("context", &["transcript"]),
     ("memory", &["transcript", "files"]),
     ("provider", &["transcript"]),
@@ -40,6 +43,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "mail",
             "learning",
             "extensions",
+            "web",
         ],
     ),
     (
@@ -69,6 +73,13 @@ const CYCLES: &[(&str, &str)] = &[("engine", "agent agents")];
 
 /// A type with methods in more files than this is several types.
 const MOST_FILES_OF_A_TYPE: usize = 5;
+
+/// Two types may share a name in crates that never meet; a third makes a search for it useless.
+const MOST_MEANINGS: usize = 2;
+
+/// Of a hundred doc comments, those that may circle the thing instead of naming it. In review 31 did, and each cost a second
+/// reading.
+const MOST_CIRCLING: usize = 1;
 
 /// All of it is tests, of everything.
 const TESTS: &str = "storm";
@@ -172,6 +183,36 @@ fn no_type_has_methods_in_more_than_five_files() {
     }
     assert!(wrong.is_empty(), "types that are several:\n{wrong}");
     assert!(seen >= 500, "only {seen} types: are the sources read right?");
+}
+
+#[test]
+fn no_type_name_has_more_than_two_meanings() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, _) in ALLOWED {
+        let mut files = Vec::new();
+        read_sources(&crates.join(name).join("src"), Path::new(""), &mut files);
+        for (of, places) in names::types(name, &files) {
+            all.entry(of).or_default().extend(places);
+        }
+    }
+    assert!(all.len() >= 1000, "only {} types: are the sources read right?", all.len());
+    all.retain(|_, places| places.len() > MOST_MEANINGS);
+    assert!(all.is_empty(), "names of too many types: {all:#?}");
+}
+
+#[test]
+fn doc_comments_name_the_thing() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut seen = 0;
+    for (name, _) in ALLOWED {
+        let mut files = Vec::new();
+        read_sources(&crates.join(name).join("src"), Path::new(""), &mut files);
+        let (all, circling) = names::doc_comments(&files);
+        seen += all;
+        assert!(circling.len() * 100 <= all * MOST_CIRCLING, "{name}: {circling:#?}");
+    }
+    assert!(seen >= 5000, "only {seen} doc comments: are the sources read right?");
 }
 
 /// All files below a folder, by their paths from it.

@@ -396,7 +396,7 @@ fn an_agent_hook_that_never_answers_is_ended() {
     settings(&stage, &json!({"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}}));
     let ran = go(&stage, &["hello", "--verbose"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Well.\n"), "{ran:?}");
-    assert!(ran.stderr.contains("it came to no answer in 50 rounds"), "{ran:?}");
+    assert!(ran.stderr.contains("it gave no answer in 50 rounds"), "{ran:?}");
 
     let hook = json!({"type": "agent", "prompt": "Check", "timeout": 0.001});
     settings(&stage, &json!({"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}}));

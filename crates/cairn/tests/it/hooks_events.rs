@@ -89,7 +89,7 @@ fn a_hook_keeps_settings_from_changing() {
     settings(&stage, &json!({"hooks": {"PreToolUse": [command(&edits)], "ConfigChange": [keeps]}}));
     let ran = run(stage.cairn().args(["-p", "go", "--allowedTools", "Bash"]));
     assert_eq!(ran.stdout, "Well.\n", "{ran:?}");
-    assert!(ran.stderr.contains("a hook keeps that from counting: as they are"), "{ran:?}");
+    assert!(ran.stderr.contains("a hook keeps the change from taking effect: as they are"), "{ran:?}");
     assert!(stage.project().join("again").exists(), "the rule does not count");
     let changed: Value =
         serde_json::from_str(&std::fs::read_to_string(stage.project().join("changed")).unwrap()).unwrap();

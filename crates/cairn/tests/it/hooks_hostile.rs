@@ -97,7 +97,7 @@ fn hostile(mark: &str) -> Vec<Hostile> {
         Hostile { hooks: everywhere(&waits), says: "", call_runs: true },
         Hostile {
             hooks: everywhere(&command(r#"echo '{"continue": fals'"#)),
-            says: "its output begins like JSON and is none",
+            says: "its output begins like JSON but is",
             call_runs: true,
         },
         Hostile { hooks: one("PreToolUse", command(gone)), says: "", call_runs: false },

@@ -137,7 +137,7 @@ fn plain_lines_ask_about_an_include() {
     let file = house.outside.join("one.md");
     let asked = format!(
         "sub/CLAUDE.md wants to include a file from outside the project, as instructions for the model:\n  {}\n\
-         Allow it, now and later? The answer is kept. y or n: ",
+         Allow it from now on? Your answer is remembered. y or n: ",
         file.display()
     );
     assert!(printed.contains(&asked), "{printed}");

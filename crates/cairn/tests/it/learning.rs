@@ -409,7 +409,7 @@ fn the_index_and_the_search_of_the_past_have_switches() {
     );
 }
 
-/// SEC-2: where the sandbox holds, the learning agent's commands that only look run in it; no other runs anywhere.
+/// SEC-2: where the sandbox holds, the learning agent's commands that only read run in it; no other runs anywhere.
 #[test]
 fn commands_of_the_learning_agent_look_and_run_in_the_sandbox() {
     let looks = r##"
@@ -432,7 +432,7 @@ fn commands_of_the_learning_agent_look_and_run_in_the_sandbox() {
     assert_eq!(run(stage.cairn().args(["-p", "hello", "--extract"])).code, Some(0));
     assert!(!stage.project().join("made").exists());
     let answers = stage.simulator.requests().last().unwrap()["messages"].to_string();
-    let holds = !answers.contains("there is no sandbox that holds");
+    let holds = !answers.contains("no sandbox can be enforced");
     assert_eq!(answers.contains("what the note says"), holds, "{answers}");
     assert!(!answers.contains("the secret text"), "{answers}");
     let ended = run(stage.cairn().args(["stats"]));

@@ -36,7 +36,7 @@ fn a_command_in_the_arguments_is_judged_in_words() {
     let ran = check(&["ls -la", "sed -i s/a/b/ f"]);
     assert_eq!(
         ran.stdout,
-        "read only  ls -la  (ls only looks)\nwrites     sed -i s/a/b/ f  (sed -i edits files in place)\n"
+        "read only  ls -la  (ls only reads)\nwrites     sed -i s/a/b/ f  (sed -i edits files in place)\n"
     );
     assert_eq!(check(&[]).code, Some(2), "a command has to be given");
 }

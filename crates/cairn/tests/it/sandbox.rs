@@ -138,7 +138,7 @@ fn the_sandbox_is_shown_and_turned_on_and_off() {
     let text =
         piped(&stage, &[], "/sandbox\n/sandbox on\nrun: touch here; touch /etc/x\n/clear\n/sandbox\n/sandbox off\n");
     assert!(text.contains("the sandbox is off"), "{text}");
-    assert!(text.contains("+ network: a loopback of its own"), "{text}");
+    assert!(text.contains("+ network: only a loopback of its own"), "{text}");
     assert!(text.contains("commands run in the sandbox\n"), "{text}");
     assert!(text.contains("Read-only file system"), "{text}");
     assert!(text.contains("the sandbox is on: commands run in it"), "it is kept in a new session: {text}");

@@ -49,11 +49,7 @@ fn a_spent_budget_is_said_and_the_work_goes_on() {
     worker::equip(&stage.project(), 9_000);
     let ran = work(&stage, r#"{"notesShare": 0, "budget": {"usdPerDay": 0}}"#);
     assert_eq!((ran.code, worker::done(&stage.project()).len()), (Some(0), 12), "{ran:?}");
-    assert_eq!(
-        ran.stderr.matches("work in the background pauses: $0.00 of $0.00 a day are spent").count(),
-        1,
-        "{ran:?}"
-    );
+    assert_eq!(ran.stderr.matches("background work pauses: $0.00 of $0.00 a day are spent").count(), 1, "{ran:?}");
     let today = json(&run(stage.cairn().args(["stats", "--json"])))["today"].clone();
     assert_eq!(today["spent"]["kinds"].as_object().unwrap().keys().collect::<Vec<_>>(), ["conversation"], "{today}");
 }

@@ -237,7 +237,7 @@ fn a_teammate_is_started_from_the_command_line() {
 const PLANNER: &str = r#"
     [[rule]]
     name = "scout: approved"
-    when = { system = "You are scout", visible = "approves of the plan", missing = "written" }
+    when = { system = "You are scout", visible = "approves the plan", missing = "written" }
     call = [{ tool = "Write", input = { file_path = "{{ project }}/out.txt", content = "written" } }]
     [[rule]]
     name = "scout: done"

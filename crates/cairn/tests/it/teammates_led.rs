@@ -313,7 +313,7 @@ fn a_crowd_at_the_socket_keeps_no_message_out() {
         let letter = json!({"id": "f", "from": "team-lead", "text": text, "timestamp": ""});
         peer.write_all(format!("{letter}\n").as_bytes()).unwrap();
         let answer = BufReader::new(peer).lines().next().unwrap().unwrap();
-        assert!(answer.contains("only words are taken"), "{forged}: {answer}");
+        assert!(answer.contains("other sessions can only send text"), "{forged}: {answer}");
     }
     drop(crowd);
     terminal.say("still there?");

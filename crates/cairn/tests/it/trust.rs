@@ -120,7 +120,7 @@ fn what_is_trusted_in_claude_code_is_taken_over_once() {
 
     project(&stage, &json!({"permissions": {"allow": ["Bash(touch:*)", "Bash"]}, "env": {"APP_GREETING": "hello"}}));
     let ran = run(cairn().args(["-p", "go"]));
-    assert_eq!(ran.stdout, "It ran.\n", "echo only looks, and touch was there");
+    assert_eq!(ran.stdout, "It ran.\n", "echo only reads, and touch was there");
     assert!(ran.stderr.contains("allow rule Bash, variable APP_GREETING=hello ("), "{ran:?}");
     let mut terminal = Terminal::open(&cairn(), 80, 24);
     terminal.skip_to(QUESTION, |_| {});
@@ -345,7 +345,7 @@ fn a_changed_file_counts_from_the_next_round_on() {
     terminal.say("go again");
     let screen = terminal.until("the question", |screen| screen.contains("yes, once"));
     let all = format!("{}{}", terminal.everything(), screen.text());
-    assert!(all.contains("the settings have changed and count from now on"), "{all}");
+    assert!(all.contains("the settings have changed and are now in effect"), "{all}");
     assert!(all.contains("left out because this directory is not trusted with it"), "{all}");
     terminal.keys("n");
     terminal.keys("\r");

@@ -229,7 +229,7 @@ fn stats_tell_what_sessions_used_and_what_layers_saved() {
         "% read, $",
         "less than without it;",
         "cache break  compact, 1×",
-        "\nbeside       $",
+        "\nbackground   $",
         "compact 1× $",
         "layer ",
         "\ncompact ",

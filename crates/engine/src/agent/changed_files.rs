@@ -18,14 +18,14 @@ const MOST_NAMED: usize = 20;
 #[derive(Debug, Default)]
 pub(super) struct ChangedFiles {
     /// The content, as the model knew it, whose change was told.
-    told: HashMap<PathBuf, blake3::Hash>,
+    reported: HashMap<PathBuf, blake3::Hash>,
 }
 
 impl ChangedFiles {
     /// Names the files that changed since the model saw them, where that was not told yet.
     pub(super) fn tell(&mut self, live: &mut LiveSession) -> Result<(), Error> {
         let mut changed = live.scope.changed_files();
-        changed.retain(|(path, known)| self.told.insert(path.clone(), known.hash) != Some(known.hash));
+        changed.retain(|(path, known)| self.reported.insert(path.clone(), known.hash) != Some(known.hash));
         if changed.is_empty() {
             return Ok(());
         }

@@ -38,7 +38,7 @@ impl Agent {
     pub fn with_mail(mut self, mail: Mail) -> Self {
         mail.remember(self.session());
         if let Err(error) = mail.keep_in(self.session().folder()) {
-            self.driver.live.tell(Event::Warning(format!("what agents wrote to this session cannot be read: {error}")));
+            self.driver.live.tell(Event::Warning(format!("messages to this session cannot be read: {error}")));
         }
         self.mail = mail;
         self

@@ -43,10 +43,10 @@ impl AgentKnowledge {
     }
 
     /// Attaches what is relevant to a message of the user.
-    pub(super) fn said(&mut self, text: &str, live: &mut LiveSession) -> Result<(), Error> {
+    pub(super) fn recall_for(&mut self, text: &str, live: &mut LiveSession) -> Result<(), Error> {
         let Some(knowledge) = &mut self.knowledge else { return Ok(()) };
         let said = UserMessage { message: text, doing: &self.doing, recent_tools: &self.recent_tools };
-        let recalled = knowledge.said(&said, &live.scope);
+        let recalled = knowledge.recall_for(&said, &live.scope);
         self.attach(recalled, live)
     }
 
@@ -154,12 +154,12 @@ impl AgentKnowledge {
     ) -> Result<(), Error> {
         let directory = self.knowledge.as_ref().and_then(Knowledge::memory_directory).unwrap_or(Path::new(""));
         let mut memories = Vec::new();
-        for AttachedText { text, beside } in attached {
-            if let Some(memory) = &beside.memory {
+        for AttachedText { text, meta } in attached {
+            if let Some(memory) = &meta.memory {
                 let (path, file) = (memory.path.clone(), directory.join(&memory.path));
                 memories.push(RecalledMemory { file, path, text: text.text().to_owned() });
             }
-            live.session.inject(&text, beside)?;
+            live.session.inject(&text, meta)?;
         }
         if !memories.is_empty() {
             live.tell(Event::Recalled { memories });

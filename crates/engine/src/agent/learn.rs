@@ -33,7 +33,7 @@ impl Agent {
             let _ = learning.home.changes(memory).settle(&store); // what stays so is tried again at the next start
         }
         // What was saved when the session was left, nobody has told the model of yet.
-        let untold = learnt(self.driver.live.session.log(), SavedSince::Said);
+        let untold = learnt(self.driver.live.session.log(), SavedSince::UserMessage);
         self.learnt = untold.into_iter().flat_map(|(_, paths)| paths).collect();
         self.extraction = Some(Extraction::new(learning));
         self
@@ -138,7 +138,7 @@ impl Agent {
                 directory.display(),
                 memory::quoting::quoted(&saved.join(", "))
             );
-            AttachedText { text: Injected::new(Purpose::Learnt, &text), beside: LineMeta::default() }
+            AttachedText { text: Injected::new(Purpose::Learnt, &text), meta: LineMeta::default() }
         })
     }
 

@@ -27,7 +27,7 @@ pub(super) fn caller(
     of_turn: Rules,
     cancel: &CancellationToken,
 ) -> Option<Arc<Caller>> {
-    let children = agent.contacts.agents.as_ref()?;
+    let subagents = agent.contacts.agents.as_ref()?;
     if !calls.iter().any(|call| STARTING.contains(&call.tool.as_str())) {
         return None;
     }
@@ -41,10 +41,10 @@ pub(super) fn caller(
         world: session.world().clone(),
         prompt: agent.driver.gate.prompt().map(str::to_owned),
     });
-    children.set_parent(parent.clone());
+    subagents.set_parent(parent.clone());
     // Whether it is a fork itself, the conversation says.
     let branch = match live.request().filter(|_| calls.iter().any(is_fork)) {
-        Some(_) if session.beside().any(|beside| beside.fork.is_some()) => Err(NO_FORK),
+        Some(_) if session.line_metas().any(|beside| beside.fork.is_some()) => Err(NO_FORK),
         Some(request) => Ok(Branch::new(request, session.log().clone())),
         None => Err(NOTHING_TO_FORK),
     };
@@ -69,7 +69,7 @@ fn parts(agent: &Agent, of_turn: Rules) -> Parts {
         lineage: lineage.clone(),
         contacts: agent.contacts.clone(),
         out: out.clone(),
-        said: agent.said.clone(),
+        configuration: agent.configuration.clone(),
         reload: agent.reload.clone(),
     }
 }

@@ -20,11 +20,11 @@ use transcript::tool_names;
 
 use super::Reload;
 use crate::activity;
-use crate::agents::{InTeam, SendOut, Subagents, knowing};
+use crate::agents::{InTeam, StartAgent, Subagents, knowing};
 use crate::configuration::{Configuration, MAX_OUTPUT_TOKENS};
 use crate::hooks::Hooks;
 use crate::parts::{Consent, Lineage, Outlets, PromptParts, Talk, Workplace};
-use crate::prompt::Surroundings;
+use crate::prompt::SystemFacts;
 use crate::run::TurnLimits;
 use crate::send_message::SendMessage;
 use crate::teammates::Teammates;
@@ -48,7 +48,7 @@ pub struct Parts {
     /// Destinations for events and records.
     pub out: Outlets,
     /// Configuration from settings, flags and location, as far as the groups above hold it.
-    pub(super) said: Configuration,
+    pub(super) configuration: Configuration,
     /// Check for changed settings, made before each request.
     pub reload: Option<Reload>,
 }
@@ -82,8 +82,8 @@ pub struct Contacts {
 impl Contacts {
     pub(super) fn follow(&mut self, configuration: &Configuration) {
         (self.messages, self.label_interval) = (configuration.messages, configuration.label_interval);
-        if let (Some(children), Some(registry)) = (&self.agents, &configuration.agents) {
-            children.replace(registry.clone());
+        if let (Some(subagents), Some(registry)) = (&self.agents, &configuration.agents) {
+            subagents.replace(registry.clone());
         }
     }
 }
@@ -93,7 +93,7 @@ impl Parts {
     pub fn new(model: Arc<dyn Model>, name: impl Into<String>) -> Self {
         let name = name.into();
         Self {
-            said: Configuration::of(&Settings::default(), &name),
+            configuration: Configuration::of(&Settings::default(), &name),
             talk: Talk {
                 model,
                 name,
@@ -108,7 +108,7 @@ impl Parts {
             },
             prompt: PromptParts {
                 sections: Vec::new(),
-                surroundings: Surroundings::default(),
+                system_facts: SystemFacts::default(),
                 style: Vec::new(),
                 system: None,
                 system_suffix: None,
@@ -162,24 +162,24 @@ impl Parts {
         self.contacts.follow(&configuration);
         self.out.follow(&configuration);
         self.prompt.style.clone_from(&configuration.style);
-        self.said = configuration;
+        self.configuration = configuration;
         self
     }
 
     /// Adds the tools that need the session, and removes those it may not have. Also returns the reason for having no
     /// subagents, if it has none.
     pub(super) fn fitted(mut self, session: &Session) -> (Self, Option<NoSubagents>) {
-        if let (Some(post), Some(children)) = (&self.contacts.post, &self.contacts.agents) {
-            post.sends_out(&(children.clone() as Arc<dyn Neighbours>));
+        if let (Some(post), Some(subagents)) = (&self.contacts.post, &self.contacts.agents) {
+            post.sends_out(&(subagents.clone() as Arc<dyn Neighbours>));
         }
         let tools = &mut self.work.tools;
         if !tools.is_empty() {
             tools.push(Arc::new(History::new(session.path())));
-            if let Some(children) = &self.contacts.agents {
-                *tools = knowing(std::mem::take(tools), children);
-                let tool: Arc<dyn Tool> = Arc::new(SendOut::of(children.clone()));
+            if let Some(subagents) = &self.contacts.agents {
+                *tools = knowing(std::mem::take(tools), subagents);
+                let tool: Arc<dyn Tool> = Arc::new(StartAgent::of(subagents.clone()));
                 tools.push(match self.contacts.teammates.clone() {
-                    Some(teammates) => Arc::new(InTeam::new(tool, teammates, children.clone())),
+                    Some(teammates) => Arc::new(InTeam::new(tool, teammates, subagents.clone())),
                     None => tool,
                 });
             }
@@ -189,12 +189,12 @@ impl Parts {
             // While its cache may hold, a session that began without them goes on without: others would cost all of it.
             let names: Vec<&str> = known.tools.iter().map(|tool| tool.name.as_str()).collect();
             self.work.tools.retain(|tool| !added_later(tool.name()) || names.contains(&tool.name()));
-            if !names.contains(&SendOut::NAME) && self.contacts.agents.take().is_some() {
+            if !names.contains(&StartAgent::NAME) && self.contacts.agents.take().is_some() {
                 alone = Some(NoSubagents::BeganWithout(self.talk.ttl.duration()));
             }
         }
         let mut fitted = self.without_forbidden_tools();
-        let sends = fitted.work.tools.iter().any(|tool| tool.name() == SendOut::NAME);
+        let sends = fitted.work.tools.iter().any(|tool| tool.name() == StartAgent::NAME);
         if !sends && fitted.contacts.agents.take().is_some() {
             alone = Some(NoSubagents::Forbidden);
         }
@@ -227,7 +227,7 @@ impl Parts {
 
 /// True for tools that older sessions may have started without.
 fn added_later(tool: &str) -> bool {
-    settings::agents::OF_PLANS.contains(&tool) || [SendOut::NAME, SendMessage::NAME].contains(&tool)
+    settings::agents::OF_PLANS.contains(&tool) || [StartAgent::NAME, SendMessage::NAME].contains(&tool)
 }
 
 /// Rules that let it read spilled results beside the session, and write to its scratchpad.

@@ -32,17 +32,17 @@ pub struct ChangedSettings {
     /// The new model, if it differs.
     pub model: Option<Arc<dyn Model>>,
     /// Further messages for the user.
-    pub told: Vec<String>,
+    pub messages: Vec<String>,
 }
 
 impl Agent {
     /// Applies changed settings. Each turn does so before its requests.
     pub async fn reload(&mut self, cancel: &CancellationToken) -> Result<(), Error> {
         let Some(changed) = self.reload.as_ref().and_then(|reload| reload()) else { return Ok(()) };
-        let Some(ChangedSettings { files, configuration, model, told }) = changed.await else { return Ok(()) };
+        let Some(ChangedSettings { files, configuration, model, messages }) = changed.await else { return Ok(()) };
         // The hooks that were there before the change have a say in it.
         if let Some(why) = self.driver.gate_settings(&files, cancel).await? {
-            let text = format!("the settings have changed; a hook keeps that from counting: {why}");
+            let text = format!("the settings have changed, but a hook keeps the change from taking effect: {why}");
             self.driver.live.tell(Event::Warning(text));
             return Ok(());
         }
@@ -51,18 +51,18 @@ impl Agent {
         // Rules that were answered with "always" are in force already, so nobody hears of them again.
         if self.in_force() != before {
             let files: Vec<String> = files.iter().map(|(file, _)| file.display().to_string()).collect();
-            let text = format!("the settings have changed and count from now on: {}", files.join(", "));
+            let text = format!("the settings have changed and are now in effect: {}", files.join(", "));
             self.driver.live.tell(Event::Warning(text));
             let (model, window) = (self.driver.live.talk.name.clone(), self.driver.live.talk.layers.window);
             self.driver.live.tell(Event::ModelChanged { model, window });
         }
-        told.into_iter().for_each(|text| self.driver.live.tell(Event::Warning(text)));
+        messages.into_iter().for_each(|text| self.driver.live.tell(Event::Warning(text)));
         Ok(())
     }
 
     /// Applies a new configuration, except for choices made by hand.
     async fn follow(&mut self, new: Configuration, model: Option<Arc<dyn Model>>) -> Result<(), Error> {
-        if new.mode != self.said.mode {
+        if new.mode != self.configuration.mode {
             match new.managed.mode {
                 true => self.mode().set(new.mode),
                 false => self.mode().follow(new.mode),
@@ -113,7 +113,7 @@ impl Agent {
         }
         self.set_learning(new.learning.clone());
         self.confine(&new.sandbox, new.managed.sandbox).await?;
-        self.said = new;
+        self.configuration = new;
         self.declare()
     }
 
@@ -150,9 +150,9 @@ impl Agent {
     /// The configuration in force: the settings, overridden by choices made by hand.
     pub fn in_force(&self) -> Configuration {
         let LiveSession { talk, prompt, work, out, scope, .. } = &self.driver.live;
-        let (said, gate) = (&self.said, &self.driver.gate);
+        let (said, gate) = (&self.configuration, &self.driver.gate);
         let policy = &gate.consent.policy;
-        let agents = self.contacts.agents.as_ref().map(|children| (*children.registry()).clone());
+        let agents = self.contacts.agents.as_ref().map(|subagents| (*subagents.registry()).clone());
         Configuration {
             model: talk.name.clone(),
             small: talk.small.as_ref().map(|small| small.name.clone()),

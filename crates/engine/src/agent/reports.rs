@@ -14,7 +14,7 @@ use crate::subagent::{Subagent, SubagentOutcome, SubagentPhase, SubagentResult};
 
 /// Reports from the subagents of a session.
 pub(super) struct SubagentReports {
-    children: Option<Arc<Subagents>>,
+    subagents: Option<Arc<Subagents>>,
     /// Tokens they used in this turn.
     pub(super) used: u64,
 }
@@ -22,9 +22,9 @@ pub(super) struct SubagentReports {
 impl SubagentReports {
     /// Collects the reports of some subagents, if there can be any. Tells of those that were running when the session
     /// last ended.
-    pub(super) fn of(children: Option<Arc<Subagents>>, live: &mut LiveSession) -> Result<Self, Error> {
+    pub(super) fn of(subagents: Option<Arc<Subagents>>, live: &mut LiveSession) -> Result<Self, Error> {
         for lost in lost(&live.session) {
-            if !lost.is_told {
+            if !lost.is_reported {
                 live.inject(Purpose::Report, &lost.notification())?;
                 live.tell(Event::Warning(lost.warning()));
             }
@@ -33,16 +33,16 @@ impl SubagentReports {
                 live.record(Fact::Side { agent, model, usage })?;
             }
         }
-        Ok(Self { children, used: 0 })
+        Ok(Self { subagents, used: 0 })
     }
 
     /// Tells the model which agents the user's message names.
     pub(super) fn point_at_agents(&self, said: &str, live: &mut LiveSession) -> Result<(), Error> {
-        let Some(children) = &self.children else { return Ok(()) };
+        let Some(subagents) = &self.subagents else { return Ok(()) };
         let named = memory::recall::agents(said);
-        for agent in children.registry().agents().filter(|agent| named.contains(&agent.name)) {
+        for agent in subagents.registry().agents().filter(|agent| named.contains(&agent.name)) {
             let text = format!(
-                "The user wants the agent {} for this: send it out with the Agent tool, with all it has to know.",
+                "The user wants the agent {} for this: start it with the Agent tool, with all it has to know.",
                 agent.name
             );
             live.inject(Purpose::Wanted, &text)?;
@@ -52,7 +52,7 @@ impl SubagentReports {
 
     /// Records the usage of subagents that ran in the foreground.
     pub(super) fn take_waited_for(&mut self, live: &mut LiveSession) -> Result<(), Error> {
-        for subagent in self.children.as_ref().map(|children| children.take_unaccounted()).unwrap_or_default() {
+        for subagent in self.subagents.as_ref().map(|subagents| subagents.take_unaccounted()).unwrap_or_default() {
             self.account_for(&subagent, live)?;
         }
         Ok(())
@@ -61,7 +61,7 @@ impl SubagentReports {
     /// Takes in reports from background subagents. Returns whether there were any.
     pub(super) fn take(&mut self, live: &mut LiveSession) -> Result<bool, Error> {
         self.take_waited_for(live)?;
-        let news = self.children.as_ref().map(|children| children.take_news()).unwrap_or_default();
+        let news = self.subagents.as_ref().map(|subagents| subagents.take_news()).unwrap_or_default();
         self.report(&news, live)?;
         Ok(!news.is_empty())
     }
@@ -78,9 +78,9 @@ impl SubagentReports {
 
     /// Ends all subagents with the session: their outcome is logged, and the user is told which were stopped.
     pub(super) async fn end_agents(&mut self, live: &mut LiveSession) {
-        let Some(children) = self.children.clone() else { return };
-        children.close().await;
-        let news = children.take_news();
+        let Some(subagents) = self.subagents.clone() else { return };
+        subagents.close().await;
+        let news = subagents.take_news();
         // What cannot be written is told when the session goes on.
         let _ = self.take_waited_for(live).and_then(|()| self.report(&news, live));
         let was_stopped = |subagent: &&Arc<Subagent>| {
@@ -101,7 +101,7 @@ impl SubagentReports {
         self.used += ended.usage.total() + ended.subagent_tokens;
         let agent = subagent.kind.clone();
         live.record(Fact::Side { agent, model: ended.model, usage: ended.usage })?;
-        for (who, model, usage) in ended.beside {
+        for (who, model, usage) in ended.side_questions {
             live.record(Fact::Side { agent: format!("{}: {who}", subagent.kind), model, usage })?;
         }
         Ok(())
@@ -110,11 +110,11 @@ impl SubagentReports {
     /// Waits for background subagents when nobody could be told of them later. Returns whether the turn goes on: one
     /// has reported, or the user has stopped it.
     pub(super) async fn wait(&mut self, live: &mut LiveSession, cancel: &CancellationToken) -> Result<bool, Error> {
-        let Some(children) = self.children.clone().filter(|children| children.is_waited_for()) else {
+        let Some(subagents) = self.subagents.clone().filter(|subagents| subagents.is_waited_for()) else {
             return Ok(false);
         };
         tokio::select! {
-            () = children.news() => {}
+            () = subagents.news() => {}
             () = cancel.cancelled() => {}
         }
         Ok(self.take(live)? || cancel.is_cancelled())

@@ -21,7 +21,7 @@ use transcript::window::Window;
 use transcript::{Effort, Id, Injected, Outcome, Purpose, tool_names};
 
 use super::{Agent, parent_snapshot};
-use crate::agents::{AgentInput, SendOut};
+use crate::agents::{AgentInput, StartAgent};
 use crate::event::Event;
 use crate::gate::{ModelCall, Ruling};
 use crate::live::LiveSession;
@@ -52,7 +52,7 @@ pub(super) struct CalledSkill {
     text: String,
 }
 
-/// Who called a skill.
+/// The caller of a skill.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SkillCaller {
     User,
@@ -298,7 +298,7 @@ async fn work_apart(
     let name = &skill.name;
     let kind = kind.unwrap_or_else(|| GENERAL.to_owned());
     let none = || "it works in an agent of its own, and none can be started here".to_owned();
-    let children = agent.contacts.agents.clone().ok_or_else(none)?;
+    let subagents = agent.contacts.agents.clone().ok_or_else(none)?;
     let call = ModelCall {
         id: format!("skill-{}", agent.session().world().fresh_id()),
         tool: tool_names::AGENT.to_owned(),
@@ -317,7 +317,7 @@ async fn work_apart(
         isolation: None,
     };
     let scope = agent.driver.live.scope.clone().with_cancel(cancel.clone()).with_caller(caller);
-    let output = SendOut::of(children).run(input, scope).await;
+    let output = StartAgent::of(subagents).run(input, scope).await;
     match output.outcome {
         Outcome::Done => Ok(format!("/{name} works in an agent of its own.\n\n{}", output.text())),
         _ => Err(output.text()),

@@ -64,7 +64,7 @@ impl Agent {
         }
         if cancel.is_cancelled() {
             // Who stops the parent stops them all.
-            self.agents().into_iter().for_each(|children| children.stop_all());
+            self.agents().into_iter().for_each(|subagents| subagents.stop_all());
             self.contacts.teammates.iter().for_each(|teammates| drop(teammates.interrupt()));
         }
         if let Err(error) = self.reports.take_waited_for(&mut self.driver.live) {

@@ -24,7 +24,7 @@ use crate::servers::ToolSearch;
 use crate::skills::Skills;
 
 /// Error for a fork that calls a tool reserved for its parent.
-const NOT_FORKS: &str = "A fork cannot do this: it belongs to the conversation it was branched off from.";
+const NOT_FORKS: &str = "A fork cannot do this: it belongs to the conversation that it was forked from.";
 
 /// Token budget of one run: the definition's, capped by the settings for subagents and by the parent's own budget.
 pub(super) fn budget(parent: &ParentSnapshot, who: &SpawnKind) -> Option<u64> {
@@ -41,17 +41,17 @@ fn apply(
     parts: &mut Parts,
     definition: &Definition,
     memory: Option<&AgentMemoryPlace>,
-    ground: &BasePaths<'_>,
+    base_paths: &BasePaths<'_>,
     (transcript, session): (&Path, &Path),
 ) -> Result<(), Error> {
     let mut definition = definition.clone();
     if let Some(memory) = memory {
         memory::add_tools(&mut definition);
         parts.prompt.sections.push(memory.prompt());
-        parts.consent.policy.rules.allow.extend(memory.rules(ground)?);
+        parts.consent.policy.rules.allow.extend(memory.rules(base_paths)?);
     }
-    parts.prompt.sections.extend(skills(&definition, parts.work.skills.as_deref(), ground.directory));
-    let (tools, narrowed) = narrow(&definition, &parts.work.tools, ground)?;
+    parts.prompt.sections.extend(skills(&definition, parts.work.skills.as_deref(), base_paths.directory));
+    let (tools, narrowed) = narrow(&definition, &parts.work.tools, base_paths)?;
     parts.work.tools = tools;
     narrow_servers(parts, &definition);
     parts.consent.policy.narrowed = parts.consent.policy.narrowed.below(narrowed);
@@ -87,23 +87,23 @@ fn skills(definition: &Definition, known: Option<&Skills>, directory: &Path) -> 
 /// Parts of a typed agent.
 pub(super) fn typed(
     parent: &ParentSnapshot,
-    children: &Subagents,
+    subagents: &Subagents,
     definition: &Definition,
     model: Option<String>,
     directory: &Path,
     transcript: &Path,
 ) -> Result<Parts, Error> {
-    let ground = BasePaths { directory, home: parent.scope.home() };
+    let base_paths = BasePaths { directory, home: parent.scope.home() };
     let session = parent.parts.lineage.sent.as_ref().map_or(&parent.session, |sent| &sent.session);
     let mut parts = parent.parts.clone();
     (parts.prompt.system_suffix, parts.prompt.sections) = (None, Vec::new());
-    let memory = memory::place(definition, children);
-    apply(&mut parts, definition, memory.as_ref(), &ground, (transcript, session))?;
+    let memory = memory::place(definition, subagents);
+    apply(&mut parts, definition, memory.as_ref(), &base_paths, (transcript, session))?;
     let sends = parts.work.tools.iter().any(|tool| tool.name() == tool_names::AGENT);
     // Those that know their session are made anew for it, and plans are a person's.
     parts.work.tools = own(parts.work.tools);
     parts.work.tools.retain(|tool| !OF_PLANS.contains(&tool.name()));
-    parts.contacts.agents = sends.then(|| children.below()).flatten();
+    parts.contacts.agents = sends.then(|| subagents.below()).flatten();
     parts.lineage.branch = None;
     if let Some(mode) = definition.mode {
         parts.consent.policy.mode = parent.parts.consent.policy.mode.below(mode);
@@ -121,14 +121,14 @@ pub(super) fn typed(
 pub fn take_role(
     parts: &mut Parts,
     definition: &Definition,
-    ground: &BasePaths<'_>,
+    base_paths: &BasePaths<'_>,
     session: &Path,
 ) -> Result<Option<PathBuf>, Error> {
-    let memory = parts.contacts.agents.as_ref().and_then(|children| memory::place(definition, children));
+    let memory = parts.contacts.agents.as_ref().and_then(|subagents| memory::place(definition, subagents));
     let of_a_team = |tool: &Arc<dyn Tool>| tool.name() == tool_names::SEND_MESSAGE || OF_PLANS.contains(&tool.name());
     let (kept, others) = std::mem::take(&mut parts.work.tools).into_iter().partition(of_a_team);
     parts.work.tools = others;
-    apply(parts, definition, memory.as_ref(), ground, (session, session))?;
+    apply(parts, definition, memory.as_ref(), base_paths, (session, session))?;
     parts.work.tools.extend::<Vec<_>>(kept);
     parts.contacts.agents = parts.contacts.agents.take().filter(|_| offers(definition, tool_names::AGENT));
     if let Some(mode) = definition.mode {
@@ -142,7 +142,7 @@ pub fn take_role(
 /// Parts of a fork: the same as its parent's, so that it sends the same bytes.
 pub(super) fn forked(
     parent: &ParentSnapshot,
-    children: &Subagents,
+    subagents: &Subagents,
     session: &mut Session,
     branch: Option<&Branch>,
     id: &str,
@@ -150,7 +150,7 @@ pub(super) fn forked(
     let mut parts = parent.parts.clone();
     parts.work.tools = own(parts.work.tools);
     // At the greatest depth the tool is still offered, and refuses.
-    parts.contacts.agents = Some(children.deeper());
+    parts.contacts.agents = Some(subagents.deeper());
     parts.consent.policy.narrowed =
         parent.parts.consent.policy.narrowed.below(ToolRestriction::without(OF_PLANS, NOT_FORKS));
     parts.talk.limits.max_rounds = Some(parts.talk.limits.max_rounds.unwrap_or(MOST_ROUNDS).min(MOST_ROUNDS));
@@ -159,7 +159,7 @@ pub(super) fn forked(
         parts.lineage.branch = Some(branch.request.clone());
         let blocks = learning::fork::placeholders(&branch.request);
         let beside = LineMeta { fork: Some(id.to_owned()), ..LineMeta::default() };
-        session.append_with(Body::User { blocks, source: TextSource::Said }, &beside)?;
+        session.append_with(Body::User { blocks, source: TextSource::Direct }, &beside)?;
     }
     Ok(parts)
 }

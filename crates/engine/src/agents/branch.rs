@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use session::Error;
-use session::child::{BranchPoint, ChildMeta};
+use session::child::{BranchPoint, SubagentMeta};
 use tokio::sync::watch;
 use transcript::{Log, Request};
 
@@ -65,7 +65,7 @@ pub(super) fn directive(task: &str) -> String {
 
 /// Reads the conversation before a fork, as named in the fork's file.
 pub(super) fn before(file: &Path) -> Result<Log, Error> {
-    let origin = ChildMeta::read(file).branched_from;
+    let origin = SubagentMeta::read(file).branched_from;
     // Its own place says where its parent lies; what is written in the file only says that there is one.
     let parent = file.parent().and_then(Path::parent).map(|folder| folder.with_extension("jsonl"));
     let (Some(parent), Some(origin)) = (parent, origin) else { return Ok(Log::default()) };

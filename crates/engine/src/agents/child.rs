@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use learning::knowledge::Knowledge;
 use mail::Neighbours;
-use session::{ChildMeta, Error, LineMeta, Session, World, savings};
+use session::{Error, LineMeta, Session, SubagentMeta, World, savings};
 use settings::agents::{Definition, Isolation};
 use settings::permission::{Approver, PermissionAnswer, Question, Respondent};
 use tools::sandbox::Sandbox;
@@ -123,7 +123,7 @@ impl SpawnKind {
 /// Runs a subagent to its end. There is a result whatever happens.
 pub(super) async fn work(
     parent: Arc<ParentSnapshot>,
-    children: Arc<Subagents>,
+    subagents: Arc<Subagents>,
     order: SpawnRequest,
     subagent: Arc<Subagent>,
 ) {
@@ -138,23 +138,23 @@ pub(super) async fn work(
         _ => None,
     };
     let begun_for = waiting(&subagent);
-    let ended = match run(&parent, &children, order, &subagent).await {
+    let ended = match run(&parent, &subagents, order, &subagent).await {
         Ok(ended) => ended,
         Err(_) if stop.is_cancelled() => ended_early(SubagentOutcome::Stopped, &parent),
         Err(error) => ended_early(SubagentOutcome::Failed(error.to_string()), &parent),
     };
     subagent.progressed(parent.world.now(), |_| {});
-    children.ended(&subagent, SubagentResult { bytes: length(&subagent.file), ..ended });
+    subagents.ended(&subagent, SubagentResult { bytes: length(&subagent.file), ..ended });
     tell(&parent, &subagent, SubagentNews::Ended);
     if subagent.mail.is_queued() && !stop.is_cancelled() {
         // Written to at the very end: what it reported stands, and it goes on for this. One that could not hear what it was
         // begun for would not hear it the next time either.
         let went_on = match waiting(&subagent).iter().all(|id| begun_for.contains(id)) {
             true => Err("its transcript could not be continued".to_owned()),
-            false => children.again(&parent, &subagent).map(drop),
+            false => subagents.again(&parent, &subagent).map(drop),
         };
         if let Err(why) = went_on {
-            children.give_back(&parent, &subagent, &why);
+            subagents.give_back(&parent, &subagent, &why);
         }
     }
 }
@@ -166,12 +166,12 @@ fn waiting(subagent: &Subagent) -> Vec<String> {
 
 fn ended_early(how: SubagentOutcome, parent: &ParentSnapshot) -> SubagentResult {
     let (report, usage, model) = (String::new(), Usage::default(), parent.parts.talk.name.clone());
-    SubagentResult { how, report, usage, subagent_tokens: 0, beside: Vec::new(), model, bytes: 0 }
+    SubagentResult { how, report, usage, subagent_tokens: 0, side_questions: Vec::new(), model, bytes: 0 }
 }
 
 async fn run(
     parent: &ParentSnapshot,
-    children: &Arc<Subagents>,
+    subagents: &Arc<Subagents>,
     order: SpawnRequest,
     subagent: &Arc<Subagent>,
 ) -> Result<SubagentResult, Error> {
@@ -188,7 +188,7 @@ async fn run(
         Ok(worktree) => worktree,
         Err(why) => return Ok(ended_early(SubagentOutcome::Failed(format!("it got no worktree: {why}")), parent)),
     };
-    let turn = match agent(parent, children, &order, subagent, worktree.as_ref()) {
+    let turn = match agent(parent, subagents, &order, subagent, worktree.as_ref()) {
         Ok(mut agent) => {
             let (model, mut labels) = (agent.model().to_owned(), agent.labels());
             let before = agent.session().log().lines().len();
@@ -201,9 +201,9 @@ async fn run(
                 }
             };
             let _ = agent.account_for_labels(labels); // the ledger has it in any case
-            let beside = savings::of_forks(&agent.session().log().lines()[before..]);
+            let side_questions = savings::of_forks(&agent.session().log().lines()[before..]);
             agent.close().await;
-            Ok((turn, model, beside))
+            Ok((turn, model, side_questions))
         }
         Err(error) => Err(error),
     };
@@ -211,12 +211,12 @@ async fn run(
         Some(worktree) => worktree.finish(parent.into()).await,
         None => WorktreeRemains::Nothing,
     };
-    let (turn, model, beside) = turn?;
+    let (turn, model, side_questions) = turn?;
     let spent = match budget(parent, &order.who) {
         Some(budget) => format!("its budget of {budget} tokens is spent"),
         None => "its budget is spent".to_owned(),
     };
-    Ok(SubagentResult { beside, ..ended(turn, model, spent, subagent, &left) })
+    Ok(SubagentResult { side_questions, ..ended(turn, model, spent, subagent, &left) })
 }
 
 /// Keeps its label up to date while it works in the background.
@@ -245,7 +245,7 @@ fn ended(turn: Turn, model: String, spent: String, subagent: &Subagent, left: &W
         report,
         usage: turn.usage,
         subagent_tokens: turn.subagent_tokens,
-        beside: Vec::new(),
+        side_questions: Vec::new(),
         model,
         bytes: 0,
     }
@@ -281,7 +281,7 @@ fn opening(order: &SpawnRequest) -> Vec<Block> {
 /// Builds the agent, with a transcript of its own.
 fn agent(
     parent: &ParentSnapshot,
-    children: &Arc<Subagents>,
+    subagents: &Arc<Subagents>,
     order: &SpawnRequest,
     subagent: &Arc<Subagent>,
     worktree: Option<&Worktree>,
@@ -307,9 +307,9 @@ fn agent(
     }
     let mut parts = match &order.who {
         SpawnKind::Typed(definition) => {
-            typed(parent, children, definition, order.model.clone(), directory, &subagent.file)?
+            typed(parent, subagents, definition, order.model.clone(), directory, &subagent.file)?
         }
-        SpawnKind::Fork(branch) => forked(parent, children, &mut session, branch.as_deref(), id)?,
+        SpawnKind::Fork(branch) => forked(parent, subagents, &mut session, branch.as_deref(), id)?,
     };
     let above = parent.parts.lineage.sent.as_ref().map_or(&parent.session, |sent| &sent.session);
     let (kind, prompt) = (subagent.kind.clone(), parent.prompt.clone());
@@ -327,7 +327,7 @@ fn agent(
     parts.reload = None;
     parts.contacts.teammates = None;
     if let Some(above) = &parent.parts.contacts.post {
-        let post = above.below(subagent.called(), &subagent.mail, &(children.clone() as Arc<dyn Neighbours>));
+        let post = above.below(subagent.called(), &subagent.mail, &(subagents.clone() as Arc<dyn Neighbours>));
         parts
             .work
             .tools
@@ -337,7 +337,7 @@ fn agent(
         parts.contacts.post = Some(post);
     }
     let mut agent = Agent::new(session, parts)?.with_mail(subagent.mail.clone());
-    if let Some(instructions) = children.instructions().filter(|_| order.who.is_instructed()) {
+    if let Some(instructions) = subagents.instructions().filter(|_| order.who.is_instructed()) {
         let copy = worktree.map(Worktree::copied);
         let knowledge = Knowledge::inherited(instructions, copy, agent.session());
         agent = agent.with_knowledge(knowledge);
@@ -353,7 +353,7 @@ fn agent(
         (sandbox, _) => sandbox,
     });
     let memory = match &order.who {
-        SpawnKind::Typed(definition) => super::memory::place(definition, children),
+        SpawnKind::Typed(definition) => super::memory::place(definition, subagents),
         SpawnKind::Fork(_) => None,
     };
     Ok(memory.into_iter().fold(agent, |agent, memory| agent.remembering(&memory.directory)))
@@ -366,7 +366,7 @@ pub(super) fn write_meta(
     subagent: &Subagent,
     worktree: Option<&Worktree>,
 ) -> Result<(), Error> {
-    let meta = ChildMeta {
+    let meta = SubagentMeta {
         agent_type: subagent.kind.clone(),
         description: subagent.description.clone(),
         tool_use_id: subagent.call.clone(),

@@ -20,7 +20,7 @@ use crate::teammates::{TeammateRequest, Teammates};
 pub(crate) struct InTeam {
     tool: Arc<dyn Tool>,
     teammates: Teammates,
-    children: Arc<Subagents>,
+    subagents: Arc<Subagents>,
 }
 
 /// Input of a call for a teammate.
@@ -39,8 +39,8 @@ struct TeammateCall {
 }
 
 impl InTeam {
-    pub(crate) fn new(tool: Arc<dyn Tool>, teammates: Teammates, children: Arc<Subagents>) -> Self {
-        Self { tool, teammates, children }
+    pub(crate) fn new(tool: Arc<dyn Tool>, teammates: Teammates, subagents: Arc<Subagents>) -> Self {
+        Self { tool, teammates, subagents }
     }
 
     async fn start(&self, order: TeammateCall, scope: &Scope) -> Result<String, String> {
@@ -48,7 +48,7 @@ impl InTeam {
         if order.prompt.trim().is_empty() {
             return Err("A teammate needs a `prompt`: what it is to do.".to_owned());
         }
-        let definition = order.subagent_type.map(|kind| self.children.named(&kind)).transpose()?;
+        let definition = order.subagent_type.map(|kind| self.subagents.named(&kind)).transpose()?;
         let isolation = Isolation::of_call(order.isolation.as_deref())?.unwrap_or_default();
         let plans = order.mode.as_deref() == Some("plan");
         let model = order.model.filter(|model| model != "inherit");
@@ -58,7 +58,7 @@ impl InTeam {
             None => wanted,
         };
         if wanted.isolation == Isolation::Worktree {
-            self.children.can_have_worktrees().await?; // it makes one itself: here is where somebody hears why not
+            self.subagents.can_have_worktrees().await?; // it makes one itself: here is where somebody hears why not
         }
         self.teammates.start(&wanted, scope.jobs())
     }
@@ -83,7 +83,7 @@ impl Tool for InTeam {
         // worktree, as of any agent.
         let Some(order) = order(input) else { return self.tool.access(input) };
         let runs_programs =
-            self.children.makes_git_run_programs(order.isolation.as_deref(), order.subagent_type.as_deref());
+            self.subagents.makes_git_run_programs(order.isolation.as_deref(), order.subagent_type.as_deref());
         if runs_programs { Access::Changes } else { Access::Session }
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use session::subagent_files::{PastSubagent, sent_out};
-use session::{ChildMeta, STOPPED, Session, savings};
+use session::{STOPPED, Session, SubagentMeta, savings};
 use transcript::block::Kind;
 use transcript::line::{Body, Line, Writer};
 use transcript::{Id, Usage};
@@ -31,7 +31,7 @@ pub(crate) struct LostAgent {
     /// Its unrecorded usage: purpose, model and tokens.
     pub(crate) used: Vec<(String, String, Usage)>,
     /// True if the log has its end all the same, so that only its usage is unrecorded.
-    pub(crate) is_told: bool,
+    pub(crate) is_reported: bool,
 }
 
 impl LostAgent {
@@ -41,7 +41,7 @@ impl LostAgent {
         format!(
             "<task-id>{id}</task-id>\n<status>lost</status>\n<summary>The agent \"{}\" is lost: the \
              session ended before it did.</summary>\n<result>\nIt will not report. What it had done by then stands in {}; a \
-             message to {id} lets it go on.\n</result>",
+             message to {id} continues it.\n</result>",
             data(description),
             file.display()
         )
@@ -74,23 +74,23 @@ pub(crate) fn lost(session: &Session) -> Vec<LostAgent> {
         // One that went on may have been told of again before the program ended, and only not been noted.
         let lines = session.log().lines();
         let noted = lines.iter().rposition(|line| heard_in(line).is_some_and(|heard| heard.id == past.id));
-        let is_told = is_told_of(&lines[noted.map_or(0, |at| at + 1)..], past);
-        let is_lost = from.map_or(!is_told, |heard| bytes > heard);
+        let is_reported = is_reported_in(&lines[noted.map_or(0, |at| at + 1)..], past);
+        let is_lost = from.map_or(!is_reported, |heard| bytes > heard);
         let used = is_lost.then(|| used(&all, past, from.unwrap_or_default()))??;
-        Some(LostAgent { past: past.clone(), bytes, used, is_told })
+        Some(LostAgent { past: past.clone(), bytes, used, is_reported })
     });
     lost.collect()
 }
 
 /// Returns whether a subagent was started directly from a transcript.
 fn is_of(past: &PastSubagent, transcript: &Path) -> bool {
-    past.file.parent() == Some(&session::child::children_of(transcript))
+    past.file.parent() == Some(&session::child::subagents_folder(transcript))
 }
 
 /// Returns whether the log has a subagent's end although nothing records that it was heard of: the program ended in
 /// between, or another program wrote the lines.
-fn is_told_of(lines: &[Line], past: &PastSubagent) -> bool {
-    let call = ChildMeta::read(&past.file).tool_use_id;
+fn is_reported_in(lines: &[Line], past: &PastSubagent) -> bool {
+    let call = SubagentMeta::read(&past.file).tool_use_id;
     let named = format!("<task-id>{}</task-id>", past.id);
     let launched = launched(&past.id);
     let blocks = lines.iter().filter_map(|line| match &line.body {

@@ -32,8 +32,8 @@ pub(super) struct AgentMemoryPlace {
 }
 
 /// Locates a type's memories, if it keeps any.
-pub(super) fn place(definition: &Definition, children: &Subagents) -> Option<AgentMemoryPlace> {
-    let (scope, places) = (definition.memory?, children.memory()?);
+pub(super) fn place(definition: &Definition, subagents: &Subagents) -> Option<AgentMemoryPlace> {
+    let (scope, places) = (definition.memory?, subagents.memory()?);
     let folder = match scope {
         AgentMemoryScope::User => &places.user,
         AgentMemoryScope::Project => &places.project,
@@ -67,8 +67,8 @@ impl AgentMemoryPlace {
     }
 
     /// Rules that let it read and write its own memories without asking.
-    pub(super) fn rules(&self, ground: &BasePaths<'_>) -> Result<Vec<Rule>, Error> {
+    pub(super) fn rules(&self, base_paths: &BasePaths<'_>) -> Result<Vec<Rule>, Error> {
         let inside = format!("{}/**", self.directory.display());
-        Ok(rules(&[format!("Read(/{inside})"), format!("Edit(/{inside})")], ground)?)
+        Ok(rules(&[format!("Read(/{inside})"), format!("Edit(/{inside})")], base_paths)?)
     }
 }

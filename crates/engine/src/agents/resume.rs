@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mail::mailbox::{MailError, Message};
 use mail::{Mail, MessageOrigin, Neighbours, WaitingMessage};
-use session::child::{ChildMeta, children_of, folder_of, id_of, meta_of, transcript_of};
+use session::child::{SubagentMeta, folder_of, id_of, meta_of, subagents_folder, transcript_of};
 use settings::agents::{FORK, Isolation, Runs};
 
 use super::child::{ParentSnapshot, SpawnKind, SpawnRequest, SubagentStart};
@@ -51,7 +51,7 @@ impl Subagents {
         let nobody = || MailError::Unknown { name: to.to_owned(), others: self.names() };
         let parent = self.parent().ok_or_else(nobody)?;
         let card = match self.find(to) {
-            Some(subagent) => badge_of(&subagent, Mail::default()),
+            Some(subagent) => card_of(&subagent, Mail::default()),
             None => left(&parent, to).ok_or_else(nobody)?,
         };
         card.mail.keep_in(folder_of(&card.file))?;
@@ -66,7 +66,7 @@ impl Subagents {
         parent: &Arc<ParentSnapshot>,
         subagent: &Subagent,
     ) -> Result<Arc<Subagent>, String> {
-        self.go_on(parent, badge_of(subagent, subagent.mail.clone()))
+        self.go_on(parent, card_of(subagent, subagent.mail.clone()))
     }
 
     /// Tells the senders why a subagent could not resume for their messages.
@@ -74,8 +74,7 @@ impl Subagents {
         let Some(post) = &parent.parts.contacts.post else { return };
         for WaitingMessage { message, .. } in subagent.mail.waiting().unwrap_or_default() {
             let begins: String = message.text.chars().take(QUOTED).collect();
-            let text =
-                format!("[it has ended, and did not hear what you wrote: {begins:?}. It could not go on: {why}]");
+            let text = format!("[it ended before it read your message {begins:?}, and could not continue: {why}]");
             let word = Message::new(post.fresh(), subagent.called(), text, parent.world.now());
             // Another agent that is still out, or else the one who sent it.
             let is_handed = |to: &str| self.hand(to, &word, MessageOrigin::Process).is_ok_and(|to| to.is_some());
@@ -88,7 +87,7 @@ impl Subagents {
     fn go_on(self: &Arc<Self>, parent: &Arc<ParentSnapshot>, card: SubagentCard) -> Result<Arc<Subagent>, String> {
         let who =
             if card.kind == FORK { SpawnKind::Fork(None) } else { SpawnKind::Typed(Box::new(self.named(&card.kind)?)) };
-        let isolation = match ChildMeta::read(&card.file).worktree_path.is_some() {
+        let isolation = match SubagentMeta::read(&card.file).worktree_path.is_some() {
             true => Isolation::Worktree,
             false => Isolation::None,
         };
@@ -97,7 +96,7 @@ impl Subagents {
     }
 }
 
-fn badge_of(subagent: &Subagent, mail: Mail) -> SubagentCard {
+fn card_of(subagent: &Subagent, mail: Mail) -> SubagentCard {
     let Subagent { id, kind, name, description, model, call, file, .. } = subagent;
     SubagentCard {
         id: id.clone(),
@@ -113,12 +112,12 @@ fn badge_of(subagent: &Subagent, mail: Mail) -> SubagentCard {
 
 /// A subagent of an earlier run of this session; the newest if several share a name.
 fn left(parent: &ParentSnapshot, to: &str) -> Option<SubagentCard> {
-    let mut entries = files::list(children_of(&parent.session)).unwrap_or_default();
+    let mut entries = files::list(subagents_folder(&parent.session)).unwrap_or_default();
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.modified));
     entries.iter().find_map(|entry| {
         let id = id_of(&entry.name)?;
         let file = transcript_of(&parent.session, id);
-        let meta = ChildMeta::read(&file);
+        let meta = SubagentMeta::read(&file);
         let is_meta = meta_of(&file).file_name() == Some(&entry.name);
         (is_meta && (id == to || meta.name.as_deref() == Some(to))).then(|| SubagentCard {
             id: id.to_owned(),

@@ -216,7 +216,7 @@ impl Subagents {
 
     /// Checks that subagents can have worktrees; the error says why not.
     pub(crate) async fn can_have_worktrees(&self) -> Result<(), String> {
-        let parent = self.parent().ok_or("no agent can be sent out from here")?;
+        let parent = self.parent().ok_or("no agent can be started here")?;
         Worktree::check((&*parent).into()).await
     }
 
@@ -328,7 +328,7 @@ impl Subagents {
         let mut state = self.state();
         let out = state.out.iter().filter(|(one, _)| one.is_out()).count();
         if out >= MOST_OUT {
-            return Err(format!("{out} agents are out, and no more can be at once. Wait until one has reported."));
+            return Err(format!("{out} agents are running, which is the limit. Wait until one has reported."));
         }
         let mut over = state.out.iter().filter(|(one, _)| !one.is_out()).count();
         state.out.retain(|(one, _)| {

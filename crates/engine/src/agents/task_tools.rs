@@ -19,14 +19,14 @@ const WAIT: (u64, u64) = (30_000, 600_000);
 /// One of the two command tools, with a lookup of subagents before it.
 struct Task {
     commands: Arc<dyn Tool>,
-    children: Arc<Subagents>,
+    subagents: Arc<Subagents>,
 }
 
 /// Extends the two tools to subagents.
-pub(crate) fn knowing(tools: Vec<Arc<dyn Tool>>, children: &Arc<Subagents>) -> Vec<Arc<dyn Tool>> {
+pub(crate) fn knowing(tools: Vec<Arc<dyn Tool>>, subagents: &Arc<Subagents>) -> Vec<Arc<dyn Tool>> {
     let knowing = |tool: Arc<dyn Tool>| match tool.name() {
         tool_names::TASK_OUTPUT | tool_names::TASK_STOP => {
-            Arc::new(Task { commands: tool, children: children.clone() }) as Arc<dyn Tool>
+            Arc::new(Task { commands: tool, subagents: subagents.clone() }) as Arc<dyn Tool>
         }
         _ => tool,
     };
@@ -59,13 +59,13 @@ impl Tool for Task {
     }
 
     fn run(&self, input: Value, scope: Scope) -> BoxFuture<'static, Output> {
-        let Some(subagent) = input["task_id"].as_str().and_then(|id| self.children.find(id)) else {
+        let Some(subagent) = input["task_id"].as_str().and_then(|id| self.subagents.find(id)) else {
             return self.commands.run(input, scope);
         };
-        let (children, stops) = (self.children.clone(), self.name() == tool_names::TASK_STOP);
-        Box::pin(
-            async move { if stops { stop(&subagent).await } else { look(&children, &subagent, &input, &scope).await } },
-        )
+        let (subagents, stops) = (self.subagents.clone(), self.name() == tool_names::TASK_STOP);
+        Box::pin(async move {
+            if stops { stop(&subagent).await } else { look(&subagents, &subagent, &input, &scope).await }
+        })
     }
 }
 
@@ -78,7 +78,7 @@ async fn stop(subagent: &Subagent) -> Output {
     Output::done(format!("Stopped {}: {}", subagent.id, subagent.description), format!("Stopped {}", subagent.id))
 }
 
-async fn look(children: &Subagents, subagent: &Subagent, input: &Value, scope: &Scope) -> Output {
+async fn look(subagents: &Subagents, subagent: &Subagent, input: &Value, scope: &Scope) -> Output {
     if input["block"] == true {
         let wait = Duration::from_millis(input["timeout"].as_u64().unwrap_or(WAIT.0).min(WAIT.1));
         tokio::select! {
@@ -89,7 +89,7 @@ async fn look(children: &Subagents, subagent: &Subagent, input: &Value, scope: &
     }
     let text = subagent_report::state(subagent);
     if !subagent.is_out() {
-        children.heard_of(subagent); // it is heard of now, and need not be told again
+        subagents.heard_of(subagent); // it is heard of now, and need not be told again
     }
     let summary = text.lines().next().unwrap_or_default().to_owned();
     Output::done(text, summary)

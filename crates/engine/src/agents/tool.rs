@@ -19,7 +19,7 @@ use super::subagents::{MOST_OUT, Subagents};
 use crate::event::SubagentNews;
 use crate::subagent::{Subagent, SubagentCard, SubagentOutcome, SubagentPhase};
 
-/// Sends an agent out on a task. It works on its own and returns one report, which only you see.
+/// Starts an agent on a task. It works on its own and returns one report, which only you see.
 ///
 /// Without a type it is a fork: it knows all of this conversation and shares its cache, so a directive is enough. A typed
 /// one knows nothing: brief it with what is wanted, why, what is known, and what to report. Do not hand over
@@ -32,33 +32,33 @@ pub struct AgentInput {
     pub description: String,
     /// The whole task.
     pub prompt: String,
-    /// Which agent, by the name in the list of agents.
+    /// The agent's name in the list of agents.
     pub subagent_type: Option<String>,
-    /// A name to write to it by.
+    /// A name for messages to it.
     pub name: Option<String>,
     /// Another model than its own: sonnet, opus, haiku.
     pub model: Option<String>,
-    /// Whether to go on meanwhile.
+    /// Go on meanwhile.
     pub run_in_background: Option<bool>,
-    /// "worktree": it works in a git worktree of its own.
+    /// "worktree": it works in its own git worktree.
     pub isolation: Option<String>,
 }
 
 /// The tool that starts subagents.
-pub struct SendOut(Arc<Subagents>);
+pub struct StartAgent(Arc<Subagents>);
 
-impl SendOut {
+impl StartAgent {
     /// Creates the tool for a session's subagents.
-    pub fn of(children: Arc<Subagents>) -> Self {
-        Self(children)
+    pub fn of(subagents: Arc<Subagents>) -> Self {
+        Self(subagents)
     }
 }
 
-impl TypedTool for SendOut {
+impl TypedTool for StartAgent {
     type Input = AgentInput;
     const NAME: &'static str = tool_names::AGENT;
     const LIMIT: Limit = Limit::Characters(50_000);
-    const MOST_BESIDE: usize = MOST_OUT;
+    const MOST_AT_ONCE: usize = MOST_OUT;
 
     fn access(&self, input: &AgentInput) -> Access {
         // What it does is asked about when it does it, but for what git runs to make it a worktree.
@@ -72,18 +72,18 @@ impl TypedTool for SendOut {
     }
 
     fn run(&self, input: AgentInput, scope: Scope) -> BoxFuture<'static, Output> {
-        let children = self.0.clone();
-        Box::pin(async move { send(&children, input, &scope).await.unwrap_or_else(Output::failed) })
+        let subagents = self.0.clone();
+        Box::pin(async move { send(&subagents, input, &scope).await.unwrap_or_else(Output::failed) })
     }
 }
 
-async fn send(children: &Arc<Subagents>, input: AgentInput, scope: &Scope) -> Result<Output, String> {
-    if children.is_too_deep() {
-        return Err("Agents cannot send out agents any deeper. Do it yourself.".to_owned());
+async fn send(subagents: &Arc<Subagents>, input: AgentInput, scope: &Scope) -> Result<Output, String> {
+    if subagents.is_too_deep() {
+        return Err("Agents cannot be nested any deeper. Do it yourself.".to_owned());
     }
-    let caller = scope.caller::<Caller>().ok_or("No agent can be sent out from here.")?;
+    let caller = scope.caller::<Caller>().ok_or("No agent can be started here.")?;
     let parent = &caller.parent;
-    let (order, runs) = order(children, &caller, &input)?;
+    let (order, runs) = order(subagents, &caller, &input)?;
     let prompt = order.prompt.clone();
     let name = input.name.filter(|name| !name.trim().is_empty());
     let teammates = parent.parts.contacts.post.as_ref().map(|post| post.teammates()).unwrap_or_default();
@@ -105,13 +105,13 @@ async fn send(children: &Arc<Subagents>, input: AgentInput, scope: &Scope) -> Re
         file: Default::default(),
         mail: Mail::default(),
     };
-    let subagent = spawn(children, parent, card, order, runs)?;
+    let subagent = spawn(subagents, parent, card, order, runs)?;
     if runs == Runs::Background {
         return Ok(in_background(&subagent, &prompt));
     }
     let phase = tokio::select! {
         phase = subagent.released() => phase,
-        () = tokio::time::sleep(children.patience()) => {
+        () = tokio::time::sleep(subagents.patience()) => {
             subagent.send_to_background();
             subagent.phase()
         }
@@ -134,7 +134,7 @@ async fn send(children: &Arc<Subagents>, input: AgentInput, scope: &Scope) -> Re
 }
 
 /// Turns the input into an order, and foreground or background.
-fn order(children: &Subagents, caller: &Caller, input: &AgentInput) -> Result<(SpawnRequest, Runs), String> {
+fn order(subagents: &Subagents, caller: &Caller, input: &AgentInput) -> Result<(SpawnRequest, Runs), String> {
     let isolation = Isolation::of_call(input.isolation.as_deref())?;
     let asked = match input.run_in_background {
         Some(true) => Some(Runs::Background),
@@ -152,7 +152,7 @@ fn order(children: &Subagents, caller: &Caller, input: &AgentInput) -> Result<(S
             SpawnRequest { who: SpawnKind::Fork(Some(branch)), prompt, model: None, isolation: Isolation::None, start };
         return Ok((order, asked.unwrap_or_default()));
     };
-    let definition = children.named(kind)?;
+    let definition = subagents.named(kind)?;
     let runs = if definition.runs == Runs::Background { Runs::Background } else { asked.unwrap_or_default() };
     let isolation = isolation.unwrap_or(definition.isolation);
     Ok((SpawnRequest { who: SpawnKind::Typed(Box::new(definition)), prompt, model, isolation, start }, runs))
@@ -160,7 +160,7 @@ fn order(children: &Subagents, caller: &Caller, input: &AgentInput) -> Result<(S
 
 /// Starts a subagent in its own task.
 pub(super) fn spawn(
-    children: &Arc<Subagents>,
+    subagents: &Arc<Subagents>,
     parent: &Arc<ParentSnapshot>,
     mut card: SubagentCard,
     order: SpawnRequest,
@@ -174,17 +174,17 @@ pub(super) fn spawn(
         Runs::Foreground => SubagentPhase::Foreground,
         Runs::Background => SubagentPhase::Background,
     };
-    let subagent = Arc::new(Subagent::new(card, phase, children.stop_token(), parent.world.now()));
-    children.take_in(&subagent)?;
+    let subagent = Arc::new(Subagent::new(card, phase, subagents.stop_token(), parent.world.now()));
+    subagents.take_in(&subagent)?;
     if order.start == SubagentStart::Fresh {
         // Before anybody is told that it works: whoever goes on with the session finds it.
         if let Err(error) = child::write_meta(parent, &order.who, &subagent, None) {
-            children.give_up(&subagent);
+            subagents.give_up(&subagent);
             return Err(error.to_string());
         }
     }
-    let work = child::work(parent.clone(), children.clone(), order, subagent.clone());
-    children.works(&subagent, AbortOnDropHandle::new(tokio::spawn(work)));
+    let work = child::work(parent.clone(), subagents.clone(), order, subagent.clone());
+    subagents.works(&subagent, AbortOnDropHandle::new(tokio::spawn(work)));
     Ok(subagent)
 }
 

@@ -29,8 +29,8 @@ const AGAIN: Duration = Duration::from_millis(20);
 /// Largest size of a record, in bytes.
 const MOST_RECORD: u64 = 10_000;
 /// Message for an agent that resumes in a fresh worktree.
-pub(super) const FRESH: &str = "Your worktree was gone. You have a fresh one in its place, as the project's newest \
-                     commit is; look again before you rely on what you saw there.";
+pub(super) const FRESH: &str = "Your worktree was gone. You have a new one in its place, at the project's newest \
+                     commit; look again before you rely on what you saw there.";
 /// Timeout for git: the checkout of a large repository.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -202,7 +202,7 @@ impl Worktree {
 
     /// Applies the project's rules to the worktree.
     pub fn furnish(&self, parts: &mut Parts) {
-        parts.prompt.surroundings.changes = None; // those of the project
+        parts.prompt.system_facts.changes = None; // those of the project
         parts.consent.policy.rules.hold_in_copy(&self.path, &self.top);
     }
 

@@ -22,14 +22,14 @@ use super::{Driver, MemoryChange};
 use crate::event::Event;
 use crate::gate::{EndedCall, GateSite, ModelCall, Ruling};
 use crate::hooks::response::TextBefore;
-use crate::run::REPEATS_TOLD;
+use crate::run::REPEATS_BEFORE_NOTE;
 use crate::servers;
 
 impl Driver {
     /// The calls of a reply, before any of them runs.
     pub(crate) fn calls(&mut self, blocks: &[Block]) -> Vec<ModelCall> {
         self.take_variables();
-        blocks.iter().filter_map(|block| self.asked(block)).collect()
+        blocks.iter().filter_map(|block| self.call_in(block)).collect()
     }
 
     /// Runs the calls of a reply: adjacent calls that allow it in parallel, the others one by one. A call is judged
@@ -46,7 +46,7 @@ impl Driver {
             scope = scope.with_caller(caller);
         }
         let mut results = Vec::new();
-        for group in calls.chunk_by_mut(|one, next| one.runs == Runs::Beside && next.runs == Runs::Beside) {
+        for group in calls.chunk_by_mut(|one, next| one.runs == Runs::Parallel && next.runs == Runs::Parallel) {
             let directory = scope.directory();
             let mut allowed = Vec::new();
             for call in group {
@@ -198,17 +198,17 @@ impl Driver {
     /// Collects results for the hooks that run when all calls have ended.
     fn tell_batch(&self, results: &mut Vec<CallReport>, call: &ModelCall, output: &Output) {
         if self.gate.consent.hooks.any(HookEvent::PostToolBatch) {
-            results.push(told(call, output));
+            results.push(call_report(call, output));
         }
     }
 
-    fn asked(&self, block: &Block) -> Option<ModelCall> {
+    fn call_in(&self, block: &Block) -> Option<ModelCall> {
         let Kind::ToolUse { id, name } = block.kind() else { return None };
         let (id, tool) = (id.to_string(), name.to_string());
         let mut input = block.input().unwrap_or_default();
         crate::plan::ask::unanswered(name, &mut input);
         let known = self.live.work.find(&tool);
-        let runs = known.map_or(Runs::Beside, |known| known.runs(&input));
+        let runs = known.map_or(Runs::Parallel, |known| known.runs(&input));
         Some(ModelCall { id, tool, input, runs, invalid: provider::invalid_input(block) })
     }
 
@@ -262,14 +262,14 @@ impl Driver {
     fn write_result(&mut self, call: &ModelCall, output: Output, scope: &Scope) -> Result<(), Error> {
         let result = Block::tool_result(&call.id, &output.content, output.outcome);
         let loaded = if call.tool == tool_names::TOOL_SEARCH { servers::loaded(&output) } else { Vec::new() };
-        let beside = LineMeta { result: output.for_programs(), loaded, ..self.beside(call, scope) };
-        self.live.session.append_with(Body::User { blocks: vec![result], source: TextSource::Said }, &beside)?;
+        let beside = LineMeta { result: output.for_programs(), loaded, ..self.line_meta(call, scope) };
+        self.live.session.append_with(Body::User { blocks: vec![result], source: TextSource::Direct }, &beside)?;
         self.live.tell(Event::ToolEnded { id: call.id.clone(), tool: call.tool.clone(), output });
         Ok(())
     }
 
     /// Metadata that a later session needs of this call: the file it saw, the directory it changed to.
-    fn beside(&self, call: &ModelCall, scope: &Scope) -> LineMeta {
+    fn line_meta(&self, call: &ModelCall, scope: &Scope) -> LineMeta {
         let known = self.live.work.find(&call.tool);
         let seen = known.and_then(|known| match known.subject(&call.input, scope) {
             tools::Subject::Path { real, .. } => {
@@ -299,25 +299,25 @@ fn to_run(allowed: &[AllowedCall<'_>]) -> Vec<ToolCall> {
 
 /// Output of a call, with the guarded paths that its command made.
 fn made(output: &Output, repeats: u32, scope: &Scope) -> Output {
-    let output = if repeats >= REPEATS_TOLD { told_of_repeats(output, repeats) } else { output.clone() };
+    let output = if repeats >= REPEATS_BEFORE_NOTE { note_repeats(output, repeats) } else { output.clone() };
     Output { made: [output.made.clone(), scope.jobs().take_made()].concat(), ..output }
 }
 
 /// A call and its result as the model sees it: tool, input, id, and text, or blocks if there are others.
 type CallReport = (String, Value, String, Value);
 
-fn told(call: &ModelCall, output: &Output) -> CallReport {
+fn call_report(call: &ModelCall, output: &Output) -> CallReport {
     // What an agent reports is told in blocks, as Claude Code has it.
     let is_text = call.tool != tool_names::AGENT && output.content.iter().all(|block| *block.kind() == Kind::Text);
     let seen = match is_text {
         true => Value::from(output.text()),
         false => output.content.iter().map(Block::value).collect(),
     };
-    (call.tool.clone(), call.told_input(), call.id.clone(), seen)
+    (call.tool.clone(), call.reported_input(), call.id.clone(), seen)
 }
 
 /// Adds a note to the result of a call that keeps being repeated with the same input.
-fn told_of_repeats(output: &Output, repeats: u32) -> Output {
+fn note_repeats(output: &Output, repeats: u32) -> Output {
     let note = format!(
         "<system-reminder>This is call number {repeats} in a row with the same input, and its result will not change. \
          Try something else, or say what is in the way.</system-reminder>"

@@ -22,10 +22,10 @@ impl Driver {
     /// Runs the hooks that match an event.
     pub(crate) async fn hooked(
         &mut self,
-        happening: &HookInput,
+        hook_input: &HookInput,
         cancel: &CancellationToken,
     ) -> Result<HookOutputs, Error> {
-        let answers = self.gate.hooked(&self.live.site(), happening, cancel).await;
+        let answers = self.gate.hooked(&self.live.site(), hook_input, cancel).await;
         self.write_used()?;
         Ok(answers)
     }
@@ -140,7 +140,7 @@ impl Driver {
     pub(crate) async fn hear_hooks(&mut self, cancel: &CancellationToken) -> Result<(), Error> {
         let words = self.gate.look_at_files(&self.live.site(), cancel).await;
         self.attach_words(words)?;
-        let meanwhile = self.gate.consent.hooks.said_meanwhile().await;
+        let meanwhile = self.gate.consent.hooks.take_background_outputs().await;
         self.gate.take_in(&self.live.site(), &meanwhile);
         self.attach_words(meanwhile.context())
     }

@@ -78,7 +78,8 @@ fn content(path: &Path) -> String {
     let Ok(folder) = files::Root::open(path) else { return String::new() };
     let found = folder.walk(|_| true).unwrap_or_default();
     let show = |found: &files::WalkEntry| {
-        let inside = folder.read(&found.path, SHOWN).map(text).unwrap_or_else(|_| "(it cannot be shown)".to_owned());
+        let inside =
+            folder.read(&found.path, SHOWN).map(text).unwrap_or_else(|_| "(it cannot be displayed)".to_owned());
         format!("{}:\n{inside}\n", found.path.display())
     };
     found.iter().take(SHOWN_FILES).map(show).collect()

@@ -133,7 +133,7 @@ impl Driver {
                 }
                 None => {
                     self.account_for_broken_off(&mut heard)?;
-                    let (host, cause) = ("the model".to_owned(), "the stream ended without an end".to_owned());
+                    let (host, cause) = ("the model".to_owned(), "the stream ended early".to_owned());
                     return Ok(ReplyResult::Failed(provider::Error::Cut { host, cause }));
                 }
                 Some(provider::Event::Done(reply)) => {

@@ -106,11 +106,11 @@ impl Driver {
     ) -> Result<Result<(), String>, Error> {
         // A summary, and what was brought back after it, would only be summarised again.
         let is_new =
-            |view: &View| view.visible().any(|entry| matches!(entry.stands(), ItemState::Said | ItemState::Reply));
+            |view: &View| view.visible().any(|entry| matches!(entry.stands(), ItemState::UserText | ItemState::Reply));
         if !is_new(self.live.session.log().view()) {
             return Ok(Err("there is nothing to compact".to_owned()));
         }
-        let walked = self.walk(&Occasion::Asked { instructions, reach }, knowledge, cancel).await?;
+        let walked = self.walk(&Occasion::UserRequest { instructions, reach }, knowledge, cancel).await?;
         Ok(match walked {
             WalkResult { hooks: Some(Err(why)), .. } => Err(format!("a hook prevents it: {why}")),
             _ if walked.cancelled => Err("stopped".to_owned()),
@@ -122,8 +122,8 @@ impl Driver {
     /// Reports results that were needed after they had been cleared.
     fn tell_regrets(&mut self) {
         let figures = self.live.clearing_figures();
-        if figures.regrets > self.told_regrets {
-            self.told_regrets = figures.regrets;
+        if figures.regrets > self.reported_regrets {
+            self.reported_regrets = figures.regrets;
             self.live.tell(Event::Regretted { figures });
         }
     }
@@ -209,17 +209,17 @@ impl Driver {
     async fn may_compact(
         &mut self,
         occasion: &Occasion,
-        said: &mut Option<Result<(), String>>,
+        hook_answer: &mut Option<Result<(), String>>,
         cancel: &CancellationToken,
     ) -> Result<bool, Error> {
-        if said.is_none() {
+        if hook_answer.is_none() {
             let now = self.gate_compaction(occasion, cancel).await?;
             if let Err(why) = &now {
                 self.live.tell(Event::Warning(format!("a hook prevents the compaction: {why}")));
             }
-            *said = Some(now);
+            *hook_answer = Some(now);
         }
-        Ok(*said == Some(Ok(())))
+        Ok(*hook_answer == Some(Ok(())))
     }
 
     fn look<T>(&self, place: &WalkState<'_>, look: impl FnOnce(&View, &Situation<'_>) -> T) -> T {
@@ -312,14 +312,14 @@ impl Driver {
             if let Some(knowledge) = knowledge {
                 knowledge.compacted();
                 if let Some(beginning) = knowledge.beginning() {
-                    self.live.session.inject(&beginning.text, beginning.beside)?;
+                    self.live.session.inject(&beginning.text, beginning.meta)?;
                 }
             }
         }
         self.list_agents()?;
         let (after, threshold) = (self.live.session.log().view().tally().count(), self.live.talk.layers.threshold());
         self.live.tell(Event::Compacted { made: compaction.made, before: compaction.before, after });
-        if after > threshold && !matches!(occasion, Occasion::Asked { .. }) {
+        if after > threshold && !matches!(occasion, Occasion::UserRequest { .. }) {
             self.compaction_failed(format!(
                 "it helped, but {after} tokens are still more than the {threshold} that are allowed"
             ))?;
@@ -332,7 +332,7 @@ impl Driver {
     fn compaction_failed(&mut self, why: String) -> Result<(), Error> {
         self.live.tell(Event::CompactionFailed { why: why.clone() });
         self.live.record(Fact::CompactionFailed { why })?;
-        if self.live.session.state().failures >= MOST_FAILURES && !self.live.session.state().told {
+        if self.live.session.state().failures >= MOST_FAILURES && !self.live.session.state().is_reported {
             self.live.record(Fact::CompactionStopped)?;
             self.live.tell(Event::Warning(format!(
                 "{MOST_FAILURES} compactions in a row failed: none will be tried by itself any more. /compact still works."

@@ -154,8 +154,8 @@ impl Gate {
             return if cancel.is_cancelled() { Err(NOT_RUN.to_owned()) } else { Ok(CallGrant::None) };
         }
         let subject = tool.subject(&call.input, site.scope);
-        let happening = HookInput::pre_tool_use(called(call, &call.told_input(), &subject));
-        let answers = self.hooked(site, &happening, cancel).await;
+        let hook_input = HookInput::pre_tool_use(called(call, &call.reported_input(), &subject));
+        let answers = self.hooked(site, &hook_input, cancel).await;
         if cancel.is_cancelled() {
             return Err(NOT_RUN.to_owned());
         }
@@ -167,7 +167,7 @@ impl Gate {
         }
         match answers.verdict() {
             Some((HookVerdict::Deny, word)) => Err(site.said_no(&word)),
-            Some((HookVerdict::Ask, _)) => Ok(CallGrant::Asked),
+            Some((HookVerdict::Ask, _)) => Ok(CallGrant::AskAnyway),
             Some((HookVerdict::Allow, _)) => Ok(CallGrant::AsByRule),
             None => Ok(CallGrant::None),
         }
@@ -186,9 +186,9 @@ impl Gate {
         if !self.consent.hooks.any(HookEvent::PermissionRequest) {
             return None;
         }
-        let told = call.told_input();
-        let happening = HookInput::permission_request(called(call, &told, &question.subject), &question.suggestions());
-        let answers = self.hooked(site, &happening, cancel).await;
+        let told = call.reported_input();
+        let hook_input = HookInput::permission_request(called(call, &told, &question.subject), &question.suggestions());
+        let answers = self.hooked(site, &hook_input, cancel).await;
         if let Some(why) = answers.stop() {
             self.stopped = Some(why);
         }
@@ -234,7 +234,7 @@ impl Gate {
                     }
                 }
                 Err(what) => {
-                    site.tell(Event::Warning(format!("{what} was asked for along with a yes, and cannot be had")));
+                    site.tell(Event::Warning(format!("{what} was requested with the answer, and is not supported")));
                 }
             }
         }
@@ -268,8 +268,8 @@ impl Gate {
         cancel: &CancellationToken,
     ) -> Ruling {
         let subject = tool.subject(&call.input, site.scope);
-        let happening = HookInput::permission_denied(called(call, &call.told_input(), &subject), &why);
-        let answers = self.hooked(site, &happening, cancel).await;
+        let hook_input = HookInput::permission_denied(called(call, &call.reported_input(), &subject), &why);
+        let answers = self.hooked(site, &hook_input, cancel).await;
         self.aside.extend(answers.context());
         Ruling::Refused { why }
     }
@@ -292,9 +292,9 @@ impl Gate {
         cancel: &CancellationToken,
     ) -> impl Future<Output = HookOutputs> + use<> {
         let EndedCall { call, subject, before, output, took, sent } = ended;
-        let told = call.told_input();
+        let told = call.reported_input();
         let (called, milliseconds) = (called(call, &told, subject), took.as_millis() as u64);
-        let happening = match output.outcome {
+        let hook_input = match output.outcome {
             Outcome::Done => {
                 let response = match sent {
                     Some(subagent) => agent(subagent, &call.input, *took),
@@ -307,10 +307,10 @@ impl Gate {
             }
         };
         let running =
-            self.begin_hooks(site, &happening).map(|(hooks, ground)| (hooks, ground, happening, cancel.clone()));
+            self.begin_hooks(site, &hook_input).map(|(hooks, context)| (hooks, context, hook_input, cancel.clone()));
         async move {
             match running {
-                Some((hooks, ground, happening, cancel)) => hooks.run(&happening, &ground, &cancel).await,
+                Some((hooks, context, hook_input, cancel)) => hooks.run(&hook_input, &context, &cancel).await,
                 None => HookOutputs::default(),
             }
         }
@@ -356,7 +356,7 @@ fn called<'a>(call: &'a ModelCall, input: &'a Value, subject: &'a Subject) -> Ho
 
 impl ModelCall {
     /// Its input with default values filled in, as Claude Code reports it.
-    pub(crate) fn told_input(&self) -> Value {
+    pub(crate) fn reported_input(&self) -> Value {
         let mut input = self.input.clone();
         if self.tool == tool_names::EDIT && input.is_object() && input["replace_all"].is_null() {
             input["replace_all"] = json!(false);

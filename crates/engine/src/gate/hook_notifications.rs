@@ -16,9 +16,9 @@ impl Gate {
         if !self.consent.hooks.any(HookEvent::Notification) {
             return;
         }
-        let happening = HookInput::notification(message, kind);
-        let (hooks, ground) = (self.consent.hooks.clone(), self.ground_for(site, &happening));
-        hooks.clone().beside(async move { hooks.run(&happening, &ground, &hooks.session_ends()).await });
+        let hook_input = HookInput::notification(message, kind);
+        let (hooks, context) = (self.consent.hooks.clone(), self.context_for(site, &hook_input));
+        hooks.clone().run_in_background(async move { hooks.run(&hook_input, &context, &hooks.session_ends()).await });
     }
 
     /// Tells hooks that instruction files were loaded.
@@ -76,7 +76,7 @@ impl Gate {
     /// The files that hooks watch: those their matchers name in the working directory, and those they asked for.
     fn watched(&self, site: &GateSite<'_>) -> Vec<PathBuf> {
         let directory = site.scope.directory();
-        let hooks = self.consent.hooks.list().iter().filter(|hook| hook.moment == HookEvent::FileChanged);
+        let hooks = self.consent.hooks.list().iter().filter(|hook| hook.hook_event == HookEvent::FileChanged);
         let named = hooks.flat_map(|hook| match &hook.matcher {
             Matcher::Names(names) => names.clone(),
             // A name with a dot in it is no pattern here.
@@ -94,7 +94,7 @@ impl Gate {
 
     /// The environment of commands with the variables that hooks have set, if any: every shell reads them first.
     pub(crate) fn environment_with_variables(&self, site: &GateSite<'_>) -> Option<Environment> {
-        let leaves = |moment| self.consent.hooks.any(moment);
+        let leaves = |hook_event| self.consent.hooks.any(hook_event);
         let file = site.variables_file();
         let there = [HookEvent::SessionStart, HookEvent::CwdChanged, HookEvent::FileChanged].into_iter().any(leaves)
             && files::stamp(&file).is_ok()

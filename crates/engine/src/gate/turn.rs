@@ -57,15 +57,15 @@ impl Gate {
             return Vec::new();
         }
         site.prepare_variables();
-        let mut happening = HookInput::session_start(start);
+        let mut hook_input = HookInput::session_start(start);
         if *start == SessionStart::Startup && self.consent.approver.who() == Respondent::Person {
             // Claude Code tells it in a terminal, and not elsewhere.
-            happening = happening.with(json!({"model": site.talk.name}));
+            hook_input = hook_input.with(json!({"model": site.talk.name}));
         }
         if let (SessionStart::Resume, Some(left)) = (start, site.left()) {
-            happening = happening.left(&left);
+            hook_input = hook_input.left(&left);
         }
-        self.hooked(site, &happening, cancel).await.context()
+        self.hooked(site, &hook_input, cancel).await.context()
     }
 
     /// Runs the hooks for a subagent's start; returns what they add to its prompt.
@@ -89,18 +89,18 @@ impl Gate {
         occasion: &Occasion,
         cancel: &CancellationToken,
     ) -> Result<(), String> {
-        if matches!(occasion, Occasion::Asked { .. }) && !self.consent.hooks.list().is_empty() {
+        if matches!(occasion, Occasion::UserRequest { .. }) && !self.consent.hooks.list().is_empty() {
             self.prompt = Some(site.session.world().fresh_id().to_string()); // the user has asked for it
         }
         if !self.consent.hooks.any(HookEvent::PreCompact) {
             return Ok(());
         }
         let instructions = match occasion {
-            Occasion::Asked { instructions, .. } => instructions.as_deref(),
+            Occasion::UserRequest { instructions, .. } => instructions.as_deref(),
             _ => None,
         };
-        let happening = HookInput::pre_compact(trigger(occasion), Some(instructions.unwrap_or_default()));
-        let answers = self.hooked(site, &happening, cancel).await;
+        let hook_input = HookInput::pre_compact(trigger(occasion), Some(instructions.unwrap_or_default()));
+        let answers = self.hooked(site, &hook_input, cancel).await;
         match answers.stop().or_else(|| answers.block().map(|word| word.text)) {
             Some(why) => Err(site.bounded(&why)),
             None => Ok(()),
@@ -129,16 +129,16 @@ impl Gate {
         blocks: &mut u32,
         cancel: &CancellationToken,
     ) -> Option<String> {
-        let moment = if site.lineage.sent.is_none() { HookEvent::Stop } else { HookEvent::SubagentStop };
-        if !self.consent.hooks.any(moment) {
+        let hook_event = if site.lineage.sent.is_none() { HookEvent::Stop } else { HookEvent::SubagentStop };
+        if !self.consent.hooks.any(hook_event) {
             return None;
         }
         let jobs = site.scope.jobs().list();
-        let happening = match &site.lineage.sent {
+        let hook_input = match &site.lineage.sent {
             None => HookInput::stop(*blocks > 0, answer, &jobs),
             Some(sent) => HookInput::subagent_stop(*blocks > 0, answer, &jobs, (&sent.kind, site.session.path())),
         };
-        let answers = self.hooked(site, &happening, cancel).await;
+        let answers = self.hooked(site, &hook_input, cancel).await;
         let failed = answers.0.iter().find_map(|(_, said)| said.failed.clone());
         // One that was stopped with its turn has not failed.
         if let Some(why) = failed.filter(|_| !cancel.is_cancelled()) {
@@ -147,8 +147,10 @@ impl Gate {
         let word = answers.block().filter(|_| answers.stop().is_none() && !cancel.is_cancelled())?;
         *blocks += 1;
         if *blocks > MOST_BLOCKS {
-            let text =
-                format!("a {} hook has sent the model on {MOST_BLOCKS} times in a row: the turn ends", moment.name());
+            let text = format!(
+                "a {} hook has made the model continue {MOST_BLOCKS} times in a row: the turn ends",
+                hook_event.name()
+            );
             site.tell(Event::Warning(text));
             return None;
         }
@@ -206,7 +208,7 @@ impl GateSite<'_> {
 }
 
 fn trigger(occasion: &Occasion) -> &'static str {
-    if matches!(occasion, Occasion::Asked { .. }) { "manual" } else { "auto" }
+    if matches!(occasion, Occasion::UserRequest { .. }) { "manual" } else { "auto" }
 }
 
 /// Category of an error, in Claude Code's words.

@@ -2,6 +2,7 @@
 //!
 //! They run among the others, with the same rights. Such a hook speaks for whoever started the program.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -21,7 +22,7 @@ pub trait CallsBack: Send + Sync {
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallbackReply {
     /// Its answer.
-    Said(Value),
+    Answered(Value),
     /// It failed, for this reason.
     Failed(String),
     /// The program is gone.
@@ -29,11 +30,11 @@ pub enum CallbackReply {
 }
 
 /// Hooks that a program registers in its greeting, by event, with warnings about them.
-pub fn asked_for(hooks: &Map<String, Value>) -> (Vec<Hook>, Vec<String>) {
+pub fn registered_hooks(hooks: &Map<String, Value>) -> (Vec<Hook>, Vec<String>) {
     let (mut asked, mut told) = (Vec::new(), Vec::new());
     for (name, groups) in hooks {
-        let Some(moment) = HookEvent::named(name) else {
-            told.push(format!("there is no moment {name} for hooks; those of the program never run"));
+        let Some(hook_event) = HookEvent::by_name(name) else {
+            told.push(format!("there is no hook event {name}; the program's hooks for it never run"));
             continue;
         };
         for group in groups.as_array().into_iter().flatten() {
@@ -44,7 +45,7 @@ pub fn asked_for(hooks: &Map<String, Value>) -> (Vec<Hook>, Vec<String>) {
             let timeout = group["timeout"].as_f64().filter(|seconds| *seconds > 0.0);
             let ids = group["hookCallbackIds"].as_array().into_iter().flatten().filter_map(Value::as_str);
             asked.extend(ids.map(|id| Hook {
-                moment,
+                hook_event,
                 matcher: matcher.clone(),
                 matcher_text: matcher_text.unwrap_or_default().to_owned(),
                 kind: Kind::Callback { id: id.to_owned(), on_failure },
@@ -54,6 +55,7 @@ pub fn asked_for(hooks: &Map<String, Value>) -> (Vec<Hook>, Vec<String>) {
                 timeout: timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
                 status: None,
                 origin: ValueOrigin { source: SettingsSource::Flag, file: None, line: 1, column: 1 },
+                variables: BTreeMap::new(),
             }));
         }
     }
@@ -61,16 +63,16 @@ pub fn asked_for(hooks: &Map<String, Value>) -> (Vec<Hook>, Vec<String>) {
 }
 
 /// Output of such a hook.
-pub(super) fn said(on_failure: OnFailure, moment: HookEvent, back: CallbackReply) -> HookOutput {
+pub(super) fn output_of(on_failure: OnFailure, hook_event: HookEvent, back: CallbackReply) -> HookOutput {
     let said = match back {
-        CallbackReply::Said(object) => HookOutput::of_object(moment, &object),
+        CallbackReply::Answered(object) => HookOutput::of_object(hook_event, &object),
         CallbackReply::Failed(why) => HookOutput::failed(why),
         CallbackReply::Gone if on_failure == OnFailure::Continue => HookOutput::default(),
         CallbackReply::Gone => HookOutput::failed("the program is gone"),
     };
     match (on_failure, said.failed) {
         (OnFailure::Block, Some(why)) => {
-            HookOutput::refusing(moment, format!("a hook that has to agree failed: {why}"))
+            HookOutput::refusing(hook_event, format!("a hook that has to agree failed: {why}"))
         }
         (_, failed) => HookOutput { failed, ..said },
     }
@@ -90,21 +92,25 @@ mod tests {
             "SubagentStop": [{"matcher": null, "hookCallbackIds": ["c"]}],
             "Setup": [{"hookCallbackIds": ["d"]}],
         });
-        let (hooks, told) = asked_for(asked.as_object().unwrap());
-        let shown: Vec<String> = hooks.iter().map(|hook| format!("{} {}", hook.moment.name(), hook.shown())).collect();
+        let (hooks, told) = registered_hooks(asked.as_object().unwrap());
+        let shown: Vec<String> =
+            hooks.iter().map(|hook| format!("{} {}", hook.hook_event.name(), hook.shown())).collect();
         assert_eq!(shown, ["PreToolUse callback a", "PreToolUse callback b", "SubagentStop callback c"]);
         assert_eq!(hooks[0].limit(), Duration::from_secs(5));
         assert!(told.len() == 1 && told[0].contains("Setup"), "{told:?}");
 
-        let (moment, deny) = (HookEvent::PreToolUse, json!({"decision": "block", "reason": "no"}));
+        let (hook_event, deny) = (HookEvent::PreToolUse, json!({"decision": "block", "reason": "no"}));
         for on_failure in [OnFailure::Continue, OnFailure::Block] {
-            assert_eq!(said(on_failure, moment, CallbackReply::Said(deny.clone())).verdict, Some(HookVerdict::Deny));
-            assert_eq!(said(on_failure, moment, CallbackReply::Said(json!({}))), HookOutput::default());
+            assert_eq!(
+                output_of(on_failure, hook_event, CallbackReply::Answered(deny.clone())).verdict,
+                Some(HookVerdict::Deny)
+            );
+            assert_eq!(output_of(on_failure, hook_event, CallbackReply::Answered(json!({}))), HookOutput::default());
         }
-        assert_eq!(said(OnFailure::Continue, moment, CallbackReply::Gone), HookOutput::default());
-        assert!(said(OnFailure::Continue, moment, CallbackReply::Failed("x".into())).failed.is_some());
+        assert_eq!(output_of(OnFailure::Continue, hook_event, CallbackReply::Gone), HookOutput::default());
+        assert!(output_of(OnFailure::Continue, hook_event, CallbackReply::Failed("x".into())).failed.is_some());
         for back in [CallbackReply::Gone, CallbackReply::Failed("x".into())] {
-            assert_eq!(said(OnFailure::Block, moment, back).verdict, Some(HookVerdict::Deny));
+            assert_eq!(output_of(OnFailure::Block, hook_event, back).verdict, Some(HookVerdict::Deny));
         }
     }
 
@@ -123,7 +129,7 @@ mod tests {
         use settings::hooks::{HookSettings, HooksOf};
         let of = |whose| Hooks::new(HookSettings { whose, ..HookSettings::default() });
         let asked = json!({"Stop": [{"hookCallbackIds": ["a"]}]});
-        let hooks = || asked_for(asked.as_object().unwrap()).0;
+        let hooks = || registered_hooks(asked.as_object().unwrap()).0;
         let before = Hooks::default().driven(hooks(), std::sync::Arc::new(Program));
         assert!(before.any(HookEvent::Stop) && before.let_a_programs_run());
         assert!(!of(HooksOf::Nobody).let_a_programs_run());

@@ -16,7 +16,7 @@ use transcript::{Effort, tool_names};
 #[derive(Debug, Clone)]
 pub struct HookInput {
     /// The hook event.
-    pub moment: HookEvent,
+    pub hook_event: HookEvent,
     /// Names that matchers are applied to; none if the event has nothing to match.
     pub names: Vec<String>,
     /// The call it is about, for `if`.
@@ -103,19 +103,19 @@ pub enum ExitReason {
 }
 
 impl HookInput {
-    fn new(moment: HookEvent, name: Option<&str>, fields: Value) -> Self {
+    fn new(hook_event: HookEvent, name: Option<&str>, fields: Value) -> Self {
         let names = name.into_iter().map(str::to_owned).collect();
-        Self { moment, names, call: None, fields: Map::new() }.with(fields)
+        Self { hook_event, names, call: None, fields: Map::new() }.with(fields)
     }
 
-    fn of_call(moment: HookEvent, call: HookedCall<'_>, more: Value) -> Self {
+    fn of_call(hook_event: HookEvent, call: HookedCall<'_>, more: Value) -> Self {
         let fields = json!({"tool_name": call.tool, "tool_input": call.input});
-        let mut happening = Self::new(moment, Some(call.tool), fields).with(more);
+        let mut hook_input = Self::new(hook_event, Some(call.tool), fields).with(more);
         if call.tool == tool_names::AGENT {
-            happening.names.push(tool_names::TASK.to_owned()); // as it was called before
+            hook_input.names.push(tool_names::TASK.to_owned()); // as it was called before
         }
-        happening.call = Some((call.tool.to_owned(), call.subject.clone()));
-        happening
+        hook_input.call = Some((call.tool.to_owned(), call.subject.clone()));
+        hook_input
     }
 
     /// Before a call runs.
@@ -229,9 +229,9 @@ impl HookInput {
     /// When a subagent has answered: its type, and its transcript.
     pub fn subagent_stop(again: bool, answer: &str, jobs: &[tools::Job], (kind, file): (&str, &Path)) -> Self {
         let stop = Self::stop(again, answer, jobs);
-        let mut happening = Self::new(HookEvent::SubagentStop, Some(kind), json!({"agent_transcript_path": file}));
-        happening.fields.extend(stop.fields);
-        happening
+        let mut hook_input = Self::new(HookEvent::SubagentStop, Some(kind), json!({"agent_transcript_path": file}));
+        hook_input.fields.extend(stop.fields);
+        hook_input
     }
 
     /// When a turn ends with an error.
@@ -290,12 +290,12 @@ impl HookInput {
     }
 
     /// A sample to try hooks with, about a tool, a source or whatever else matchers are applied to.
-    pub fn sample(moment: HookEvent, name: Option<&str>) -> Self {
+    pub fn sample(hook_event: HookEvent, name: Option<&str>) -> Self {
         let input = json!({"command": "echo hello", "description": "Say hello"});
         let subject = Subject::Command("echo hello".to_owned());
         let call = HookedCall { tool: name.unwrap_or("Bash"), input: &input, id: "toolu_0123", subject: &subject };
         let file = Path::new("/tmp/example.txt");
-        let mut sample = match moment {
+        let mut sample = match hook_event {
             HookEvent::PreToolUse => Self::pre_tool_use(call),
             HookEvent::PostToolUse => {
                 let response = json!({
@@ -324,7 +324,7 @@ impl HookInput {
             HookEvent::PreCompact => Self::pre_compact("manual", Some("")),
             HookEvent::PostCompact => Self::post_compact("manual", "What was said."),
             HookEvent::InstructionsLoaded => Self::new(
-                moment,
+                hook_event,
                 Some("session_start"),
                 json!({"file_path": file, "memory_type": "Project", "load_reason": "session_start"}),
             ),
@@ -362,7 +362,7 @@ impl HookInput {
         if let Some(prompt) = &common.prompt {
             all.insert("prompt_id".into(), json!(prompt));
         }
-        if self.moment.tells_mode() {
+        if self.hook_event.tells_mode() {
             all.insert("permission_mode".into(), json!(common.mode));
         }
         if let Some(effort) = common.effort {
@@ -372,7 +372,7 @@ impl HookInput {
             all.insert("agent_id".into(), json!(id));
             all.insert("agent_type".into(), json!(kind));
         }
-        all.insert("hook_event_name".into(), json!(self.moment.name()));
+        all.insert("hook_event_name".into(), json!(self.hook_event.name()));
         all.extend(self.fields.clone());
         Value::Object(all)
     }

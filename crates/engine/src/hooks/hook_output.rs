@@ -56,7 +56,7 @@ impl HookOutput {
     }
 
     /// Output of a command.
-    pub fn of_command(moment: HookEvent, ran: &EndedProgram, limit: std::time::Duration) -> Self {
+    pub fn of_command(hook_event: HookEvent, ran: &EndedProgram, limit: std::time::Duration) -> Self {
         let code = match ran.end {
             ProgramEnd::Exited(code) => code,
             ProgramEnd::TimedOut => return Self::failed(format!("it took longer than {} s", limit.as_secs_f64())),
@@ -64,23 +64,23 @@ impl HookOutput {
         };
         let reason = ran.err.trim();
         match code {
-            0 => Self::of_text(moment, &ran.out),
+            0 => Self::of_text(hook_event, &ran.out),
             2 => {
                 let reason = if reason.is_empty() { "it gave no reason" } else { reason };
-                Self::refusing(moment, reason.to_owned())
+                Self::refusing(hook_event, reason.to_owned())
             }
             code => match object(&ran.out) {
-                Some(object) => Self::of_object(moment, &object),
+                Some(object) => Self::of_object(hook_event, &object),
                 None => Self::failed(format!("exit code {code}{}", colon(reason))),
             },
         }
     }
 
     /// Output of a hook that refuses.
-    pub fn refusing(moment: HookEvent, reason: String) -> Self {
-        match moment.block() {
+    pub fn refusing(hook_event: HookEvent, reason: String) -> Self {
+        match hook_event.block() {
             Block::Prevents | Block::Tells => {
-                let denies = matches!(moment, HookEvent::PreToolUse | HookEvent::PermissionRequest);
+                let denies = matches!(hook_event, HookEvent::PreToolUse | HookEvent::PermissionRequest);
                 Self { verdict: denies.then_some(HookVerdict::Deny), block: Some(reason), ..Self::default() }
             }
             Block::Nothing => Self::failed(format!("exit code 2, which prevents nothing here{}", colon(&reason))),
@@ -88,14 +88,14 @@ impl HookOutput {
     }
 
     /// Output of a hook that succeeded.
-    pub fn of_text(moment: HookEvent, text: &str) -> Self {
+    pub fn of_text(hook_event: HookEvent, text: &str) -> Self {
         let text = text.trim();
         match object(text) {
-            Some(object) => Self::of_object(moment, &object),
+            Some(object) => Self::of_object(hook_event, &object),
             None if text.starts_with('{') => {
-                Self::failed("its output begins like JSON and is none, so it counts for nothing")
+                Self::failed("its output begins like JSON but is not JSON, so it is ignored")
             }
-            None if moment.takes_plain_text() && !text.is_empty() => {
+            None if hook_event.takes_plain_text() && !text.is_empty() => {
                 Self { context: vec![text.to_owned()], ..Self::default() }
             }
             None => Self::default(),
@@ -103,12 +103,12 @@ impl HookOutput {
     }
 
     /// Parses an output object.
-    pub fn of_object(moment: HookEvent, object: &Value) -> Self {
+    pub fn of_object(hook_event: HookEvent, object: &Value) -> Self {
         let text = |value: &Value| value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
         let own = &object["hookSpecificOutput"];
         let own = match own["hookEventName"].as_str() {
-            Some(name) if name != moment.name() => {
-                return Self::failed(format!("its hookSpecificOutput is about {name}, so it counts for nothing"));
+            Some(name) if name != hook_event.name() => {
+                return Self::failed(format!("its hookSpecificOutput is for {name}, so it is ignored"));
             }
             _ => own,
         };
@@ -119,14 +119,15 @@ impl HookOutput {
         let reason = text(&object["reason"]);
         match object["decision"].as_str() {
             Some("block" | "deny") => {
-                let refusing = Self::refusing(moment, reason.clone().unwrap_or_else(|| "it gave no reason".to_owned()));
+                let refusing =
+                    Self::refusing(hook_event, reason.clone().unwrap_or_else(|| "it gave no reason".to_owned()));
                 (said.verdict, said.block, said.failed) = (refusing.verdict, refusing.block, refusing.failed);
             }
-            Some("approve" | "allow") if moment == HookEvent::PreToolUse => said.verdict = Some(HookVerdict::Allow),
+            Some("approve" | "allow") if hook_event == HookEvent::PreToolUse => said.verdict = Some(HookVerdict::Allow),
             _ => {}
         }
         said.context.extend(text(&own["additionalContext"]));
-        match moment {
+        match hook_event {
             HookEvent::PreToolUse => {
                 let verdict = match own["permissionDecision"].as_str() {
                     Some("deny") => Some(HookVerdict::Deny),
@@ -196,7 +197,7 @@ pub struct HookOutputs(pub Vec<(Arc<Hook>, HookOutput)>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookMessage {
     /// The hook event.
-    pub moment: HookEvent,
+    pub hook_event: HookEvent,
     /// The author.
     pub voice: HookAuthor,
     /// The text.
@@ -205,7 +206,7 @@ pub struct HookMessage {
 
 impl HookOutputs {
     fn word(hook: &Hook, text: &str) -> HookMessage {
-        HookMessage { moment: hook.moment, voice: hook.voice(), text: text.to_owned() }
+        HookMessage { hook_event: hook.hook_event, voice: hook.voice(), text: text.to_owned() }
     }
 
     /// The strictest verdict on a call, with the reason of the first hook that gave it.
@@ -245,7 +246,11 @@ impl HookOutputs {
         let (last, said) = changing.next_back()?;
         let others: Vec<String> = changing.map(|(hook, _)| hook.shown()).collect();
         let note = (!others.is_empty()).then(|| {
-            format!("several hooks changed this call; {} counts, and not {}", last.shown(), others.join(", "))
+            format!(
+                "several hooks changed this call; the change of {} counts, that of {} does not",
+                last.shown(),
+                others.join(", ")
+            )
         });
         Some((said.input.clone()?, last.voice(), note))
     }
@@ -262,9 +267,9 @@ mod tests {
     use serde_json::json;
     use std::time::Duration;
 
-    fn said(moment: HookEvent, code: i32, out: &str, err: &str) -> HookOutput {
+    fn said(hook_event: HookEvent, code: i32, out: &str, err: &str) -> HookOutput {
         let ran = EndedProgram { end: ProgramEnd::Exited(code), out: out.into(), err: err.into() };
-        HookOutput::of_command(moment, &ran, Duration::from_secs(1))
+        HookOutput::of_command(hook_event, &ran, Duration::from_secs(1))
     }
 
     /// HOOK-2: exit code 0 succeeds, 2 blocks with standard error as the reason, any other is a warning unless the
@@ -278,11 +283,11 @@ mod tests {
         assert_eq!(said(PreToolUse, 1, "", "oh\nno").failed.as_deref(), Some("exit code 1: oh"));
         let decided = said(PreToolUse, 1, r#"{"hookSpecificOutput": {"permissionDecision": "ask"}}"#, "");
         assert_eq!((decided.verdict, decided.failed), (Some(HookVerdict::Ask), None));
-        for &moment in HookEvent::ALL {
-            let refused = said(moment, 2, "", "why");
-            match moment.block() {
-                Block::Nothing => assert!(refused.failed.is_some() && refused.block.is_none(), "{moment:?}"),
-                _ => assert_eq!(refused.block.as_deref(), Some("why"), "{moment:?}"),
+        for &hook_event in HookEvent::ALL {
+            let refused = said(hook_event, 2, "", "why");
+            match hook_event.block() {
+                Block::Nothing => assert!(refused.failed.is_some() && refused.block.is_none(), "{hook_event:?}"),
+                _ => assert_eq!(refused.block.as_deref(), Some("why"), "{hook_event:?}"),
             }
         }
     }
@@ -290,12 +295,12 @@ mod tests {
     /// HOOK-2: text becomes context for events that take it; a broken object never does.
     #[test]
     fn text_is_context_for_prompts_and_starts_alone() {
-        for &moment in HookEvent::ALL {
-            let plain = said(moment, 0, "the branch is main\n", "");
-            let expected: &[&str] = if moment.takes_plain_text() { &["the branch is main"] } else { &[] };
-            assert_eq!(plain.context, expected, "{moment:?}");
-            let broken = said(moment, 0, "{\"continue\": fals", "");
-            assert!(broken.failed.is_some() && broken.context.is_empty() && broken.stop.is_none(), "{moment:?}");
+        for &hook_event in HookEvent::ALL {
+            let plain = said(hook_event, 0, "the branch is main\n", "");
+            let expected: &[&str] = if hook_event.takes_plain_text() { &["the branch is main"] } else { &[] };
+            assert_eq!(plain.context, expected, "{hook_event:?}");
+            let broken = said(hook_event, 0, "{\"continue\": fals", "");
+            assert!(broken.failed.is_some() && broken.context.is_empty() && broken.stop.is_none(), "{hook_event:?}");
         }
         assert!(said(HookEvent::Stop, 0, "[1]", "").failed.is_none(), "not an object: text");
     }

@@ -65,7 +65,7 @@ pub(super) enum HookAnswerer {
 /// A hook's question.
 pub(super) struct HookQuestion<'a> {
     pub(super) who: HookAnswerer,
-    pub(super) moment: HookEvent,
+    pub(super) hook_event: HookEvent,
     pub(super) prompt: &'a str,
     /// The model; `None` for the small one.
     pub(super) model: Option<&'a str>,
@@ -100,9 +100,9 @@ impl HookQuestion<'_> {
         match forked {
             Ok(done) => {
                 let spent = done.rounds >= rounds || budget.is_some_and(|budget| used.total() >= budget);
-                let said = match answered(self.moment, &done.text) {
+                let said = match answered(self.hook_event, &done.text) {
                     None if spent && self.who == HookAnswerer::Agent => {
-                        HookOutput::failed(format!("it came to no answer in {} rounds", done.rounds))
+                        HookOutput::failed(format!("it gave no answer in {} rounds", done.rounds))
                     }
                     None => HookOutput::failed("the model's answer could not be understood"),
                     Some(said) => said,
@@ -124,11 +124,11 @@ impl HookQuestion<'_> {
     /// Policy for reading and searching, as far as the rules allow it without asking; the transcript can be read too.
     fn looking(&self, asking: &HookInquiry) -> ToolPolicy {
         let mut policy = Policy { mode: Mode::Default.into(), ..asking.policy.clone() };
-        let ground = BasePaths { directory: asking.scope.project(), home: None };
+        let context = BasePaths { directory: asking.scope.project(), home: None };
         policy
             .rules
             .allow
-            .extend(rules(&[format!("Read(/{})", self.transcript.display())], &ground).unwrap_or_default());
+            .extend(rules(&[format!("Read(/{})", self.transcript.display())], &context).unwrap_or_default());
         let judge = move |tool: &dyn Tool, input: &Value, scope: &Scope| match policy.weigh(
             tool,
             input,
@@ -181,7 +181,7 @@ impl HookQuestion<'_> {
 }
 
 /// Parses an answer; `None` if it cannot be understood.
-fn answered(moment: HookEvent, text: &str) -> Option<HookOutput> {
+fn answered(hook_event: HookEvent, text: &str) -> Option<HookOutput> {
     // There may be words around it.
     let found = text.find('{').zip(text.rfind('}')).and_then(|(from, to)| text.get(from..=to))?;
     let answer: Value = serde_json::from_str(found).ok()?;
@@ -189,7 +189,7 @@ fn answered(moment: HookEvent, text: &str) -> Option<HookOutput> {
         return Some(HookOutput::default());
     }
     let reason = answer["reason"].as_str().unwrap_or("the condition does not hold").to_owned();
-    Some(HookOutput::refusing(moment, reason))
+    Some(HookOutput::refusing(hook_event, reason))
 }
 
 #[cfg(test)]
@@ -200,9 +200,9 @@ mod tests {
     #[test]
     fn the_input_stands_where_the_question_says() {
         let asked = |prompt: &str| {
-            let (moment, input, transcript) = (HookEvent::Stop, &json!({"a": 1}), Path::new("/t"));
+            let (hook_event, input, transcript) = (HookEvent::Stop, &json!({"a": 1}), Path::new("/t"));
             let (who, limit) = (HookAnswerer::Model, Duration::ZERO);
-            HookQuestion { who, moment, prompt, model: None, input, transcript, limit }.words()
+            HookQuestion { who, hook_event, prompt, model: None, input, transcript, limit }.words()
         };
         assert_eq!(asked("Is $ARGUMENTS fine?"), r#"Is {"a":1} fine?"#);
         assert_eq!(asked("Fine?"), "Fine?\n\n{\"a\":1}");

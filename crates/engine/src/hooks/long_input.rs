@@ -26,8 +26,8 @@ pub(super) fn value(input: String) -> String {
 }
 
 /// Reason to deny a call without running a hook of this kind; `None` if the hook can see the input.
-pub(super) fn denial(kind: &Kind, moment: HookEvent, input: &str, ground: &HookContext) -> Option<String> {
-    let judges = matches!(moment, HookEvent::PreToolUse | HookEvent::PermissionRequest);
+pub(super) fn denial(kind: &Kind, hook_event: HookEvent, input: &str, context: &HookContext) -> Option<String> {
+    let judges = matches!(hook_event, HookEvent::PreToolUse | HookEvent::PermissionRequest);
     let Kind::Command { command, args } = kind else { return None };
     if !judges || input.len() <= LONGEST {
         return None;
@@ -38,7 +38,7 @@ pub(super) fn denial(kind: &Kind, moment: HookEvent, input: &str, ground: &HookC
     let words = || plain.clone().chain(command.split(['\'', '"'])).chain(args.iter().flatten().map(String::as_str));
     let words = || words().filter(|word| !word.is_empty());
     let in_text = words().any(|word| word.contains(VARIABLE));
-    let in_script = || words().any(|word| script(word, ground).is_some_and(|path| names_variable(&path)));
+    let in_script = || words().any(|word| script(word, context).is_some_and(|path| names_variable(&path)));
     (in_text || in_script()).then(|| {
         format!(
             "the input has {} bytes, which is too long for {VARIABLE}, and this hook reads that; it can read its standard input instead",
@@ -48,14 +48,14 @@ pub(super) fn denial(kind: &Kind, moment: HookEvent, input: &str, ground: &HookC
 }
 
 /// The file that a word may name, with variables of hooks filled in.
-fn script(word: &str, ground: &HookContext) -> Option<PathBuf> {
-    let project = ground.project.to_string_lossy();
-    let home = || ground.variable.and_then(|read| read("HOME"));
+fn script(word: &str, context: &HookContext) -> Option<PathBuf> {
+    let project = context.project.to_string_lossy();
+    let home = || context.variable.and_then(|read| read("HOME"));
     let word = word.replace("${CLAUDE_PROJECT_DIR}", &project).replace("$CLAUDE_PROJECT_DIR", &project);
     let below_home = ["~/", "$HOME/", "${HOME}/"].iter().find_map(|start| word.strip_prefix(start));
     match below_home {
         Some(below) => Some(Path::new(&home()?).join(below)),
-        None => Some(ground.common.directory.join(word)),
+        None => Some(context.common.directory.join(word)),
     }
 }
 

@@ -21,7 +21,7 @@ use super::hook_question::{HookAnswerer, HookInquiry, HookQuestion};
 use super::long_input;
 
 /// Limit on background hooks at the same time.
-const MOST_BESIDE: usize = 16;
+const MOST_IN_BACKGROUND: usize = 16;
 
 /// The hooks of a session. Clones share their state.
 #[derive(Clone, Default)]
@@ -37,7 +37,7 @@ struct State {
     /// Hooks with `once` that have run.
     done: HashSet<String>,
     /// Hooks running in the background.
-    beside: Vec<AbortOnDropHandle<HookOutputs>>,
+    background: Vec<AbortOnDropHandle<HookOutputs>>,
     /// Stops the background hooks.
     stop: CancellationToken,
 }
@@ -115,20 +115,20 @@ impl Hooks {
     }
 
     /// Returns whether there are hooks for an event.
-    pub fn any(&self, moment: HookEvent) -> bool {
-        self.list().iter().any(|hook| hook.moment == moment)
+    pub fn any(&self, hook_event: HookEvent) -> bool {
+        self.list().iter().any(|hook| hook.hook_event == hook_event)
     }
 
     /// Hooks that match an event: identical ones once, and none that ran with `once`.
-    pub fn concerned(&self, happening: &HookInput) -> Vec<Arc<Hook>> {
-        let names: Vec<&str> = happening.names.iter().map(String::as_str).collect();
+    pub fn concerned(&self, hook_input: &HookInput) -> Vec<Arc<Hook>> {
+        let names: Vec<&str> = hook_input.names.iter().map(String::as_str).collect();
         let mut known = HashSet::new();
         let state = self.state.lock();
         let mut concerned = Vec::new();
-        for hook in self.list().iter().filter(|hook| hook.moment == happening.moment) {
-            let fits = happening.names.is_empty() || hook.matcher.is_for(&names);
+        for hook in self.list().iter().filter(|hook| hook.hook_event == hook_input.hook_event) {
+            let fits = hook_input.names.is_empty() || hook.matcher.is_for(&names);
             let identity = identity(hook);
-            if fits && is_meant(hook, happening) && !state.done.contains(&identity) && known.insert(identity) {
+            if fits && is_meant(hook, hook_input) && !state.done.contains(&identity) && known.insert(identity) {
                 concerned.push(hook.clone());
             }
         }
@@ -136,20 +136,20 @@ impl Hooks {
     }
 
     /// Runs the hooks that match an event, and waits for them.
-    pub async fn run(&self, happening: &HookInput, ground: &HookContext, cancel: &CancellationToken) -> HookOutputs {
-        let input = happening.json(&ground.common);
+    pub async fn run(&self, hook_input: &HookInput, context: &HookContext, cancel: &CancellationToken) -> HookOutputs {
+        let input = hook_input.json(&context.common);
         let mut running = Vec::new();
-        for hook in self.concerned(happening) {
+        for hook in self.concerned(hook_input) {
             if hook.times == HookRepetition::Once {
                 self.state.lock().done.insert(identity(&hook));
             }
             let one = HookRun {
                 hook: hook.clone(),
                 input: input.clone(),
-                environment: environment(happening, ground),
-                ground: ground.clone(),
+                environment: environment(hook_input, context, &hook),
+                context: context.clone(),
                 url: self.may_post(&hook),
-                headers: self.headers(&hook, ground),
+                headers: self.headers(&hook, context),
                 program: self.program.clone(),
                 cancel: cancel.clone(),
             };
@@ -159,27 +159,27 @@ impl Hooks {
             }
             // The turn's end does not end it; the session's does.
             let one = HookRun { cancel: self.session_ends(), ..one };
-            self.beside(async move { HookOutputs(vec![(hook, one.run().await)]) });
+            self.run_in_background(async move { HookOutputs(vec![(hook, one.run().await)]) });
         }
         HookOutputs(join_all(running).await)
     }
 
     /// Takes the outputs of background hooks that have ended.
-    pub async fn said_meanwhile(&self) -> HookOutputs {
+    pub async fn take_background_outputs(&self) -> HookOutputs {
         let ended: Vec<_> = {
-            let beside = &mut self.state.lock().beside;
-            let (ended, running) = std::mem::take(beside).into_iter().partition(AbortOnDropHandle::is_finished);
-            *beside = running;
+            let background = &mut self.state.lock().background;
+            let (ended, running) = std::mem::take(background).into_iter().partition(AbortOnDropHandle::is_finished);
+            *background = running;
             ended
         };
         HookOutputs(join_all(ended).await.into_iter().flatten().flat_map(|answers: HookOutputs| answers.0).collect())
     }
 
     /// Runs hooks in the background.
-    pub(crate) fn beside(&self, running: impl Future<Output = HookOutputs> + Send + 'static) {
+    pub(crate) fn run_in_background(&self, running: impl Future<Output = HookOutputs> + Send + 'static) {
         let mut state = self.state.lock();
-        if state.beside.len() < MOST_BESIDE {
-            state.beside.push(AbortOnDropHandle::new(tokio::spawn(running)));
+        if state.background.len() < MOST_IN_BACKGROUND {
+            state.background.push(AbortOnDropHandle::new(tokio::spawn(running)));
         }
     }
 
@@ -193,7 +193,7 @@ impl Hooks {
         let running = {
             let mut state = self.state.lock();
             state.stop.cancel();
-            std::mem::take(&mut state.beside)
+            std::mem::take(&mut state.background)
         };
         join_all(running).await;
     }
@@ -204,7 +204,7 @@ impl Hooks {
         if allowed.iter().any(fits) { Ok(()) } else { Err(format!("allowedHttpHookUrls does not have {url}")) }
     }
 
-    fn headers(&self, hook: &Hook, ground: &HookContext) -> BTreeMap<String, String> {
+    fn headers(&self, hook: &Hook, context: &HookContext) -> BTreeMap<String, String> {
         let Kind::Http { headers, variables, .. } = &hook.kind else { return BTreeMap::new() };
         let allowed = |name: &str| {
             let everywhere =
@@ -212,7 +212,7 @@ impl Hooks {
             everywhere && variables.iter().any(|known| known == name)
         };
         let value = |name: &str| {
-            let read = ground.variable.filter(|_| allowed(name));
+            let read = context.variable.filter(|_| allowed(name));
             read.and_then(|read| read(name)).unwrap_or_default()
         };
         headers.iter().map(|(name, text)| (name.clone(), filled(text, value))).collect()
@@ -221,12 +221,13 @@ impl Hooks {
 
 /// Identity by which two hooks count as the same.
 fn identity(hook: &Hook) -> String {
-    format!("{} {:?} {:?}", hook.moment.name(), hook.kind, hook.condition.as_ref().map(ToString::to_string))
+    let condition = hook.condition.as_ref().map(ToString::to_string);
+    format!("{} {:?} {condition:?} {:?}", hook.hook_event.name(), hook.kind, hook.variables)
 }
 
 /// Returns whether a call matches the hook's `if`; true if that cannot be decided.
-fn is_meant(hook: &Hook, happening: &HookInput) -> bool {
-    let (Some(rule), Some((tool, subject))) = (&hook.condition, &happening.call) else { return true };
+fn is_meant(hook: &Hook, hook_input: &HookInput) -> bool {
+    let (Some(rule), Some((tool, subject))) = (&hook.condition, &hook_input.call) else { return true };
     let rules = Rules { ask: vec![rule.clone()], ..Rules::default() };
     matches!(rules.decide(tool, subject), RuleVerdict::Ask(_))
         || (rule.covers(tool) && rule.is_about_every_call())
@@ -234,18 +235,21 @@ fn is_meant(hook: &Hook, happening: &HookInput) -> bool {
 }
 
 /// Environment variables of a command.
-fn environment(happening: &HookInput, ground: &HookContext) -> Environment {
-    let mut environment = ground.environment.clone();
+fn environment(hook_input: &HookInput, context: &HookContext, hook: &Hook) -> Environment {
+    let mut environment = context.environment.clone();
     let mut give = |name: &str, value: String| environment.given.insert(name.to_owned(), value);
-    give("CLAUDE_PROJECT_DIR", ground.project.display().to_string());
-    give("CLAUDE_CODE_SESSION_ID", ground.common.session.clone());
+    give("CLAUDE_PROJECT_DIR", context.project.display().to_string());
+    give("CLAUDE_CODE_SESSION_ID", context.common.session.clone());
     give("CLAUDECODE", "1".to_owned());
-    if let Some((tool, input)) = happening.tool() {
+    if let Some((tool, input)) = hook_input.tool() {
         give("TOOL_NAME", tool.to_owned());
         give("TOOL_INPUT", long_input::value(input.to_string()));
     }
-    if happening.moment.leaves_variables() {
-        give("CLAUDE_ENV_FILE", ground.variables.display().to_string());
+    hook.variables.iter().for_each(|(name, value)| {
+        give(name, value.clone());
+    });
+    if hook_input.hook_event.leaves_variables() {
+        give("CLAUDE_ENV_FILE", context.variables.display().to_string());
     }
     environment
 }
@@ -280,7 +284,7 @@ struct HookRun {
     hook: Arc<Hook>,
     input: serde_json::Value,
     environment: Environment,
-    ground: HookContext,
+    context: HookContext,
     url: Result<(), String>,
     headers: BTreeMap<String, String>,
     program: Option<Arc<dyn CallsBack>>,
@@ -289,9 +293,9 @@ struct HookRun {
 
 impl HookRun {
     async fn run(self) -> HookOutput {
-        let (moment, limit) = (self.hook.moment, self.hook.limit());
+        let (hook_event, limit) = (self.hook.hook_event, self.hook.limit());
         if let Some(why) = self.judges_unseen_input() {
-            return HookOutput::refusing(moment, why);
+            return HookOutput::refusing(hook_event, why);
         }
         if let Kind::Command { command, args } = &self.hook.kind {
             let words = match args {
@@ -299,19 +303,19 @@ impl HookRun {
                 None => Program::shell(command),
             };
             // A directory that is gone is no reason not to run.
-            let there = self.ground.common.directory.is_dir();
-            let directory = if there { &self.ground.common.directory } else { &self.ground.project };
+            let there = self.context.common.directory.is_dir();
+            let directory = if there { &self.context.common.directory } else { &self.context.project };
             let program = Program {
                 words,
                 input: self.input.to_string(),
                 directory,
                 environment: &self.environment,
-                guard: self.ground.guard.as_deref(),
+                guard: self.context.guard.as_deref(),
                 confinement: None,
                 limit,
             };
             return match program.run(&self.cancel).await {
-                Ok(ran) => HookOutput::of_command(moment, &ran, limit),
+                Ok(ran) => HookOutput::of_command(hook_event, &ran, limit),
                 Err(why) => HookOutput::failed(format!("it did not run: {why}")),
             };
         }
@@ -319,10 +323,10 @@ impl HookRun {
             Kind::Http { url, .. } => self.in_time(self.posted(url)).await.unwrap_or_else(HookOutput::failed),
             Kind::Callback { id, on_failure } => {
                 let back = self.in_time(self.called_back(id)).await.unwrap_or_else(CallbackReply::Failed);
-                callback::said(*on_failure, moment, back)
+                callback::output_of(*on_failure, hook_event, back)
             }
-            Kind::Prompt { prompt, model } => self.asked(HookAnswerer::Model, prompt, model.as_deref()).await,
-            Kind::Agent { prompt, model } => self.asked(HookAnswerer::Agent, prompt, model.as_deref()).await,
+            Kind::Prompt { prompt, model } => self.ask_model(HookAnswerer::Model, prompt, model.as_deref()).await,
+            Kind::Agent { prompt, model } => self.ask_model(HookAnswerer::Agent, prompt, model.as_deref()).await,
             Kind::NotYet { .. } | Kind::Command { .. } => HookOutput::default(),
         }
     }
@@ -330,7 +334,7 @@ impl HookRun {
     /// Reason to deny the call, if the hook would judge an input that it cannot see.
     fn judges_unseen_input(&self) -> Option<String> {
         let input = self.input.get("tool_input")?.to_string();
-        long_input::denial(&self.hook.kind, self.hook.moment, &input, &self.ground)
+        long_input::denial(&self.hook.kind, self.hook.hook_event, &input, &self.context)
     }
 
     /// Result of some work, unless it is stopped or times out.
@@ -352,11 +356,11 @@ impl HookRun {
         }
     }
 
-    async fn asked(&self, who: HookAnswerer, prompt: &str, model: Option<&str>) -> HookOutput {
-        let Some(asking) = &self.ground.asking else { return HookOutput::failed("there is no model to ask") };
-        let (moment, limit) = (self.hook.moment, self.hook.limit());
-        let transcript = &self.ground.common.transcript;
-        let question = HookQuestion { who, moment, prompt, model, input: &self.input, transcript, limit };
+    async fn ask_model(&self, who: HookAnswerer, prompt: &str, model: Option<&str>) -> HookOutput {
+        let Some(asking) = &self.context.asking else { return HookOutput::failed("there is no model to ask") };
+        let (hook_event, limit) = (self.hook.hook_event, self.hook.limit());
+        let transcript = &self.context.common.transcript;
+        let question = HookQuestion { who, hook_event, prompt, model, input: &self.input, transcript, limit };
         question.ask(asking, &self.cancel).await
     }
 
@@ -366,7 +370,7 @@ impl HookRun {
         }
         match provider::post(url, &self.headers, self.input.to_string(), self.hook.limit()).await {
             Ok(answered) if (200..300).contains(&answered.status) => {
-                HookOutput::of_text(self.hook.moment, &answered.text)
+                HookOutput::of_text(self.hook.hook_event, &answered.text)
             }
             Ok(answered) => HookOutput::failed(format!("the server answered with {}", answered.status)),
             Err(why) => HookOutput::failed(why),

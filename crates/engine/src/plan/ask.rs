@@ -117,12 +117,12 @@ impl TypedTool for AskUserQuestion {
     }
 
     fn run(&self, input: AskUserQuestionInput, _: Scope) -> BoxFuture<'static, Output> {
-        Box::pin(ready(told(&input)))
+        Box::pin(ready(result_of(&input)))
     }
 }
 
 /// The tool's result.
-fn told(input: &AskUserQuestionInput) -> Output {
+fn result_of(input: &AskUserQuestionInput) -> Output {
     if let Some(why) = wrong(&input.questions) {
         return Output::failed(format!("Nobody was asked: {why}."));
     }
@@ -164,7 +164,7 @@ mod tests {
         ] {
             assert_eq!((access(&bad), inquiries(&bad)), (Access::Session, None), "{bad}");
             let input: AskUserQuestionInput = serde_json::from_value(bad.clone()).unwrap();
-            assert!(told(&input).text().starts_with("Nobody was asked"), "{bad}");
+            assert!(result_of(&input).text().starts_with("Nobody was asked"), "{bad}");
         }
     }
 
@@ -175,6 +175,6 @@ mod tests {
         unanswered(NAME, &mut input);
         assert_eq!(Tool::access(&AskUserQuestion, &input), Access::Asks);
         let input: AskUserQuestionInput = serde_json::from_value(input).unwrap();
-        assert_eq!(told(&input).text(), "The user answered none of it.");
+        assert_eq!(result_of(&input).text(), "The user answered none of it.");
     }
 }

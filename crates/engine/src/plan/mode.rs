@@ -1,4 +1,4 @@
-//! Entering plan mode, and leaving it with a plan that the user approves of.
+//! Entering plan mode, and leaving it with a plan that the user approves.
 
 use futures_util::future::{BoxFuture, ready};
 use mail::Messenger;
@@ -32,10 +32,10 @@ impl TypedTool for EnterPlanMode {
     }
 }
 
-/// In plan mode: hands in the plan, in Markdown. Once the user approves of it, you begin.
+/// In plan mode: hands in the plan, in Markdown. Once the user approves it, you begin.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct ExitPlanModeInput {
-    /// What will be changed, in which order, and how it is checked.
+    /// The changes, in order, and how each is checked.
     pub plan: String,
 }
 
@@ -58,7 +58,7 @@ impl TypedTool for ExitPlanMode {
             Ok(_) => format!("It is kept in {}.", path.display()),
             Err(error) => format!("It could not be kept ({error})."),
         };
-        let text = format!("The user approved of the plan. {kept} Begin.");
+        let text = format!("The user approved the plan. {kept} Begin.");
         Box::pin(ready(Output::done(text, "the plan is approved")))
     }
 }
@@ -84,7 +84,7 @@ impl TypedTool for HandInPlan {
                 (_, Err(error)) => Output::failed(format!("The plan could not be sent: {error}")),
                 (Err(error), _) => Output::failed(format!("The plan could not be kept: {error}")),
                 (Ok(_), Ok(_)) => {
-                    let text = "The plan is with the lead. End your turn: its word comes as a message.";
+                    let text = "The plan is with the lead. End your turn: its answer comes as a message.";
                     Output::done(text, "the plan was sent to the lead")
                 }
             }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::{
-    Endpoint, HeadersHelper, HttpEndpoint, LoginClient, McpServer, OpenPipes, Pipes, ServerLimits, ServerOptions,
-    ServerTransport,
+    Endpoint, HeadersHelper, HttpDefinition, HttpEndpoint, McpServer, OpenPipes, Pipes, ServerLimits, ServerOptions,
+    ServerTransport, TokenFiles,
 };
 use settings::servers::DefinedServer;
 use tokio::io::{AsyncWrite, WriteHalf};
@@ -50,22 +50,27 @@ pub(super) fn server(
             variables: stdio.env,
             surroundings: surroundings.clone(),
         })),
-        ServerTransport::Http(http) => {
-            let helper = http.headers_helper.map(|command| {
-                let (server, url) = (defined.name.clone(), http.url.clone());
-                Arc::new(HelperCommand { command, server, url, surroundings: surroundings.clone() })
-                    as Arc<dyn HeadersHelper>
-            });
-            Endpoint::Http(HttpEndpoint {
-                url: http.url,
-                headers: http.headers,
-                helper,
-                tokens: None,
-                client: LoginClient::default(),
-            })
-        }
+        ServerTransport::Http(http) => Endpoint::Http(endpoint(&defined.name, http, surroundings)),
     };
     McpServer::new(&defined.name, endpoint, options(surroundings, limit))
+}
+
+/// The address of a server, with its variables filled in; none for a program.
+pub fn http_endpoint(defined: &DefinedServer, surroundings: &ServerSurroundings) -> Option<HttpEndpoint> {
+    match defined.definition.expand(&|name| (surroundings.variable)(name)).definition.transport {
+        ServerTransport::Http(http) => Some(endpoint(&defined.name, http, surroundings)),
+        ServerTransport::Stdio(_) => None,
+    }
+}
+
+fn endpoint(name: &str, http: HttpDefinition, surroundings: &ServerSurroundings) -> HttpEndpoint {
+    let client = http.login_client();
+    let helper = http.headers_helper.map(|command| {
+        let (server, url) = (name.to_owned(), http.url.clone());
+        Arc::new(HelperCommand { command, server, url, surroundings: surroundings.clone() }) as Arc<dyn HeadersHelper>
+    });
+    let tokens = Some(TokenFiles::new(surroundings.tokens.clone()).of(name, &http.url));
+    HttpEndpoint { url: http.url, headers: http.headers, helper, tokens, client }
 }
 
 fn options(surroundings: &ServerSurroundings, limit: Option<Duration>) -> ServerOptions {

@@ -31,7 +31,7 @@ impl LoadedTools {
         let declared: Vec<ToolDefinition> =
             before.filter(|tool| tool.name.starts_with(SERVERS) && !is_own(&tool.name)).cloned().collect();
         let mut deferred: Vec<ToolDefinition> = Vec::new();
-        for name in session.beside_in_view().flat_map(|line| line.loaded) {
+        for name in session.line_metas_in_view().flat_map(|line| line.loaded) {
             let is_there = |tools: &[ToolDefinition]| tools.iter().any(|tool| tool.name == name);
             if is_own(&name) || is_there(&declared) || is_there(&deferred) {
                 continue;

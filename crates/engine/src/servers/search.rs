@@ -19,6 +19,8 @@ use super::{OfferedTool, ServerTools, SessionServer};
 const USUAL_RESULTS: usize = 5;
 /// The most definitions in one answer.
 const MOST_RESULTS: usize = 20;
+/// The fewest letters of a word that tells tools apart: "a" and "of" do not.
+const SHORTEST_WORD: usize = 3;
 /// Prefix of a query that names tools.
 const BY_NAME: &str = "select:";
 
@@ -126,7 +128,7 @@ fn score(tool: &OfferedTool, words_of_query: &[String]) -> usize {
 
 fn words(text: &str) -> Vec<String> {
     let parts = text.split(|letter: char| !letter.is_alphanumeric());
-    parts.filter(|part| !part.is_empty()).map(str::to_lowercase).collect()
+    parts.filter(|part| part.chars().count() >= SHORTEST_WORD).map(str::to_lowercase).collect()
 }
 
 impl TypedTool for ToolSearch {

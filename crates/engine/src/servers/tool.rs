@@ -48,7 +48,7 @@ impl Tool for ServerTool {
     }
 
     fn runs(&self, _: &Value) -> Runs {
-        if self.0.offer.claims_read_only { Runs::Beside } else { Runs::Alone }
+        if self.0.offer.claims_read_only { Runs::Parallel } else { Runs::Alone }
     }
 
     fn limit(&self) -> Limit {

@@ -60,7 +60,7 @@ fn plain(name: &str) -> &str {
 impl TypedTool for CallSkill {
     type Input = SkillInput;
     const NAME: &'static str = tool_names::SKILL;
-    /// What the skill leads to is asked about when it happens.
+    /// Loading a skill only reads. Its calls are asked about when they are made.
     const ACCESS: Access = Access::ReadOnly;
 
     fn subject(&self, input: &SkillInput, _: &Scope) -> Subject {

@@ -24,7 +24,7 @@ use tools::permission::Mode;
 use tools::{Scope, Subject, Tool};
 
 use crate::activity;
-use crate::event::MateNews::{self, Labelled};
+use crate::event::TeammateNews::{self, Labelled};
 use crate::event::{Event, Listener};
 
 /// The lead, as its teammates see it.
@@ -94,13 +94,13 @@ impl Questions {
 }
 
 impl LeadService {
-    /// Answers teammates and tells them the mode, as long as there is a team. `asked` returns the approver, and `tell`
+    /// Answers teammates and tells them the mode, as long as there is a team. `contacts` returns the approver, and `tell`
     /// passes on their news.
     pub(super) async fn serve(
         self,
-        asked: impl Fn() -> Option<LeadContacts>,
+        contacts: impl Fn() -> Option<LeadContacts>,
         policy: impl Fn() -> Option<LeadPolicy>,
-        tell: impl Fn(&str, MateNews),
+        tell: impl Fn(&str, TeammateNews),
     ) {
         let Ok(own) = self.team.mailbox() else { return };
         // Whoever asked these is gone, with the lead they had.
@@ -122,7 +122,7 @@ impl LeadService {
                     match message.word() {
                         ControlMessage::Idle { rest: IdleReason::Interrupted, heard, .. } => {
                             self.mail.has_done(&message.from, heard);
-                            tell(&message.from, MateNews::Rests(IdleReason::Interrupted));
+                            tell(&message.from, TeammateNews::Rests(IdleReason::Interrupted));
                         }
                         // One that has said since that it is idle does this no more.
                         ControlMessage::Progress { label } if self.mail.busy().contains(&message.from) => {
@@ -152,13 +152,13 @@ impl LeadService {
                                 }
                             };
                             // What a hook or a rule of the teammate's wants asked is asked, whatever the lead may do.
-                            let spared = match &question {
-                                Question::Call(call) if is_spared_by_accepting(&suggestions) => {
+                            let is_settled = match &question {
+                                Question::Call(call) if is_unasked_when_accepting(&suggestions) => {
                                     policy().is_some_and(|policy| policy.allows(call))
                                 }
                                 _ => false,
                             };
-                            open.spawn(self.answer(message.from, request, question, spared, asked()));
+                            open.spawn(self.answer(message.from, request, question, is_settled, contacts()));
                         }
                         _ => {}
                     }
@@ -174,24 +174,24 @@ impl LeadService {
         name: String,
         request: String,
         question: Question,
-        spared: bool,
-        asked: Option<LeadContacts>,
+        is_settled: bool,
+        contacts: Option<LeadContacts>,
     ) -> impl Future<Output = ()> + Send + 'static {
         let (questions, withdrawn) = (self.questions.clone(), self.questions.opens(&name));
         let (team, world) = (self.team.clone(), self.world.clone());
         async move {
-            let answer = if spared {
+            let answer = if is_settled {
                 PermissionAnswer::Allow
             } else {
                 tokio::select! {
                     biased;
                     () = withdrawn.cancelled() => return,
-                    answer = tokio::time::timeout(PATIENCE, ask(&name, question, &questions, asked)) => {
+                    answer = tokio::time::timeout(PATIENCE, ask(&name, question, &questions, contacts)) => {
                         answer.unwrap_or_else(|_| PermissionAnswer::Unanswered { why: NOBODY.to_owned() })
                     }
                 }
             };
-            let word = ControlMessage::PermissionResponse { request, answer: said(answer) };
+            let word = ControlMessage::PermissionResponse { request, answer: lead_answer(answer) };
             let (id, now) = (world.fresh_id().to_string(), world.now());
             let message = Message::new(id, LEAD, word.to_text(LEAD, now).unwrap_or_default(), now);
             // One that is gone needs no answer.
@@ -201,7 +201,7 @@ impl LeadService {
 }
 
 /// Returns whether the teammate says that it would not have asked in `acceptEdits`. That alone allows nothing.
-fn is_spared_by_accepting(suggestions: &[Value]) -> bool {
+fn is_unasked_when_accepting(suggestions: &[Value]) -> bool {
     let accepts = |update| matches!(update, PermissionUpdate::SetMode { mode: Mode::AcceptEdits, .. });
     suggestions.iter().any(|suggestion| PermissionUpdate::of(suggestion).is_ok_and(accepts))
 }
@@ -210,10 +210,10 @@ async fn ask(
     name: &str,
     question: Question,
     questions: &Questions,
-    asked: Option<(Arc<dyn Approver>, Listener)>,
+    contacts: Option<(Arc<dyn Approver>, Listener)>,
 ) -> PermissionAnswer {
     let nobody = || PermissionAnswer::Unanswered { why: NOBODY.to_owned() };
-    let Some((approver, listener)) = asked else { return nobody() };
+    let Some((approver, listener)) = contacts else { return nobody() };
     if approver.who() != Respondent::Person {
         return approver.ask(question).await;
     }
@@ -228,7 +228,7 @@ async fn ask(
 }
 
 /// The answer for a teammate. Rules and modes of the lead's session stay with the lead.
-fn said(answer: PermissionAnswer) -> LeadAnswer {
+fn lead_answer(answer: PermissionAnswer) -> LeadAnswer {
     match answer {
         PermissionAnswer::Allow | PermissionAnswer::Always(_) => LeadAnswer::Allowed(None),
         PermissionAnswer::With { input, .. } => LeadAnswer::Allowed(input),
@@ -320,7 +320,7 @@ mod tests {
     async fn questions_asked_at_once_each_get_their_answer() {
         let folder = tempfile::tempdir().unwrap();
         let [one, other] = answers(folder.path(), None, about("Write"), about("Edit")).await;
-        assert_eq!((said(one), said(other)), (denied("Write"), denied("Edit")));
+        assert_eq!((lead_answer(one), lead_answer(other)), (denied("Write"), denied("Edit")));
     }
 
     /// AGENT-2: a call that the lead could make unasked is not asked about for its teammate either; that depends on the
@@ -339,12 +339,12 @@ mod tests {
         let write = |path: PathBuf| claimed("Write", json!({"file_path": path, "content": "x"}));
         let accepting = || Some(Policy { mode: Mode::AcceptEdits.into(), ..Policy::default() });
         let [inside, outside] = answers(&place, accepting(), write(place.join("a")), write("/etc/passwd".into())).await;
-        assert_eq!((said(inside), said(outside)), (LeadAnswer::Allowed(None), denied("Write")));
+        assert_eq!((lead_answer(inside), lead_answer(outside)), (LeadAnswer::Allowed(None), denied("Write")));
         let command = claimed("Bash", json!({"command": "rm -rf x"}));
         let [command, unknown] = answers(&place, accepting(), command, claimed("Odd", json!({}))).await;
-        assert_eq!((said(command), said(unknown)), (denied("Bash"), denied("Odd")));
+        assert_eq!((lead_answer(command), lead_answer(unknown)), (denied("Bash"), denied("Odd")));
         let asking = Some(Policy::default());
         let [one, other] = answers(&place, asking, write(place.join("a")), write(place.join("b"))).await;
-        assert_eq!((said(one), said(other)), (denied("Write"), denied("Write")));
+        assert_eq!((lead_answer(one), lead_answer(other)), (denied("Write"), denied("Write")));
     }
 }

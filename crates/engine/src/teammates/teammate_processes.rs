@@ -28,7 +28,7 @@ use tools::{JobState, Jobs, Scope};
 use transcript::price::Prices;
 
 use super::lead_service::{LeadContacts, LeadPolicy, LeadService, Questions};
-use crate::event::{Event, Listener, MateNews};
+use crate::event::{Event, Listener, TeammateNews};
 
 /// Time for which a teammate that has announced its end is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -70,7 +70,7 @@ struct TeammatesInner {
 #[derive(Default)]
 struct TeammatesState {
     /// Approver of the teammates' requests, and receiver of their events.
-    asked: Option<LeadContacts>,
+    contacts: Option<LeadContacts>,
     /// The lead's permission policy; `None` if no session leads them.
     policy: Option<LeadPolicy>,
     answering: Option<AbortOnDropHandle<()>>,
@@ -178,7 +178,7 @@ impl Teammates {
 
     /// Sets the approver of the teammates' requests.
     pub fn answered_by(&self, approver: Arc<dyn Approver>, listener: Listener) {
-        self.inner.state.lock().asked = Some((approver, listener));
+        self.inner.state.lock().contacts = Some((approver, listener));
     }
 
     /// Sets the lead's current permission policy.
@@ -228,7 +228,7 @@ impl Teammates {
         state.sessions.insert(session.clone(), (name.to_owned(), 0));
         state.started.push((name.to_owned(), session));
         drop(state);
-        self.inner.tell(name, MateNews::Started);
+        self.inner.tell(name, TeammateNews::Started);
         Ok(format!("{name} works in a process of its own. It tells you when it is idle; write to it with SendMessage."))
     }
 
@@ -258,7 +258,7 @@ impl Teammates {
         self.run((name, GOES_ON), words, jobs).inspect_err(|_| {
             let _ = team.dismiss(name); // the next lead of this team begins without it in any case
         })?;
-        self.inner.tell(name, MateNews::Started);
+        self.inner.tell(name, TeammateNews::Started);
         Ok(true)
     }
 
@@ -282,7 +282,7 @@ impl Teammates {
             let state = ended.await;
             if let Some(inner) = inner.upgrade() {
                 inner.questions.withdraw(&name);
-                inner.tell(&name, MateNews::Ended(state));
+                inner.tell(&name, TeammateNews::Ended(state));
             }
             if state != JobState::Stopped || !leaves.load(Ordering::SeqCst) {
                 let _ = team.dismiss(&name); // the next lead of this team begins without it in any case
@@ -293,8 +293,8 @@ impl Teammates {
             let is_well = state == JobState::Exited { code: Some(0) } || state == JobState::Stopped;
             if !is_well || unheard > 0 {
                 let text = format!(
-                    "[its process has ended; {unheard} messages to it were not heard. What it had begun is given back. \
-                     Write to it, and it goes on.]"
+                    "[its process has ended; {unheard} messages to it were not read. Its tasks are pending again. \
+                     Write to it, and it continues.]"
                 );
                 post.mail().push(Message::new(post.fresh(), name, text, world.now()), MessageOrigin::Process);
             }
@@ -349,7 +349,7 @@ impl Teammates {
             for (name, id) in handed.iter().filter(|(name, _)| there.contains(name)) {
                 self.inner.post.mail().works_for(name, &message.from, id);
             }
-            self.inner.tell(&message.from, MateNews::Rests(rest));
+            self.inner.tell(&message.from, TeammateNews::Rests(rest));
         }
     }
 
@@ -398,9 +398,9 @@ impl Teammates {
         post.join(team.clone());
         self.inner.state.lock().held = team.hold().ok(); // another has it who writes to this session as well: nothing is lost
         let [inner, judging, told] = std::array::from_fn(|_| Arc::downgrade(&self.inner));
-        let asked = move || inner.upgrade().and_then(|inner| inner.state.lock().asked.clone());
+        let asked = move || inner.upgrade().and_then(|inner| inner.state.lock().contacts.clone());
         let policy = move || judging.upgrade().and_then(|inner| inner.state.lock().policy.clone());
-        let tell = move |name: &str, news: MateNews| {
+        let tell = move |name: &str, news: TeammateNews| {
             if let Some(inner) = told.upgrade() {
                 inner.tell(name, news);
             }
@@ -450,12 +450,14 @@ impl TeammatesInner {
     }
 
     /// Sends an event about a teammate, with its usage.
-    fn tell(&self, name: &str, news: MateNews) {
+    fn tell(&self, name: &str, news: TeammateNews) {
         match &news {
-            MateNews::Labelled(label) => drop(self.state.lock().labels.insert(name.to_owned(), label.clone())),
-            MateNews::Started | MateNews::Rests(_) | MateNews::Ended(_) => drop(self.state.lock().labels.remove(name)),
+            TeammateNews::Labelled(label) => drop(self.state.lock().labels.insert(name.to_owned(), label.clone())),
+            TeammateNews::Started | TeammateNews::Rests(_) | TeammateNews::Ended(_) => {
+                drop(self.state.lock().labels.remove(name))
+            }
         }
-        let Some((_, listener)) = self.state.lock().asked.clone() else { return };
+        let Some((_, listener)) = self.state.lock().contacts.clone() else { return };
         let member = self.team.members().into_iter().find(|member| member.name == name);
         let session = member.and_then(|member| member.session_id).unwrap_or_default();
         let Lead { sessions, prices, .. } = &self.lead;

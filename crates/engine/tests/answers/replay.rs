@@ -217,7 +217,7 @@ pub fn read<T: serde::de::DeserializeOwned>(folder: &Path) -> Result<Vec<(PathBu
 
 /// Learns from a session as it was recorded, with the answer that was recorded.
 pub async fn replay(recording: &Recording) -> Result<Replayed, Failure> {
-    let world = Surroundings::new(&recording.began, &recording.files, &recording.known)?;
+    let world = SystemFacts::new(&recording.began, &recording.files, &recording.known)?;
     let nothing = Round { says: Some("Nothing to save.".into()), calls: Vec::new() };
     let before = recording.turn.iter().filter(|turn| turn.learnt).count();
     let mut script = Script::default();
@@ -249,7 +249,7 @@ pub async fn replay(recording: &Recording) -> Result<Replayed, Failure> {
 
 /// Asks a question as it was recorded, with the choice that was recorded.
 pub async fn choose(choosing: &Choosing, question: &Question) -> Result<Replayed, Failure> {
-    let world = Surroundings::new(&choosing.began, &choosing.files, &choosing.known)?;
+    let world = SystemFacts::new(&choosing.began, &choosing.files, &choosing.known)?;
     let mut script = Script::default();
     let mut answer = ScriptRule { json: Some(raw(&world.placed(&question.answer)).into()), ..ScriptRule::default() };
     answer.when.model = Some(SMALL.to_owned());
@@ -290,7 +290,7 @@ fn raw(text: &str) -> String {
 }
 
 /// A project, a home and a clock.
-struct Surroundings {
+struct SystemFacts {
     _folder: TempDir,
     root: PathBuf,
     began: jiff::Timestamp,
@@ -301,7 +301,7 @@ struct Surroundings {
     recalled: Arc<Mutex<Vec<String>>>,
 }
 
-impl Surroundings {
+impl SystemFacts {
     fn new(began: &str, files: &BTreeMap<String, String>, known: &[Known]) -> Result<Self, Failure> {
         // In memory, where there is such a place: every line of a session is brought to the disk.
         let shared = Path::new("/dev/shm");
@@ -312,7 +312,7 @@ impl Surroundings {
         let root = std::fs::canonicalize(folder.path())?;
         // The same words on every machine, wherever it stands.
         let began = began.parse::<DateTime>()?.to_zoned(TimeZone::system())?.timestamp();
-        let mut surroundings = Self {
+        let mut system_facts = Self {
             _folder: folder,
             root,
             began,
@@ -321,24 +321,24 @@ impl Surroundings {
             failed: Arc::default(),
             recalled: Arc::default(),
         };
-        for place in [surroundings.project(), surroundings.memory(), surroundings.user()] {
+        for place in [system_facts.project(), system_facts.memory(), system_facts.user()] {
             std::fs::create_dir_all(place)?;
         }
         for (path, text) in files {
-            let path = surroundings.project().join(path);
+            let path = system_facts.project().join(path);
             path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
             std::fs::write(path, text)?;
         }
         for one in known {
-            let place = if one.user { surroundings.user() } else { surroundings.memory() };
+            let place = if one.user { system_facts.user() } else { system_facts.memory() };
             let path = place.join(&one.path);
             path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
             std::fs::write(&path, &one.text)?;
             let at = Duration::from_secs(began.as_second().unsigned_abs()) - Duration::from_secs(86_400 * one.days);
             std::fs::File::options().append(true).open(&path)?.set_modified(SystemTime::UNIX_EPOCH + at)?;
         }
-        surroundings.before = surroundings.memories();
-        Ok(surroundings)
+        system_facts.before = system_facts.memories();
+        Ok(system_facts)
     }
 
     fn project(&self) -> PathBuf {

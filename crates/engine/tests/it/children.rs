@@ -240,7 +240,7 @@ async fn who_stops_the_parent_stops_its_children() {
 fn what_agents_add_to_a_request_is_small() {
     use tools::Tool;
     let children = agents(json!({})).unwrap();
-    let tool = engine::agents::SendOut::of(children.clone()).definition();
+    let tool = engine::agents::StartAgent::of(children.clone()).definition();
     let post = mail::Messenger::new(session::World::real(), mail::Mail::default(), None);
     let writes = engine::send_message::SendPlainly(post).definition();
     let json = |tool| serde_json::to_string(tool).unwrap();

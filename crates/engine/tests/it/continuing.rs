@@ -175,7 +175,7 @@ fn a_copy_keeps_the_results_of_its_original() {
     };
     original.append(body).unwrap();
     let result = Block::tool_result("toolu_1", &[Block::text("all of it")], transcript::Outcome::Done);
-    let said = transcript::line::TextSource::Said;
+    let said = transcript::line::TextSource::Direct;
     original.append(transcript::line::Body::User { blocks: vec![result], source: said }).unwrap();
     let path = original.keep_result("toolu_1", "txt", "all of it").unwrap();
     let replacement = format!("<persisted-output>{}</persisted-output>", path.display());

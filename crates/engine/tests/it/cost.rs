@@ -36,7 +36,7 @@ async fn worked(steps: u32, bytes: usize, layers: Layers, script: &str) -> (Outc
     worker::equip(&stage.project(), bytes);
     stage.layers = layers;
     let (ran, added) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
-    let inbox: Arc<std::sync::OnceLock<engine::Inbox>> = Arc::default();
+    let inbox: Arc<std::sync::OnceLock<engine::QueuedMessages>> = Arc::default();
     let (adds, waiting) = (added.clone(), inbox.clone());
     stage.heard = Arc::new(move |event: &Event| {
         if matches!(event, Event::ToolEnded { tool, .. } if tool == "Bash")

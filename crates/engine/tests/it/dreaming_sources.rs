@@ -158,7 +158,7 @@ async fn a_dream_learns_only_where_learning_is_on() {
                 .unwrap();
         }
         let blocks = vec![transcript::Block::text("The bird is called kestrel.")];
-        session.append(transcript::line::Body::User { blocks, source: transcript::line::TextSource::Said }).unwrap();
+        session.append(transcript::line::Body::User { blocks, source: transcript::line::TextSource::Direct }).unwrap();
         drop(session);
         house.dream().run().await.unwrap();
         let sent = sent(&house);

@@ -65,7 +65,7 @@ async fn a_fork_ends_with_its_parent_or_its_time() {
     let mut agent = stage.agent(None);
     let parent = {
         let session = agent.session_mut();
-        let said = transcript::line::TextSource::Said;
+        let said = transcript::line::TextSource::Direct;
         session.append(transcript::line::Body::User { blocks: vec![Block::text("hi")], source: said }).unwrap();
         agent.request().unwrap()
     };
@@ -110,7 +110,7 @@ impl provider::Model for Stopped {
 async fn a_fork_that_is_stopped_in_its_reply_is_paid_for() {
     let stage = Stage::new("").await;
     let mut agent = stage.agent(None);
-    let said = transcript::line::TextSource::Said;
+    let said = transcript::line::TextSource::Direct;
     let words = transcript::line::Body::User { blocks: vec![Block::text("hi")], source: said };
     agent.session_mut().append(words).unwrap();
     let mut stopped = fork(&stage, agent.request().unwrap(), "x");
@@ -136,7 +136,7 @@ async fn forks_of_one_reply_share_their_beginning() {
     "#;
     let stage = Stage::new(script).await;
     let mut agent = stage.agent(None);
-    let said = transcript::line::TextSource::Said;
+    let said = transcript::line::TextSource::Direct;
     let words = Block::text("stone ".repeat(4_000));
     agent.session_mut().append(transcript::line::Body::User { blocks: vec![words], source: said }).unwrap();
     let model = Anthropic::new(Config::new(stage.simulator.url(), Auth::ApiKey("k".into()))).unwrap();

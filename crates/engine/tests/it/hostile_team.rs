@@ -169,7 +169,7 @@ fn neither_dates_nor_old_ids_count() {
     mailbox.send(&far).unwrap();
     assert!(mail.waiting().unwrap().is_empty());
     let long = Message { summary: Some("s".repeat(5_000)), ..Message::new("long", "a", "x", NOW) };
-    assert!(matches!(mailbox.send(&long), Err(MailError::LongBeside(5_001..))));
+    assert!(matches!(mailbox.send(&long), Err(MailError::LongHeader(5_001..))));
 }
 
 fn question() -> Question {

@@ -29,7 +29,7 @@ async fn the_log_says_what_was_put_in() {
     }
     let typed = "<div> is what I mean";
     let blocks = vec![Block::text(typed)];
-    session.append(Body::User { blocks, source: TextSource::Said }).unwrap();
+    session.append(Body::User { blocks, source: TextSource::Direct }).unwrap();
     let text = std::fs::read_to_string(session.path()).unwrap();
     let lines: Vec<Line> = text.lines().map(|line| Line::parse(line.as_bytes()).unwrap()).collect();
     let marked: Vec<Purpose> = lines.iter().filter_map(Line::injected).collect();

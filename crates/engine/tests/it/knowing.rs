@@ -188,7 +188,7 @@ async fn a_selector_that_fails_leaves_the_rankers_word() {
 /// RECALL-4, RECALL-8: what the ranker is sure of but lacks something that is asked is the selector's to choose: if it chooses
 /// nothing, nothing comes up. If it fails, the ranker's word joins the next request; if there is no money for it, the first.
 #[tokio::test]
-async fn what_lacks_something_that_is_asked_waits_for_the_selector() {
+async fn what_lacks_something_that_is_requested_waits_for_the_selector() {
     let question = "look: what did the last deploy to production cost?";
     let nothing = "[[rule]]\nwhen = { model = 'haiku' }\njson = { selected_memories = [] }\n";
     let fails = "[[fault]]\nwhen = { model = 'haiku' }\nstatus = 400\nmessage = 'no'\ntimes = 99\n";

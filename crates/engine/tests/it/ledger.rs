@@ -66,7 +66,7 @@ fn all_processes_write_into_one_ledger() {
         assert_eq!(usd, [("conversation", 50.0), ("dream", 0.25), ("extract", 0.25), ("notes", 1.5)]);
         assert_eq!((today.background.usd, today.background.requests, today.total().usd), (2.0, 4, 52.0));
         let why = ledger.allows(NOTES).unwrap_err().to_string();
-        assert_eq!(why, "work in the background pauses: $2.00 of $2.00 a day are spent (budget.usdPerDay)");
+        assert_eq!(why, "background work pauses: $2.00 of $2.00 a day are spent (budget.usdPerDay)");
         assert!(ledger.allows(CONVERSATION).is_ok() && ledger.allows("compact").is_ok());
         assert!(ledger.allows(DREAM).is_err());
         assert_eq!(ledger.news(), [why], "said once a day");

@@ -38,7 +38,7 @@ async fn a_picture_in_a_result_that_is_too_large_is_left_out() {
     let call = Block::tool_use("toolu_1", "Read", &serde_json::json!({"file_path": "/large.png"}));
     let result = [Block::text("the picture:"), Block::image("image/png", &"A".repeat(8_000_000))];
     let result = Block::tool_result("toolu_1", &result, transcript::Outcome::Done);
-    let said = |blocks| Body::User { blocks, source: TextSource::Said };
+    let said = |blocks| Body::User { blocks, source: TextSource::Direct };
     session.append(said(vec![Block::text("Look.")])).unwrap();
     let (id, model) = ("msg_1".into(), "m".to_owned());
     session.append(Body::Assistant { id, model, blocks: vec![call], usage: None, stop: None }).unwrap();

@@ -63,7 +63,7 @@ fn play(agent: &mut Agent, situation: &Situation) {
     for (at, said) in situation.said.iter().enumerate() {
         if let Some(words) = &said.user {
             let blocks = vec![Block::text(words)];
-            session.append(Body::User { blocks, source: TextSource::Said }).unwrap();
+            session.append(Body::User { blocks, source: TextSource::Direct }).unwrap();
             continue;
         }
         let mut blocks: Vec<Block> = said.model.iter().map(Block::text).collect();
@@ -79,7 +79,7 @@ fn play(agent: &mut Agent, situation: &Situation) {
         };
         let blocks: Vec<Block> = calls.map(result).collect();
         if !blocks.is_empty() {
-            session.append(Body::User { blocks, source: TextSource::Said }).unwrap();
+            session.append(Body::User { blocks, source: TextSource::Direct }).unwrap();
         }
     }
 }

@@ -63,7 +63,7 @@ impl Place {
                 agent: "extract",
                 injected,
                 typed: TypedMessages::default(),
-                said: None,
+                newest_source: None,
                 session: Some("s-1".into()),
                 message: None,
                 model: "m".into(),

@@ -56,7 +56,7 @@ fn facts(agent: &engine::Agent) -> Vec<Fact> {
     let mut facts = Vec::new();
     for line in agent.session().log().lines() {
         let (blocks, is_user) = match &line.body {
-            Body::User { blocks, source: TextSource::Said } => (blocks, true),
+            Body::User { blocks, source: TextSource::Direct } => (blocks, true),
             Body::Assistant { blocks, .. } => (blocks, false),
             _ => continue,
         };

@@ -207,7 +207,7 @@ async fn count_and_budget_have_limits() {
     say(&mut agent, "go").await;
     let log = std::fs::read_to_string(agent.session().path()).unwrap();
     assert_eq!(log.matches("works in the background as").count(), 20);
-    assert_eq!(log.matches("20 agents are out, and no more can be at once").count(), 1);
+    assert_eq!(log.matches("20 agents are running, which is the limit").count(), 1);
     agent.close().await;
 
     let mut stage = Stage::new(BACKGROUND).await;

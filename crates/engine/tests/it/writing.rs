@@ -232,7 +232,7 @@ async fn who_writes_to_one_that_cannot_go_on_is_told() {
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].1.contains(r#"from=\"painter\""#), "{told:?}");
     assert!(told[0].1.contains("did not hear what you wrote"), "{told:?}");
-    assert!(told[0].1.contains("What did you paint?") && told[0].1.contains("20 agents are out"), "{told:?}");
+    assert!(told[0].1.contains("What did you paint?") && told[0].1.contains("20 agents are running"), "{told:?}");
     agent.close().await;
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::skill::PluginFolders;
 
-/// What the placeholders in braces stand for.
+/// The values of the placeholders in braces.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ExpandValues<'a> {
     /// `${CLAUDE_SESSION_ID}`.
@@ -142,7 +142,7 @@ fn argument(text: &str, typed: &str, words: &[String], names: &[String]) -> Opti
     Some((words.get(at).cloned().unwrap_or_default(), one.len() + 1))
 }
 
-/// Whether no letter, digit or underscore follows.
+/// True if no letter, digit or underscore follows.
 fn ends_word(after: &str) -> bool {
     !after.chars().next().is_some_and(|c| c.is_alphanumeric() || c == '_')
 }

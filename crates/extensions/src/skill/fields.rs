@@ -56,7 +56,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// What follows a key on its line.
+    /// The text after a key on its line.
     fn written(&self, key: &str) -> Option<String> {
         let rest = |line: &'a str| line.strip_prefix(key)?.trim_start().strip_prefix(':');
         self.text.lines().find_map(rest).map(|rest| rest.trim().to_owned()).filter(|text| !text.is_empty())

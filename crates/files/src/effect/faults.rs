@@ -38,7 +38,7 @@ impl Drop for Mounted {
     }
 }
 
-fn asked(effect: Effect<'_>, path: impl FnOnce() -> PathBuf) -> Option<io::Result<()>> {
+fn fault_for(effect: Effect<'_>, path: impl FnOnce() -> PathBuf) -> Option<io::Result<()>> {
     let mounts = MOUNTS.lock();
     if mounts.is_empty() {
         return None;
@@ -51,7 +51,7 @@ fn asked(effect: Effect<'_>, path: impl FnOnce() -> PathBuf) -> Option<io::Resul
 }
 
 pub(crate) fn before(effect: Effect<'_>, path: impl FnOnce() -> PathBuf) -> io::Result<()> {
-    asked(effect, path).unwrap_or(Ok(()))
+    fault_for(effect, path).unwrap_or(Ok(()))
 }
 
 pub(crate) fn sync(
@@ -59,5 +59,5 @@ pub(crate) fn sync(
     path: impl FnOnce() -> PathBuf,
     real: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<()> {
-    asked(effect, path).unwrap_or_else(real)
+    fault_for(effect, path).unwrap_or_else(real)
 }

@@ -64,7 +64,7 @@ pub struct DreamProgress {
     /// Number of replies.
     pub rounds: u32,
     /// Texts of the last replies, the newest last.
-    pub said: VecDeque<String>,
+    pub texts: VecDeque<String>,
     /// Number of calls by tool.
     pub tools: BTreeMap<String, u32>,
     /// The last call: the tool, and its subject.
@@ -87,10 +87,10 @@ impl DreamProgress {
             self.doing = Some(call);
         }
         if !text.trim().is_empty() {
-            self.said.push_back(text);
+            self.texts.push_back(text);
         }
-        while self.said.len() > ROUNDS {
-            self.said.pop_front();
+        while self.texts.len() > ROUNDS {
+            self.texts.pop_front();
         }
     }
 
@@ -144,8 +144,8 @@ mod tests {
             progress.replied(format!("round {round}"), vec![("Read".into(), "a.md".into())]);
         }
         progress.touches(vec!["a.md".into()]);
-        assert_eq!((progress.phase, progress.rounds, progress.said.len()), (DreamPhase::Updating, 40, ROUNDS));
-        assert_eq!((progress.said[0].as_str(), progress.tools["Read"]), ("round 10", 40));
+        assert_eq!((progress.phase, progress.rounds, progress.texts.len()), (DreamPhase::Updating, 40, ROUNDS));
+        assert_eq!((progress.texts[0].as_str(), progress.tools["Read"]), ("round 10", 40));
         assert_eq!(progress.line(), "round 40, Read 40, a.md touched");
         assert_eq!(improved(3), "Improved 3 memory files");
     }

@@ -48,11 +48,11 @@ pub(super) fn system(purpose: SourcePurpose) -> String {
     )
 }
 
-/// What a dream is told about.
+/// The material for a dream's prompt.
 pub(super) struct DreamBrief<'a> {
     /// The memories.
     pub(super) store: &'a Store,
-    /// Where the user's memories lie that hold in every project, if they are not those.
+    /// The directory of the user's memories that hold in every project, unless the dream is about that one.
     pub(super) user: Option<&'a Path>,
     /// Knows which memories are the user's.
     pub(super) saver: &'a Saver,
@@ -60,12 +60,12 @@ pub(super) struct DreamBrief<'a> {
     pub(super) last: Option<Timestamp>,
     /// The time.
     pub(super) now: Timestamp,
-    /// How much may be told.
+    /// The room for all of it.
     pub(super) room: &'a DreamRoom,
 }
 
 impl DreamBrief<'_> {
-    /// What it is to do: the first message. What is shown whole is noted in the scope as read.
+    /// The first message: the task. Memories that are shown whole are noted in the scope as read.
     pub(super) fn task(&self, scope: &Scope, sessions: &str, removed: &[Tombstone]) -> Result<String, memory::Error> {
         let Self { store, saver, last, now, room, .. } = *self;
         let root = store.root();
@@ -171,7 +171,7 @@ fn texts(root: &Root, below: &str, scope: &Scope, headers: &[scan::Header], most
     text
 }
 
-/// What the user removed or took back, the newest first.
+/// Memories that the user removed or took back, the newest first.
 fn forgotten(removed: &[Tombstone], zone: &TimeZone) -> Vec<String> {
     let told = |stone: &Tombstone| {
         let at = stone.at.as_ref().and_then(|at| at.parse::<Timestamp>().ok());

@@ -21,9 +21,9 @@ const LAST: usize = 9;
 const EACH: usize = 400;
 
 /// Text about these sessions, in about so many bytes. The user's words in it can be quoted in memories.
-pub(super) fn told(sources: &DreamSources, touched: &[SessionFile], saver: &Saver, room: usize) -> String {
+pub(super) fn recent_text(sources: &DreamSources, touched: &[SessionFile], saver: &Saver, room: usize) -> String {
     let mut text = String::new();
-    let read = touched.iter().filter_map(|session| Some((session, sources.said_in(session)?)));
+    let read = touched.iter().filter_map(|session| Some((session, sources.messages_of(session)?)));
     for (at, (session, messages)) in read.enumerate() {
         if at == NAMED || text.len() >= room {
             text.push_str("- and others; Sessions lists them\n");

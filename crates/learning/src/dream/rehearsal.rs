@@ -52,10 +52,10 @@ pub struct RehearsedChanges {
 #[derive(Debug, thiserror::Error)]
 pub enum NotAppliedReason {
     /// There is none.
-    #[error("nothing was rehearsed here; cairn dream --dry-run does that")]
+    #[error("there is nothing to apply here; cairn dream --dry-run makes a proposal")]
     NoPlan,
     /// Memories have changed since.
-    #[error("nothing was changed, since these memories are no longer as they were rehearsed: {}", .0.join(", "))]
+    #[error("nothing was changed: these memories are no longer as they were in the dry run: {}", .0.join(", "))]
     ChangedSince(Vec<String>),
     /// A change was refused. Those made before it can be undone.
     #[error("{why} {done} of {all} changes were made before; cairn dream undo takes them back")]
@@ -192,7 +192,7 @@ impl RehearsedChanges {
             model: self.model.clone(),
             injected: InjectedWords::default(),
             typed: TypedMessages::default(),
-            said: None,
+            newest_source: None,
             world: World::clone(&site.world),
         };
         let saver = Saver::new(place, author, SavingLimits::NONE, &site.project)?;

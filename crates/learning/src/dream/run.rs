@@ -152,7 +152,7 @@ impl Dream {
         let touched = sources.touched(last);
         let is_text = |path: &std::path::Path| path.extension().is_some_and(|extension| extension == "md");
         let any = store.root().walk(|_| true)?.iter().any(|found| is_text(&found.path))
-            || touched.iter().any(|session| sources.said_in(session).is_some());
+            || touched.iter().any(|session| sources.messages_of(session).is_some());
         any.then_some(touched).ok_or(NoDreamReason::Nothing)
     }
 
@@ -167,12 +167,12 @@ impl Dream {
     ) -> (DreamFinish, DreamProgress) {
         let mut over = DreamFinish::of(id, self.site.world.now());
         let sources = since.2.clone();
-        let (restricted, scope, task) = match self.told(store, changes, since).await {
+        let (restricted, scope, task) = match self.prepare(store, changes, since).await {
             Ok(told) => told,
             Err(error) => {
                 (over.how, over.text) = (DreamOutcome::Failed, error.to_string());
                 let (phase, said) = (DreamPhase::Failed, [over.text.clone()].into());
-                return (over, DreamProgress { phase, said, ..DreamProgress::default() });
+                return (over, DreamProgress { phase, texts: said, ..DreamProgress::default() });
             }
         };
         let watch = Arc::new(DreamWatch {
@@ -228,7 +228,7 @@ impl Dream {
         let told = watch.now(|progress| {
             progress.figures = Some(figures);
             if over.how != DreamOutcome::Killed {
-                progress.said.push_back(over.text.clone());
+                progress.texts.push_back(over.text.clone());
             }
             progress.phase = match over.how {
                 DreamOutcome::Completed => DreamPhase::Completed,
@@ -240,7 +240,7 @@ impl Dream {
     }
 
     /// The policy, the scope, and the first message. Reading it all may take a moment.
-    async fn told(
+    async fn prepare(
         &self,
         store: Store,
         changes: Changes,
@@ -250,7 +250,7 @@ impl Dream {
         let scope = self.scope.fork().with_cancel(self.cancel.clone()).with_readable(readable(&self.rules));
         let memories = scan::paths(store.root())?.len();
         let user = self.site.user_place(self.indexing);
-        let ground = UnattendedContext {
+        let context = UnattendedContext {
             place: SavingPlace { directory: memory, indexing: self.indexing, changes },
             user: user.clone().map_or(UserShelfAccess::None, UserShelfAccess::Reads),
             author: Author {
@@ -260,7 +260,7 @@ impl Dream {
                 model: self.name.clone(),
                 injected: InjectedWords::default(),
                 typed: TypedMessages::default(),
-                said: None,
+                newest_source: None,
                 world: self.site.world.clone(),
             },
             limits: SavingLimits { bytes: BYTES, files: FILES, removed: REMOVED.max(memories / 3) },
@@ -269,7 +269,7 @@ impl Dream {
             rules: self.rules.clone(),
             standing: SandboxStatus::No { why: "a dream runs no commands".to_owned() },
         };
-        let restricted = UnattendedPolicy::new(ground, &scope)?;
+        let restricted = UnattendedPolicy::new(context, &scope)?;
         restricted.saver().protect(Protection::of(&self.site.changes()));
         let (now, reading, room) = (self.site.world.now(), scope.clone(), self.room());
         let (judge, own) = (restricted.clone(), self.site.changes().tombstones());
@@ -277,7 +277,7 @@ impl Dream {
         let removed: Vec<Tombstone> = removed.flat_map(|tombstones| tombstones.all()).collect();
         let user = user.map(|user| user.directory);
         let task = tokio::task::spawn_blocking(move || {
-            let sessions = recent::told(&sources, &touched, judge.saver(), room.part(prompt::SESSIONS_SHARE));
+            let sessions = recent::recent_text(&sources, &touched, judge.saver(), room.part(prompt::SESSIONS_SHARE));
             let brief = prompt::DreamBrief {
                 store: &store,
                 user: user.as_deref(),

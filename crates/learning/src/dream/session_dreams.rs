@@ -110,7 +110,7 @@ impl SessionDreams {
             if let (DreamRequester::ByUser, Err(why)) = (asked, &ended) {
                 listener(&DreamProgress {
                     phase: DreamPhase::Failed,
-                    said: [why.to_string()].into(),
+                    texts: [why.to_string()].into(),
                     ..DreamProgress::default()
                 });
             }

@@ -106,7 +106,7 @@ impl SessionLookup<'_> {
             if listed == LISTED || self.scope.cancel().is_cancelled() {
                 break;
             }
-            if let Some(messages) = self.sources.said_in(&session) {
+            if let Some(messages) = self.sources.messages_of(&session) {
                 listed += 1;
                 text.push_str(&format!("- {}\n", self.heading(&session, &messages)));
             }
@@ -116,7 +116,7 @@ impl SessionLookup<'_> {
     }
 
     fn page(&self, session: &SessionFile, from: usize) -> Output {
-        let Some(messages) = self.sources.said_in(session) else {
+        let Some(messages) = self.sources.messages_of(session) else {
             return Output::failed(format!("Nothing is learnt from session {}. Leave it.", session.id));
         };
         let mut text = format!("{}\n\n", self.heading(session, &messages));
@@ -147,7 +147,7 @@ impl SessionLookup<'_> {
                 break;
             }
             room -= session.len;
-            let messages = self.sources.said_in(&session).unwrap_or_default();
+            let messages = self.sources.messages_of(&session).unwrap_or_default();
             let matching: Vec<usize> = (0..messages.len()).filter(|at| holds(&messages[*at])).collect();
             if matching.is_empty() {
                 continue;

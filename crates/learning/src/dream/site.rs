@@ -87,7 +87,7 @@ impl DreamSite {
         sessions::folders(&self.home, &self.project)
     }
 
-    /// Where the user's memories lie that hold in every project, unless that is what is dreamt about.
+    /// The directory of the user's memories that hold in every project, unless the dream is about that one.
     pub(super) fn user_place(&self, indexing: IndexUpkeep) -> Option<SavingPlace> {
         let place = SavingPlace::of_user(&self.home, indexing);
         let own = files::real(&self.memory).unwrap_or_else(|_| self.memory.clone());

@@ -109,11 +109,11 @@ impl DreamSources {
     }
 
     /// Messages of a session; none if nothing may be learnt from it.
-    pub(super) fn said_in(&self, session: &SessionFile) -> Option<Vec<SessionMessage>> {
+    pub(super) fn messages_of(&self, session: &SessionFile) -> Option<Vec<SessionMessage>> {
         if session.len > LARGEST || self.apart.has(&session.path) {
             return None;
         }
-        said_in(&session.path)
+        read_messages(&session.path)
     }
 }
 
@@ -123,7 +123,7 @@ pub(super) fn counted(messages: usize) -> String {
 }
 
 /// Messages of a session, if its file says that it may be learnt from. Claude Code's files say nothing about that.
-fn said_in(path: &Path) -> Option<Vec<SessionMessage>> {
+fn read_messages(path: &Path) -> Option<Vec<SessionMessage>> {
     let log = record::read(path).ok()?.log;
     let notes = log.lines().iter().map(Note::of);
     let (mut learns, mut from) = (false, 0);

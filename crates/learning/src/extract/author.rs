@@ -36,7 +36,7 @@ impl ConversationAuthor {
             model: self.model,
             injected: self.texts.injected(),
             typed: self.texts.typed(),
-            said: None,
+            newest_source: None,
             world: self.world,
         }
     }

@@ -51,7 +51,7 @@ pub(crate) struct NewTurn {
     /// The line of the user's first words.
     pub(crate) id: Id,
     /// Its text for the model.
-    pub(crate) said: String,
+    pub(crate) text: String,
     /// Number of messages of the user and the model in it.
     pub(crate) messages: usize,
     /// The user's first words, and their time.
@@ -73,7 +73,7 @@ impl NewTurn {
     fn of(log: &Log, turn: &LoggedTurn, zone: &TimeZone) -> Self {
         let mut new = Self {
             id: turn.id.clone(),
-            said: render::said(log, turn, zone),
+            text: render::turn_text(log, turn, zone),
             messages: 0,
             first: (String::new(), None),
             newest: None,
@@ -92,7 +92,7 @@ impl NewTurn {
 
     fn take(&mut self, line: &Line) {
         match &line.body {
-            Body::User { blocks, source: TextSource::Said } => {
+            Body::User { blocks, source: TextSource::Direct } => {
                 let words = render::words_of(blocks);
                 self.shown.extend(blocks.iter().filter(|block| *block.kind() != Kind::Text).cloned());
                 if !words.trim().is_empty() {
@@ -143,7 +143,7 @@ impl Job {
         let mut length = 0;
         for turn in turns {
             let turn = NewTurn::of(log, turn, zone);
-            length += turn.said.chars().count();
+            length += turn.text.chars().count();
             if new.last().is_some_and(|last| length > CHARACTERS || is_later(last, &turn)) {
                 break;
             }
@@ -168,7 +168,7 @@ impl Job {
 
     /// Characters of conversation it shows.
     pub(crate) fn characters(&self) -> usize {
-        self.turns.iter().chain(&self.before).map(|turn| turn.said.len()).sum()
+        self.turns.iter().chain(&self.before).map(|turn| turn.text.len()).sum()
     }
 
     /// Drops turns that are covered by now.
@@ -274,7 +274,7 @@ impl SessionTexts {
                 | Body::User { blocks, source: TextSource::Injected | TextSource::Summary } => {
                     texts.injected.extend(blocks.iter().cloned());
                 }
-                Body::User { blocks, source: TextSource::Said } => {
+                Body::User { blocks, source: TextSource::Direct } => {
                     for block in blocks {
                         let own = *block.kind() == Kind::Text && !private && index >= elsewhere;
                         match own {
@@ -293,7 +293,7 @@ impl SessionTexts {
     pub(crate) fn injected(&self) -> InjectedWords {
         let mut injected = InjectedWords::default();
         self.injected.iter().for_each(|block| injected.add(&text(block)));
-        self.typed.iter().for_each(|(block, ..)| injected.said(&text(block)));
+        self.typed.iter().for_each(|(block, ..)| injected.leave_out_user_text(&text(block)));
         injected
     }
 

@@ -26,7 +26,7 @@ pub(crate) enum Speaker {
 }
 
 /// The text of a turn.
-pub(crate) fn said(log: &Log, turn: &LoggedTurn, zone: &TimeZone) -> String {
+pub(crate) fn turn_text(log: &Log, turn: &LoggedTurn, zone: &TimeZone) -> String {
     let mut text = String::new();
     for line in &log.lines()[turn.lines.clone()] {
         let Some((speaker, words)) = words_on(log, line) else { continue };
@@ -38,7 +38,7 @@ pub(crate) fn said(log: &Log, turn: &LoggedTurn, zone: &TimeZone) -> String {
 /// Speaker and words of a line; none if it was taken back or has no words.
 pub(crate) fn words_on(log: &Log, line: &Line) -> Option<(Speaker, String)> {
     let (speaker, words) = match &line.body {
-        Body::User { source: TextSource::Said, .. } => (Speaker::User, line.typed().join("\n")),
+        Body::User { source: TextSource::Direct, .. } => (Speaker::User, line.typed().join("\n")),
         Body::Assistant { blocks, .. } => (Speaker::Assistant, words_of(blocks)),
         _ => return None,
     };
@@ -48,7 +48,7 @@ pub(crate) fn words_on(log: &Log, line: &Line) -> Option<(Speaker, String)> {
 
 /// One message: its speaker, its time if it is the user's, and its words. A long one loses its middle.
 pub(crate) fn rendered(speaker: Speaker, at: Option<Timestamp>, words: &str, zone: &TimeZone) -> String {
-    let at = at.map(|at| format!(" ({})", moment(&at.to_zoned(zone.clone())))).unwrap_or_default();
+    let at = at.map(|at| format!(" ({})", readable_time(&at.to_zoned(zone.clone())))).unwrap_or_default();
     match speaker {
         Speaker::User => format!("User{at}: {}\n\n", shortened(words.trim(), USER)),
         Speaker::Assistant => format!("Assistant: {}\n\n", shortened(words.trim(), ASSISTANT)),
@@ -56,7 +56,7 @@ pub(crate) fn rendered(speaker: Speaker, at: Option<Timestamp>, words: &str, zon
 }
 
 /// A time in a readable form.
-pub(crate) fn moment(at: &Zoned) -> String {
+pub(crate) fn readable_time(at: &Zoned) -> String {
     at.strftime("%A, %Y-%m-%d, %H:%M").to_string()
 }
 

@@ -119,16 +119,18 @@ impl Turns {
         }
         match &line.body {
             Body::Meta(_) => self.note(log, index),
-            Body::User { blocks, source: TextSource::Said } if blocks.iter().any(is_result) => {
+            Body::User { blocks, source: TextSource::Direct } if blocks.iter().any(is_result) => {
                 self.goes_on(index, false);
             }
-            Body::User { blocks, source: TextSource::Said } if blocks.iter().any(is_text) => self.said(log, index),
+            Body::User { blocks, source: TextSource::Direct } if blocks.iter().any(is_text) => {
+                self.add_message(log, index)
+            }
             Body::Assistant { blocks, .. } => self.goes_on(index, !blocks.iter().any(is_call)),
             _ => {}
         }
     }
 
-    fn said(&mut self, log: &Log, index: usize) {
+    fn add_message(&mut self, log: &Log, index: usize) {
         let Some(id) = &log.lines()[index].id else { return };
         let time = |line: usize| log.lines().get(line)?.time;
         if let Some(turn) = self.turns.last_mut()

@@ -21,7 +21,7 @@ use transcript::{Block, Id, Prologue, Request, Usage, tool_names};
 
 use super::job::{Job, NewTurn, TurnJudge};
 use super::note::Note;
-use super::render::moment;
+use super::render::readable_time;
 use crate::excluded_sessions::ExcludedSessions;
 use crate::exclusions::Exclusions;
 use crate::fork::{Fork, ForkError};
@@ -267,7 +267,7 @@ impl Learner {
         scope: &Scope,
     ) -> Result<Arc<UnattendedPolicy>, memory::Error> {
         let last = job.turns.last().and_then(|turn| turn.last.as_ref());
-        let ground = UnattendedContext {
+        let context = UnattendedContext {
             place: SavingPlace {
                 directory: self.memory.clone(),
                 indexing: self.indexing,
@@ -281,7 +281,7 @@ impl Learner {
                 model: self.name.clone(),
                 injected: job.texts.injected(),
                 typed: job.texts.typed(),
-                said: job.turns.iter().filter_map(|turn| turn.newest).max(),
+                newest_source: job.turns.iter().filter_map(|turn| turn.newest).max(),
                 world: self.world.clone(),
             },
             limits: LIMITS,
@@ -290,13 +290,13 @@ impl Learner {
             rules: self.rules.clone(),
             standing,
         };
-        UnattendedPolicy::new(ground, scope)
+        UnattendedPolicy::new(context, scope)
     }
 
     /// The memories most like what was said, and the newest: the project's, and the user's across projects.
     fn known(&self, job: &Job, scope: &Scope) -> ShownMemories {
         let user = SavingPlace::of_user(&self.home, self.indexing).directory;
-        let said: String = job.turns.iter().map(|turn| turn.said.as_str()).collect();
+        let said: String = job.turns.iter().map(|turn| turn.text.as_str()).collect();
         let from = said.char_indices().rev().nth(COMPARED).map_or(0, |(at, _)| at);
         let question = RankQuestion { text: &said[from..], doing: &WorkAtHand::default(), now: self.world.now() };
         let mut known = ShownMemories { room: SHOWN_BYTES, ..ShownMemories::default() };
@@ -312,7 +312,7 @@ impl Learner {
         let today = day(self.world.now()).strftime("%A, %Y-%m-%d").to_string();
         let first = job.turns.first().map(|turn| &turn.first);
         let beginning: String = first.iter().flat_map(|(text, _)| text.trim().chars().take(BEGINNING)).collect();
-        let at = first.and_then(|(_, at)| *at).map(|at| moment(&day(at))).unwrap_or_else(|| "today".to_owned());
+        let at = first.and_then(|(_, at)| *at).map(|at| readable_time(&day(at))).unwrap_or_else(|| "today".to_owned());
         let conversation = conversation(job);
         let new = match job.fork {
             Some(_) => NewTurns::From { beginning: beginning.lines().next().unwrap_or_default(), at: &at },
@@ -349,7 +349,7 @@ impl Learner {
 
 /// Text of the new turns, and of those before.
 fn conversation(job: &Job) -> String {
-    let said = |turns: &[NewTurn]| turns.iter().map(|turn| turn.said.as_str()).collect::<String>();
+    let said = |turns: &[NewTurn]| turns.iter().map(|turn| turn.text.as_str()).collect::<String>();
     let before = match job.before.is_empty() {
         true => String::new(),
         false => format!("What was said before, for context:\n\n{}", said(&job.before)),

@@ -40,6 +40,6 @@ impl Knowledge {
         let shown: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
         self.attached.extend(shown.iter().cloned());
         let text = Injected::new(Purpose::Instructions, &changed(&files, &paths));
-        Some((files, AttachedText { text, beside: LineMeta { instructions: shown, ..LineMeta::default() } }))
+        Some((files, AttachedText { text, meta: LineMeta { instructions: shown, ..LineMeta::default() } }))
     }
 }

@@ -36,7 +36,7 @@ impl Knowledge {
         let log = today.strftime("logs/%Y/%m/%Y-%m-%d.md");
         let day = today.strftime("%A, %Y-%m-%d");
         let text = format!("A new day has begun: today is {day}. The log is {log} from now on.");
-        Some(AttachedText { text: Injected::new(Purpose::Day, &text), beside: LineMeta::default() })
+        Some(AttachedText { text: Injected::new(Purpose::Day, &text), meta: LineMeta::default() })
     }
 
     fn today(&self) -> Date {

@@ -69,7 +69,7 @@ pub(super) struct Recall {
     /// Number of memories attached in this turn.
     this_turn: usize,
     /// The selector's pending answer.
-    asked: Option<AbortOnDropHandle<Vec<RecallCandidate>>>,
+    selection: Option<AbortOnDropHandle<Vec<RecallCandidate>>>,
     /// Work of the turn when instructions were last looked for.
     done: WorkAtHand,
     /// True once the memories have been read, or could not be.
@@ -89,7 +89,7 @@ impl Recall {
             choices: Choices::default(),
             state: State::default(),
             this_turn: 0,
-            asked: None,
+            selection: None,
             done: WorkAtHand::default(),
             settled: watch::Sender::new(false),
         }
@@ -97,7 +97,7 @@ impl Recall {
 
     /// Changes to other memories, or to none.
     pub(super) fn turn_to(&mut self, shelf: Option<Shelf>) {
-        (self.shelf, self.asked) = (shelf.map(Arc::new), None);
+        (self.shelf, self.selection) = (shelf.map(Arc::new), None);
         self.state = State::default();
         self.settled = watch::Sender::new(false);
         self.warm();
@@ -135,29 +135,29 @@ impl Recall {
     }
 
     /// Recall for a message of the user.
-    pub(super) fn said(&mut self, said: &UserMessage<'_>, scope: &Scope, now: Timestamp) -> Vec<AttachedText> {
-        let late = self.asked.take();
+    pub(super) fn recall_for(&mut self, message: &UserMessage<'_>, scope: &Scope, now: Timestamp) -> Vec<AttachedText> {
+        let late = self.selection.take();
         self.this_turn = 0;
         self.done = WorkAtHand::default();
-        if self.state.check(said.message, self.recalling == RecallSwitch::On).is_err() {
+        if self.state.check(message.message, self.recalling == RecallSwitch::On).is_err() {
             return Vec::new();
         }
-        let named = recall::agents(said.message);
+        let named = recall::agents(message.message);
         if !named.is_empty() {
             // The name says where to look, not what for.
             let words: Vec<&str> =
-                said.message.split_whitespace().filter(|word| !word.starts_with("@agent-")).collect();
-            let message = words.join(" ");
+                message.message.split_whitespace().filter(|word| !word.starts_with("@agent-")).collect();
+            let text = words.join(" ");
             let shelves = self.of_agents(&named);
-            return self.bring_up(&shelves, &UserMessage { message: &message, ..*said }, scope, now);
+            return self.bring_up(&shelves, &UserMessage { message: &text, ..*message }, scope, now);
         }
         let shelves = self.shelves();
         // What others have saved since the last turn counts; until memories are read for the first time nobody waits.
         for shelf in shelves.iter().filter(|shelf| shelf.ranker().is_some()) {
             let _ = shelf.refresh(); // what cannot be read is not recalled
         }
-        let mut attached = self.late(late, said, now);
-        attached.extend(self.bring_up(&shelves, said, scope, now));
+        let mut attached = self.late(late, message, now);
+        attached.extend(self.bring_up(&shelves, message, scope, now));
         attached
     }
 
@@ -165,25 +165,25 @@ impl Recall {
     fn bring_up(
         &mut self,
         shelves: &[Arc<Shelf>],
-        said: &UserMessage<'_>,
+        message: &UserMessage<'_>,
         scope: &Scope,
         now: Timestamp,
     ) -> Vec<AttachedText> {
         let admit =
             |shelf: &Shelf, path: &str| !self.state.has(&shelf.key(path)) && scope.seen(&shelf.file(path)).is_none();
-        let question = RankQuestion { text: said.message, doing: said.doing, now };
+        let question = RankQuestion { text: message.message, doing: message.doing, now };
         match verdict(shelves, &question, admit) {
             RecallVerdict::Silent => Vec::new(),
             RecallVerdict::Sure(found) => self.surface(&found, now),
             RecallVerdict::Unsure { instructions, without_model, candidates } => {
-                let Some(selector) = self.selector.clone().filter(Selector::may_be_asked) else {
+                let Some(selector) = self.selector.clone().filter(Selector::has_budget) else {
                     return self.surface(&without_model, now);
                 };
-                let (choices, message) = (self.choices.clone(), said.message.to_owned());
-                let recent_tools = said.recent_tools.to_vec();
+                let recent_tools = message.recent_tools.to_vec();
+                let (choices, message) = (self.choices.clone(), message.message.to_owned());
                 let sure = without_model.iter().map(|found| found.shelf.key(&found.hit.path)).collect();
                 let asking = SelectorQuestion { selector, choices, message, candidates, sure, recent_tools, now };
-                self.asked = Some(AbortOnDropHandle::new(tokio::spawn(asking.select())));
+                self.selection = Some(AbortOnDropHandle::new(tokio::spawn(asking.select())));
                 self.surface(&instructions, now)
             }
         }
@@ -192,14 +192,14 @@ impl Recall {
     /// Memories that the selector chose too late for the previous turn, as far as they fit the current message.
     fn late(
         &mut self,
-        asked: Option<AbortOnDropHandle<Vec<RecallCandidate>>>,
-        said: &UserMessage<'_>,
+        selection: Option<AbortOnDropHandle<Vec<RecallCandidate>>>,
+        message: &UserMessage<'_>,
         now: Timestamp,
     ) -> Vec<AttachedText> {
         use futures_util::FutureExt;
-        let finished = asked.filter(AbortOnDropHandle::is_finished);
-        let chosen = finished.and_then(|asked| asked.now_or_never()).and_then(Result::ok).unwrap_or_default();
-        let question = RankQuestion { text: said.message, doing: said.doing, now };
+        let finished = selection.filter(AbortOnDropHandle::is_finished);
+        let chosen = finished.and_then(|selection| selection.now_or_never()).and_then(Result::ok).unwrap_or_default();
+        let question = RankQuestion { text: message.message, doing: message.doing, now };
         let fits = |one: &RecallCandidate| {
             let ranked = one.shelf.ranker().map(|ranker| ranker.rank(&question)).unwrap_or_default();
             ranked.iter().any(|hit| hit.path == one.path && hit.has_evidence())
@@ -243,10 +243,10 @@ impl Recall {
 
     /// Memories that the selector has chosen by now; none while it runs.
     pub(super) async fn chosen(&mut self, now: Timestamp) -> Vec<AttachedText> {
-        if !self.asked.as_ref().is_some_and(AbortOnDropHandle::is_finished) {
+        if !self.selection.as_ref().is_some_and(AbortOnDropHandle::is_finished) {
             return Vec::new();
         }
-        let Some(asked) = self.asked.take() else { return Vec::new() };
+        let Some(asked) = self.selection.take() else { return Vec::new() };
         let chosen = asked.await.unwrap_or_default();
         self.surface_candidates(chosen, now)
     }
@@ -279,7 +279,7 @@ impl Recall {
         let attach = |attachment: Attachment| {
             let memory = Some(SurfacedMemory { path: attachment.path, bytes: attachment.bytes });
             let text = Injected::new(Purpose::Memory, &attachment.text);
-            AttachedText { text, beside: LineMeta { memory, ..LineMeta::default() } }
+            AttachedText { text, meta: LineMeta { memory, ..LineMeta::default() } }
         };
         found.into_iter().map(attach).collect()
     }

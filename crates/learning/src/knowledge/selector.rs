@@ -35,7 +35,7 @@ pub struct Selector {
 
 impl Selector {
     /// True if the budget leaves room for a question.
-    pub(super) fn may_be_asked(&self) -> bool {
+    pub(super) fn has_budget(&self) -> bool {
         self.ledger.allows(ledger::SELECT).is_ok()
     }
 }

@@ -6,16 +6,16 @@ use memory::changes::KeptChange;
 use memory::likeness;
 use tools::Scope;
 
-use super::{CONVERSATION, Saver, said};
+use super::{CONVERSATION, Saver, description_and_body};
 
-/// Why a change was refused.
-pub(super) struct Refusal {
+/// The refusal of a change, with its reason.
+pub(super) struct SaveRefusal {
     pub(super) why: String,
-    /// Whether another memory says it already, so that nothing is lost with the change.
+    /// True if another memory says it already, so that nothing is lost with the change.
     pub(super) is_known: bool,
 }
 
-impl From<String> for Refusal {
+impl From<String> for SaveRefusal {
     fn from(why: String) -> Self {
         Self { why, is_known: false }
     }
@@ -25,7 +25,7 @@ impl From<String> for Refusal {
 pub(super) struct RefusedChange {
     path: Option<String>,
     text: String,
-    /// Whether the memory was changed since. It may not say all that this change would have said.
+    /// True if the memory was changed since. It may not say all that this change would have said.
     is_made: bool,
     /// Memories that were not removed for it, which the model has heard.
     heard: Vec<String>,
@@ -35,14 +35,14 @@ pub(super) struct RefusedChange {
 pub(super) struct RemovedMemory {
     pub(super) change: KeptChange,
     pub(super) replaced_by: Option<String>,
-    /// Whether it was made or changed in this run.
+    /// True if it was made or changed in this run.
     pub(super) was_saved: bool,
-    /// Whether what replaces it was changed since. It may say the same in other words.
+    /// True if its replacement was changed since. That may say the same in other words.
     pub(super) is_replaced: bool,
 }
 
 impl RemovedMemory {
-    /// Whether a change was to say what this memory said.
+    /// True if a change was meant to say what this memory said.
     fn is_in(&self, path: Option<&str>, text: &str) -> bool {
         let by_path = !self.is_replaced && path.is_some_and(|path| self.is_for(path));
         by_path || sentences(&self.body()).any(|sentence| likeness::holds(text, sentence))
@@ -53,7 +53,7 @@ impl RemovedMemory {
     }
 
     fn body(&self) -> String {
-        said_in(self.change.before.as_deref().unwrap_or_default())
+        body_of(self.change.before.as_deref().unwrap_or_default())
     }
 }
 
@@ -62,18 +62,18 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.split(['.', '!', '?', '\n', '。']).filter(|sentence| sentence.chars().any(char::is_alphanumeric))
 }
 
-/// Whether a text holds each sentence of another.
+/// True if a text contains each sentence of another.
 fn holds_all(text: &str, other: &str) -> bool {
     sentences(other).all(|sentence| likeness::holds(text, sentence))
 }
 
-/// What a memory says, without its description.
-fn said_in(text: &str) -> String {
+/// The body of a memory, without its description.
+fn body_of(text: &str) -> String {
     memory::Memory::parse("", text.as_bytes(), None, text.len() as u64).body
 }
 
 impl Saver {
-    /// Whether somebody hears of each change and can object. Then nothing is put back.
+    /// True if somebody sees each change and can object. Then nothing is put back.
     fn is_watched(&self) -> bool {
         self.author.agent == CONVERSATION
     }
@@ -84,7 +84,7 @@ impl Saver {
         gone.retain(|removed| !holds_all(text, &removed.body()));
         gone.iter_mut().filter(|removed| removed.is_for(path)).for_each(|removed| removed.is_replaced = true);
         let mut unchanged = self.unchanged.lock();
-        unchanged.retain(|refused| !holds_all(text, &said_in(&refused.text)));
+        unchanged.retain(|refused| !holds_all(text, &body_of(&refused.text)));
         let same = unchanged.iter_mut().filter(|refused| refused.path.as_deref() == Some(path));
         same.for_each(|refused| refused.is_made = true);
     }
@@ -151,7 +151,7 @@ impl Saver {
         if self.is_watched() {
             return Ok(());
         }
-        let body = said_in(before);
+        let body = body_of(before);
         if let Some(by) = replaced_by
             && self.replacement(by).is_some_and(|by| holds_all(&by.body, &body))
         {
@@ -161,7 +161,7 @@ impl Saver {
             _ if refused.heard.iter().any(|heard| heard == path) => false,
             (Some(by), Some(changed)) if by == changed && !refused.is_made => true,
             (_, Some(changed)) if changed == path => false, // a change of the memory itself
-            _ => sentences(&body).any(|sentence| likeness::holds(&said(&refused.text), sentence)),
+            _ => sentences(&body).any(|sentence| likeness::holds(&description_and_body(&refused.text), sentence)),
         };
         let mut unchanged = self.unchanged.lock();
         let Some(refused) = unchanged.iter_mut().find(awaited) else { return Ok(()) };

@@ -44,7 +44,7 @@ impl Saver {
         Ok(said)
     }
 
-    /// What a path means that is to replace a memory: one of this directory, or by its whole path one of the user's shelf.
+    /// The memory that a replacement's path names: one of this directory, or by its whole path one of the user's shelf.
     pub(crate) fn replacement_place(&self, subject: &Subject) -> Result<String, String> {
         let on_shelf = self.user_shelf.as_ref().and_then(|shelf| shelf.place(subject));
         on_shelf.map_or_else(|| self.place(subject), Ok)

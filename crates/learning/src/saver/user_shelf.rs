@@ -26,7 +26,7 @@ impl UserShelf {
         Self { store, directory, tombstones: place.changes.tombstones() }
     }
 
-    /// What the user removed from it.
+    /// Memories that the user removed from it.
     pub(super) fn tombstones(&self) -> &Tombstones {
         &self.tombstones
     }

@@ -76,7 +76,7 @@ pub enum ControlMessage {
         /// The reason.
         rest: IdleReason,
         /// The sender's last text.
-        said: String,
+        last_text: String,
         /// Id of the newest message it received, by sender.
         heard: BTreeMap<String, String>,
         /// Id of the newest message by which it gave others work since it was last idle, by recipient.
@@ -197,7 +197,7 @@ impl ControlMessage {
             "interrupt" => Self::Interrupt,
             "idle_notification" => Self::Idle {
                 rest: serde_json::from_value(object["idleReason"].clone()).unwrap_or_default(),
-                said: text(&["result", "failureReason", "summary"]),
+                last_text: text(&["result", "failureReason", "summary"]),
                 heard: messages("heard"),
                 handed: messages("handed"),
             },
@@ -253,9 +253,9 @@ impl ControlMessage {
             }
             Self::Interrupt => json!({"type": "interrupt"}),
             Self::Progress { label } => json!({"type": "progress", "label": label}),
-            Self::Idle { rest, said, heard, handed } => {
+            Self::Idle { rest, last_text, heard, handed } => {
                 json!({
-                    "type": "idle_notification", "idleReason": rest, "result": said, "heard": heard, "handed": handed,
+                    "type": "idle_notification", "idleReason": rest, "result": last_text, "heard": heard, "handed": handed,
                 })
             }
             Self::Assigned { task, subject, description } => json!({
@@ -314,7 +314,7 @@ mod tests {
             ControlMessage::Interrupt,
             ControlMessage::Idle {
                 rest: IdleReason::Interrupted,
-                said: reason(),
+                last_text: reason(),
                 heard: BTreeMap::from([("team-lead".to_owned(), request())]),
                 handed: BTreeMap::from([("anna".to_owned(), request())]),
             },
@@ -334,7 +334,9 @@ mod tests {
         let idle = json!({
             "type": "idle_notification", "from": "a", "timestamp": "t", "idleReason": "available", "summary": "done",
         });
-        assert!(matches!(of(idle), ControlMessage::Idle { rest: IdleReason::Available, said, .. } if said == "done"));
+        assert!(
+            matches!(of(idle), ControlMessage::Idle { rest: IdleReason::Available, last_text, .. } if last_text == "done")
+        );
         let plan = json!({
             "type": "plan_approval_request", "from": "a", "timestamp": "t", "planFilePath": "/p", "planContent": "x",
             "requestId": "r",

@@ -61,32 +61,32 @@ impl Message {
     }
 
     /// Its entry in the file.
-    pub(super) fn to_letter(&self) -> Map<String, Value> {
-        let mut letter = Map::new();
-        letter.insert("id".to_owned(), json!(self.id));
-        letter.insert("from".to_owned(), json!(self.from));
-        letter.insert("text".to_owned(), json!(self.text));
-        letter.insert("timestamp".to_owned(), json!(self.timestamp));
-        letter.insert("read".to_owned(), json!(false));
+    pub(super) fn to_entry(&self) -> Map<String, Value> {
+        let mut entry = Map::new();
+        entry.insert("id".to_owned(), json!(self.id));
+        entry.insert("from".to_owned(), json!(self.from));
+        entry.insert("text".to_owned(), json!(self.text));
+        entry.insert("timestamp".to_owned(), json!(self.timestamp));
+        entry.insert("read".to_owned(), json!(false));
         if let Some(summary) = &self.summary {
-            letter.insert("summary".to_owned(), json!(summary));
+            entry.insert("summary".to_owned(), json!(summary));
         }
-        letter
+        entry
     }
 
     /// Reads an entry of the file. Other programs write no ids, or invalid ones; then the id is computed from the
     /// content.
-    pub(super) fn of(letter: &Map<String, Value>) -> Self {
-        let text = |key: &str| letter.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    pub(super) fn of(entry: &Map<String, Value>) -> Self {
+        let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (from, said, timestamp) = (text("from"), text("text"), text("timestamp"));
-        let id = match letter.get("id").and_then(Value::as_str) {
+        let id = match entry.get("id").and_then(Value::as_str) {
             Some(id) if is_plain(id) => id.to_owned(),
             _ => {
                 let parts = [&from, &timestamp, &said].map(|part| blake3::hash(part.as_bytes()).to_hex());
                 blake3::hash(parts.map(|part| part.to_string()).concat().as_bytes()).to_hex()[..32].to_owned()
             }
         };
-        let summary = letter.get("summary").and_then(Value::as_str).map(str::to_owned);
+        let summary = entry.get("summary").and_then(Value::as_str).map(str::to_owned);
         Self { id, from, text: said, summary, timestamp }
     }
 }

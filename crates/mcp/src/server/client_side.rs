@@ -1,4 +1,4 @@
-//! What a server may ask of us: the folders it may know, and questions to the user. Nothing else: no sampling.
+//! Requests of a server: the folders it may know, and questions to the user. Nothing else: no sampling.
 
 #![expect(deprecated, reason = "folders are for servers of revisions that still have them")]
 
@@ -16,10 +16,12 @@ use rmcp::{ClientHandler, RoleClient};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::shared::{List, ServerCore};
+use super::shared::{List, OneMore, ServerCore};
 use crate::elicitation::{ElicitationAnswer, ElicitationRequest};
 use crate::names::cut;
 
+/// The most questions at once.
+const MOST_QUESTIONS: usize = 3;
 /// The most bytes of a question.
 const LONGEST_QUESTION: usize = 4096;
 
@@ -31,6 +33,11 @@ impl ClientSide {
     pub(super) async fn elicit(&self, params: ElicitRequestParams) -> ElicitResult {
         let decline = || ElicitResult::new(ElicitationAction::Decline);
         let Some(elicitation) = self.0.elicitation.clone() else { return decline() };
+        // Nobody expects a question from a server that was asked nothing, or more than a few at once.
+        let is_idle = self.0.requests.load(Ordering::Acquire) == 0;
+        if is_idle || self.0.questions.load(Ordering::Acquire) >= MOST_QUESTIONS {
+            return decline();
+        }
         let server = self.0.name.clone();
         let short = |message: &str| cut(message, LONGEST_QUESTION).into_owned();
         let (request, schema) = match params {
@@ -48,7 +55,8 @@ impl ClientSide {
             }
             _ => return decline(),
         };
-        let _question = OpenQuestion::new(&self.0);
+        // While it is open, the clock of calls that wait stands still.
+        let _open = OneMore::of(&self.0.questions);
         match elicitation.ask(request).await {
             ElicitationAnswer::Accept(values) => {
                 let accepted = ElicitResult::new(ElicitationAction::Accept);
@@ -74,22 +82,6 @@ impl ClientSide {
             })
         };
         ListRootsResult::new(self.0.roots.lock().iter().filter_map(root).collect())
-    }
-}
-
-/// A question to the user, which stops the clock of calls that wait.
-struct OpenQuestion<'a>(&'a ServerCore);
-
-impl<'a> OpenQuestion<'a> {
-    fn new(shared: &'a ServerCore) -> Self {
-        shared.questions.fetch_add(1, Ordering::AcqRel);
-        Self(shared)
-    }
-}
-
-impl Drop for OpenQuestion<'_> {
-    fn drop(&mut self) {
-        self.0.questions.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

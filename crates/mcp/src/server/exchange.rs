@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::client_side::ClientSide;
 use super::fault;
 use super::lists::value;
-use super::shared::{ServerCore, ServerLink};
+use super::shared::{OneMore, ServerCore, ServerLink};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::outcome::OnProgress;
@@ -79,6 +79,7 @@ pub(super) async fn exchange(
     limit: Duration,
     on_progress: Option<OnProgress>,
 ) -> Result<Value, Error> {
+    let _asks = OneMore::of(&shared.requests);
     let deadline = Instant::now() + limit;
     let mut has_visited = false;
     for _ in 0..MOST_ROUNDS {

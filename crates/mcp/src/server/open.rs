@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, ClientServiceExt, Peer, RunningService, ServiceError};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -27,6 +28,9 @@ use crate::offer::{PromptOffer, ResourceOffer, ResourceTemplateOffer, ToolOffer}
 const STREAM_ATTEMPTS: usize = 5;
 const STREAM_WAIT: Duration = Duration::from_secs(1);
 
+/// For the lists besides that of tools.
+const OTHER_LISTS: Duration = Duration::from_secs(10);
+
 /// A connection that was made.
 pub(super) type Connection = RunningService<RoleClient, ClientSide>;
 
@@ -48,7 +52,12 @@ async fn open_pipes(shared: &Arc<ServerCore>, pipes: &dyn OpenPipes) -> Result<C
     let read = OversizedLines::new(pipes.read, most);
     let transport = AsyncRwTransport::new_client(read, pipes.write).with_max_line_length(most);
     let side = ClientSide(shared.clone());
-    side.serve_with_lifecycle(transport, ClientLifecycleMode::Initialize).await.map_err(|error| fault::of_start(&error))
+    let made = side.serve_with_lifecycle(transport, ClientLifecycleMode::Initialize).await;
+    made.map_err(|error| match fault::of_start(&error) {
+        // What is told about a pipe says less than that.
+        StartFault::Transient(_) => StartFault::Lasting("it ended before the connection was made".to_owned()),
+        fault => fault,
+    })
 }
 
 async fn open_http(shared: &Arc<ServerCore>, endpoint: &HttpEndpoint) -> Result<Connection, StartFault> {
@@ -115,8 +124,14 @@ pub(super) async fn first_status(
         info.server_info.as_ref().map(|server| fault::words(&format!("{} {}", server.name, server.version)));
     let instructions = info.instructions.as_deref().filter(|text| !text.trim().is_empty());
     status.instructions = instructions.map(|text| short_description(text).into_owned());
-    for list in offered_lists(peer) {
-        let problems = match timeout_at(deadline, read(shared, peer, list)).await {
+    // A server is ready with its tools; what else it has may not keep it from that for long.
+    let soon = deadline.min(Instant::now() + OTHER_LISTS);
+    let limit = |list| if list == List::Tools { deadline } else { soon };
+    let readings = offered_lists(peer)
+        .into_iter()
+        .map(|list| async move { (list, timeout_at(limit(list), read(shared, peer, list)).await) });
+    for (list, reading) in join_all(readings).await {
+        let problems = match reading {
             Ok(Ok(part)) => part.put(&mut status),
             Ok(Err(error)) => match fault::of_request(&shared.name, shared.limits.message_bytes, &error) {
                 (_, meaning @ (FaultMeaning::Login(_) | FaultMeaning::Unreachable)) => return Err(meaning),
@@ -125,6 +140,9 @@ pub(super) async fn first_status(
             Err(_) => vec![format!("its {} did not come in time", list.name())],
         };
         shared.problems.lock().insert(list, problems);
+    }
+    if peer.is_transport_closed() {
+        return Err(FaultMeaning::Unreachable);
     }
     status.problems = shared.all_problems();
     Ok(status)

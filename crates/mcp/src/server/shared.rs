@@ -1,4 +1,4 @@
-//! What the parts of one server share: its status, the way to the peer, and the calls that wait.
+//! State that the parts of one server share: its status, the way to the peer, and the calls that wait.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ pub(super) struct ServerCore {
     links: AtomicU64,
     pub(super) waiting: WaitingCalls,
     pub(super) stale: StaleLists,
-    /// What the server said when it last wanted a login.
+    /// Challenge with which the server last wanted a login.
     pub(super) challenge: Mutex<Option<String>>,
     /// Problems of each list.
     pub(super) problems: Mutex<BTreeMap<List, Vec<String>>>,
@@ -48,6 +48,8 @@ pub(super) struct ServerCore {
     pub(super) unauthorized: Notify,
     /// Questions that the user has not answered yet.
     pub(super) questions: AtomicUsize,
+    /// Requests of ours that are not over yet.
+    pub(super) requests: AtomicUsize,
 }
 
 /// One connection.
@@ -83,6 +85,7 @@ impl ServerCore {
             unreachable: Notify::new(),
             unauthorized: Notify::new(),
             questions: AtomicUsize::new(0),
+            requests: AtomicUsize::new(0),
         }
     }
 
@@ -254,5 +257,21 @@ impl StaleLists {
             }
             self.told.notified().await;
         }
+    }
+}
+
+/// One more of something, until it is dropped.
+pub(super) struct OneMore<'a>(&'a AtomicUsize);
+
+impl<'a> OneMore<'a> {
+    pub(super) fn of(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(count)
+    }
+}
+
+impl Drop for OneMore<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }

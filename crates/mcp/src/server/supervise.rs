@@ -40,7 +40,8 @@ enum ConnectionEnd {
 /// Makes the connection and looks after it until `stop`. `settled` is told once the first attempts are over.
 pub(super) async fn supervise(shared: Arc<ServerCore>, stop: CancellationToken, settled: oneshot::Sender<()>) {
     let mut settled = Some(settled);
-    let mut attempts = FIRST_ATTEMPTS;
+    // A process is started once for each command.
+    let mut attempts = if matches!(shared.endpoint, Endpoint::Stdio(_)) { 1 } else { FIRST_ATTEMPTS };
     while let Some(connection) = connect(&shared, &stop, attempts).await {
         let _ = settled.take().map(|settled| settled.send(()));
         let end = serve(&shared, &stop, connection).await;
@@ -162,7 +163,7 @@ async fn close(mut connection: Connection) {
     let _ = connection.close_with_timeout(CLOSING).await;
 }
 
-/// What is told about a server that is gone, with its last words.
+/// Text about a server that is gone, with its last words.
 fn ended(shared: &ServerCore, text: &str) -> String {
     let last = shared.last_words.lock().take().map(|last_words| words(&last_words()));
     match last.filter(|last| !last.is_empty()) {

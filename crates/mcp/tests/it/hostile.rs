@@ -1,8 +1,11 @@
 //! Servers that hang, lie and flood. The client stays usable and says what happened.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcp::{Error, ServerOptions, ServerState};
+use futures_util::future::BoxFuture;
+use mcp::{Endpoint, Error, McpServer, OpenPipes, Pipes, ServerOptions, ServerState};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -24,6 +27,40 @@ async fn a_server_that_never_answers_fails_in_time() {
     assert_eq!(begun.elapsed().as_secs(), 30);
     let dies = failure(|_, _| vec![Act::Die]).await;
     assert_eq!(dies, "it ended before the connection was made: its last words");
+}
+
+/// Pipes whose other end is gone.
+#[derive(Default)]
+struct DeadPipes(AtomicUsize);
+
+impl OpenPipes for DeadPipes {
+    fn open(&self) -> BoxFuture<'static, Result<Pipes, String>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let (ours, _) = tokio::io::duplex(64);
+        let (read, write) = tokio::io::split(ours);
+        Box::pin(async { Ok(Pipes { read: Box::new(read), write: Box::new(write), last_words: None }) })
+    }
+}
+
+/// MCP-1: a program that ends at once, or as soon as it is asked for its tools, is not started a second time.
+#[tokio::test(start_paused = true)]
+async fn a_program_that_ends_at_once_is_started_once() {
+    let pipes = Arc::new(DeadPipes::default());
+    let server = McpServer::new("srv", Endpoint::Stdio(pipes.clone()), ServerOptions::default());
+    let failed = ServerState::Failed("it ended before the connection was made".to_owned());
+    assert_eq!(server.connect().await.state, failed);
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(pipes.0.load(Ordering::SeqCst), 1);
+
+    let act = |_: usize, message: &Value| match message["method"].as_str() {
+        Some("tools/list") => vec![Act::Die],
+        _ => well_behaved(message),
+    };
+    let (server, heard) = scripted(act, ServerOptions::default());
+    let ServerState::Failed(why) = server.connect().await.state.clone() else { panic!("{:?}", server.status()) };
+    assert!(why.ends_with(": its last words"), "{why}");
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(heard.of("initialize").len(), 1);
 }
 
 /// MCP-1: a list that never comes costs that list alone.

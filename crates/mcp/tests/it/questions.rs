@@ -1,4 +1,4 @@
-//! What a server asks of us in the middle of a call.
+//! Questions of a server in the middle of a call.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -146,4 +146,30 @@ async fn a_call_that_wants_a_page_visited_first_is_repeated() {
         assert_eq!(called.is_ok(), answer_of_user && !stubborn, "{called:?}");
         assert_eq!((heard.of("tools/call").len(), user.asked.lock().len()), (calls, 1));
     }
+}
+
+/// MCP-1: a server that was asked nothing asks the user nothing, and one that asks too much at once is declined.
+#[tokio::test(start_paused = true)]
+async fn questions_that_nobody_expects_are_declined() {
+    let question = |id: u32| {
+        let params = json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}});
+        Act::Say(json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params}))
+    };
+    let act = move |_: usize, message: &Value| match message["method"].as_str() {
+        Some("notifications/initialized") => vec![question(1)],
+        Some("tools/call") => {
+            let wait = Act::Wait(Duration::from_secs(60));
+            [(2..10).map(question).collect(), vec![wait], well_behaved(message)].concat()
+        }
+        _ => well_behaved(message),
+    };
+    let user = User::new(ElicitationAnswer::Accept(Map::new()), Duration::from_secs(10));
+    let (server, heard) = scripted(act, with(&user));
+    server.connect().await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert!(user.asked.lock().is_empty());
+    call(&server, "a").await.unwrap();
+    assert_eq!(user.asked.lock().len(), 3);
+    let declined = heard.answers().iter().filter(|answer| answer["result"]["action"] == "decline").count();
+    assert_eq!(declined, 1 + 5);
 }

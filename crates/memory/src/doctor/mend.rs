@@ -106,7 +106,7 @@ impl<'s> Indexes<'s> {
     fn unlink(&mut self, index: &str, target: &str) -> Result<Option<String>, Error> {
         let Some(link) = self.links(index, target).into_iter().next() else { return Ok(None) };
         let written = self.text(index).and_then(|text| index::written(text, target).map(str::to_owned));
-        let said = link.hook.is_empty() || is_said(self.store, &link.hook)?;
+        let said = link.hook.is_empty() || is_in_a_memory(self.store, &link.hook)?;
         let Some(text) = self.text(index) else { return Ok(None) };
         let written = written.unwrap_or_default();
         if said {
@@ -169,7 +169,7 @@ fn path_of(index: &str, target: &str) -> String {
 }
 
 /// Returns whether a memory contains these words.
-fn is_said(store: &Store, words: &str) -> Result<bool, Error> {
+fn is_in_a_memory(store: &Store, words: &str) -> Result<bool, Error> {
     let words = by_what_it_says(words.trim_end_matches('…'));
     let has = |path: &String| {
         let file = store.root().read(path, READ_LIMIT).ok()?;

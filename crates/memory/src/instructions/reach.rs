@@ -24,7 +24,7 @@ pub(super) enum IncludeReach {
 
 /// Reason why a file was not read.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum ReadRefusal {
     /// It leads to a file outside, to which the user has not agreed.
     Outside(PathBuf),
     /// Another user put it there.
@@ -51,28 +51,28 @@ impl IncludeReach {
     }
 
     /// Reads a file within reach, or one that was agreed to.
-    pub(super) fn read(&self, path: &Path, agreed: &BTreeSet<PathBuf>) -> Result<Snapshot, Refusal> {
-        let Self::Inside(root) = self else { return files::read(path, READ_LIMIT).map_err(Refusal::Failed) };
-        let real = files::real(path).map_err(Refusal::Failed)?;
+    pub(super) fn read(&self, path: &Path, agreed: &BTreeSet<PathBuf>) -> Result<Snapshot, ReadRefusal> {
+        let Self::Inside(root) = self else { return files::read(path, READ_LIMIT).map_err(ReadRefusal::Failed) };
+        let real = files::real(path).map_err(ReadRefusal::Failed)?;
         match real.strip_prefix(root) {
-            Ok(inside) => Root::open(root).and_then(|root| root.read(inside, READ_LIMIT)).map_err(Refusal::Failed),
-            Err(_) if agreed.contains(&real) => files::exact::read(&real, READ_LIMIT).map_err(Refusal::Failed),
+            Ok(inside) => Root::open(root).and_then(|root| root.read(inside, READ_LIMIT)).map_err(ReadRefusal::Failed),
+            Err(_) if agreed.contains(&real) => files::exact::read(&real, READ_LIMIT).map_err(ReadRefusal::Failed),
             Err(_) => Err(match files::open(&real) {
-                Err(missing @ Error::NotFound { .. }) => Refusal::Failed(missing),
-                _ => Refusal::Outside(real),
+                Err(missing @ Error::NotFound { .. }) => ReadRefusal::Failed(missing),
+                _ => ReadRefusal::Outside(real),
             }),
         }
     }
 
     /// The rule files of a folder within reach, at any depth, by path.
-    pub(super) fn rules(&self, folder: &Path) -> Result<Vec<PathBuf>, Refusal> {
+    pub(super) fn rules(&self, folder: &Path) -> Result<Vec<PathBuf>, ReadRefusal> {
         let opened = match self {
             Self::Anywhere => Root::open(folder),
             Self::Inside(root) => {
-                let real = files::real(folder).map_err(Refusal::Failed)?;
+                let real = files::real(folder).map_err(ReadRefusal::Failed)?;
                 match real.strip_prefix(root) {
                     Ok(inside) => Root::open(root).and_then(|root| root.sub(inside)),
-                    Err(_) => return Err(Refusal::Outside(real)),
+                    Err(_) => return Err(ReadRefusal::Outside(real)),
                 }
             }
         };

@@ -123,7 +123,7 @@ impl fmt::Display for Note {
         match &self.what {
             InstructionFault::Missing => write!(f, "does not exist, skipped")?,
             InstructionFault::TooDeep => write!(f, "included more than {DEEPEST_INCLUDE} levels deep, skipped")?,
-            InstructionFault::NotText => write!(f, "is no text, skipped")?,
+            InstructionFault::NotText => write!(f, "is not text, skipped")?,
             InstructionFault::Unreadable(why) => write!(f, "skipped: {why}")?,
             InstructionFault::Long(length) => write!(
                 f,
@@ -133,7 +133,7 @@ impl fmt::Display for Note {
             InstructionFault::Outside(real) if *real == self.path => write!(f, "lies outside the project, skipped")?,
             InstructionFault::Outside(real) => write!(f, "leads to {}, outside the project, skipped", real.display())?,
             InstructionFault::OfAnother => write!(f, "belongs to another user of this machine, skipped")?,
-            InstructionFault::BadGlob(why) => write!(f, "is no glob: {why}")?,
+            InstructionFault::BadGlob(why) => write!(f, "is not a valid glob: {why}")?,
             InstructionFault::TooMany => {
                 write!(f, "more than {MOST_FILES} files or {MOST_BYTES} bytes, the rest is skipped")?;
             }

@@ -12,7 +12,7 @@ const STEMS: SortedList = SortedList { bytes: include_bytes!("near.bin"), more: 
 
 /// The stems of words that people say instead of a word with this stem.
 pub(crate) fn words(stem: &str) -> impl Iterator<Item = &'static str> {
-    let list = STEMS.find(stem).map_or(0..0, |at| STEMS.part(STEMS.beside(), at));
+    let list = STEMS.find(stem).map_or(0..0, |at| STEMS.part(STEMS.further_bytes(), at));
     let lists = &STEMS.bytes[STEMS.behind()..];
     let words = lists[2 * list.start..2 * list.end].chunks_exact(2).map(|at| u16::from_le_bytes([at[0], at[1]]));
     words.filter_map(|at| str::from_utf8(STEMS.letters(usize::from(at))).ok())

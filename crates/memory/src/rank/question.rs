@@ -89,13 +89,13 @@ fn unit(token: &TextWord, corpus: &Corpus, weights: &Weights) -> Unit {
     if token.form == Form::Word {
         let other = |(term, _): &(Term, f32)| Some(*term) != exact;
         stands.extend(alike(token.row, corpus, weights).filter(other));
-        instead.extend(said_instead(&token.text, corpus, weights).filter(other));
+        instead.extend(alternatives(&token.text, corpus, weights).filter(other));
     }
     Unit { label: token.shown.clone(), weight, stands, instead }
 }
 
 /// The words that people say instead of a word.
-fn said_instead(stem: &str, corpus: &Corpus, weights: &Weights) -> impl Iterator<Item = (Term, f32)> {
+fn alternatives(stem: &str, corpus: &Corpus, weights: &Weights) -> impl Iterator<Item = (Term, f32)> {
     let well = weights.soft;
     near::words(stem).filter_map(move |other| Some((corpus.term(other)?, well)))
 }

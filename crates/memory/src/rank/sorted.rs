@@ -33,19 +33,19 @@ impl SortedList {
 
     /// The letters of a word.
     pub(crate) fn letters(&self, at: usize) -> &'static [u8] {
-        let start = self.beside() + self.more * self.count();
+        let start = self.further_bytes() + self.more * self.count();
         let part = self.part(4, at);
         &self.bytes[start + part.start..start + part.end]
     }
 
     /// Offset of the further bytes of the words.
-    pub(crate) fn beside(&self) -> usize {
+    pub(crate) fn further_bytes(&self) -> usize {
         4 + 4 * self.count()
     }
 
     /// Offset after the letters.
     pub(crate) fn behind(&self) -> usize {
-        self.beside() + self.more * self.count() + self.number(4 * self.count())
+        self.further_bytes() + self.more * self.count() + self.number(4 * self.count())
     }
 
     /// Range of the part of one word, given that the ends of the parts are stored from `ends` on.

@@ -46,7 +46,7 @@ struct AppliesToPart {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TurnActivity {
     /// From the request, if it asks for work.
-    asked: Vec<Facet>,
+    from_request: Vec<Facet>,
     /// From files and tools.
     seen: Vec<Facet>,
     files: Vec<String>,
@@ -118,10 +118,10 @@ impl AppliesTo {
         if self.given.iter().any(|given| given.fits(turn)) {
             return 1.0;
         }
-        let has = |facet: &Facet| turn.asked.contains(facet) || turn.seen.contains(facet);
+        let has = |facet: &Facet| turn.from_request.contains(facet) || turn.seen.contains(facet);
         let of = |sort: Sort| self.facets.iter().filter(move |facet| facets::sort(**facet) == sort);
         let its_languages =
-            || turn.asked.iter().chain(&turn.seen).filter(|facet| facets::sort(**facet) == Sort::Language);
+            || turn.from_request.iter().chain(&turn.seen).filter(|facet| facets::sort(**facet) == Sort::Language);
         let (languages, in_its_language) = (of(Sort::Language).count(), of(Sort::Language).any(has));
         if languages > 0 && !in_its_language && (its_languages().next().is_some() || of(Sort::Activity).count() == 0) {
             return 0.0;
@@ -151,7 +151,7 @@ impl AppliesToPart {
         if is_pattern(&self.text) {
             return turn.files.iter().any(|file| matches_file(&self.text, file));
         }
-        let has = |facet: &Facet| turn.asked.contains(facet) || turn.seen.contains(facet);
+        let has = |facet: &Facet| turn.from_request.contains(facet) || turn.seen.contains(facet);
         let by_facet = !self.facets.is_empty() && self.facets.iter().all(has);
         let by_word = !self.stems.is_empty() && self.stems.iter().all(|stem| turn.stems.contains(stem));
         by_facet || by_word
@@ -171,10 +171,10 @@ impl TurnActivity {
             turn.stems.extend(tokens.into_iter().map(|token| token.text));
         }
         if asks_for_work(request) {
-            turn.asked = facets::of_tokens(tokens);
+            turn.from_request = facets::of_tokens(tokens);
             for word in request.split_whitespace().filter(|word| word.contains('.')) {
                 let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-                turn.asked.extend(facets::of_file(word, splitter));
+                turn.from_request.extend(facets::of_file(word, splitter));
             }
             turn.stems.extend(tokens.iter().filter(|token| !token.stop).map(|token| token.text.clone()));
         }

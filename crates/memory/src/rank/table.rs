@@ -38,7 +38,7 @@ pub(crate) fn row_of_stem(stem: &str, has_stem: impl Fn(&str) -> bool) -> Option
 impl TableWord {
     /// Its frequency rank, from 1.
     pub(crate) fn place(self) -> usize {
-        let at = WORDS.beside() + 2 * usize::from(self.0);
+        let at = WORDS.further_bytes() + 2 * usize::from(self.0);
         usize::from(u16::from_le_bytes([WORDS.bytes[at], WORDS.bytes[at + 1]])) + 1
     }
 

@@ -312,7 +312,7 @@ fn a_second_removal_by_hand_is_buried_too() {
         message: None,
     };
     let mut run = place.begin("r-1");
-    let mut keep = |change: &memory::changes::KeptChange| run.keep_said(change, Some(&spoken));
+    let mut keep = |change: &memory::changes::KeptChange| run.keep_quoting(change, Some(&spoken));
     let origin = MemoryOrigin::default();
     place.store.revise("twice.md", &text("twice", body), None, &origin, None, &mut keep).unwrap();
     run.end().unwrap();

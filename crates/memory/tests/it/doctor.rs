@@ -29,7 +29,7 @@ fn what_is_over_is_named() {
     let found = over("2026-11-02T12:00:00Z");
     assert_eq!(
         found.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["sale.md: over since 2026-11-01, which it names as its last day"]
+        ["sale.md: out of date: it names 2026-11-01 as its last day"]
     );
 }
 

@@ -102,7 +102,7 @@ impl<'a> Annotations<'a> {
         Self { marks, last }
     }
 
-    fn beside(&self, place: BlockPlace, block: &Block) -> BlockExtras<'a> {
+    fn extras(&self, place: BlockPlace, block: &Block) -> BlockExtras<'a> {
         let reference = match block.kind() {
             Kind::ToolResult { id, .. } if self.last.is_some_and(|last| place <= last) => Some(id.clone()),
             _ => None,
@@ -129,7 +129,7 @@ impl Body {
                 Role::User => "{\"role\":\"user\",\"content\":",
                 Role::Assistant => "{\"role\":\"assistant\",\"content\":",
             });
-            self.blocks(blocks, marks.ttl, |block| annotations.beside(BlockPlace { message, block }, &blocks[block]));
+            self.blocks(blocks, marks.ttl, |block| annotations.extras(BlockPlace { message, block }, &blocks[block]));
             self.raw("}");
         }
         self.raw("]");

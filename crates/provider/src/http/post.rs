@@ -31,8 +31,8 @@ pub async fn post(
     let mut all = HeaderMap::new();
     all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     for (name, value) in headers {
-        let name: HeaderName = name.parse().map_err(|_| format!("{name:?} is no name of a header"))?;
-        let mut value: HeaderValue = value.parse().map_err(|_| format!("the header {name} has no proper value"))?;
+        let name: HeaderName = name.parse().map_err(|_| format!("{name:?} is not a valid header name"))?;
+        let mut value: HeaderValue = value.parse().map_err(|_| format!("the header {name} has an invalid value"))?;
         value.set_sensitive(true);
         all.insert(name, value);
     }

@@ -56,7 +56,7 @@ fn own_call(block: &Block) -> Option<String> {
 
 pub(super) fn message(line: &Line) -> Option<HistoryMessage> {
     let (who, blocks) = match &line.body {
-        Body::User { blocks, source: TextSource::Said } => ("user", blocks),
+        Body::User { blocks, source: TextSource::Direct } => ("user", blocks),
         Body::User { blocks, source: TextSource::Summary } => ("summary", blocks),
         Body::User { blocks, source: TextSource::Injected } | Body::Attachment { blocks } => ("beside", blocks),
         Body::Assistant { blocks, .. } => ("assistant", blocks),

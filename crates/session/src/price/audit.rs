@@ -18,7 +18,7 @@ use super::cascade::{Cascade, CascadeBills, LayerAudit};
 use super::collection::{FileLeftOut, RepliesCounted};
 use super::policy::PricePolicy;
 use super::recording::Recording;
-use crate::child::is_child;
+use crate::child::is_subagent;
 use crate::home::SessionFile;
 
 /// Sessions with fewer requests are not named among the worst: there is little that could be saved in them.
@@ -182,7 +182,7 @@ impl Audit {
     /// Adds one session, also to its project.
     fn add(&mut self, session: &SessionAudit, totals: &SessionTotals, scale: f64, project: &mut ProjectAudit) {
         let (cost, requests) = (totals.cost(scale), totals.recorded.requests);
-        let is_session = usize::from(!is_child(&session.file.path));
+        let is_session = usize::from(!is_subagent(&session.file.path));
         (self.sessions, self.subagents) = (self.sessions + is_session, self.subagents + 1 - is_session);
         self.requests += requests;
         self.unpriced_requests += totals.recorded.unpriced;

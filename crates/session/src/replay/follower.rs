@@ -1,4 +1,4 @@
-//! Whoever follows a replay: sees what changes, and can answer for the provider.
+//! The observer of a replay: it sees what changes, and can answer for the provider.
 
 use std::path::PathBuf;
 

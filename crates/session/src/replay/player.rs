@@ -132,7 +132,7 @@ impl<'a> Player<'a> {
                 *usage = None; // it counts what was sent then, not what would be sent here
             }
         }
-        let is_result_or_said = matches!(body, Body::User { source: TextSource::Said, .. });
+        let is_result_or_said = matches!(body, Body::User { source: TextSource::Direct, .. });
         let provided = match &body {
             Body::Assistant { blocks, .. } => blocks.iter().find_map(Block::compaction),
             _ => None,
@@ -206,7 +206,7 @@ impl<'a> Player<'a> {
         }
         let id = Id::from(format!("read-again-{}", self.names));
         self.write(None, Body::Assistant { id, model: String::new(), blocks: calls, usage: Some(usage), stop: None });
-        self.write(None, Body::User { blocks: results, source: TextSource::Said });
+        self.write(None, Body::User { blocks: results, source: TextSource::Direct });
         self.walked = None;
     }
 

@@ -41,7 +41,7 @@ impl RecordedRound {
         let mut by_hand = false;
         for line in rest {
             match &line.body {
-                Body::Assistant { .. } | Body::User { source: TextSource::Said, .. } => break,
+                Body::Assistant { .. } | Body::User { source: TextSource::Direct, .. } => break,
                 Body::Meta(_) if matches!(context::Fact::of(line), Some(context::Fact::Refused { .. })) => break,
                 Body::User { blocks, source: TextSource::Summary } if !by_hand => {
                     if let Some((Act::Compact { .. }, summary @ None)) = round.acts.last_mut() {

@@ -9,7 +9,7 @@ use transcript::view::ViewEntry;
 use transcript::window::Window;
 
 use super::Session;
-use super::beside::beside_of;
+use super::line_meta::meta_of;
 use crate::error::Error;
 
 /// Why messages are dropped that the user wants dropped.
@@ -53,7 +53,7 @@ impl Session {
         }
         let until_next = lines[at + 1..].iter().take_while(|line| {
             !is_compaction(line)
-                && !matches!(line.body, Body::Assistant { .. } | Body::User { source: TextSource::Said, .. })
+                && !matches!(line.body, Body::Assistant { .. } | Body::User { source: TextSource::Direct, .. })
         });
         let restored = until_next.filter(|line| is_restore(line)).filter_map(|line| line.id.clone());
         restored.filter(|id| self.log.view().counts(id)).collect()
@@ -68,7 +68,7 @@ impl Session {
         let (mut instructions, mut attached) = (HashSet::new(), HashSet::new());
         for line in self.log.lines().iter().filter(|line| matches!(line.body, Body::Attachment { .. })) {
             attached.extend(&line.id);
-            if beside_of(line).is_some_and(|beside| !beside.instructions.is_empty() || beside.agents.is_some()) {
+            if meta_of(line).is_some_and(|beside| !beside.instructions.is_empty() || beside.agents.is_some()) {
                 instructions.extend(&line.id);
             }
         }

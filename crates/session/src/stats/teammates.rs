@@ -9,7 +9,7 @@ use transcript::line::Line;
 use transcript::price::Prices;
 use transcript::{Log, Usage};
 
-use super::{beside, cost, replies};
+use super::{cost, replies, side_work};
 use crate::{record, savings};
 
 /// Usage of one teammate.
@@ -45,7 +45,7 @@ impl SessionUse {
     pub fn of(lines: &[Line], prices: &Prices) -> Self {
         let replies = replies(lines);
         let tokens = replies.iter().map(|(_, _, usage)| usage.total()).sum();
-        Self { replies: replies.len(), tokens, cost_usd: cost(&replies, &beside(lines, prices), prices) }
+        Self { replies: replies.len(), tokens, cost_usd: cost(&replies, &side_work(lines, prices), prices) }
     }
 }
 

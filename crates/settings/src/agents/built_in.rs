@@ -21,7 +21,7 @@ pub(super) const ALL: [&str; 5] = [
 ];
 
 /// The pages of the documentation.
-const PAGES: [(&str, &str); 8] = [
+const PAGES: [(&str, &str); 9] = [
     ("guide.md", include_str!("../../../../docs/guide.md")),
     ("settings.md", include_str!("../../../../docs/settings.md")),
     ("settings-tuning.md", include_str!("../../../../docs/settings-tuning.md")),
@@ -30,6 +30,7 @@ const PAGES: [(&str, &str); 8] = [
     ("environment.md", include_str!("../../../../docs/environment.md")),
     ("dreams.md", include_str!("../../../../docs/dreams.md")),
     ("team.md", include_str!("../../../../docs/team.md")),
+    ("skills.md", include_str!("../../../../docs/skills.md")),
 ];
 
 /// Placeholder for the folder of the documentation.

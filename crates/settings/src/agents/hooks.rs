@@ -26,8 +26,8 @@ pub fn hooks_in(definition: &Definition, directory: &Path) -> (Vec<Hook>, Vec<St
     };
     let origin = ValueOrigin { source, file: definition.file.clone(), line: 1, column: 1 };
     let (mut hooks, told) = in_text(value, &origin, directory);
-    for hook in hooks.iter_mut().filter(|hook| hook.moment == HookEvent::Stop) {
-        (hook.moment, hook.matcher) = (HookEvent::SubagentStop, Matcher::Names(vec![definition.name.clone()]));
+    for hook in hooks.iter_mut().filter(|hook| hook.hook_event == HookEvent::Stop) {
+        (hook.hook_event, hook.matcher) = (HookEvent::SubagentStop, Matcher::Names(vec![definition.name.clone()]));
     }
     (hooks, told)
 }

@@ -71,7 +71,7 @@ impl ToolRestriction {
         }
         let mut named: Vec<String> = only.allow.iter().map(ToString::to_string).collect();
         if tool == tool_names::BASH && self.looks {
-            named.push("commands that only look".to_owned());
+            named.push("commands that only read".to_owned());
         }
         Err(format!("This agent may use {tool} only for {}.", named.join(", ")))
     }
@@ -81,7 +81,7 @@ impl ToolRestriction {
 pub fn narrow(
     definition: &Definition,
     tools: &[Arc<dyn Tool>],
-    ground: &BasePaths<'_>,
+    base_paths: &BasePaths<'_>,
 ) -> Result<(Vec<Arc<dyn Tool>>, ToolRestriction), Error> {
     let mut narrowed = ToolRestriction::default();
     let mut offered: Vec<Arc<dyn Tool>> = tools.to_vec();
@@ -101,7 +101,7 @@ pub fn narrow(
             narrowed.looks |= tool.name() == tool_names::BASH && mine.iter().any(|name| looks(name));
             let patterns: Vec<String> =
                 mine.into_iter().filter(|name| !looks(name)).flat_map(|name| each(name)).collect();
-            let allow: Vec<Rule> = rules(&patterns, ground)?;
+            let allow: Vec<Rule> = rules(&patterns, base_paths)?;
             narrowed.only.push((tool.name().to_owned(), Rules { allow, ..Rules::default() }));
         }
     }

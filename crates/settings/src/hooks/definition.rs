@@ -19,7 +19,7 @@ const AGENT_PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hook {
     /// The event at which it runs.
-    pub moment: HookEvent,
+    pub hook_event: HookEvent,
     /// Its filter.
     pub matcher: Matcher,
     /// The filter as written.
@@ -38,6 +38,8 @@ pub struct Hook {
     pub status: Option<String>,
     /// Its place in the settings.
     pub origin: ValueOrigin,
+    /// Variables of its own: the folders of the plugin it is from.
+    pub variables: BTreeMap<String, String>,
 }
 
 /// The kind of a hook.
@@ -126,7 +128,7 @@ pub enum HookAuthor {
 impl Hook {
     /// The hook that a settings value defines, and warnings about it.
     pub(crate) fn of(set: &SetValue, places: &Places) -> Option<(Self, Vec<String>)> {
-        let moment = HookEvent::named(set.key.name.strip_prefix("hooks.")?)?;
+        let hook_event = HookEvent::by_name(set.key.name.strip_prefix("hooks.")?)?;
         let (hook, matcher_text) = (&set.value["hook"], set.value["matcher"].as_str());
         let mut told = Vec::new();
         let (matcher, wrong) = Matcher::parse(matcher_text);
@@ -142,7 +144,7 @@ impl Hook {
         });
         let timeout = hook["timeout"].as_f64().filter(|seconds| *seconds > 0.0);
         let hook = Self {
-            moment,
+            hook_event,
             matcher,
             matcher_text: matcher_text.unwrap_or_default().to_owned(),
             kind,
@@ -152,6 +154,7 @@ impl Hook {
             timeout: timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
             status: hook["statusMessage"].as_str().map(str::to_owned),
             origin: set.origin.clone(),
+            variables: BTreeMap::new(),
         };
         Some((hook, told))
     }
@@ -163,7 +166,7 @@ impl Hook {
 
     /// Its timeout.
     pub fn limit(&self) -> Duration {
-        let (usual, most) = self.moment.patience();
+        let (usual, most) = self.hook_event.patience();
         let usual = match self.kind {
             Kind::Prompt { .. } => usual.min(PROMPT_PATIENCE),
             Kind::Agent { .. } => usual.min(AGENT_PATIENCE),

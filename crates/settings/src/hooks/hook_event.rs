@@ -4,18 +4,18 @@ use std::time::Duration;
 
 /// Defines the enum of events, the list of all and their names.
 macro_rules! moments {
-    ($($(#[$about:meta])* $moment:ident,)*) => {
+    ($($(#[$about:meta])* $hook_event:ident,)*) => {
         /// An event at which hooks run, by Claude Code's names.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum HookEvent { $($(#[$about])* $moment,)* }
+        pub enum HookEvent { $($(#[$about])* $hook_event,)* }
 
         impl HookEvent {
             /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$moment),*];
+            pub const ALL: &[Self] = &[$(Self::$hook_event),*];
 
             /// Its name.
             pub fn name(self) -> &'static str {
-                match self { $(Self::$moment => stringify!($moment),)* }
+                match self { $(Self::$hook_event => stringify!($hook_event),)* }
             }
         }
     };
@@ -77,8 +77,8 @@ pub enum Block {
 
 impl HookEvent {
     /// The event of a name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|moment| moment.name() == name)
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|hook_event| hook_event.name() == name)
     }
 
     /// The effect of exit code 2.

@@ -9,7 +9,7 @@ pub enum Matcher {
     All,
     /// These names, exactly.
     Names(Vec<String>),
-    /// Whatever the pattern matches.
+    /// Everything that the pattern matches.
     Pattern(Regex),
     /// Nothing: the pattern is invalid.
     Broken,

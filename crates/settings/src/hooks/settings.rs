@@ -57,13 +57,13 @@ pub struct HookSettings {
 pub(crate) fn hooks_of(
     whose: HooksOf,
     counting: &EffectiveValues<'_>,
-    ground: &BasePaths<'_>,
+    base_paths: &BasePaths<'_>,
     findings: &mut Vec<SettingsFinding>,
 ) -> HookSettings {
     let mut list = Vec::new();
     for set in counting.sets.iter().filter(|set| set.key.name.starts_with("hooks.")) {
-        let Some((hook, told)) = Hook::of(set, &places(&set.origin, ground)) else { continue };
-        let told = told.into_iter().map(|text| format!("a {} hook: {text}", hook.moment.name()));
+        let Some((hook, told)) = Hook::of(set, &places(&set.origin, base_paths)) else { continue };
+        let told = told.into_iter().map(|text| format!("a {} hook: {text}", hook.hook_event.name()));
         findings.extend(told.map(|text| SettingsFinding::at(&set.origin, Weight::Warning, set.key.name, text)));
         if whose.lets_run(hook.origin.source) {
             list.push(Arc::new(hook));

@@ -39,10 +39,10 @@ pub struct SandboxSettings {
 }
 
 impl SandboxSettings {
-    pub(crate) fn of(sets: &EffectiveValues<'_>, ground: &BasePaths<'_>) -> Self {
-        let mut deny_read = sets.paths(&keys::SANDBOX_NO_READ, ground);
+    pub(crate) fn of(sets: &EffectiveValues<'_>, base_paths: &BasePaths<'_>) -> Self {
+        let mut deny_read = sets.paths(&keys::SANDBOX_NO_READ, base_paths);
         let files = sets.of(&keys::SANDBOX_NO_FILES);
-        deny_read.extend(files.filter_map(|set| Some(path(set.value["path"].as_str()?, &set.origin, ground))));
+        deny_read.extend(files.filter_map(|set| Some(path(set.value["path"].as_str()?, &set.origin, base_paths))));
         let variables = sets.of(&keys::SANDBOX_NO_VARIABLES);
         let hidden_variables = variables.filter_map(|set| set.value["name"].as_str().map(str::to_owned)).collect();
         Self {
@@ -51,13 +51,13 @@ impl SandboxSettings {
             allow_without: sets.one(&keys::SANDBOX_WITHOUT),
             must: sets.one(&keys::SANDBOX_MUST),
             excluded: sets.texts(&keys::SANDBOX_EXCLUDED),
-            allow_write: sets.paths(&keys::SANDBOX_WRITE, ground),
-            deny_write: sets.paths(&keys::SANDBOX_NO_WRITE, ground),
-            allow_read: sets.paths(&keys::SANDBOX_READ, ground),
+            allow_write: sets.paths(&keys::SANDBOX_WRITE, base_paths),
+            deny_write: sets.paths(&keys::SANDBOX_NO_WRITE, base_paths),
+            allow_read: sets.paths(&keys::SANDBOX_READ, base_paths),
             deny_read,
             allowed_domains: sets.texts(&keys::SANDBOX_DOMAINS),
             denied_domains: sets.texts(&keys::SANDBOX_NO_DOMAINS),
-            sockets: sets.paths(&keys::SANDBOX_SOCKETS, ground),
+            sockets: sets.paths(&keys::SANDBOX_SOCKETS, base_paths),
             all_sockets: sets.one(&keys::SANDBOX_ALL_SOCKETS),
             hidden_variables,
         }

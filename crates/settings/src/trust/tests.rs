@@ -43,8 +43,8 @@ impl Scene {
 
     fn settings(&self, trust: &Trust) -> Settings {
         let (directory, home) = (self.stage.path("project"), self.stage.path(""));
-        let ground = BasePaths { directory: &directory, home: Some(&home) };
-        Settings::of(&self.loaded(), &ground, &|set| trust.covers_set(set))
+        let base_paths = BasePaths { directory: &directory, home: Some(&home) };
+        Settings::of(&self.loaded(), &base_paths, &|set| trust.covers_set(set))
     }
 
     fn accepted_in_claude_code(&self, directory: &str) {

@@ -61,8 +61,8 @@ impl Stage {
     }
 
     fn load(&self, trusted: bool) -> Settings {
-        let ground = BasePaths { directory: &self.path("project"), home: Some(Path::new("/home/me")) };
-        Settings::of(&LoadedSettings::read(&self.files()), &ground, &|_| trusted)
+        let base_paths = BasePaths { directory: &self.path("project"), home: Some(Path::new("/home/me")) };
+        Settings::of(&LoadedSettings::read(&self.files()), &base_paths, &|_| trusted)
     }
 }
 

@@ -158,7 +158,7 @@ fn pieces(cursor: &mut Cursor<'_>, ends: WordEnd) -> Result<Vec<Piece>, NotUnder
             '\\' => {
                 cursor.next();
                 match cursor.next() {
-                    None | Some('\n') => return Err("a line is continued in the middle of a word"),
+                    None | Some('\n') => return Err("a line continuation in the middle of a word"),
                     Some(escaped) => Piece::Quoted(escaped.to_string()),
                 }
             }
@@ -315,7 +315,7 @@ fn braced(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Piece, NotUnderstood>
     if found.is_empty() {
         let sign = cursor.next().ok_or("a brace is not closed")?;
         if !matches!(sign, '@' | '*' | '#' | '?' | '$' | '0'..='9') {
-            return Err("${…} of a kind that is not known");
+            return Err("an unknown form of ${…}");
         }
         found.push(sign);
     }
@@ -324,7 +324,7 @@ fn braced(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Piece, NotUnderstood>
         return Ok(variable(!length, Vec::new(), false));
     }
     if length {
-        return Err("${…} of a kind that is not known");
+        return Err("an unknown form of ${…}");
     }
     let mut assigns = false;
     let slashes = cursor.starts_with("/");
@@ -338,11 +338,11 @@ fn braced(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Piece, NotUnderstood>
                 let end = rest.find(|letter: char| !letter.is_ascii_digit() && letter != ':').unwrap_or(rest.len());
                 cursor.at += end;
                 if !cursor.take("}") {
-                    return Err("a substring is calculated");
+                    return Err("a computed substring");
                 }
                 return Ok(variable(false, Vec::new(), false));
             }
-            _ => return Err("a substring is calculated"),
+            _ => return Err("a computed substring"),
         }
     } else {
         match cursor.next() {
@@ -353,7 +353,7 @@ fn braced(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Piece, NotUnderstood>
             Some('/') => drop(cursor.take("/")),
             Some('^') => drop(cursor.take("^")),
             Some(',') => drop(cursor.take(",")),
-            _ => return Err("${…} of a kind that is not known"),
+            _ => return Err("an unknown form of ${…}"),
         }
     }
     let mut words = vec![argument(cursor, quoted)?];
@@ -451,7 +451,7 @@ fn ansi(cursor: &mut Cursor<'_>) -> Result<String, NotUnderstood> {
                         cursor.at -= digit.len_utf8();
                         code(cursor, 8, 3)?
                     }
-                    _ => return Err("an escape in $'…' that is not known"),
+                    _ => return Err("an unknown escape in $'…'"),
                 };
                 text.push(decoded);
             }
@@ -461,7 +461,7 @@ fn ansi(cursor: &mut Cursor<'_>) -> Result<String, NotUnderstood> {
 }
 
 fn code(cursor: &mut Cursor<'_>, radix: u32, most: usize) -> Result<char, NotUnderstood> {
-    let refused = "an escape in $'…' that is not known";
+    let refused = "an unknown escape in $'…'";
     let digits: String = cursor.rest().chars().take(most).take_while(|digit| digit.is_digit(radix)).collect();
     cursor.at += digits.len();
     let value = u32::from_str_radix(&digits, radix).map_err(|_| refused)?;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use engine::Agent;
 use engine::agent::Parts;
 use engine::agents::{AtEnd, Subagents};
-use engine::hooks::{CallbackReply, CallsBack, ExitReason, asked_for};
+use engine::hooks::{CallbackReply, CallsBack, ExitReason, registered_hooks};
 use engine::run::RunEnd;
 use engine::run::TurnEnd;
 use engine::send_message::SendMessage;
@@ -76,7 +76,7 @@ impl CallsBack for SlowStop {
         let while_ = Duration::from_millis(self.0.lock().below(2_000) as u64);
         Box::pin(async move {
             tokio::time::sleep(while_).await;
-            CallbackReply::Said(json!({}))
+            CallbackReply::Answered(json!({}))
         })
     }
 }
@@ -153,7 +153,7 @@ impl SessionWorld {
         parts.out.ledger = Arc::new(Ledger::at(&config, spender, Prices::default(), budget, world));
         if chance.one_in(2) {
             let asked = json!({"Stop": [{"hookCallbackIds": ["slow"]}]});
-            let hooks = asked_for(asked.as_object().unwrap()).0;
+            let hooks = registered_hooks(asked.as_object().unwrap()).0;
             parts.consent.hooks = parts.consent.hooks.driven(hooks, Arc::new(SlowStop(Mutex::new(chance.fork()))));
         }
         let agent = Agent::new(session, parts)?.with_mail(post.mail().clone());

@@ -64,12 +64,12 @@ impl<'a> Access<'a> {
         let version = versions.into_iter().find(|one| one.version == version);
         let text = version.and_then(|one| one.text).ok_or_else(|| Problem::missing("that version has no text"))?;
         let written = self.write(&EntryWrite { entries: [(key, text)].into(), ..EntryWrite::default() }, None).await;
-        self.noted(written).await
+        self.recorded(written).await
     }
 
     /// Passes a write's result on. A refusal goes into the audit log, for the admins of the repository and for the
     /// member.
-    pub(super) async fn noted(&self, written: Result<WriteAnswer, Problem>) -> Result<WriteAnswer, Problem> {
+    pub(super) async fn recorded(&self, written: Result<WriteAnswer, Problem>) -> Result<WriteAnswer, Problem> {
         if let Err(problem) = &written
             && matches!(problem.status, StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE)
         {

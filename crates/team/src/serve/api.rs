@@ -85,7 +85,7 @@ async fn write(
     let access = Access::check(&service, &signed.member, &asked.repo, Level::Write).await?;
     let expected = named(&headers, &IF_MATCH);
     let written = async { access.write(&service.json(body).await?, expected.as_deref()).await };
-    let written = access.noted(written.await).await?;
+    let written = access.recorded(written.await).await?;
     Ok((tag(&written.checksum), Json(written)).into_response())
 }
 

@@ -41,14 +41,14 @@ pub(super) struct IssuerCache {
 #[derive(Debug)]
 struct CachedAnswer<T> {
     at: Time,
-    said: Option<T>,
+    value: Option<T>,
 }
 
 impl<T: Clone> CachedAnswer<T> {
     /// The answer, if it is not too old. A clock that was set back makes it old.
     fn fresh(&self, now: Time) -> Option<Option<T>> {
-        let kept = if self.said.is_some() { KEPT } else { KEPT_FAILURE };
-        (0..kept).contains(&(now - self.at)).then(|| self.said.clone())
+        let kept = if self.value.is_some() { KEPT } else { KEPT_FAILURE };
+        (0..kept).contains(&(now - self.at)).then(|| self.value.clone())
     }
 }
 
@@ -63,7 +63,7 @@ impl IssuerCache {
         let asked: Result<IssuerMetadata, Problem> =
             ask(client()?.get(format!("{address}/.well-known/openid-configuration"))).await;
         let said = asked.ok().filter(|published| published.issuer.trim_end_matches('/') == address);
-        *kept = Some(CachedAnswer { at: now, said: said.clone() });
+        *kept = Some(CachedAnswer { at: now, value: said.clone() });
         said.ok_or_else(unusable)
     }
 
@@ -84,7 +84,7 @@ impl IssuerCache {
             }
         }
         let said: Option<JwkSet> = ask(client()?.get(&published.jwks_uri)).await.ok();
-        *kept = Some(CachedAnswer { at: now, said: said.clone() });
+        *kept = Some(CachedAnswer { at: now, value: said.clone() });
         said.ok_or_else(unusable)
     }
 }
@@ -115,5 +115,9 @@ pub(super) fn unusable() -> Problem {
 }
 
 pub(super) fn refused() -> Problem {
-    Problem::new(axum::http::StatusCode::UNAUTHORIZED, "authentication_error", "the issuer does not vouch for this")
+    Problem::new(
+        axum::http::StatusCode::UNAUTHORIZED,
+        "authentication_error",
+        "the issuer did not confirm this identity",
+    )
 }

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service as _;
 
-use super::seats::{AnsweringGuard, Seat, Seats};
+use super::connection_slots::{AnsweringGuard, ConnectionSlot, ConnectionSlots};
 use crate::error::Error;
 
 /// Usual time limit for the head of a request, or a TLS greeting.
@@ -124,7 +124,7 @@ async fn accept(
     service: Router,
     stop: CancellationToken,
 ) {
-    let (seats, open) = (Arc::new(Seats::default()), TaskTracker::new());
+    let (slots, open) = (Arc::new(ConnectionSlots::default()), TaskTracker::new());
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
@@ -135,7 +135,7 @@ async fn accept(
             // Too many open files, or a peer that is gone. Neither is the end, and neither is better at once.
             Err(error) => {
                 if error.raw_os_error().is_some_and(|code| NO_FILES.contains(&code)) {
-                    seats.make_room();
+                    slots.make_room();
                 }
                 tokio::select! {
                     () = stop.cancelled() => break,
@@ -143,16 +143,16 @@ async fn accept(
                 }
             }
         };
-        let Some(seat) = seats.take(peer.network()) else { continue };
+        let Some(slot) = slots.take(peer.network()) else { continue };
         let (tls, service, stop) = (tls.clone(), service.clone(), stop.clone());
         open.spawn(async move {
-            let cut = seat.cut();
+            let cut = slot.cut();
             let served = async {
                 match tls {
-                    None => serve(stream, peer, head, service, seat, stop).await,
+                    None => serve(stream, peer, head, service, slot, stop).await,
                     Some(tls) => {
                         if let Ok(Ok(stream)) = tokio::time::timeout(head, tls.accept(stream)).await {
-                            serve(stream, peer, head, service, seat, stop).await;
+                            serve(stream, peer, head, service, slot, stop).await;
                         }
                     }
                 }
@@ -165,9 +165,9 @@ async fn accept(
     }
     drop(listener);
     open.close();
-    seats.cut_waiting();
+    slots.cut_waiting();
     if tokio::time::timeout(GRACE, open.wait()).await.is_err() {
-        seats.cut_all();
+        slots.cut_all();
         open.wait().await;
     }
 }
@@ -177,11 +177,11 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     peer: Peer,
     head: Duration,
     service: Router,
-    seat: Seat,
+    slot: ConnectionSlot,
     stop: CancellationToken,
 ) {
     let answer = hyper::service::service_fn(|request: hyper::Request<hyper::body::Incoming>| {
-        let answering = seat.answering();
+        let answering = slot.answering();
         let mut request: Request = request.map(axum::body::Body::new);
         request.extensions_mut().insert(peer);
         let answer = service.clone().call(request);

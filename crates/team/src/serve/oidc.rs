@@ -62,12 +62,12 @@ pub(super) fn routes() -> Router<Service> {
     Router::new()
         .route("/sign-in/issuer", get(begin))
         .route("/sign-in/back", get(end))
-        .route("/api/team/issuer", get(told))
+        .route("/api/team/issuer", get(device_flow))
         .route("/api/team/sign-in", post(hand_in))
 }
 
 /// Settings of the device flow for the command line.
-async fn told(State(service): State<Service>, _: UnknownVisitor) -> Result<Json<serde_json::Value>, Problem> {
+async fn device_flow(State(service): State<Service>, _: UnknownVisitor) -> Result<Json<serde_json::Value>, Problem> {
     let issuer = service.issuer()?;
     let published = service.issuer_cache.published(&issuer, service.now()).await?;
     let Some(device) = published.device_authorization_endpoint else {

@@ -26,7 +26,7 @@ impl Problem {
     }
 
     pub(super) fn nobody() -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "authentication_error", "this needs a token that counts")
+        Self::new(StatusCode::UNAUTHORIZED, "authentication_error", "this needs a valid token")
     }
 
     pub(super) fn forbidden() -> Self {

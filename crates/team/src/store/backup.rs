@@ -87,7 +87,7 @@ impl Store {
             match &json {
                 Json::Object(first) if number == 0 => {
                     if first.get("format").and_then(Json::as_str) != Some(FORMAT) {
-                        return Err(bad("it is of another form"));
+                        return Err(bad("it has another format"));
                     }
                 }
                 Json::Object(last) => ended = last.get("end").and_then(Json::as_u64) == Some(lines),

@@ -12,7 +12,7 @@ use crate::protocol::{HistoryAnswer, HistoryQuestion, OverwrittenText};
 use crate::repository::Repository;
 
 /// Limit on overwritten texts in one answer; the newest count.
-const TOLD: i64 = 200;
+const MOST_OVERWRITTEN: i64 = 200;
 
 /// One version of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -103,7 +103,8 @@ impl VersionHistory<'_> {
             AND earlier.text IS NOT NULL AND later.base IS NOT NULL AND later.base <> earlier.checksum
             AND later.key IN (SELECT key FROM entries WHERE repository = $1 AND version > $2)
             ORDER BY later.version DESC LIMIT $4";
-        let values = vec![repository.as_str().into(), (since as i64).into(), member.id.as_str().into(), TOLD.into()];
+        let values =
+            vec![repository.as_str().into(), (since as i64).into(), member.id.as_str().into(), MOST_OVERWRITTEN.into()];
         let told = |row: &DatabaseRow| {
             Ok(OverwrittenText { key: row.text(0)?, version: row.number(1)? as u64, by: row.text(2)? })
         };

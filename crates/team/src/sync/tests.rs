@@ -33,7 +33,7 @@ fn state(was: Option<&str>, other: Option<&str>) -> SyncState {
 /// Answer of the history about the text here.
 fn past(is: Option<&str>, past: TextHistory) -> PastTexts {
     let told = is.iter().map(|is| (key("a"), ((*is).to_owned(), past))).collect();
-    PastTexts { told }
+    PastTexts { known: told }
 }
 
 fn word(plan: &SyncPlan) -> (&'static str, bool) {

@@ -48,7 +48,7 @@ fn folders_in(home: &Path, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
 
 /// Further folders that programs in these folders need: a stand-in (`~/.pyenv/shims/python3`, `~/.cargo/bin/cargo`)
 /// finds the real program elsewhere.
-pub(crate) fn beside<'a>(folders: impl Iterator<Item = &'a PathBuf>) -> BTreeSet<PathBuf> {
+pub(crate) fn folders_behind<'a>(folders: impl Iterator<Item = &'a PathBuf>) -> BTreeSet<PathBuf> {
     let place = |folder: &'a PathBuf| {
         let root = folder.ancestors().find(|above| above.file_name().is_some_and(is_root))?;
         Some((root.parent()?, root.file_name()?.to_str()?))

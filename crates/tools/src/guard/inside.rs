@@ -13,7 +13,7 @@ use nix::unistd::chdir;
 
 use super::namespaces::failed;
 use super::{lock, mount_view};
-use crate::confinement::{Base, Confinement, Strength, beside};
+use crate::confinement::{Base, Confinement, Strength, folders_behind};
 
 /// Confines this process.
 pub(super) fn confine(confinement: &Confinement, guarded: &[PathBuf]) -> io::Result<()> {
@@ -58,7 +58,7 @@ fn with_programs(confinement: &Confinement) -> Confinement {
         by_base && !wide
     };
     let folders: BTreeSet<PathBuf> = std::env::split_paths(&path).filter(|folder| hidden(folder)).collect();
-    let beside = beside(folders.iter());
+    let beside = folders_behind(folders.iter());
     confinement.readable.extend(beside.into_iter().filter(|folder| hidden(folder) && !folders.contains(folder)));
     confinement.readable.extend(folders);
     confinement

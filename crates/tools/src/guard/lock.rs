@@ -153,7 +153,7 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
 
 /// Refuses system calls through which a command could get around everything else.
 pub(super) fn filter(confinement: &Confinement, signals: Signals) -> io::Result<()> {
-    let failed = |error: &dyn std::fmt::Display| io::Error::other(format!("a filter of calls: {error}"));
+    let failed = |error: &dyn std::fmt::Display| io::Error::other(format!("the filter of system calls: {error}"));
     nix::sys::prctl::set_no_new_privs()?;
     let program = program(confinement, signals).map_err(|error| failed(&error))?;
     seccompiler::apply_filter(&program).map_err(|error| failed(&error))

@@ -88,7 +88,11 @@ fn stage(layers: &[(PathBuf, Layer)]) -> io::Result<PathBuf> {
         };
         Path::new(stage).canonicalize().is_ok_and(|real| real == Path::new(stage)) && !layers.iter().any(holds)
     };
-    STAGES.iter().find(free).map(PathBuf::from).ok_or_else(|| io::Error::other("no place to put the view together"))
+    STAGES
+        .iter()
+        .find(free)
+        .map(PathBuf::from)
+        .ok_or_else(|| io::Error::other("no place to build the view of the file system"))
 }
 
 struct MountView {

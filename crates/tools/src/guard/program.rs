@@ -135,13 +135,13 @@ pub(super) fn gone_within(
     limit: Duration,
     tree: &mut Tree,
     caller: &mut Caller,
-    said: CallerOrder,
+    order: CallerOrder,
 ) -> io::Result<bool> {
     let until = Instant::now() + limit;
     loop {
         tree.reap();
         let left = until.saturating_duration_since(Instant::now());
-        if tree.is_gone() || left.is_zero() || caller.word() > said {
+        if tree.is_gone() || left.is_zero() || caller.word() > order {
             return Ok(tree.is_gone());
         }
         caller.wait(Some(left))?;

@@ -138,7 +138,7 @@ pub fn decide(situation: &Situation<'_>, access: Access, tool: &str, subject: &S
         return Decision::Ask { why: format!("{tool} is for you to decide") };
     }
     if mode == Mode::Plan && access == Access::Changes {
-        let why = format!("{tool} could change something, and in plan mode nothing is changed. Look, and make a plan.");
+        let why = format!("{tool} may make changes, and plan mode only reads. Look, and make a plan.");
         return Decision::Deny { why };
     }
     if let RuleVerdict::Ask(rule) = verdict {
@@ -158,17 +158,22 @@ pub fn decide(situation: &Situation<'_>, access: Access, tool: &str, subject: &S
     }
     match (access, subject) {
         (Access::ReadOnly, Subject::Path { real, .. }) if !inside(real, directories) => {
-            Decision::Ask { why: format!("{} lies outside the working directories", real.display()) }
+            Decision::Ask { why: format!("{} is outside the working directories", real.display()) }
         }
         (Access::ReadOnly | Access::Session, _) => Decision::Allow(Rights::Full),
         (Access::Changes, Subject::Path { real, .. }) if mode == Mode::AcceptEdits => {
             if inside(real, directories) {
                 Decision::Allow(Rights::Full)
             } else {
-                Decision::Ask { why: format!("{} lies outside the working directories", real.display()) }
+                Decision::Ask { why: format!("{} is outside the working directories", real.display()) }
             }
         }
-        (Access::Changes | Access::Asks, _) => Decision::Ask { why: format!("{tool} could change something") },
+        (Access::Network, Subject::Name(name)) => {
+            let host = name.strip_prefix("domain:").unwrap_or(name);
+            Decision::Ask { why: format!("{tool} would contact {host}") }
+        }
+        (Access::Network, _) => Decision::Ask { why: format!("{tool} would contact another machine") },
+        (Access::Changes | Access::Asks, _) => Decision::Ask { why: format!("{tool} may make changes") },
     }
 }
 

@@ -42,10 +42,8 @@ pub(super) fn decide(situation: &Situation<'_>, tool: &str, text: &str) -> Decis
     let held = situation.wall == Wall::Whole && situation.leaves == SandboxExit::No;
     let looks = judgement.verdict == CommandEffect::ReadOnly || held && judgement.verdict == CommandEffect::Confined;
     if situation.mode == Mode::Plan && !looks {
-        let why = format!(
-            "{tool} could change something ({}), and in plan mode nothing is changed. Look, and make a plan.",
-            judgement.reason
-        );
+        let why =
+            format!("{tool} may make changes ({}), and plan mode only reads. Look, and make a plan.", judgement.reason);
         return Decision::Deny { why };
     }
     if let RuleVerdict::Ask(rule) = by_rules {
@@ -75,14 +73,14 @@ pub(super) fn decide(situation: &Situation<'_>, tool: &str, text: &str) -> Decis
         return Decision::Allow(Rights::Full);
     }
     if !looks {
-        return Decision::Ask { why: format!("{tool} could change something: {}", judgement.reason) };
+        return Decision::Ask { why: format!("{tool} may make changes: {}", judgement.reason) };
     }
     let trouble = |part: &CommandPart<'_>| if held { trouble(part, situation) } else { doubt(part, situation) };
     if let Some(why) = parts.iter().find_map(trouble) {
         return Decision::Ask { why };
     }
     if situation.leaves == SandboxExit::Yes {
-        return Decision::Ask { why: "it asks to run outside of what keeps it to looking".to_owned() };
+        return Decision::Ask { why: "it asks to run without its confinement".to_owned() };
     }
     Decision::Allow(Rights::Looking(ReadOnlyView { hidden, readable: readable(situation, &parts) }))
 }
@@ -95,10 +93,10 @@ pub(super) fn is_harmless(part: &SimpleCommand, situation: &Situation<'_>) -> bo
 /// Reason why a confined read-only part does not run unasked.
 fn trouble((part, operands): &CommandPart<'_>, situation: &Situation<'_>) -> Option<String> {
     if let Some(what) = &part.finding.private {
-        return Some(format!("it shows {what}, which may hold keys"));
+        return Some(format!("it shows {what}, which may contain keys"));
     }
     let outside = operands.iter().find(|path| path.surely && !may_be_read(path, situation))?;
-    Some(format!("{} lies outside the working directories", outside.real.display()))
+    Some(format!("{} is outside the working directories", outside.real.display()))
 }
 
 /// Reason why an unconfined part does not run unasked.
@@ -111,16 +109,16 @@ fn doubt(whole: &CommandPart<'_>, situation: &Situation<'_>) -> Option<String> {
         return Some(why);
     }
     let Some(places) = places(part, situation) else {
-        return Some("where it runs is not known".to_owned());
+        return Some("the directory it runs in is not known".to_owned());
     };
     if places.iter().any(|place| !inside(place, situation.directories) || !place.is_dir()) {
-        return Some("it runs in a directory that is not there, or outside the working directories".to_owned());
+        return Some("its directory does not exist or is outside the working directories".to_owned());
     }
     // A link may lead elsewhere when it is followed, and `/proc/self` does.
     if let Some(path) =
         operands.iter().find(|path| path.named != path.real && inside(&path.named, situation.directories))
     {
-        return Some(format!("{} leads elsewhere by a link", path.named.display()));
+        return Some(format!("{} is a symlink that leads elsewhere", path.named.display()));
     }
     if part.finding.reads == FilesRead::Files
         && let Some(path) = operands.iter().find(|path| path.real.is_dir())

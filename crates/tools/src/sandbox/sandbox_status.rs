@@ -34,7 +34,7 @@ impl SandboxStatus {
     /// Finds out by running a command that does nothing, confined as well as possible.
     pub async fn find_out(guard: Option<&Path>) -> Self {
         let Some(guard) = guard.filter(|_| cfg!(target_os = "linux")) else {
-            return Self::No { why: "there is no guard program to make it".to_owned() };
+            return Self::No { why: "the guard program is missing".to_owned() };
         };
         match tried(guard, Strength::Namespaces).await {
             Ok(()) => Self::Wholly,
@@ -64,36 +64,38 @@ impl SandboxStatus {
     /// Description of what holds and what does not, a line each.
     pub(super) fn describe(&self) -> String {
         let (head, lines): (String, &[(&str, &str)]) = match self {
-            Self::Wholly => ("All that the sandbox promises holds here.".to_owned(), &WHOLLY),
-            Self::Partly { why } => {
-                (format!("It holds only in part, so commands are asked about. No namespaces: {why}."), &PARTLY)
-            }
-            Self::No { why } => {
-                (format!("There is none here: {why}. Commands run without one, and are asked about."), &[])
-            }
+            Self::Wholly => ("The sandbox is fully enforced here.".to_owned(), &WHOLLY),
+            Self::Partly { why } => (
+                format!("It is only partly enforced here, so you are asked about commands. No namespaces: {why}."),
+                &PARTLY,
+            ),
+            Self::No { why } => (
+                format!("It is not available here: {why}. You are asked about commands, and they run without it."),
+                &[],
+            ),
         };
         lines.iter().fold(format!("{head}\n"), |text, (mark, line)| text + "  " + mark + " " + line + "\n")
     }
 }
 
 const WHOLLY: [(&str, &str); 6] = [
-    ("+", "files: read-only but the working directories and a /tmp of the session's own"),
-    ("+", "guarded paths (.git, .claude, …): read-only; new ones are told about"),
-    ("+", "home: only working directories, folders with tools and what settings name"),
-    ("+", "network: a loopback of its own, unless settings allow all of it"),
-    ("+", "sockets: none with a path or a name, unless settings allow them"),
-    ("+", "processes: none outside is seen, signalled or traced"),
+    ("+", "files: read-only, except the working directories and the session's own /tmp"),
+    ("+", "guarded paths (.git, .claude, …): read-only; new ones are reported"),
+    ("+", "home: only working directories, folders with tools and paths in the settings are visible"),
+    ("+", "network: only a loopback of its own, unless settings allow the whole network"),
+    ("+", "sockets: no Unix sockets, unless settings allow them"),
+    ("+", "processes: those outside cannot be seen, signalled or traced"),
 ];
 
 const PARTLY: [(&str, &str); 8] = [
-    ("+", "files: written only in the working directories and a folder of the session (TMPDIR, not /tmp)"),
-    ("+", "home: only working directories, folders with tools and what settings name are read"),
-    ("+", "sockets with a path: none is opened"),
-    ("-", "chmod, chown and times of files elsewhere: as far as the user may"),
+    ("+", "files: can be written only in the working directories and a folder of the session (TMPDIR, not /tmp)"),
+    ("+", "home: only working directories, folders with tools and paths in the settings can be read"),
+    ("+", "sockets with a path: cannot be opened"),
+    ("-", "chmod, chown and timestamps of files elsewhere: as your account permits"),
     ("-", "guarded paths in working directories can be written"),
-    ("-", "network: TCP is shut from Linux 6.7 on, UDP is open"),
-    ("-", "processes: all are seen; from Linux 6.12 on none outside is signalled"),
-    ("-", "names of files that are hidden can be found out"),
+    ("-", "network: TCP is blocked from Linux 6.7 on, UDP is not"),
+    ("-", "processes: all can be seen; from Linux 6.12 on those outside cannot be signalled"),
+    ("-", "names of hidden files can be found out"),
 ];
 
 async fn tried(guard: &Path, strength: Strength) -> Result<(), String> {
@@ -109,12 +111,12 @@ async fn tried(guard: &Path, strength: Strength) -> Result<(), String> {
 }
 
 /// Runs a command that does nothing; the error is the reason why it failed.
-pub(crate) async fn trial(ground: ShellContext<'_>) -> Result<(), String> {
-    let trial = process::start("true", ground).map_err(|trouble| trouble.why())?;
+pub(crate) async fn trial(context: ShellContext<'_>) -> Result<(), String> {
+    let trial = process::start("true", context).map_err(|trouble| trouble.why())?;
     let ended = trial.watch(TRIAL, &CancellationToken::new(), |_| {}).await.map_err(|trouble| trouble.why())?;
     match ended.end {
         ShellEnd::Exited(status) if status.success() => Ok(()),
-        ShellEnd::Exited(status) => Err(format!("a trial ended with {status}")),
-        ShellEnd::TimedOut | ShellEnd::Cancelled => Err("a trial did not end".to_owned()),
+        ShellEnd::Exited(status) => Err(format!("a trial run ended with {status}")),
+        ShellEnd::TimedOut | ShellEnd::Cancelled => Err("a trial run did not end".to_owned()),
     }
 }

@@ -150,7 +150,7 @@ async fn nobody_stays_behind_in_a_sandbox() {
         while !place.path("started").exists() {
             tokio::task::yield_now().await;
         }
-        let guards = children_of(std::process::id());
+        let guards = subagents_folder(std::process::id());
         assert_eq!(guards.len(), 1);
         rustix::process::kill_process(guards[0], rustix::process::Signal::KILL).unwrap();
     };
@@ -355,14 +355,14 @@ async fn a_small_package_is_tested_in_it() {
 }
 
 /// The processes that a process has started.
-fn children_of(parent: u32) -> Vec<rustix::process::Pid> {
+fn subagents_folder(parent: u32) -> Vec<rustix::process::Pid> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse::<i32>().ok());
-    let is_child = |number: &i32| {
+    let is_subagent = |number: &i32| {
         let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
         stat.rsplit(')').next().unwrap().split_whitespace().nth(1) == Some(&parent.to_string())
     };
-    numbers.filter(is_child).filter_map(rustix::process::Pid::from_raw).collect()
+    numbers.filter(is_subagent).filter_map(rustix::process::Pid::from_raw).collect()
 }
 
 /// Where a program is; without it the test is skipped.
@@ -400,7 +400,7 @@ async fn without_a_sandbox_nothing_is_taken_for_confined() {
     assert_eq!(whole().confined("ls", SandboxExit::No), How::Wholly);
     assert_eq!(whole().confined("ls", SandboxExit::Yes), How::No);
     assert_eq!(whole().closed().confined("ls", SandboxExit::Yes), How::Wholly);
-    assert_eq!(whole().asked("a test").confined("ls", SandboxExit::No), How::Partly);
+    assert_eq!(whole().ask_because("a test").confined("ls", SandboxExit::No), How::Partly);
     let home = Confinement::working_in([PathBuf::from("/home/me")], Some(Path::new("/home/me")));
     assert_eq!(
         Sandbox::new(home, SandboxStatus::Wholly).confined("ls", SandboxExit::No),

@@ -152,11 +152,11 @@ impl PiMessage {
     fn body(self, id: &Id) -> Body {
         let blocks = blocks_from_pi(self.content);
         match self.role.as_str() {
-            "user" => Body::User { blocks, source: TextSource::Said },
+            "user" => Body::User { blocks, source: TextSource::Direct },
             "toolResult" => {
                 let outcome = if self.is_error { crate::Outcome::Failed } else { crate::Outcome::Done };
                 let result = Block::tool_result(&self.tool_call_id, &blocks, outcome);
-                Body::User { blocks: vec![result], source: TextSource::Said }
+                Body::User { blocks: vec![result], source: TextSource::Direct }
             }
             "bashExecution" => {
                 let text = format!("Ran `{}`\n{}", self.command, self.output);

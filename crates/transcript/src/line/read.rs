@@ -332,7 +332,7 @@ impl WireLine<'_> {
         let source = match (summary, self.is_meta.unwrap_or(false)) {
             (true, _) => TextSource::Summary,
             (false, true) => TextSource::Injected,
-            (false, false) => TextSource::Said,
+            (false, false) => TextSource::Direct,
         };
         Body::User { blocks: message.blocks, source }
     }

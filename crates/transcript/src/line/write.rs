@@ -61,7 +61,7 @@ impl Body {
                 out["type"] = json!("user");
                 out["message"] = json!({"role": "user", "content": blocks});
                 match source {
-                    TextSource::Said => {}
+                    TextSource::Direct => {}
                     TextSource::Injected => out["isMeta"] = json!(true),
                     TextSource::Summary => {
                         out["isVisibleInTranscriptOnly"] = json!(true);
@@ -109,7 +109,7 @@ fn fill_commit(commit: &Commit, out: &mut Value) {
                 .iter()
                 .map(|one| json!({"kind": "tool-result", "toolUseId": one.call.id, "replacement": one.replacement}));
             out["replacements"] = records.collect();
-            out["cairn"] = beside(&commit.reason, replacements.iter().map(|one| &one.call));
+            out["cairn"] = reason_json(&commit.reason, replacements.iter().map(|one| &one.call));
         }
         Act::Clear { results, trigger, digest } => {
             out["type"] = json!("system");
@@ -121,7 +121,7 @@ fn fill_commit(commit: &Commit, out: &mut Value) {
                 "trigger": trigger, "preTokens": 0, "tokensSaved": commit.reason.freed.unwrap_or(0),
                 "compactedToolIds": results.iter().map(|call| &call.id).collect::<Vec<_>>(), "clearedAttachmentUUIDs": [],
             });
-            let mut ours = beside(&commit.reason, results.iter());
+            let mut ours = reason_json(&commit.reason, results.iter());
             if let Some(digest) = digest {
                 ours["digest"] = json!(digest);
             }
@@ -146,7 +146,7 @@ fn fill_commit(commit: &Commit, out: &mut Value) {
 }
 
 /// Our own key, for what other programs have no field for: the reason, and the replies that hold the calls.
-fn beside<'a>(reason: &Reason, calls: impl Iterator<Item = &'a CallName>) -> Value {
+fn reason_json<'a>(reason: &Reason, calls: impl Iterator<Item = &'a CallName>) -> Value {
     let mut ours = json!(reason);
     let replies: Vec<_> = calls.map(|call| &call.reply).collect();
     if replies.iter().any(|reply| reply.is_some()) {

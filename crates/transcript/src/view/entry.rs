@@ -21,9 +21,9 @@ pub struct ViewEntry<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemState {
     /// Words of the user.
-    Said,
+    UserText,
     /// Text that a program added: attachments, reminders.
-    Beside,
+    AddedText,
     /// A reply, with the results of its calls.
     Reply,
     /// Blocks that a commit restored.
@@ -68,8 +68,8 @@ impl View {
     }
 
     /// The user's messages, in order: visible, or behind a summary.
-    pub fn said(&self) -> impl DoubleEndedIterator<Item = ViewEntry<'_>> {
-        self.said.iter().map(|&index| ViewEntry { view: self, index }).filter(|entry| !entry.is_taken_back())
+    pub fn user_messages(&self) -> impl DoubleEndedIterator<Item = ViewEntry<'_>> {
+        self.user_items.iter().map(|&index| ViewEntry { view: self, index }).filter(|entry| !entry.is_taken_back())
     }
 
     /// Number of items, visible or not.
@@ -132,8 +132,8 @@ impl<'a> ViewEntry<'a> {
             (Some((cover, _)), _) => ItemState::Behind(cover),
             (None, ItemContent::Reply { .. }) => ItemState::Reply,
             (None, ItemContent::Prompt { origin, .. }) => match origin {
-                TextOrigin::Said => ItemState::Said,
-                TextOrigin::Beside => ItemState::Beside,
+                TextOrigin::User => ItemState::UserText,
+                TextOrigin::Program => ItemState::AddedText,
                 TextOrigin::Commit(_) if self.view.exists(self.index) => ItemState::Restored,
                 TextOrigin::Commit(_) => ItemState::Void,
             },
@@ -142,7 +142,7 @@ impl<'a> ViewEntry<'a> {
 
     /// True if it shows its own content: not behind a cover, and not restored by a commit.
     pub fn is_original(&self) -> bool {
-        matches!(self.stands(), ItemState::Said | ItemState::Beside | ItemState::Reply)
+        matches!(self.stands(), ItemState::UserText | ItemState::AddedText | ItemState::Reply)
     }
 
     /// The original blocks, whatever is shown of them.

@@ -56,7 +56,7 @@ fn words_taken_back_do_not_return_with_a_compaction() {
     session.happen(&Op::Say("three".into()));
     session.happen(&Op::CompactAll);
     let view = session.log.view();
-    let said: Vec<String> = view.said().flat_map(|entry| entry.blocks()[0].as_text()).collect();
+    let said: Vec<String> = view.user_messages().flat_map(|entry| entry.blocks()[0].as_text()).collect();
     assert_eq!(said, ["one", "three"]);
     assert_eq!(view.entries(0..view.len()).count(), 3, "one, first, three");
 }

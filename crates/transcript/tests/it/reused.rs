@@ -29,7 +29,7 @@ impl Talk {
         let id = Id::from(format!("msg-{}", self.written));
         let reply = self.write(Body::Assistant { id, model: "m".into(), blocks, usage: None, stop: None });
         let blocks = vec![Block::tool_result(CALL, &[Block::text(result)], Outcome::Done)];
-        self.write(Body::User { blocks, source: TextSource::Said });
+        self.write(Body::User { blocks, source: TextSource::Direct });
         reply
     }
 

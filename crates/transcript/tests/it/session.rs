@@ -216,7 +216,7 @@ impl Session {
     }
 
     fn user(&mut self, blocks: Vec<Block>) -> ViewChange {
-        self.write(Body::User { blocks, source: TextSource::Said })
+        self.write(Body::User { blocks, source: TextSource::Direct })
     }
 
     fn commit(&mut self, act: Act) -> ViewChange {

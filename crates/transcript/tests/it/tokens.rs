@@ -20,7 +20,7 @@ fn reply(id: &str, blocks: Vec<Block>, usage: Usage) -> Body {
 
 fn results(ids: &[&str]) -> Body {
     let result = |id: &&str| Block::tool_result(id, &[Block::text("x".repeat(3_000))], Outcome::Done);
-    Body::User { blocks: ids.iter().map(result).collect(), source: TextSource::Said }
+    Body::User { blocks: ids.iter().map(result).collect(), source: TextSource::Direct }
 }
 
 /// TOK-1: the count is the newest reply's usage, plus estimates of what came after it, less what commits freed after it;
@@ -36,7 +36,7 @@ fn the_count_starts_from_what_the_api_reported() {
     };
     let call = |id| Block::tool_use(id, "Read", &json!({"file_path": "/x"}));
     let mut log = Log::default();
-    log.append(said(1, None, Body::User { blocks: vec![Block::text("go")], source: TextSource::Said }));
+    log.append(said(1, None, Body::User { blocks: vec![Block::text("go")], source: TextSource::Direct }));
     // Three records of one reply count once; the results of its parallel calls all count.
     log.append(said(2, Some(1), reply("m1", vec![call("a")], usage)));
     log.append(said(3, Some(2), reply("m1", vec![call("b")], usage)));
@@ -70,7 +70,7 @@ fn prologue(model: &str, bytes: usize) -> Body {
 fn answered(writer: Writer, before: Option<Body>, context: u64) -> Log {
     let usage = Usage { input_tokens: context, output_tokens: 10, ..Usage::default() };
     let mut log = Log::default();
-    let asked = Body::User { blocks: vec![Block::text("y".repeat(3_300))], source: TextSource::Said };
+    let asked = Body::User { blocks: vec![Block::text("y".repeat(3_300))], source: TextSource::Direct };
     let told = reply("m1", vec![Block::text("yes")], usage);
     let bodies = before.into_iter().chain([asked, told]);
     for (body, number) in bodies.zip(1..) {
@@ -95,7 +95,7 @@ fn figures_of_another_program_are_no_base_for_our_count() {
     let usage = Usage { input_tokens: 24_100, output_tokens: 10, ..Usage::default() };
     log.append(Line { writer: Writer::Other, ..said(8, parent, reply("m2", vec![Block::text("no")], usage)) });
     assert!(log.view().tally().count() >= 24_100);
-    log.append(said(9, Some(8), Body::User { blocks: vec![Block::text("go on")], source: TextSource::Said }));
+    log.append(said(9, Some(8), Body::User { blocks: vec![Block::text("go on")], source: TextSource::Direct }));
     let count = log.view().tally().count();
     assert!((3_000..3_150).contains(&count), "{count}");
 }

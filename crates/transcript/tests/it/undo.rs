@@ -150,5 +150,5 @@ fn an_item_says_what_it_is() {
     for commit in session.commits.clone() {
         session.undo(commit);
     }
-    assert_eq!(stands(&session), [ItemState::Beside, ItemState::Said, ItemState::Reply, ItemState::Void]);
+    assert_eq!(stands(&session), [ItemState::AddedText, ItemState::UserText, ItemState::Reply, ItemState::Void]);
 }

@@ -49,7 +49,8 @@ pub(super) struct StartArgs {
     #[arg(long)]
     model: Option<String>,
 
-    /// What may happen without asking. The rest is asked in this terminal; without one it is denied.
+    /// The permission mode: how much may happen without asking. You are asked about the rest in this terminal; without a
+    /// terminal it is denied.
     #[arg(long, value_name = "MODE", value_parser = modes(), default_value = "default")]
     permission_mode: Mode,
 

@@ -24,7 +24,7 @@ pub(super) fn set(place: &ProgramPaths, key: &str, value: &str, local: bool) -> 
     if let "permissions.allow" | "permissions.ask" | "permissions.deny" = target.key.name {
         let texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
         for rule in texts {
-            rules(&[rule.to_owned()], &place.ground()).map_err(session::Error::from)?;
+            rules(&[rule.to_owned()], &place.base_paths()).map_err(session::Error::from)?;
         }
     }
     let path = target.change(place, local, |json, names| Ok(Some(json.with(names, &value)?)))?;

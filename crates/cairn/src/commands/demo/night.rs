@@ -82,7 +82,7 @@ pub(super) async fn play(root: &Path) -> anyhow::Result<bool> {
     let heard_last = Mutex::new(String::new());
     let heard = move |progress: &DreamProgress| {
         let mut last = heard_last.lock();
-        if let Some(said) = progress.said.back().filter(|said| **said != *last) {
+        if let Some(said) = progress.texts.back().filter(|said| **said != *last) {
             last.clone_from(said);
             show!([dim("         "), cyan("dream    "), one_line(said, 100)]);
         }

@@ -49,7 +49,7 @@ impl InputListener<'_> {
     ) -> Vec<Hook> {
         let mut wanted = Vec::new();
         let (id, request) = match line {
-            InputLine::Said(blocks) => {
+            InputLine::UserMessage(blocks) => {
                 queue.push_back(blocks);
                 return wanted;
             }
@@ -60,7 +60,7 @@ impl InputListener<'_> {
                 }
                 return wanted;
             }
-            InputLine::Asked { id, request } => (id, request),
+            InputLine::ControlRequest { id, request } => (id, request),
         };
         let answer = match request {
             Request::Initialize { lacking, .. } if !lacking.is_empty() => {
@@ -70,7 +70,7 @@ impl InputListener<'_> {
                 Err("hooks must be registered before the first turn".to_owned())
             }
             Request::Initialize { agents, hooks, .. } => {
-                let (asked, told) = hooks::asked_for(&hooks);
+                let (asked, told) = hooks::registered_hooks(&hooks);
                 told.iter().for_each(|text| out::warn(text));
                 wanted = asked;
                 self.begin(&agents)
@@ -120,9 +120,9 @@ impl InputListener<'_> {
     /// The session begins, with these agents besides its own: what a program is told of it.
     fn begin(&self, defined: &Map<String, Value>) -> Result<Value, String> {
         match self.agents {
-            Some(children) => {
-                children.define(defined).iter().for_each(|wrong| out::warn(wrong));
-                self.output.knows(&children.registry());
+            Some(subagents) => {
+                subagents.define(defined).iter().for_each(|wrong| out::warn(wrong));
+                self.output.knows(&subagents.registry());
             }
             None if !defined.is_empty() => return Err("this session cannot start agents".to_owned()),
             None => {}
@@ -132,7 +132,7 @@ impl InputListener<'_> {
 
     /// Facts about the session for a program that begins one.
     fn known(&self) -> Value {
-        let registry = self.agents.map(|children| children.registry());
+        let registry = self.agents.map(|subagents| subagents.registry());
         let agent = |agent: &Definition| {
             let mut known = json!({"name": agent.name, "description": agent.description});
             if let Some(model) = &agent.model {

@@ -65,7 +65,7 @@ async fn next(messages: &mut tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>
 async fn exchange(message: Value, program: Arc<SdkHost>, server: String, write: Arc<Mutex<WriteHalf<DuplexStream>>>) {
     let id = message.get("id").cloned();
     let request = json!({"subtype": "mcp_message", "server_name": server, "message": message});
-    let answer = program.asked(request).await;
+    let answer = program.send_request(request).await;
     let Some(id) = id else { return };
     let failed = |why: &str| json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32603, "message": why}});
     let response = match answer {

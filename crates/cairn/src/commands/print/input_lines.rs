@@ -27,9 +27,9 @@ const FIRST_BYTE: Duration = Duration::from_secs(3);
 #[derive(Debug, PartialEq)]
 pub(super) enum InputLine {
     /// The user's words.
-    Said(Vec<Block>),
+    UserMessage(Vec<Block>),
     /// Something is asked of the program itself.
-    Asked {
+    ControlRequest {
         /// The id that the answer has to name.
         id: String,
         /// The request.
@@ -98,7 +98,7 @@ impl InputLine {
     /// Names of the MCP servers that the program has, if the line says so.
     pub(super) fn hosted_servers(&self) -> Vec<String> {
         match self {
-            Self::Asked { request: Request::Initialize { servers, .. }, .. } => servers.clone(),
+            Self::ControlRequest { request: Request::Initialize { servers, .. }, .. } => servers.clone(),
             _ => Vec::new(),
         }
     }
@@ -244,9 +244,11 @@ impl InputLine {
     fn parse(line: &[u8]) -> anyhow::Result<Self> {
         let envelope: Envelope = serde_json::from_slice(line)?;
         Ok(match (envelope.kind.as_str(), envelope.message, envelope.request) {
-            ("user", Some(message), _) => Self::Said(said(message.content)?),
+            ("user", Some(message), _) => Self::UserMessage(message_blocks(message.content)?),
             ("user", None, _) => anyhow::bail!("a user line without a message"),
-            ("control_request", _, Some(request)) => Self::Asked { id: envelope.request_id, request: request.into() },
+            ("control_request", _, Some(request)) => {
+                Self::ControlRequest { id: envelope.request_id, request: request.into() }
+            }
             ("control_response", _, _) => match envelope.response {
                 Some(ControlAnswer { request_id: id, response, error }) => {
                     Self::Answered { id, response: error.map_or(Ok(response), Err) }
@@ -259,7 +261,7 @@ impl InputLine {
 }
 
 /// The blocks of a message. Results of calls are not the user's to give.
-fn said(content: Value) -> anyhow::Result<Vec<Block>> {
+fn message_blocks(content: Value) -> anyhow::Result<Vec<Block>> {
     let blocks = match content {
         Value::String(text) => vec![Block::text(text)],
         Value::Array(blocks) => blocks.into_iter().map(Block::from_value).collect(),
@@ -288,13 +290,13 @@ mod tests {
         let parse = |line: &str| InputLine::parse(line.as_bytes());
         let text =
             r#"{"type":"user","message":{"role":"user","content":"hi"},"parent_tool_use_id":null,"session_id":""}"#;
-        assert_eq!(parse(text).unwrap(), InputLine::Said(vec![Block::text("hi")]));
+        assert_eq!(parse(text).unwrap(), InputLine::UserMessage(vec![Block::text("hi")]));
         let blocks = r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":""}]}}"#;
-        assert_eq!(parse(blocks).unwrap(), InputLine::Said(vec![Block::text("a")]));
+        assert_eq!(parse(blocks).unwrap(), InputLine::UserMessage(vec![Block::text("a")]));
         let asked = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"initialize","systemPrompt":[""],"hooks":null}}"#;
         assert_eq!(
             parse(asked).unwrap(),
-            InputLine::Asked {
+            InputLine::ControlRequest {
                 id: "r1".into(),
                 request: Request::Initialize {
                     lacking: vec![],
@@ -306,12 +308,15 @@ mod tests {
         );
         let asked =
             r#"{"type":"control_request","request_id":"r2","request":{"subtype":"set_permission_mode","mode":"plan"}}"#;
-        assert_eq!(parse(asked).unwrap(), InputLine::Asked { id: "r2".into(), request: Request::SetMode(Mode::Plan) });
+        assert_eq!(
+            parse(asked).unwrap(),
+            InputLine::ControlRequest { id: "r2".into(), request: Request::SetMode(Mode::Plan) }
+        );
         let asked = r#"{"type":"control_request","request_id":"r3","request":{"subtype":"initialize","hooks":{"Stop":[]},"toolAliases":{"a":"b"},"agents":{"a":{"prompt":"b"}}}}"#;
         let agents = serde_json::json!({"a": {"prompt": "b"}}).as_object().cloned().unwrap();
         let hooks = serde_json::json!({"Stop": []}).as_object().cloned().unwrap();
         let request = Request::Initialize { lacking: vec!["toolAliases"], agents, hooks, servers: vec![] };
-        assert_eq!(parse(asked).unwrap(), InputLine::Asked { id: "r3".into(), request });
+        assert_eq!(parse(asked).unwrap(), InputLine::ControlRequest { id: "r3".into(), request });
         let said = r#"{"type":"control_response","response":{"subtype":"success","request_id":"q","response":{"behavior":"allow"}}}"#;
         let response = serde_json::json!({"behavior": "allow"});
         assert_eq!(parse(said).unwrap(), InputLine::Answered { id: "q".into(), response: Ok(response) });

@@ -64,7 +64,7 @@ impl SdkHost {
     }
 
     /// Asks, and waits for what is answered; nothing once nobody answers any more.
-    pub(super) async fn asked(&self, request: Value) -> Option<Response> {
+    pub(super) async fn send_request(&self, request: Value) -> Option<Response> {
         let id = self.world.fresh_id().to_string();
         let (reply, answer) = oneshot::channel();
         self.open.lock().as_mut()?.insert(id.clone(), reply);
@@ -77,7 +77,7 @@ impl SdkHost {
 impl Approver for SdkHost {
     fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(async move {
-            match self.asked(request(&question)).await {
+            match self.send_request(request(&question)).await {
                 Some(said) => understood(&said.unwrap_or_default()),
                 None => PermissionAnswer::Unanswered { why: GONE.to_owned() },
             }
@@ -96,8 +96,8 @@ impl CallsBack for SdkHost {
             request["tool_use_id"] = json!(call);
         }
         Box::pin(async move {
-            match self.asked(request).await {
-                Some(Ok(said)) => CallbackReply::Said(said),
+            match self.send_request(request).await {
+                Some(Ok(said)) => CallbackReply::Answered(said),
                 Some(Err(why)) => CallbackReply::Failed(why),
                 None => CallbackReply::Gone,
             }

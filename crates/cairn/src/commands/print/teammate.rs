@@ -76,7 +76,7 @@ pub(super) async fn run(args: &RunArgs, place: &ProgramPaths, output: Arc<Output
         let word = match mail.life() {
             SessionLife::Ends => break,
             // It was asked to end and has ended its turn without a word on it: it has nothing left to do.
-            SessionLife::Asked { request, .. } => {
+            SessionLife::ShutdownRequested { request, .. } => {
                 ControlMessage::ShutdownResponse { request, approve: true, reason: String::new() }
             }
             SessionLife::GoesOn => {
@@ -93,7 +93,7 @@ pub(super) async fn run(args: &RunArgs, place: &ProgramPaths, output: Arc<Output
             }
         };
         if let Err(error) = post.say(LEAD, &word, None).await {
-            out::warn(&format!("the lead could not be told: {error}"));
+            out::warn(&format!("the lead could not be informed: {error}"));
         }
         if matches!(word, ControlMessage::ShutdownResponse { .. }) {
             break;

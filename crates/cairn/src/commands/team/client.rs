@@ -87,7 +87,7 @@ pub(super) async fn status(json: bool) -> anyhow::Result<Code> {
         }
     }
     if plan.is_empty() {
-        data!("Both sides are alike.")?;
+        data!("Both sides are the same.")?;
     }
     Ok(Code::Success)
 }
@@ -181,20 +181,20 @@ pub(super) async fn pull(missing: bool) -> anyhow::Result<Code> {
     let mirror = team_membership::required(&place)?.mirror(&place, &memory_setup::team_folder(&place)?)?;
     let mut mirror = if missing { mirror.with_deletions(Deletions::ComeBack) } else { mirror };
     let done = mirror.pull().await;
-    told(done)
+    print_report(done)
 }
 
 pub(super) async fn push(delete: bool) -> anyhow::Result<Code> {
     let place = ProgramPaths::from_env()?;
     let mut mirror = team_membership::required(&place)?.mirror(&place, &memory_setup::team_folder(&place)?)?;
     if delete {
-        return told(mirror.push_all_deletions().await);
+        return print_report(mirror.push_all_deletions().await);
     }
     let done = mirror.push().await;
     let held = done.as_ref().map_or(0, |done| done.held.len());
-    let code = told(done)?;
+    let code = print_report(done)?;
     if held > 0 && std::io::stdin().is_terminal() && agrees(held)? {
-        return told(mirror.push_all_deletions().await);
+        return print_report(mirror.push_all_deletions().await);
     }
     Ok(code)
 }
@@ -207,7 +207,7 @@ fn agrees(held: usize) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn told(done: Result<SyncReport, EarlyEnd>) -> anyhow::Result<Code> {
+fn print_report(done: Result<SyncReport, EarlyEnd>) -> anyhow::Result<Code> {
     let done = match done {
         Ok(done) => done,
         Err(error) => {
@@ -250,14 +250,14 @@ fn told(done: Result<SyncReport, EarlyEnd>) -> anyhow::Result<Code> {
         talk!("hint: cairn team push --delete deletes them for everyone; cairn team pull --missing brings them back");
     }
     for (name, why) in done.refused.iter().take(REFUSED_SHOWN) {
-        talk!("refused from the server: {name:?}: {why}");
+        talk!("refused what the server sent: {name:?}: {why}");
     }
     if let more @ 1.. = done.refused.len().saturating_sub(REFUSED_SHOWN) {
         talk!("and {more} more");
     }
     if done.taken.is_empty() && done.removed.is_empty() && done.sent.is_empty() && done.deleted.is_empty() {
         let is_alike = done.kept_back().is_empty() && done.held.is_empty();
-        data!("{}", if is_alike { "Both sides are alike." } else { "Nothing was received or sent." })?;
+        data!("{}", if is_alike { "Both sides are the same." } else { "Nothing was received or sent." })?;
     }
     Ok(match (done.limit, done.not_written.is_empty()) {
         (Some(_), _) => Code::Limit,
@@ -295,7 +295,7 @@ pub(super) async fn diff() -> anyhow::Result<()> {
         data!("{}", named_diff((&format!("{from}/{key}"), before), (&format!("{to}/{key}"), after)))?;
     }
     if plan.is_empty() {
-        talk!("Both sides are alike.");
+        talk!("Both sides are the same.");
     }
     Ok(())
 }

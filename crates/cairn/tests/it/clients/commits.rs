@@ -40,7 +40,7 @@ impl Said {
     }
 
     fn user(&mut self, blocks: Vec<Block>) {
-        self.add(Body::User { blocks, source: TextSource::Said });
+        self.add(Body::User { blocks, source: TextSource::Direct });
     }
 
     fn reply(&mut self, blocks: Vec<Block>, stop: StopReason) {

@@ -71,7 +71,7 @@ fn claude_code_lists_and_shows_a_session_with_agents_of_ours() {
     drop(terminal);
     let agents = [
         ("look at the stone", "general-purpose", "The stone is quartz."),
-        ("look at the stone", "fork", "You are branched off"),
+        ("look at the stone", "fork", "You are a fork of"),
         ("wait for it", "general-purpose", "I have waited."),
     ];
     for (place, (_, kind, said)) in agents.into_iter().enumerate() {

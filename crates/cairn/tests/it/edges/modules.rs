@@ -51,6 +51,27 @@ pub(super) fn implementations(files: &[(String, String)]) -> BTreeMap<String, BT
     found
 }
 
+/// The places where each type of a crate is defined, by its name, without types that belong to a trait or its `impl`.
+pub(super) fn types(files: &[(String, String)]) -> BTreeMap<String, Vec<String>> {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for source in sources(files) {
+        let mut depth = 0_usize;
+        for pair in source.tokens.windows(2) {
+            match pair[0].0.as_str() {
+                "{" => depth += 1,
+                "}" => depth = depth.saturating_sub(1),
+                "struct" | "enum" | "union" | "trait" => {}
+                "type" if depth == 0 => {}
+                _ => continue,
+            }
+            if pair[1].0.starts_with(char::is_uppercase) && !matches!(pair[0].0.as_str(), "{" | "}") {
+                found.entry(pair[1].0.clone()).or_default().push(format!("{}:{}", source.path, pair[1].1));
+            }
+        }
+    }
+    found
+}
+
 /// The name of the type that the words behind an `impl` are about.
 fn implemented(words: &[&str]) -> String {
     let (mut depth, mut name, mut is_whole) = (0_usize, "", false);

@@ -60,7 +60,7 @@ fn saver(memory: &std::path::Path, project: &std::path::Path) -> Saver {
         model: "m".into(),
         injected: InjectedWords::default(),
         typed: TypedMessages::default(),
-        said: None,
+        newest_source: None,
         world: World::new(|| Timestamp::UNIX_EPOCH, |_| Id::from("id-1".to_owned())),
     };
     let place = SavingPlace {

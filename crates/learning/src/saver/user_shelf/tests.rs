@@ -47,7 +47,7 @@ impl Shelves {
             model: "m".into(),
             injected: InjectedWords::default(),
             typed: heard,
-            said: None,
+            newest_source: None,
             world: World::new(|| Timestamp::UNIX_EPOCH, move |_| Id::from(format!("id-{at}"))),
         };
         let saver = Saver::new(self.project(), author, SavingLimits::NONE, &self.root).unwrap();

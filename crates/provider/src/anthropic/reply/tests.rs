@@ -48,7 +48,7 @@ fn usage_is_merged_field_by_field() {
     assert_eq!((usage.cache_creation_input_tokens, usage.cache_creation.ephemeral_5m_input_tokens), (5, 5));
 }
 
-/// Whatever the model wrote, the session goes on: a call's input is an object, and nothing of the text is lost.
+/// The session goes on with anything the model writes: a call's input is an object, and nothing of the text is lost.
 #[test]
 fn an_input_that_is_no_object_is_kept_as_text() {
     let deep = format!("{}1{}", "{\"a\":".repeat(110), "}".repeat(110));

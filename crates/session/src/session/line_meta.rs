@@ -81,7 +81,7 @@ impl LineMeta {
 }
 
 /// Metadata of a line.
-pub(super) fn beside_of(line: &Line) -> Option<LineMeta> {
+pub(super) fn meta_of(line: &Line) -> Option<LineMeta> {
     serde_json::from_str(line.extra.as_ref()?.get()).ok()
 }
 
@@ -107,13 +107,13 @@ pub struct SeenFile {
 
 impl Session {
     /// Metadata of this program's lines, in order; rewound lines are left out.
-    pub fn beside(&self) -> impl Iterator<Item = LineMeta> {
-        self.beside_where(|view, line| view.item_of(line).is_some())
+    pub fn line_metas(&self) -> impl Iterator<Item = LineMeta> {
+        self.line_metas_where(|view, line| view.item_of(line).is_some())
     }
 
     /// Metadata of the lines in view.
-    pub fn beside_in_view(&self) -> impl Iterator<Item = LineMeta> {
-        self.beside_where(|view, line| view.shows(line))
+    pub fn line_metas_in_view(&self) -> impl Iterator<Item = LineMeta> {
+        self.line_metas_where(|view, line| view.shows(line))
     }
 
     /// The newest line in view that carries something beside what is said.
@@ -121,7 +121,7 @@ impl Session {
         let mut lines = self.log.lines().iter().skip(self.elsewhere).rev().filter(|line| line.extra.is_some());
         let line = lines.find(|line| {
             line.id.as_ref().is_some_and(|id| self.log.view().shows(id))
-                && beside_of(line).is_some_and(|one| carries(&one))
+                && meta_of(line).is_some_and(|one| carries(&one))
         });
         line.and_then(|line| line.id.clone())
     }
@@ -131,7 +131,7 @@ impl Session {
         let lines = self.log.lines().iter().skip(self.elsewhere).filter(|line| line.extra.is_some());
         let listing = |line: &Line| {
             let id = line.id.clone().filter(|id| self.log.view().shows(id))?;
-            Some((id, beside_of(line)?.skills)).filter(|(_, names)| !names.is_empty())
+            Some((id, meta_of(line)?.skills)).filter(|(_, names)| !names.is_empty())
         };
         lines.filter_map(listing).collect()
     }
@@ -143,14 +143,9 @@ impl Session {
         let called = |line: &Line| {
             let Body::Attachment { blocks } = &line.body else { return None };
             let text: String = blocks.iter().filter_map(|block| block.as_text()).collect();
-            Some((beside_of(line)?.skill?, text))
+            Some((meta_of(line)?.skill?, text))
         };
         standing.filter_map(called).collect()
-    }
-
-    /// The tools of MCP servers whose definitions were loaded, in order; rewound lines are left out.
-    pub fn loaded_tools(&self) -> Vec<String> {
-        self.beside().flat_map(|line| line.loaded).collect()
     }
 
     /// The lines in view that list tools of MCP servers, each with its listing.
@@ -158,7 +153,7 @@ impl Session {
         let lines = self.log.lines().iter().skip(self.elsewhere).filter(|line| line.extra.is_some());
         let listing = |line: &Line| {
             let id = line.id.clone().filter(|id| self.log.view().shows(id))?;
-            Some((id, beside_of(line)?.servers)).filter(|(_, servers)| !servers.is_empty())
+            Some((id, meta_of(line)?.servers)).filter(|(_, servers)| !servers.is_empty())
         };
         lines.filter_map(listing).collect()
     }
@@ -166,12 +161,12 @@ impl Session {
     /// The messages from others that it has heard, by their ids: also those that were taken back since.
     pub fn heard(&self) -> HashSet<String> {
         let lines = self.log.lines().iter().skip(self.elsewhere);
-        lines.filter_map(|line| beside_of(line)?.message).collect()
+        lines.filter_map(|line| meta_of(line)?.message).collect()
     }
 
-    fn beside_where(&self, stands: impl Fn(&View, &Id) -> bool) -> impl Iterator<Item = LineMeta> {
+    fn line_metas_where(&self, stands: impl Fn(&View, &Id) -> bool) -> impl Iterator<Item = LineMeta> {
         let lines = self.log.lines().iter().skip(self.elsewhere).filter(|line| line.extra.is_some());
         let standing = lines.filter(move |line| line.id.as_ref().is_some_and(|id| stands(self.log.view(), id)));
-        standing.filter_map(beside_of)
+        standing.filter_map(meta_of)
     }
 }

@@ -8,11 +8,11 @@ use transcript::Block;
 
 /// Waiting messages. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Inbox {
+pub struct QueuedMessages {
     waiting: Arc<Mutex<VecDeque<Vec<Block>>>>,
 }
 
-impl Inbox {
+impl QueuedMessages {
     /// Appends a message.
     pub fn push(&self, said: Vec<Block>) {
         self.waiting.lock().push_back(said);

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// System facts of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct SystemFacts {
     /// Operating system, with its version.
     pub system: String,
     /// The user's shell.
@@ -17,7 +17,7 @@ pub struct Surroundings {
     pub changes: Option<Changes>,
 }
 
-impl Default for Surroundings {
+impl Default for SystemFacts {
     fn default() -> Self {
         let system = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
         Self { system, shell: None, changes: None }

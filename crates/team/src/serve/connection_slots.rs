@@ -25,7 +25,7 @@ const LONG_ANSWER: Duration = Duration::from_secs(60);
 
 /// All connections, in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct Seats(Mutex<(u64, BTreeMap<u64, Arc<ConnectionPlace>>)>);
+pub(super) struct ConnectionSlots(Mutex<(u64, BTreeMap<u64, Arc<ConnectionPlace>>)>);
 
 /// A connection among the others.
 #[derive(Debug)]
@@ -46,8 +46,8 @@ enum ConnectionState {
 
 /// The place of a connection; dropping it frees the place.
 #[derive(Debug)]
-pub(super) struct Seat {
-    seats: Arc<Seats>,
+pub(super) struct ConnectionSlot {
+    slots: Arc<ConnectionSlots>,
     number: u64,
     place: Arc<ConnectionPlace>,
 }
@@ -56,32 +56,32 @@ pub(super) struct Seat {
 #[derive(Debug)]
 pub(super) struct AnsweringGuard(Arc<ConnectionPlace>);
 
-impl Seats {
+impl ConnectionSlots {
     /// A place for a connection from this network; none if all are taken by others that may not be cut.
-    pub(super) fn take(self: &Arc<Self>, network: IpAddr) -> Option<Seat> {
-        let mut seats = self.0.lock();
-        let of_network = seats.1.values().filter(|place| place.network == network).count();
+    pub(super) fn take(self: &Arc<Self>, network: IpAddr) -> Option<ConnectionSlot> {
+        let mut slots = self.0.lock();
+        let of_network = slots.1.values().filter(|place| place.network == network).count();
         if of_network >= MOST_OF_NETWORK {
-            cut_one(&mut seats.1, network)?;
-        } else if seats.1.len() >= MOST {
-            let most = largest(&seats.1)?;
-            cut_one(&mut seats.1, most)?;
+            cut_one(&mut slots.1, network)?;
+        } else if slots.1.len() >= MOST {
+            let most = largest(&slots.1)?;
+            cut_one(&mut slots.1, most)?;
         }
-        let number = seats.0;
+        let number = slots.0;
         let doing = Mutex::new((ConnectionState::Waiting, Instant::now()));
         let place = Arc::new(ConnectionPlace { network, cut: CancellationToken::new(), doing });
-        seats.0 += 1;
-        seats.1.insert(number, place.clone());
-        drop(seats);
-        Some(Seat { seats: self.clone(), number, place })
+        slots.0 += 1;
+        slots.1.insert(number, place.clone());
+        drop(slots);
+        Some(ConnectionSlot { slots: self.clone(), number, place })
     }
 
     /// Cuts some waiting connections, because there are too many open files.
     pub(super) fn make_room(&self) {
-        let mut seats = self.0.lock();
+        let mut slots = self.0.lock();
         for _ in 0..ROOM {
-            let Some(most) = largest(&seats.1) else { return };
-            let _ = cut_one(&mut seats.1, most); // none may wait, and then only time makes room
+            let Some(most) = largest(&slots.1) else { return };
+            let _ = cut_one(&mut slots.1, most); // none may wait, and then only time makes room
         }
     }
 
@@ -133,7 +133,7 @@ impl ConnectionPlace {
     }
 }
 
-impl Seat {
+impl ConnectionSlot {
     /// Cancelled when it has to give way.
     pub(super) fn cut(&self) -> CancellationToken {
         self.place.cut.clone()
@@ -146,9 +146,9 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.seats.0.lock().1.remove(&self.number);
+        self.slots.0.lock().1.remove(&self.number);
     }
 }
 
@@ -170,16 +170,16 @@ mod tests {
     /// being answered, until that takes long.
     #[tokio::test(start_paused = true)]
     async fn who_waits_longest_gives_way() {
-        let seats = Arc::new(Seats::default());
-        let first = seats.take(network(1)).unwrap();
-        let many: Vec<Seat> = (0..MOST_OF_NETWORK).filter_map(|_| seats.take(network(2))).collect();
+        let slots = Arc::new(ConnectionSlots::default());
+        let first = slots.take(network(1)).unwrap();
+        let many: Vec<ConnectionSlot> = (0..MOST_OF_NETWORK).filter_map(|_| slots.take(network(2))).collect();
         assert_eq!(many.len(), MOST_OF_NETWORK);
         let busy = many[0].answering();
         tokio::time::advance(Duration::from_secs(1)).await;
-        let more = seats.take(network(2)).unwrap();
+        let more = slots.take(network(2)).unwrap();
         assert!(many[1].cut().is_cancelled() && !many[0].cut().is_cancelled() && !first.cut().is_cancelled());
-        let others: Vec<Seat> = (0..500).filter_map(|number| seats.take(network(1_000 + number))).collect();
-        let cut = |seats: &[Seat]| seats.iter().filter(|seat| seat.cut().is_cancelled()).count();
+        let others: Vec<ConnectionSlot> = (0..500).filter_map(|number| slots.take(network(1_000 + number))).collect();
+        let cut = |slots: &[ConnectionSlot]| slots.iter().filter(|slot| slot.cut().is_cancelled()).count();
         let too_many = 1 + MOST_OF_NETWORK + 500 - MOST;
         assert_eq!((others.len(), cut(&others), cut(&many)), (500, 0, 1 + too_many));
         assert!(!many[0].cut().is_cancelled() && !first.cut().is_cancelled());
@@ -188,15 +188,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_cut_for_another_only_when_it_takes_long() {
-        let seats = Arc::new(Seats::default());
-        let many: Vec<Seat> = (0..MOST_OF_NETWORK).filter_map(|_| seats.take(network(1))).collect();
-        let answers: Vec<AnsweringGuard> = many.iter().map(Seat::answering).collect();
-        assert!(seats.take(network(1)).is_none(), "all are in use");
-        assert!(seats.take(network(2)).is_some(), "by one network");
+        let slots = Arc::new(ConnectionSlots::default());
+        let many: Vec<ConnectionSlot> = (0..MOST_OF_NETWORK).filter_map(|_| slots.take(network(1))).collect();
+        let answers: Vec<AnsweringGuard> = many.iter().map(ConnectionSlot::answering).collect();
+        assert!(slots.take(network(1)).is_none(), "all are in use");
+        assert!(slots.take(network(2)).is_some(), "by one network");
         tokio::time::advance(LONG_ANSWER + Duration::from_secs(1)).await;
-        assert!(seats.take(network(1)).is_some());
-        assert_eq!(many.iter().filter(|seat| seat.cut().is_cancelled()).count(), 1);
+        assert!(slots.take(network(1)).is_some());
+        assert_eq!(many.iter().filter(|slot| slot.cut().is_cancelled()).count(), 1);
         drop((answers, many));
-        assert_eq!(seats.0.lock().1.len(), 0);
+        assert_eq!(slots.0.lock().1.len(), 0);
     }
 }
