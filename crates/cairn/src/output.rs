@@ -255,7 +255,7 @@ impl State {
             if let Some(known) = init["tools"].as_array_mut() {
                 tools.for_each(|tool| {
                     if !known.contains(&tool) {
-                        known.push(tool)
+                        known.push(tool);
                     }
                 });
             }
@@ -305,7 +305,7 @@ fn progress(event: &Event) {
             talk!([dim(&format!("  {} has ended: {used}", subagent.kind))]);
         }
         Event::HookMessage { hook_event, text } => {
-            talk!([dim(&format!("{} hook: ", hook_event.name())), text.as_str()])
+            talk!([dim(&format!("{} hook: ", hook_event.name())), text.as_str()]);
         }
         Event::TeammateAsks { name, tool } => talk!(["? ", bold(name), " asks whether it may use ", tool.as_str()]),
         Event::Teammate { name, news, used, .. } => {

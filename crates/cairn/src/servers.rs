@@ -92,7 +92,7 @@ pub(crate) fn servers(
         let names = flags.hosted.iter().chain(servers);
         hosted.extend(names.map(|name| (name.clone(), program.clone().pipes(name))));
     }
-    Ok(SessionServers::new(defined, &surroundings(place, roots, environment, hosted)))
+    Ok(SessionServers::new(&defined, &surroundings(place, roots, environment, hosted)))
 }
 
 /// Everything that servers are started with.

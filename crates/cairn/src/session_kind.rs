@@ -87,7 +87,7 @@ pub(crate) fn look(path: &Path) -> (SessionKind, String) {
         let Ok(line) = Line::parse(text) else { continue };
         match whose {
             SessionKind::Person if line.sidechain => {
-                agents = agents.or_else(|| first_message(&line, &SessionKind::Agent))
+                agents = agents.or_else(|| first_message(&line, &SessionKind::Agent));
             }
             _ => {
                 if let Some(title) = first_message(&line, &whose) {

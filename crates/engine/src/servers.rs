@@ -80,7 +80,7 @@ pub(crate) struct OfferedTool {
 
 impl SessionServers {
     /// Those that are defined. None of them is started yet.
-    pub fn new(defined: DefinedServers, surroundings: &ServerSurroundings) -> Self {
+    pub fn new(defined: &DefinedServers, surroundings: &ServerSurroundings) -> Self {
         let hosted = surroundings.hosted.keys().filter(|name| !defined.servers.contains_key(*name));
         let names = defined.servers.keys().chain(hosted.clone()).map(String::as_str);
         let keys = server_keys(names);

@@ -1,4 +1,5 @@
 //! Skills, commands, agents and plugins that people have published.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests")]
 
 #[path = "it/corpora.rs"]
 mod corpora;

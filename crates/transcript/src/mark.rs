@@ -158,6 +158,7 @@ mod tests {
     fn prologue(system: usize, static_blocks: usize) -> Prologue {
         let system = vec![Block::text("s"); system];
         Prologue {
+            loaded: Vec::new(),
             model: "m".into(),
             max_tokens: 1,
             system,

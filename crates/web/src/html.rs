@@ -140,8 +140,7 @@ mod tests {
             let text = markdown_of(&format!("{}deep inside", open.repeat(times)));
             assert!(
                 text.contains("deep inside") || open.contains("svg") || open.contains("template"),
-                "{open}: {:.80}",
-                text
+                "{open}: {text:.80}"
             );
         }
     }

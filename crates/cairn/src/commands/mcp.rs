@@ -207,7 +207,7 @@ async fn check(place: &ProgramPaths, name: Option<&str>, as_json: bool) -> anyho
         servers: chosen.into_iter().map(|server| (server.name.clone(), server)).collect(),
         findings: Vec::new(),
     };
-    let servers = SessionServers::new(defined, &surroundings);
+    let servers = SessionServers::new(&defined, &surroundings);
     servers.findings().iter().for_each(|finding| out::warn(finding));
     talk!("Connecting…");
     servers.start();

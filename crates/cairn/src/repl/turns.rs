@@ -197,7 +197,7 @@ impl Repl {
                 self.doing(&status.unwrap_or_else(|| format!("{} hooks", hook_event.name())));
             }
             Event::HookMessage { hook_event, text } => {
-                self.remark(&format!("{} hook: {text}", hook_event.name()), TextStyle::DIM)
+                self.remark(&format!("{} hook: {text}", hook_event.name()), TextStyle::DIM);
             }
             Event::Recalled { memories } => self.remark(&recalled(&memories), TextStyle::DIM),
             Event::InstructionsLoaded { files } => {

@@ -454,7 +454,7 @@ impl TeammatesInner {
         match &news {
             TeammateNews::Labelled(label) => drop(self.state.lock().labels.insert(name.to_owned(), label.clone())),
             TeammateNews::Started | TeammateNews::Rests(_) | TeammateNews::Ended(_) => {
-                drop(self.state.lock().labels.remove(name))
+                drop(self.state.lock().labels.remove(name));
             }
         }
         let Some((_, listener)) = self.state.lock().contacts.clone() else { return };

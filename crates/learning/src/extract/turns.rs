@@ -123,7 +123,7 @@ impl Turns {
                 self.goes_on(index, false);
             }
             Body::User { blocks, source: TextSource::Direct } if blocks.iter().any(is_text) => {
-                self.add_message(log, index)
+                self.add_message(log, index);
             }
             Body::Assistant { blocks, .. } => self.goes_on(index, !blocks.iter().any(is_call)),
             _ => {}

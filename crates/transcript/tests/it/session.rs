@@ -264,6 +264,7 @@ pub fn context() -> Context {
 
 pub fn prologue(variant: u8) -> Prologue {
     Prologue {
+        loaded: Vec::new(),
         model: format!("model-{variant}"),
         max_tokens: 1_000,
         system: vec![Block::text("be brief")],
