@@ -8,6 +8,7 @@ use settings::agents::{Definition, DefinitionSource, DefinitionSources, Definiti
 use settings::trust::{Claim, Trust, TrustSite};
 use settings::{SetValue, Settings};
 
+use crate::plugins::LoadedPlugins;
 use crate::program_paths::ProgramPaths;
 
 /// The folder of definitions, in a config home and in a project's `.claude`.
@@ -18,13 +19,19 @@ pub(crate) fn registry(
     place: &ProgramPaths,
     settings: &Settings,
     trust: &Trust,
+    plugins: &LoadedPlugins,
     flag: Option<&str>,
 ) -> anyhow::Result<Registry> {
     let flag: Option<Map<String, Value>> = flag
         .map(|text| serde_json::from_str(text).context("--agents must be a JSON object of agents by name"))
         .transpose()?;
     let trust = Some(trust.clone());
-    Ok(Registry::load(&DefinitionSources { flag, trust, ..sources(place, settings.agents.clone()) }))
+    Ok(Registry::load(&DefinitionSources {
+        flag,
+        trust,
+        plugins: plugins.agents(),
+        ..sources(place, settings.agents.clone())
+    }))
 }
 
 /// The source of an agent, and what replaces, restricts or denies it.

@@ -10,7 +10,7 @@ use transcript::Effort;
 use transcript::price::Dollars;
 
 use crate::env;
-use crate::servers::ServerHost;
+use crate::server_host::ServerHost;
 use crate::telemetry::Telemetry;
 use crate::trusted_settings::RunTrust;
 
@@ -94,8 +94,8 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = IN_AND_OUT)]
     pub(crate) include_partial_messages: bool,
 
-    /// Continue a session of this project, given by its id, the beginning of it, or its file.
-    #[arg(short, long, value_name = "ID", help_heading = SESSION)]
+    /// Continue a session of this project, given by its id, the beginning of it, or its file; without one, choose from a list.
+    #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "", help_heading = SESSION)]
     pub(crate) resume: Option<String>,
 
     /// Continue the newest session of this project.
@@ -117,6 +117,10 @@ pub(crate) struct RunArgs {
     /// Effort asked of the model; if it does not support this level, the next lower one it supports, or none.
     #[arg(long, value_name = "LEVEL", value_parser = efforts(), help_heading = SESSION)]
     pub(crate) effort: Option<Effort>,
+
+    /// Thinking before answers, as it was switched in the session.
+    #[arg(skip)]
+    pub(crate) thinking: Option<ThinkingWish>,
 
     /// API betas that every request asks for, separated by commas.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = SESSION)]
@@ -183,6 +187,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "JSON", help_heading = SETTINGS)]
     pub(crate) agents: Option<String>,
 
+    /// Use the plugin in this folder; can be given several times.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = SETTINGS)]
+    pub(crate) plugin_dir: Vec<PathBuf>,
+
     /// More directories to work in.
     #[arg(long, value_name = "DIR", num_args = 1.., value_hint = ValueHint::DirPath, help_heading = PERMISSIONS)]
     pub(crate) add_dir: Vec<PathBuf>,
@@ -205,7 +213,19 @@ pub(crate) struct RunArgs {
     pub(crate) settings: Option<String>,
 }
 
+/// Thinking before answers, switched by the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ThinkingWish {
+    On,
+    Off,
+}
+
 impl RunArgs {
+    /// True if the session to be continued is to be chosen from a list. Afterwards a new one is asked for.
+    pub(crate) fn take_choice_of_session(&mut self) -> bool {
+        self.resume.take_if(|id| id.is_empty()).is_some()
+    }
+
     /// Trust in the project's files for this run.
     pub(crate) fn one_run(&self) -> RunTrust {
         if self.trust { RunTrust::Trusted } else { RunTrust::No }

@@ -9,9 +9,11 @@ mod dream;
 mod hooks;
 mod inbox;
 mod instructions;
+mod login;
 mod man;
 mod mcp;
 mod memory;
+mod plugin;
 mod policy;
 mod print;
 mod recall;
@@ -83,6 +85,8 @@ pub(crate) enum Command {
     Trust(trust::TrustArgs),
     Mcp(mcp::McpArgs),
     Agents(agents::AgentsArgs),
+    Plugin(plugin::PluginArgs),
+    Login(login::LoginArgs),
     Simulate(simulate::SimulateArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -109,8 +113,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Code> {
         Some(Command::Config(args)) => config::run(&args),
         Some(Command::Trust(args)) => trust::run(&args),
         Some(Command::Mcp(args)) => mcp::run(&args).await,
+        Some(Command::Plugin(args)) => plugin::run(&args),
         Some(Command::Agents(args)) => agents::run(&args).await,
         Some(Command::Team(args)) => team::run(args).await,
+        Some(Command::Login(args)) => login::run(&args),
         Some(Command::Simulate(args)) => simulate::run(&args).await,
         Some(Command::Completions(args)) => completions::run(&args),
         Some(Command::Man(args)) => man::run(&args),

@@ -84,13 +84,13 @@ impl<'a> Inputs<'a> {
         }
         let agents = match args.is_bare() {
             true => None,
-            false => Some(agents::registry(place, settings, &judged.trust, args.agents.as_deref())?),
+            false => Some(agents::registry(place, settings, &judged.trust, &judged.plugins, args.agents.as_deref())?),
         };
         let notes = place.home.path().join("session-memory/config");
         let note = |name: &str| {
             files::read(notes.join(name), NOTES_BYTES).ok().and_then(|file| String::from_utf8(file.bytes).ok())
         };
-        let (style, no_style) = output_style::style(settings, place);
+        let (style, no_style) = output_style::style(settings, place, &judged.plugins);
         Ok(Self {
             args,
             place,

@@ -80,6 +80,7 @@ files! {
     "~/.claude/projects/SLUG/memory/", "Memories of the project: Markdown files, with MEMORY.md as their index.";
     "~/.claude/cairn/team.json", "Repositories that share team memory, their servers, and your tokens.";
     "~/.claude/teams/TEAM/", "A lead and its teammates: members, mailboxes and the shared task list.";
+    "~/.claude/cairn/anthropic-key", "The key that cairn login stores.";
     "~/.claude/history.jsonl", "Your prompts, for the history.";
     "~/.claude/settings.json", "Your settings.";
     "~/.claude/output-styles/", "Styles of answers, one Markdown file each.";

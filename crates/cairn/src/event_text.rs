@@ -4,7 +4,7 @@ use engine::Event;
 use engine::context::account::ClearingFigures;
 use engine::context::list;
 use engine::context::summary_text::HistorySource;
-use engine::event::{SubagentNews, TeammateNews};
+use engine::event::{AttachedFile, SubagentNews, TeammateNews};
 use engine::run::{RunEnd, TurnEnd};
 use engine::subagent::Subagent;
 use learning::dream::progress::{DreamPhase, DreamProgress, improved};
@@ -18,7 +18,11 @@ use settings::Budget;
 use settings::hooks::{Hook, HookRepetition, HookWait};
 use similar::TextDiff;
 
-use crate::styled_text::first_line;
+use crate::diff_rows::DiffRows;
+use crate::styled_text::{first_line, without_escapes};
+
+/// The most characters of a call's end.
+const SUMMARY: usize = 120;
 
 /// Text about an event of the layers, if it is worth a line.
 pub(crate) fn of_layers(event: &Event) -> Option<String> {
@@ -26,6 +30,13 @@ pub(crate) fn of_layers(event: &Event) -> Option<String> {
         Event::Spilled { results, freed } => {
             let results = if *results == 1 { "a result".to_owned() } else { format!("{results} results") };
             format!("{results} written to disk, {} kept out of the window", tokens(*freed))
+        }
+        Event::Attached { files } => {
+            let file = |file: &AttachedFile| match &file.outcome {
+                Ok(size) => format!("attached {} ({size})", file.name),
+                Err(why) => format!("not attached: {}, {}", file.name, first_line(why, SUMMARY)),
+            };
+            files.iter().map(file).collect::<Vec<_>>().join("\n")
         }
         Event::Snipped { messages, freed } => {
             format!("the {messages} oldest messages dropped, {} less", tokens(*freed))
@@ -122,6 +133,15 @@ pub(crate) fn trouble_and_hint(end: &TurnEnd) -> Option<String> {
     trouble(end).map(|trouble| trouble + &hint.unwrap_or_default())
 }
 
+/// The end of a call, in a few words: of a change, the lines it adds and removes.
+pub(crate) fn ended(output: &tools::Output) -> String {
+    match &output.rewrite {
+        Some(rewrite) => DiffRows::of(&rewrite.before, &rewrite.after).counts(),
+        None if output.summary == tools::PRINTED_NOTHING => "printed nothing".to_owned(),
+        None => first_line(&without_escapes(&output.summary), SUMMARY),
+    }
+}
+
 /// A number and its noun.
 pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
@@ -133,6 +153,15 @@ fn results_of(number: usize) -> String {
 
 fn tokens(number: u64) -> String {
     format!("{number} tokens")
+}
+
+/// A number of tokens in few characters: `950`, `1.2k`, `340k`.
+pub(crate) fn short_tokens(number: u64) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        1_000..100_000 => format!("{:.1}k", number as f64 / 1_000.0),
+        _ => format!("{}k", number / 1_000),
+    }
 }
 
 /// Spending of a day: the total first, then by kind of work.

@@ -12,7 +12,8 @@ use settings::{Provider, ProviderKind, Settings, keys};
 use transcript::models;
 use transcript::window::provider_name;
 
-use crate::env;
+use crate::program_paths::ProgramPaths;
+use crate::{env, stored_key};
 
 /// The kind of model when nobody names one and the key is Anthropic's.
 const DEFAULT_KIND: &str = "sonnet";
@@ -30,8 +31,11 @@ impl NoModel {
     /// The hint.
     pub(crate) fn hint(&self) -> String {
         format!(
-            "export {}=…  or start a local server (ollama serve, llama-server)  or see it work without: cairn demo",
-            env::API_KEY.name
+            "cairn login stores an Anthropic key; export {}=… or {}=… gives one to this shell\n\
+             a local server is found by itself: ollama serve, llama-server\n\
+             cairn demo shows a session without any of it",
+            env::API_KEY.name,
+            env::OPENAI_KEY.name
         )
     }
 }
@@ -113,7 +117,14 @@ pub(crate) async fn choose(
         return from_entry(entry, &model, name);
     }
     let key = env::API_KEY.get().map(|key| Auth::ApiKey(key.into()));
-    if let Some(auth) = key.or_else(|| env::AUTH_TOKEN.get().map(|token| Auth::AuthToken(token.into()))) {
+    let token = || env::AUTH_TOKEN.get().map(|token| Auth::AuthToken(token.into()));
+    // A variable for another server is the user's word for now; what was stored is for when there is none.
+    let is_elsewhere = env::OPENAI_KEY.get().is_some() || env::OPENAI_BASE.get().is_some();
+    let stored = || {
+        let place = ProgramPaths::from_env().ok().filter(|_| !is_elsewhere)?;
+        stored_key::read(place.home.path()).map(|key| Auth::ApiKey(key.into()))
+    };
+    if let Some(auth) = key.or_else(token).or_else(stored) {
         let base = env::BASE_URL.get().unwrap_or_else(|| anthropic::BASE_URL.to_owned());
         let name = wanted.name(|name| is_alias(name) || name.starts_with("claude-"));
         let full_name = resolve_alias(&name.unwrap_or_else(|| DEFAULT_KIND.to_owned()));

@@ -16,6 +16,7 @@ use engine::agent::Turn;
 use engine::event::SubagentNews;
 use engine::run::{RunEnd, TurnEnd};
 use engine::servers::{SessionServer, SessionServers};
+use extensions::plugin::Plugin;
 use extensions::skill::{Skill, SkillKind, UserUse};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -118,6 +119,13 @@ impl Output {
         if let Event::Warning(text) = event {
             out::warn(text); // whether anybody watches or not
         }
+        if let Event::Retrying { attempt, after, why } = event
+            && self.format == OutputFormat::Text
+        {
+            // Who waits has to know what for, also where nobody watches and it is read in a log.
+            let text = format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32());
+            talk!([dim(&text)]);
+        }
         match self.format {
             OutputFormat::Text if self.watched => progress(event),
             OutputFormat::Text | OutputFormat::Json => {}
@@ -155,8 +163,23 @@ impl Output {
         if let Some(init) = &mut self.state.lock().init {
             let callable = skills.iter().filter(|skill| skill.user_use == UserUse::Callable);
             init["slash_commands"] = callable.map(|skill| skill.name.as_str()).collect();
-            let own = skills.iter().filter(|skill| skill.kind == SkillKind::Skill);
+            let own =
+                skills.iter().filter(|skill| skill.kind == SkillKind::Skill && skill.user_use == UserUse::Callable);
             init["skills"] = own.map(|skill| skill.name.as_str()).collect();
+        }
+    }
+
+    /// The plugins there are.
+    pub(crate) fn knows_plugins(&self, plugins: &[Plugin]) {
+        if let Some(init) = &mut self.state.lock().init {
+            let of = |plugin: &Plugin| {
+                let mut line = json!({"name": plugin.name, "path": plugin.folders.root, "source": plugin.id});
+                if let Some(version) = &plugin.version {
+                    line["version"] = json!(version);
+                }
+                line
+            };
+            init["plugins"] = plugins.iter().map(of).collect();
         }
     }
 
@@ -266,14 +289,11 @@ fn progress(event: &Event) {
         Event::ToolEnded { tool, output, .. } => {
             let failed = output.outcome == transcript::Outcome::Failed;
             let mark = if failed { red("✗ ") } else { green("✓ ") };
-            talk!([mark, bold(tool), " ", dim(&one_line(&output.summary, 100))]);
+            talk!([mark, bold(tool), " ", dim(&one_line(&event_text::ended(output), 100))]);
         }
         Event::ToolStarted { tool, input, .. } if tool == tool_names::BASH => {
             let command = one_line(input["command"].as_str().unwrap_or_default(), 100);
             talk!([dim(&format!("  $ {command}"))]);
-        }
-        Event::Retrying { attempt, after, why } => {
-            talk!([dim(&format!("attempt {attempt} failed ({why}); again in {:.1} s", after.as_secs_f32()))]);
         }
         Event::Agent { subagent, news: SubagentNews::Does(event) } => {
             if let Event::ToolStarted { tool, .. } = &**event {

@@ -1,11 +1,12 @@
 //! Language and style of answers.
 //!
 //! A style is a text for the system prompt. Some are built in; the user's own are in `output-styles` below the config
-//! home. A trusted project can name one but brings none: its texts are instructions, and are loaded as such.
+//! home, those of plugins are named `plugin:style`. A trusted project can name one but brings none: its texts are instructions, and are loaded as such.
 
 use memory::frontmatter;
 use settings::Settings;
 
+use crate::plugins::LoadedPlugins;
 use crate::program_paths::ProgramPaths;
 
 /// The largest file of a style that is read.
@@ -16,7 +17,11 @@ const STYLES: [(&str, &str); 2] =
     [("explanatory", include_str!("prompts/explanatory.md")), ("learning", include_str!("prompts/learning.md"))];
 
 /// The parts of the system prompt, and what the user should know of them.
-pub(crate) fn style(settings: &Settings, place: &ProgramPaths) -> (Vec<String>, Option<String>) {
+pub(crate) fn style(
+    settings: &Settings,
+    place: &ProgramPaths,
+    plugins: &LoadedPlugins,
+) -> (Vec<String>, Option<String>) {
     let language = settings.language.as_deref().and_then(|language| language.lines().next()).map(str::trim);
     let language = language.filter(|language| !language.is_empty()).map(|language| {
         format!(
@@ -26,7 +31,7 @@ pub(crate) fn style(settings: &Settings, place: &ProgramPaths) -> (Vec<String>, 
     });
     let (style, warning) = match settings.output_style.as_deref().map(str::trim) {
         None | Some("" | "default" | "Default") => (None, None),
-        Some(name) => match text_of_style(name, place) {
+        Some(name) => match text_of_style(name, place, plugins) {
             Some(text) => (Some(text), None),
             None => (None, Some(format!("there is no output style named {name}; the default is used"))),
         },
@@ -34,10 +39,11 @@ pub(crate) fn style(settings: &Settings, place: &ProgramPaths) -> (Vec<String>, 
     (language.into_iter().chain(style).collect(), warning)
 }
 
-fn text_of_style(name: &str, place: &ProgramPaths) -> Option<String> {
+fn text_of_style(name: &str, place: &ProgramPaths, plugins: &LoadedPlugins) -> Option<String> {
     let own = own_style(name, place);
     let ours = || STYLES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, text)| (*text).to_owned());
-    own.or_else(ours).map(|text| format!("# How to answer: {name}\n\n{}", text.trim()))
+    let of_plugin = || plugins.style(name).map(|style| style.text.clone());
+    own.or_else(of_plugin).or_else(ours).map(|text| format!("# How to answer: {name}\n\n{}", text.trim()))
 }
 
 /// The style of a file whose name, or whose `name`, it is.

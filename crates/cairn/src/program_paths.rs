@@ -23,6 +23,8 @@ pub(crate) struct ProgramPaths {
     pub(crate) user_home: Option<PathBuf>,
     /// The sources whose settings, instruction files and agents count.
     pub(crate) sources: SettingSources,
+    /// Folders of plugins that flags name.
+    pub(crate) plugin_folders: Vec<PathBuf>,
 }
 
 impl ProgramPaths {
@@ -37,12 +39,18 @@ impl ProgramPaths {
         };
         // Tools judge real paths: what is compared with them is real too, wherever links lead to it.
         let home = files::real(&home).unwrap_or(home);
-        Ok(Self { home: Home::at(home), directory, user_home, sources: SettingSources::default() })
+        Ok(Self {
+            home: Home::at(home),
+            directory,
+            user_home,
+            sources: SettingSources::default(),
+            plugin_folders: Vec::new(),
+        })
     }
 
-    /// The same, with only these sources; all of them if a session's flags name none.
-    pub(crate) fn reading(self, sources: Option<SettingSources>) -> Self {
-        Self { sources: sources.unwrap_or_default(), ..self }
+    /// The same, with the sources and plugins that a session's flags name; with all sources if they name none.
+    pub(crate) fn of_run(self, sources: Option<SettingSources>, plugins: &[PathBuf]) -> Self {
+        Self { sources: sources.unwrap_or_default(), plugin_folders: plugins.to_owned(), ..self }
     }
 
     pub(crate) fn base_paths(&self) -> BasePaths<'_> {

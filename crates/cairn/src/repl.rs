@@ -4,7 +4,9 @@
 //! tick while something is under way. The agent works in a task of its own and is handed back when the turn is over, so
 //! typing never waits for it.
 
+mod activity;
 mod background;
+mod call_result;
 mod choice_prompt;
 mod commands;
 mod complete;
@@ -14,14 +16,19 @@ mod custom_status_line;
 mod dreams;
 mod editor;
 mod expand;
+mod file_search;
+mod fuzzy;
 mod keys;
 mod learnt_memory;
 mod leaving;
 mod markdown;
 mod memories;
+mod menu;
 mod modes;
 mod notice;
 mod page;
+mod pager;
+mod pasted;
 mod permission_rules;
 mod picker;
 pub(crate) mod plain_session;
@@ -32,7 +39,9 @@ mod requests;
 mod resume_and_rewind;
 mod sandbox;
 mod screen;
+mod servers;
 mod session_state;
+mod setup_commands;
 mod skills;
 pub(crate) mod slash;
 mod status_line;
@@ -41,6 +50,7 @@ mod task_list;
 mod team_list;
 mod terminal;
 mod terminal_owner;
+mod text_layout;
 mod turns;
 mod width;
 mod window;
@@ -58,6 +68,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tools::permission::Mode;
 
 use crate::args::RunArgs;
 use crate::exit::Code;
@@ -67,13 +78,15 @@ use crate::setup::PreparedSession;
 use crate::shutdown::{ShutdownCause, ShutdownSignals};
 use crate::styled_text::{Span, TextStyle, dim};
 use crate::trust_prompt::{self, TrustAnswer};
-use complete::Completion;
+use activity::TurnActivity;
 use conversation::{AgentChannels, Conversation};
 use conversation_view::Display;
 use custom_status_line::{CustomStatusLine, StatusLineStep};
 use editor::Editor;
+use file_search::FileSearch;
 use leaving::Awaited;
 use markdown::Markdown;
+use menu::CompletionMenu;
 use page::PagePart;
 use picker::Picker;
 use prompt_history::PromptHistory;
@@ -81,6 +94,8 @@ use question::OpenQuestion;
 use screen::Screen;
 use terminal_owner::TerminalOwner;
 
+/// Columns of the mark before the prompt.
+const PROMPT_COLUMNS: usize = 2;
 /// Interval at which the screen is redrawn while something is under way.
 const TICK: Duration = Duration::from_millis(120);
 
@@ -92,17 +107,19 @@ pub(crate) fn terminal_is_capable() -> bool {
 
 /// Runs the interactive session until the user leaves.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
-    let place = ProgramPaths::from_env()?.reading(args.setting_sources);
+    let place = ProgramPaths::from_env()?.of_run(args.setting_sources, &args.plugin_dir);
     if trust_prompt::ask(args, &place)? == TrustAnswer::Quit {
         return Ok(Code::Success);
     }
     let (events_in, mut events) = mpsc::unbounded_channel();
     let (questions_in, mut questions) = mpsc::unbounded_channel();
     let wires = AgentChannels { events: events_in, questions: questions_in };
-    let mut ready = wires.agent(args, &place).await?;
+    let mut args = args.clone();
+    let is_choosing = args.take_choice_of_session();
+    let mut ready = wires.agent(&args, &place).await?;
     let warnings = std::mem::take(&mut ready.warnings);
     let first = args.prompt.clone();
-    let mut repl = Repl::new(args.clone(), place, wires, ready);
+    let mut repl = Repl::new(args, place, wires, ready);
     let mut raw = Some(terminal::RawMode::enter()?);
     let mut closing = ShutdownSignals::watch_all()?;
     let mut code = Code::Success;
@@ -110,11 +127,16 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let mut continued = terminal_owner::continued()?;
     let mut tick = tokio::time::interval(TICK);
     repl.greet(&warnings);
+    if is_choosing {
+        repl.choose_session().await?;
+    }
     repl.line.set(repl.talk.session.signals.status_line.clone());
     if let Some(first) = first {
         repl.submit(&first).await?;
     }
     while !repl.talk.requests.leaving {
+        repl.run_queued().await?;
+        repl.ask_for_background();
         if repl.draw().is_err() {
             // There is no screen any more: what is under way still ends properly.
             code = Code::HungUp;
@@ -155,6 +177,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
                 repl.screen.forget();
             }
             step = repl.line.next() => repl.own_line(step),
+            found = repl.files.ends() => repl.found_files(found),
             () = until(repl.idle_at) => repl.waits(),
             // What runs in the background ends without a word, and is then no longer to be shown.
             _ = tick.tick(), if repl.is_drawn_moving => {
@@ -209,9 +232,7 @@ async fn until(at: Option<Instant>) {
 struct RunningTurn {
     task: JoinHandle<(Agent, Turn)>,
     cancel: CancellationToken,
-    doing: String,
-    /// The end of what the model thinks.
-    thought: String,
+    activity: TurnActivity,
 }
 
 struct Repl {
@@ -220,13 +241,19 @@ struct Repl {
     working: Option<RunningTurn>,
     editor: Editor,
     history: PromptHistory,
-    menu: (usize, Vec<Completion>),
-    menu_at: usize,
+    menu: CompletionMenu,
+    files: FileSearch,
     asking: VecDeque<OpenQuestion>,
     picker: Option<Picker>,
     markdown: Markdown,
+    /// Commands that wait for the end of the turn.
+    queued: VecDeque<String>,
     /// Another Ctrl-C leaves.
     armed: bool,
+    /// Another Esc rewinds, or clears the prompt.
+    escaped: bool,
+    /// True if the task list is left out.
+    tasks_hidden: bool,
     /// It did: nothing is waited for.
     hurried: bool,
     /// When a key was last pressed for a message, in this turn.
@@ -234,6 +261,8 @@ struct Repl {
     /// The next owner of the terminal, for a while.
     outside: Option<TerminalOwner>,
     ticks: usize,
+    /// The items and the width that the pager was filled with.
+    read: (u64, usize),
     /// True if the screen shows something that moves or ends by itself.
     is_drawn_moving: bool,
     /// The user's own line.
@@ -247,6 +276,7 @@ impl Repl {
         let (columns, lines) = terminal::size();
         let colours = out::colours(&out::stdout());
         let screen = Screen::new(out::stdout(), columns, lines, colours);
+        let files = FileSearch::new(&place.directory);
         let history = PromptHistory::load(place.home.path(), &place.directory);
         Self {
             markdown: Markdown::new(screen.columns()),
@@ -255,15 +285,19 @@ impl Repl {
             working: None,
             editor: Editor::default(),
             history,
-            menu: (0, Vec::new()),
-            menu_at: 0,
+            menu: CompletionMenu::default(),
+            files,
             asking: VecDeque::new(),
             picker: None,
+            queued: VecDeque::new(),
             armed: false,
+            escaped: false,
+            tasks_hidden: false,
             hurried: false,
             typed_at: None,
             outside: None,
             ticks: 0,
+            read: (0, 0),
             is_drawn_moving: false,
             line: CustomStatusLine::default(),
             idle_at: None,
@@ -271,12 +305,19 @@ impl Repl {
     }
 
     fn greet(&mut self, warnings: &[String]) {
-        let place = format!(" {} · {}", env!("CARGO_PKG_VERSION"), self.talk.place.short(&self.talk.place.directory));
+        let mut place =
+            format!(" {} · {}", env!("CARGO_PKG_VERSION"), self.talk.place.short(&self.talk.place.directory));
+        for fact in self.talk.session.found() {
+            place.push_str(&format!(" · {fact}"));
+        }
         self.talk.view.page.begin(PagePart::Note);
         self.talk.view.page.line(&[Span::new("cairn", TextStyle::BOLD), Span::new(&place, TextStyle::DIM)], 2);
         self.talk.view.page.line(&[Span::new("/help shows commands and keys", TextStyle::DIM)], 2);
         for warning in warnings {
             self.talk.view.page.warning(warning);
+        }
+        if self.talk.session.status.mode() == Mode::BypassPermissions {
+            self.talk.view.page.warning(modes::BYPASS_WARNING);
         }
         self.talk.tell_news();
         self.talk.replay();
@@ -389,6 +430,11 @@ impl Repl {
 
     /// Prints what is finished, and draws the bottom anew.
     fn draw(&mut self) -> anyhow::Result<()> {
+        self.screen.set_title(&self.title())?;
+        if self.talk.view.pager.is_some() {
+            return self.draw_pager();
+        }
+        self.screen.uncover()?;
         // The window may have changed before the terminal's word of it has come.
         self.resize()?;
         // Looked at before it is drawn: what ends in between is drawn once more.
@@ -403,9 +449,46 @@ impl Repl {
         Ok(())
     }
 
+    /// What goes on, for the window's title: a question, work, or rest.
+    fn title(&self) -> String {
+        let directory = &self.talk.place.directory;
+        let name = directory.file_name().map_or_else(|| "/".into(), |name| name.to_string_lossy());
+        let mark = match (self.asking.is_empty(), &self.working) {
+            (false, _) => "? ",
+            (true, Some(_)) => "● ",
+            (true, None) => "",
+        };
+        format!("{mark}cairn · {name}")
+    }
+
+    /// Draws what is being read over the whole window.
+    fn draw_pager(&mut self) -> anyhow::Result<()> {
+        let (columns, lines) = terminal::size();
+        let columns = columns.saturating_sub(1);
+        self.is_drawn_moving = self.is_moving();
+        let shown = (self.talk.view.shown_changes, columns);
+        if let Some(pager) = &mut self.talk.view.pager {
+            pager.set_lines(lines);
+        }
+        if self.talk.view.pager_has_items && self.read != shown {
+            self.read = shown;
+            self.talk.view.page.set_columns(columns);
+            let rows = self.talk.view.expanded(&self.talk.place, &self.talk.session.background.folder).0;
+            if let Some(pager) = &mut self.talk.view.pager {
+                pager.replace(rows);
+            }
+        }
+        let waiting = (!self.asking.is_empty()).then_some("a question waits");
+        if let Some(pager) = &self.talk.view.pager {
+            self.screen.cover(pager.window(columns, waiting))?;
+        }
+        Ok(())
+    }
+
     fn resize(&mut self) -> anyhow::Result<()> {
         let (columns, lines) = terminal::size();
         self.screen.resize(columns, lines)?;
+        self.editor.set_columns(PROMPT_COLUMNS, self.screen.columns());
         self.markdown.set_columns(self.screen.columns());
         self.talk.view.page.set_columns(self.screen.columns());
         Ok(())

@@ -1,7 +1,6 @@
 //! The MCP servers of a session: from flags, settings and files to connections.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,33 +21,6 @@ const FILE_LIMIT: u64 = 1_000_000;
 const HOSTED: &str = "sdk";
 /// The folder below the config home with the tokens of logins.
 const TOKENS: &str = "cairn/mcp-logins";
-
-/// The program that drives a session, as one that has servers of its own.
-#[derive(Clone, Default)]
-pub(crate) struct ServerHost {
-    program: Option<Arc<dyn HostsServers>>,
-    /// Names of servers it has, besides those that flags name.
-    servers: Vec<String>,
-}
-
-/// Opens the way to a server within a program.
-pub(crate) trait HostsServers: Send + Sync {
-    /// The way to the server of this name.
-    fn pipes(self: Arc<Self>, server: &str) -> Arc<dyn OpenPipes>;
-}
-
-impl ServerHost {
-    /// A program that has servers.
-    pub(crate) fn of(program: Arc<dyn HostsServers>, servers: Vec<String>) -> Self {
-        Self { program: Some(program), servers }
-    }
-}
-
-impl fmt::Debug for ServerHost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerHost").field("servers", &self.servers).finish_non_exhaustive()
-    }
-}
 
 /// What flags say of servers: definitions, and the names of those that the driving program has.
 struct FlagServers {
@@ -85,17 +57,22 @@ impl FlagServers {
 
 /// The servers that are defined for a session here.
 pub(crate) fn defined(place: &ProgramPaths, judged: &TrustedSettings) -> DefinedServers {
-    DefinedServers::read(&sources(Vec::new(), false, place), &judged.settings, &judged.trust)
+    DefinedServers::read(&sources(Vec::new(), false, place, judged), &judged.settings, &judged.trust)
 }
 
-fn sources(flags: Vec<(String, Value)>, only_flags: bool, place: &ProgramPaths) -> ServerSources {
+fn sources(
+    flags: Vec<(String, Value)>,
+    only_flags: bool,
+    place: &ProgramPaths,
+    judged: &TrustedSettings,
+) -> ServerSources {
     ServerSources {
         flags,
         only_flags,
         claude_json: Some(place.claude_json()),
         project: place.sources.project,
         user: place.sources.user,
-        plugins: Vec::new(),
+        plugins: judged.plugins.servers(),
     }
 }
 
@@ -108,11 +85,11 @@ pub(crate) fn servers(
     environment: tools::Environment,
 ) -> anyhow::Result<SessionServers> {
     let flags = FlagServers::read(&args.mcp_config, place)?;
-    let sources = sources(flags.defined, args.strict_mcp_config, place);
+    let sources = sources(flags.defined, args.strict_mcp_config, place, judged);
     let defined = DefinedServers::read(&sources, &judged.settings, &judged.trust);
     let mut hosted: BTreeMap<String, Arc<dyn OpenPipes>> = BTreeMap::new();
-    if let Some(program) = &args.server_host.program {
-        let names = flags.hosted.iter().chain(&args.server_host.servers);
+    if let Some((program, servers)) = args.server_host.get() {
+        let names = flags.hosted.iter().chain(servers);
         hosted.extend(names.map(|name| (name.clone(), program.clone().pipes(name))));
     }
     Ok(SessionServers::new(defined, &surroundings(place, roots, environment, hosted)))

@@ -15,6 +15,8 @@ use engine::parts::Outlets;
 use engine::prompt::BARE;
 use engine::servers::{ServerTools, SessionServer, SessionServers, ToolSearch};
 use engine::skills::CallSkill;
+use engine::web::WebFetch;
+use extensions::plugin::Plugin;
 use extensions::skill::ModelUse;
 use learning::dream::session_dreams::SessionDreams;
 use learning::knowledge::Selector;
@@ -22,22 +24,27 @@ use mail::{AskLead, mode_below};
 use settings::agents::Registry;
 use settings::permission::{Approver, ChosenBy, Respondent};
 use settings::{BypassPermission, SandboxSettings, Weight};
+use tools::NotebookEdit;
 use tools::permission::{ConfinementLevel, Mode};
 use tools::sandbox::Sandbox;
 use transcript::price::Prices;
 use transcript::tool_names;
 use transcript::window::Window;
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, ThinkingWish};
 use crate::configure::{Inputs, added, configure};
 use crate::memory_setup::MemorySetup;
 use crate::messaging::SessionMail;
 use crate::model;
+use crate::notebooks::has_notebooks;
 use crate::open_session::{open_session, resumed_model};
 use crate::program_paths::ProgramPaths;
 use crate::reload::{self, SettingsReloader};
 use crate::teammate_worktree::TeammateWorktree;
 use crate::{dream_setup, env, servers, skills, system_facts, trust_prompt, trusted_settings};
+
+/// Tokens for thinking where it is switched on and no budget is set: enough for a plan of some steps.
+const THINKING: u64 = 10_000;
 
 /// Time that a run with a message waits for its memories to be read. A thousand take a tenth of it.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
@@ -62,10 +69,14 @@ pub(crate) struct PreparedSession {
     pub(crate) window: Window,
     /// Availability of the mode `bypassPermissions`.
     pub(crate) bypass: BypassPermission,
+    /// Names of other servers in the settings.
+    pub(crate) providers: Vec<String>,
     /// Messages to and from others.
     pub(crate) mailing: SessionMail,
     /// The worktree it works in, where it has one of its own.
     pub(crate) worktree: Option<TeammateWorktree>,
+    /// Its plugins.
+    pub(crate) plugins: Vec<Plugin>,
 }
 
 /// The sandbox for the commands of an agent, as well as this system can hold it.
@@ -122,8 +133,18 @@ pub(crate) async fn agent(
         let left = left_behind(home, &place.directory, session.path(), &parts.work.environment, guard.as_deref());
         warnings.extend(left.await);
     }
+    for folder in &args.plugin_dir {
+        anyhow::ensure!(place.directory.join(folder).is_dir(), "--plugin-dir {}: no such directory", folder.display());
+    }
     if !bare {
-        let skills = Arc::new(skills::skills(place, &judged.trust, &added(args, place)));
+        let fetch = WebFetch::of(&parts, session.world().clone(), settings.private_hosts.clone());
+        parts.work.tools.push(Arc::new(fetch));
+        if has_notebooks(&place.directory) {
+            parts.work.tools.push(Arc::new(NotebookEdit));
+        }
+        warnings.extend(judged.plugins.warnings());
+        warnings.extend(judged.plugins.make_data_folders());
+        let skills = Arc::new(skills::skills(place, &judged.trust, &judged.plugins, &added(args, place)));
         let broken = skills.troubles().into_iter().filter(|trouble| trouble.weight == Weight::Error);
         warnings.extend(broken.map(|trouble| trouble.to_string()));
         if skills.all().iter().any(|skill| skill.model_use != ModelUse::Hidden) {
@@ -147,7 +168,12 @@ pub(crate) async fn agent(
     for directory in added(args, place) {
         anyhow::ensure!(directory.is_dir(), "--add-dir {}: no such directory", directory.display());
     }
-    parts.talk.thinking = env::MAX_THINKING.number()?;
+    let budget = env::MAX_THINKING.number()?;
+    parts.talk.thinking = match args.thinking {
+        Some(ThinkingWish::On) => budget.filter(|budget| *budget > 0).or(Some(THINKING)),
+        Some(ThinkingWish::Off) => None,
+        None => budget,
+    };
     parts.talk.limits.max_rounds = args.max_turns;
     parts.talk.limits.cost = args.max_budget_usd;
     if args.max_budget_usd.is_some() {
@@ -206,11 +232,13 @@ pub(crate) async fn agent(
         agent,
         dreaming,
         bypass: settings.bypass,
+        providers: settings.providers.keys().cloned().collect(),
         prices: judged.settings.prices,
         warnings,
         window: layers.window,
         mailing,
         worktree,
+        plugins: judged.plugins.list,
     })
 }
 

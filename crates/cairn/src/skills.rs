@@ -7,11 +7,14 @@ use extensions::registry::{SkillFolder, SkillRegistry};
 use extensions::skill::SkillSource;
 use settings::trust::{Claim, Trust, TrustSite};
 
+use crate::plugins::LoadedPlugins;
 use crate::program_paths::ProgramPaths;
 
 /// All skills and commands there are for a session here.
-pub(crate) fn skills(place: &ProgramPaths, trust: &Trust, added: &[PathBuf]) -> Skills {
-    Skills::new(SkillRegistry::load(&folders(place, added), trust), trust.clone(), &top(place), &place.directory)
+pub(crate) fn skills(place: &ProgramPaths, trust: &Trust, plugins: &LoadedPlugins, added: &[PathBuf]) -> Skills {
+    let mut registry = SkillRegistry::load(&folders(place, added), trust);
+    registry.add_plugins(&plugins.list);
+    Skills::new(registry, trust.clone(), &top(place), &place.directory)
 }
 
 /// Claims of the skills in the project's folders.

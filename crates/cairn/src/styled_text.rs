@@ -32,6 +32,7 @@ pub(crate) enum Colour {
     Red = 31,
     Green = 32,
     Yellow = 33,
+    Magenta = 35,
     Cyan = 36,
 }
 
@@ -165,6 +166,45 @@ pub(crate) fn clean_lines(text: &str) -> String {
     text.chars().filter(|&c| matches!(c, '\n' | '\t') || !steers(c)).collect()
 }
 
+/// What a command printed, as a terminal would leave it: without escape sequences, and of a line that was written over
+/// only what came last. Not for what the user is asked about, where nothing may be hidden.
+pub(crate) fn without_escapes(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.split('\n') {
+        let line = line.trim_end_matches('\r');
+        let last = line.rsplit('\r').find(|part| !part.is_empty()).unwrap_or_default();
+        add_without_escapes(&mut out, last);
+        out.push('\n');
+    }
+    out.pop();
+    out
+}
+
+fn add_without_escapes(out: &mut String, line: &str) {
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c != '\u{1b}' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            // A control sequence ends with a letter or a sign like one.
+            Some('[') => while chars.next().is_some_and(|c| !('@'..='~').contains(&c)) {},
+            // A title or a link ends with a bell or another escape.
+            Some(']') => {
+                while let Some(c) = chars.next().filter(|&c| c != '\u{7}') {
+                    if c == '\u{1b}' {
+                        chars.next();
+                        break;
+                    }
+                }
+            }
+            Some('(' | ')') => drop(chars.next()),
+            _ => {}
+        }
+    }
+}
+
 /// One line of a text from outside, at most so long: all blanks are one, and what is cut is told by an ellipsis.
 pub(crate) fn one_line(text: &str, most: usize) -> String {
     let blank = |c: char| if c.is_control() { ' ' } else { c };
@@ -203,6 +243,13 @@ mod tests {
         assert_eq!(clean_lines(&format!("{HOSTILE}\n\tx\r\n")), "a[31mb]0;title2Jc8;;xde\n\tx\n");
         assert_eq!(one_line("a\nb\u{85}c\x1b[1m  d\u{202e}", 20), "a b c [1m d");
         assert_eq!(one_line("abcdef", 4), "abc…");
+    }
+
+    #[test]
+    fn the_output_of_a_command_loses_its_colours_and_what_was_written_over() {
+        let text =
+            "\u{1b}[1;31mred\u{1b}[0m \u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{7}\n10 %\r100 %\r\n\u{1b}(Bend\u{1b}[";
+        assert_eq!(without_escapes(text), "red link\n100 %\nend");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use learning::knowledge::outside;
 use settings::trust::{self, Claim, Trust};
 use settings::{LoadedSettings, Settings};
 
+use crate::plugins::LoadedPlugins;
 use crate::program_paths::ProgramPaths;
 use crate::{agents, env, instructions, skills};
 
@@ -22,6 +23,8 @@ pub(crate) enum RunTrust {
 pub(crate) struct TrustedSettings {
     /// The effective settings.
     pub(crate) settings: Settings,
+    /// The plugins of the session. Their hooks are among those of the settings.
+    pub(crate) plugins: LoadedPlugins,
     /// The user's trust in the project's files.
     pub(crate) trust: Trust,
     /// Claims that are not trusted.
@@ -53,7 +56,9 @@ pub(crate) fn judge(place: &ProgramPaths, flag: Option<&str>, one_run: RunTrust)
         let_in.clear();
     }
     let (mut left_out, narrowed) = (trust.missing(&claims), trust.missing(&extensions));
-    let settings = Settings::of(&loaded, &place.base_paths(), &|set| trust.covers_set(set));
+    let mut settings = Settings::of(&loaded, &place.base_paths(), &|set| trust.covers_set(set));
+    let mut plugins = LoadedPlugins::read(place, &settings);
+    plugins.add_hooks(&mut settings, place);
     env::extend(&settings.own_environment);
     let mut instructions = instructions::load(place, &settings);
     loop {
@@ -64,7 +69,7 @@ pub(crate) fn judge(place: &ProgramPaths, flag: Option<&str>, one_run: RunTrust)
             let_in.extend(missing);
         } else {
             left_out.extend(missing);
-            return Ok(TrustedSettings { settings, trust, left_out, narrowed, let_in });
+            return Ok(TrustedSettings { settings, plugins, trust, left_out, narrowed, let_in });
         }
     }
 }

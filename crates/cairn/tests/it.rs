@@ -70,6 +70,8 @@ mod journal;
 mod kills;
 #[path = "it/learning.rs"]
 mod learning;
+#[path = "it/plugins.rs"]
+mod plugins;
 #[path = "it/policy.rs"]
 mod policy;
 #[path = "it/prices.rs"]
@@ -138,6 +140,8 @@ mod teammates_worktrees;
 mod terminal;
 #[path = "it/terminal_asking.rs"]
 mod terminal_asking;
+#[path = "it/terminal_attach.rs"]
+mod terminal_attach;
 #[path = "it/terminal_back.rs"]
 mod terminal_back;
 #[path = "it/terminal_clean.rs"]
@@ -146,10 +150,16 @@ mod terminal_clean;
 mod terminal_commands;
 #[path = "it/terminal_editing.rs"]
 mod terminal_editing;
+#[path = "it/terminal_flow.rs"]
+mod terminal_flow;
 #[path = "it/terminal_limits.rs"]
 mod terminal_limits;
+#[path = "it/terminal_live.rs"]
+mod terminal_live;
 #[path = "it/terminal_memory.rs"]
 mod terminal_memory;
+#[path = "it/terminal_menus.rs"]
+mod terminal_menus;
 #[path = "it/terminal_modes.rs"]
 mod terminal_modes;
 #[path = "it/terminal_plain.rs"]
@@ -160,16 +170,24 @@ mod terminal_plan;
 mod terminal_resize;
 #[path = "it/terminal_screen.rs"]
 mod terminal_screen;
+#[path = "it/terminal_setup.rs"]
+mod terminal_setup;
 #[path = "it/terminal_signals.rs"]
 mod terminal_signals;
+#[path = "it/terminal_start.rs"]
+mod terminal_start;
 #[path = "it/terminal_turns.rs"]
 mod terminal_turns;
 #[path = "it/terminal_window.rs"]
 mod terminal_window;
+#[path = "it/terminal_work.rs"]
+mod terminal_work;
 #[path = "it/trouble.rs"]
 mod trouble;
 #[path = "it/trust.rs"]
 mod trust;
+#[path = "it/web.rs"]
+mod web;
 #[path = "it/window.rs"]
 mod window;
 #[cfg(not(feature = "server"))]

@@ -29,6 +29,8 @@ pub struct ClearingAccount {
     pub unsent_tokens: u64,
     /// Tokens that were written to the cache again because something before them had been cleared.
     pub rewritten_tokens: u64,
+    /// Usage of the requests in which digests were written.
+    pub digests: Usage,
     /// Results that were needed after they had been cleared.
     pub regrets: u32,
     /// Input of the requests in which they were asked for again.
@@ -37,6 +39,8 @@ pub struct ClearingAccount {
     pub regret_written_tokens: u64,
     /// Tokens that would be in view, had nothing been cleared.
     cleared_tokens: u64,
+    /// Tokens that were cleared since the newest reply.
+    freed: u64,
     /// Idle time before a clearing that no reply has followed yet.
     unanswered: Option<SignedDuration>,
     /// Input of the newest request.
@@ -57,7 +61,7 @@ pub struct ClearingFigures {
     pub regrets: u32,
     /// Savings of clearing.
     pub saved_usd: f64,
-    /// Cost of writing the rest to the cache again.
+    /// Cost of writing the rest to the cache again, and of digests.
     pub rewriting_usd: f64,
     /// Cost of regrets.
     pub regrets_usd: f64,
@@ -69,9 +73,9 @@ impl ClearingAccount {
         self.unsent_tokens as f64 * rates.read
     }
 
-    /// Cost of writing the rest to the cache again.
+    /// Cost of writing the rest to the cache again, and of digests.
     pub fn rewriting(&self, rates: &Rates) -> f64 {
-        self.rewritten_tokens as f64 * (rates.write - rates.read)
+        self.rewritten_tokens as f64 * (rates.write - rates.read) + rates.cost(&self.digests)
     }
 
     /// Cost of regrets.
@@ -101,6 +105,7 @@ impl ClearingAccount {
     /// Records that results were cleared, after this idle time.
     pub(crate) fn cleared(&mut self, results: &[CallName], freed: u64, idle: SignedDuration) {
         self.cleared_tokens += freed;
+        self.freed += freed;
         self.cleared_calls.extend(results.iter().map(|call| call.id.clone()));
         self.unanswered = Some(idle);
     }
@@ -112,14 +117,16 @@ impl ClearingAccount {
 
     /// Records the usage of a reply.
     pub(crate) fn answered(&mut self, usage: &Usage) {
-        self.context = usage.context();
+        let before = std::mem::replace(&mut self.context, usage.context());
         self.unsent_tokens += self.cleared_tokens;
+        let freed = std::mem::take(&mut self.freed);
         let Some(idle) = self.unanswered.take() else { return };
         let is_hour = usage.cache_creation.ephemeral_1h_input_tokens > 0;
         let ttl = if is_hour { Ttl::OneHour } else { Ttl::FiveMinutes };
         // With a cold cache everything would have been written anyway.
         if idle < ttl.duration() {
-            self.rewritten_tokens += usage.cache_creation_input_tokens;
+            // What was sent before, neither gone nor read: written anew.
+            self.rewritten_tokens += before.saturating_sub(usage.cache_read_input_tokens + freed);
         }
     }
 
@@ -251,18 +258,27 @@ mod tests {
             cache_read_input_tokens: read,
             ..Usage::default()
         };
+        account.answered(&usage(60_000, 0));
         account.cleared(&["call".into()], 30_000, SignedDuration::ZERO);
-        account.answered(&usage(10_000, 20_000));
-        account.answered(&usage(1_000, 30_000));
-        assert_eq!((account.saved(&RATES), account.rewriting(&RATES).round()), (6_000.0, 11_500.0));
+        account.answered(&usage(12_000, 20_000));
+        account.answered(&usage(1_000, 32_000));
+        let saved_and_cost = (account.saved(&RATES), account.rewriting(&RATES).round());
+        assert_eq!(
+            saved_and_cost,
+            (6_000.0, 11_500.0),
+            "2,000 of the 12,000 are new, and would have been written anyway"
+        );
         assert_eq!(account.lost(&RATES).round(), 5_500.0);
+        account.digests += Usage { output_tokens: 100, ..Usage::default() };
+        assert_eq!(account.lost(&RATES).round(), 6_000.0, "a digest is paid for too");
         account.reads.insert("/a".into(), "call".into());
         account.called(&[Block::tool_use("again", "Read", &json!({"file_path": "/a"}))]);
-        assert_eq!(account.regretted(&RATES), 31_000.0 * 0.1 + 750.0);
+        assert_eq!(account.regretted(&RATES), 33_000.0 * 0.1 + 750.0);
         account.reset_view();
         account.answered(&usage(0, 31_000));
         assert_eq!(account.unsent_tokens, 60_000);
         let mut cold = ClearingAccount::default();
+        cold.answered(&usage(60_000, 0));
         cold.cleared(&[], 30_000, SignedDuration::from_mins(6));
         cold.answered(&usage(30_000, 0));
         assert_eq!(cold.rewritten_tokens, 0, "it would have been written anyway");

@@ -5,8 +5,9 @@
 //!
 //! - **idle**: there was no reply for an hour, the provider's cache is gone, and whatever is sent has to be written
 //!   anyway;
-//! - **early**: at any fill of the window, at the start of a user's turn or with a cold cache, if it pays over the
-//!   expected rounds of the session, and carrying the results has already cost as much;
+//! - **early**: at any fill of the window, at the start of a user's turn or with a cold cache, and in the middle of a
+//!   turn once much is carried, if it pays over the expected rounds of the session, carrying the results has already
+//!   cost as much, and the session can afford to end right after it;
 //! - **tight**: the window fills up, and [`cache_economics`](crate::cache_economics) says that it pays;
 //! - **due**: compaction is due, and clearing alone makes enough room.
 //!
@@ -22,6 +23,7 @@ use transcript::view::{AnsweredCall, ItemState, View};
 use transcript::{Block, tool_names};
 
 use crate::cache_economics::{Cache, PricedChange};
+use crate::clear_numbers::ClearNumbers;
 use crate::digest::{self, Digest};
 use crate::extent::YOUNG_ROUNDS;
 use crate::layer::{Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Occasion, Situation};
@@ -130,22 +132,26 @@ fn plan<'v>(view: &'v View, now: &Situation<'_>) -> Option<ClearPlan<'v>> {
         return None;
     }
     let moment = Moment::of(view, now)?;
+    let numbers = &layers.clear_numbers;
     let mut all = old(view, YOUNG_ROUNDS);
-    if moment == Moment::Natural {
+    if moment.is_early() {
         // What was read a few rounds ago is edited next, often enough.
-        all.retain(|one| one.round >= layers.clear_numbers.read_rounds || one.call.tool != tool_names::READ);
+        all.retain(|one| one.round >= numbers.read_rounds || one.call.tool != tool_names::READ);
     }
     // What does not pay even if all that is old goes need not be looked at any closer.
     let by_age = worth_it(view, now, moment, all)?;
-    // At the start of a turn holding more back costs more than it spares (docs/decisions/0022).
-    if layers.clear_rule == ClearRule::Age || moment == Moment::Natural {
+    if layers.clear_rule == ClearRule::Age {
         return Some(by_age);
+    }
+    let missed = |share| Missed::of(view, &now.rates(), share, numbers);
+    if moment.is_early() {
+        let missed = missed(layers.caution * numbers.early_share);
+        return worth_it(view, now, moment, spared(view, moment, numbers, &missed));
     }
     // Where compaction is due, what would be missed goes rather than everything.
     let due = count > layers.threshold();
     let less = |share: &f64| (due && *share > LEAST_SHARE).then_some(share * LESS);
     let shares = std::iter::successors(Some(layers.caution), less).chain(due.then_some(0.0));
-    let missed = |share| Missed::of(view, &now.rates(), share, &layers.clear_numbers);
     shares.into_iter().find_map(|share| worth_it(view, now, moment, chosen(view, &missed(share))))
 }
 
@@ -156,6 +162,8 @@ enum Moment {
     Tight,
     /// There is room, but a turn begins or the cache is cold.
     Natural,
+    /// There is room, but so much is carried that it is expensive.
+    Midturn,
     /// There is room, and the user wants it as soon as it pays.
     Economy,
 }
@@ -166,39 +174,70 @@ impl Moment {
         if !layers.clear || layers.clear_when == ClearWhen::Never {
             return None;
         }
+        let count = view.tally().count();
         let is_natural = now.is_cold() || now.state.pace.is_start_of_turn();
-        if view.tally().count() >= layers.warning() {
+        let pays = layers.clear_when == ClearWhen::Pays;
+        if count >= layers.warning() {
             Some(Self::Tight)
-        } else if layers.clear_when == ClearWhen::Pays && is_natural {
+        } else if pays && is_natural {
             Some(Self::Natural)
+        } else if layers.when == LayerTiming::Economy {
+            Some(Self::Economy)
         } else {
-            (layers.when == LayerTiming::Economy).then_some(Self::Economy)
+            (pays && count >= layers.clear_numbers.midturn_tokens).then_some(Self::Midturn)
         }
+    }
+
+    /// True if the window has room.
+    fn is_early(self) -> bool {
+        matches!(self, Self::Natural | Self::Midturn)
     }
 }
 
+/// A clearing of the newest so many of the results that may go.
+struct Candidate {
+    results: usize,
+    sum: PricedChange,
+    /// Its savings without its costs.
+    net: f64,
+    /// Cost so far of carrying these results.
+    carried: f64,
+}
+
 /// The clearing of some results, if it pays. With room in the window it covers all results from one on, the one with
-/// which it pays most: older ones stay, since too much would have to be written again for them.
+/// which it pays most among those that the session can afford: older ones stay, since too much would have to be written
+/// again for them.
 fn worth_it<'v>(
     view: &'v View,
     now: &Situation<'_>,
     moment: Moment,
     mut old: Vec<OldResult<'v>>,
 ) -> Option<ClearPlan<'v>> {
-    let (tally, layers, pace) = (view.tally(), now.layers, &now.state.pace);
+    let (tally, layers, pace, rates) = (view.tally(), now.layers, &now.state.pace, now.rates());
     let count = tally.count();
-    let caution = if moment == Moment::Natural { layers.caution } else { 1.0 };
+    let caution = if moment.is_early() { layers.caution } else { 1.0 };
     let nothing = PricedChange {
         cleared: 0,
         suffix: 0,
         digest_cost: 0.0,
-        rounds: if moment == Moment::Natural { pace.to_come() } else { pace.expected() },
-        rates: now.rates(),
+        rounds: if moment.is_early() { pace.to_come() } else { pace.expected() },
+        rates,
         cache: if now.is_cold() { Cache::Cold } else { Cache::Warm },
     };
+    let is_due =
+        |sum: &PricedChange| count > layers.threshold() && count.saturating_sub(sum.cleared) < layers.warning();
+    let is_worth_it = |sum: &PricedChange, carried: f64| match moment {
+        _ if is_due(sum) => true,
+        Moment::Tight => sum.pays(),
+        Moment::Economy => sum.pays() && carried >= sum.costs(),
+        Moment::Natural | Moment::Midturn => {
+            let least = sum.costs() * caution;
+            sum.saves() > least && carried >= least && is_affordable(sum, now)
+        }
+    };
     let mark = marks(view, 1);
-    let mut best: Option<(f64, usize, PricedChange)> = None;
-    let (mut cleared, mut suffix, mut results) = (Size::default(), Size::default(), 0);
+    let mut best: Option<Candidate> = None;
+    let (mut cleared, mut suffix, mut results, mut carried) = (Size::default(), Size::default(), 0, 0.0);
     let oldest = old.last()?.item;
     for entry in view.visible().rev().take_while(|entry| entry.index() >= oldest) {
         suffix += entry.size();
@@ -206,6 +245,8 @@ fn worth_it<'v>(
         while let Some(one) = old.get(results).filter(|one| one.item == entry.index()) {
             cleared += one.size();
             suffix -= one.size();
+            // Waiting until this reaches the price of clearing costs at most twice the optimum.
+            carried += tally.estimate(one.size()) as f64 * one.round.saturating_sub(YOUNG_ROUNDS) as f64 * rates.read;
             results += 1;
         }
         if results > before {
@@ -213,33 +254,24 @@ fn worth_it<'v>(
             let cleared = tally.estimate(cleared).saturating_sub(marks);
             let sum = PricedChange { cleared, suffix: tally.estimate(suffix) + marks, ..nothing };
             let net = sum.saves() - sum.costs() * caution;
-            if moment != Moment::Natural || best.as_ref().is_none_or(|(most, ..)| net > *most) {
-                best = Some((net, results, sum));
+            let is_better = best.as_ref().is_none_or(|best| net > best.net);
+            if !moment.is_early() || (is_better && is_worth_it(&sum, carried)) {
+                best = Some(Candidate { net, results, sum, carried });
             }
         }
     }
-    let (_, results, sum) = best?;
+    let Candidate { results, sum, carried, .. } = best?;
     old.truncate(results);
-    let due = count > layers.threshold() && count.saturating_sub(sum.cleared) < layers.warning();
-    let is_worth_it = |sum: &PricedChange| match moment {
-        _ if due => true,
-        Moment::Tight => sum.pays(),
-        Moment::Natural | Moment::Economy => {
-            let least = sum.costs() * caution;
-            let is_affordable = moment == Moment::Economy || is_affordable(sum, now);
-            sum.saves() > least && paid_for(view, &old, now) >= least && is_affordable
-        }
-    };
     // The sum without what is written down says most of the time that nothing more need be looked at.
-    if sum.cleared == 0 || !is_worth_it(&sum) {
+    if sum.cleared == 0 || !is_worth_it(&sum, carried) {
         return None;
     }
     let digest = digest::needed(view, &old.iter().map(|one| one.call.name()).collect(), now);
     let sum = PricedChange { digest_cost: digest.as_ref().map_or(0.0, |digest| digest.costs(view, now)), ..sum };
-    if !is_worth_it(&sum) {
+    if !is_worth_it(&sum, carried) {
         return None;
     }
-    let why = if due { format!("compaction is due; {sum}") } else { sum.to_string() };
+    let why = if is_due(&sum) { format!("compaction is due; {sum}") } else { sum.to_string() };
     Some(ClearPlan { old, freed: sum.cleared, why, digest })
 }
 
@@ -263,14 +295,6 @@ pub fn clearable(view: &View) -> u64 {
     view.tally().estimate(old(view, YOUNG_ROUNDS).iter().map(OldResult::size).sum())
 }
 
-/// Cost so far of carrying old results. Waiting until it reaches the price of clearing them costs at most twice the
-/// optimum.
-fn paid_for(view: &View, old: &[OldResult<'_>], now: &Situation<'_>) -> f64 {
-    let carried =
-        |one: &OldResult<'_>| view.tally().estimate(one.size()) as f64 * one.round.saturating_sub(YOUNG_ROUNDS) as f64;
-    old.iter().map(carried).sum::<f64>() * now.rates().read
-}
-
 fn idle<'v>(view: &'v View, now: &Situation<'_>) -> Option<ClearPlan<'v>> {
     let mut old = old(view, 0);
     let kept = now.layers.kept_when_idle.max(1).min(old.len());
@@ -283,6 +307,17 @@ fn idle<'v>(view: &'v View, now: &Situation<'_>) -> Option<ClearPlan<'v>> {
     let minutes = now.idle().map_or(0, |idle| idle.as_mins());
     let digest = digest::needed(view, &old.iter().map(|one| one.call.name()).collect(), now);
     Some(ClearPlan { old, freed, why: format!("nobody spoke for {minutes} minutes: the cache is cold"), digest })
+}
+
+/// Results that go with room in the window, without those that are likely to be needed.
+fn spared<'v>(view: &'v View, moment: Moment, numbers: &ClearNumbers, missed: &Missed<'_>) -> Vec<OldResult<'v>> {
+    let stays = |one: &OldResult<'_>| {
+        let rounds = if missed.is_named(one.item, one.call.id) { numbers.named_rounds } else { numbers.read_rounds };
+        // In the middle of a turn holding more back costs more than it spares (docs/decisions/0022).
+        let is_held = moment == Moment::Natural && missed.is_held(one.item, one.call.id);
+        is_held || (one.round < rounds && one.call.tool == tool_names::READ)
+    };
+    old(view, YOUNG_ROUNDS).into_iter().filter(|one| !stays(one)).collect()
 }
 
 /// Results to clear: the old ones that are not held back, and those that a newer one supersedes.

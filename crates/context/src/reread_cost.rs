@@ -36,6 +36,7 @@ type ResultPlace<'a> = (usize, &'a str);
 pub struct Missed<'a> {
     superseded: HashSet<ResultPlace<'a>>,
     held: HashSet<ResultPlace<'a>>,
+    named: HashSet<ResultPlace<'a>>,
 }
 
 impl<'a> Missed<'a> {
@@ -53,12 +54,21 @@ impl<'a> Missed<'a> {
             carried <= uses * share * again && !superseded.contains(&one.place)
         };
         let held = shown.iter().filter(is_held).map(|one| one.place).collect();
-        Self { superseded, held }
+        let is_named = |one: &&ShownResult<'_>| {
+            one.does == FileUse::Reads && one.file.as_ref().is_some_and(|(path, _)| named.contains(name(path)))
+        };
+        let named = shown.iter().filter(is_named).map(|one| one.place).collect();
+        Self { superseded, held, named }
     }
 
     /// True if a newer result shows the same.
     pub fn is_superseded(&self, item: usize, id: &str) -> bool {
         self.superseded.contains(&(item, id))
+    }
+
+    /// True if a result shows a file that the user's last words name, as reading it showed it.
+    pub fn is_named(&self, item: usize, id: &str) -> bool {
+        self.named.contains(&(item, id))
     }
 
     /// True if a result stays although it is old.

@@ -18,7 +18,9 @@ use crate::fact::Fact;
 use crate::standing::{self, StandingInstruction};
 
 /// Forks whose output goes into the notes.
-const NOTE_TAKERS: [&str; 2] = ["notes", "clear"];
+const NOTE_TAKERS: [&str; 2] = ["notes", DIGESTS];
+/// Forks that write digests.
+const DIGESTS: &str = "clear";
 
 /// Background runs that write memories, of this session and of earlier ones.
 const LEARNERS: [&str; 2] = ["extract", "extract-earlier"];
@@ -244,6 +246,9 @@ impl State {
                 self.used += usage;
                 if NOTE_TAKERS.contains(&agent.as_str()) {
                     self.used_by_notes += usage;
+                }
+                if agent == DIGESTS {
+                    self.clearing.digests += usage;
                 }
                 if LEARNERS.contains(&agent.as_str()) {
                     self.used_by_extract += usage;

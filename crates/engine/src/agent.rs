@@ -1,5 +1,6 @@
 //! The agent: a driver, and everything around it.
 
+mod attachments;
 mod changed_files;
 mod incoming;
 mod knowledge;
@@ -57,6 +58,7 @@ use reports::SubagentReports;
 use servers::AgentServers;
 use skills::AgentSkills;
 
+pub use attachments::AttachmentSource;
 pub use parts::{Contacts, NoSubagents, Parts};
 pub use reload::{ChangedSettings, Reload};
 pub use turn::Turn;
@@ -89,6 +91,8 @@ pub struct Agent {
     skills: AgentSkills,
     servers: AgentServers,
     changed_files: ChangedFiles,
+    /// The text whose files are attached.
+    attaches: AttachmentSource,
     /// Journal of events.
     journal: Journal,
 }
@@ -144,6 +148,7 @@ impl Agent {
             skills: AgentSkills::default(),
             servers: AgentServers::default(),
             changed_files: ChangedFiles::default(),
+            attaches: AttachmentSource::default(),
             start: Some(SessionStart::Startup),
             journal,
         })
@@ -387,18 +392,27 @@ impl Agent {
             Ok(called) => called,
             Err(why) => return Ok(Some(why)),
         };
-        let said = self.bounded(said);
+        let mut attachments = attachments::attachments_of(self, &text, cancel).await?;
+        let mut blocks = std::mem::take(&mut attachments.media);
+        blocks.extend(self.bounded(said));
+        let said = blocks;
         self.begin()?;
         let before = self.standing().to_vec();
         self.driver.live.session.append(Body::User { blocks: said, source: TextSource::Direct })?;
         self.tell_of_standing(&before);
         self.driver.live.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
+        attachments::attach(self, attachments)?;
         called.into_iter().try_for_each(|skill| skills::put_in(self, skill))?;
         self.known.recall_for(&text, &mut self.driver.live)?;
         self.changed_files.tell(&mut self.driver.live)?;
         self.driver.attach_words(words)?;
         self.reports.point_at_agents(&text, &mut self.driver.live)?;
         Ok(None)
+    }
+
+    /// Attaches the files that this text names from now on.
+    pub fn attach_files_of(&mut self, source: AttachmentSource) {
+        self.attaches = source;
     }
 
     /// The user's standing instructions that are still in force.

@@ -77,6 +77,11 @@ pub enum Event {
         /// Its text.
         text: String,
     },
+    /// Files that the user's message names were attached, or could not be.
+    Attached {
+        /// The files, in the order of the message.
+        files: Vec<AttachedFile>,
+    },
     /// A message from another agent is in the log.
     MessageArrived {
         /// Name that the sender uses for itself.
@@ -310,6 +315,15 @@ pub struct TeamChange {
     pub before: String,
     /// New text; empty if there is none.
     pub after: String,
+}
+
+/// A file that the user's message names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachedFile {
+    /// Its name as the message has it.
+    pub name: String,
+    /// Its size in a few words, or the reason why it was not attached.
+    pub outcome: Result<String, String>,
 }
 
 /// A memory that joined a request.

@@ -152,6 +152,10 @@ pub fn entry(event: &Event) -> Option<(&'static str, Value)> {
         Event::HooksStarted { hook_event, .. } => ("hooks_started", json!({"moment": hook_event.name()})),
         Event::HookMessage { hook_event, .. } => ("hook_said", json!({"moment": hook_event.name()})),
         Event::Agent { subagent, news } => of_agent(subagent, news)?,
+        Event::Attached { files } => {
+            let attached = files.iter().filter(|file| file.outcome.is_ok()).count();
+            ("attached", json!({"files": attached, "left_out": files.len() - attached}))
+        }
         Event::Warning(text) => ("warning", json!({"why": reason(text)})),
         Event::Text(_) | Event::Thinking(_) | Event::CallWriting { .. } | Event::SignalsChanged(_) => return None,
     })

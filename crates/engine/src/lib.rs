@@ -52,6 +52,7 @@ pub mod servers;
 pub mod skills;
 pub mod subagent;
 pub mod teammates;
+pub mod web;
 
 // Those below, so that a program need name only this crate.
 pub use {context, learning, mail, provider, session, settings, tools, transcript};

@@ -40,7 +40,7 @@ impl LiveSession {
         let DriverParts { mut talk, prompt, work, consent, lineage, out } = given;
         talk.layers.cache_edits &= talk.model.edits_cache();
         session.use_estimator(talk.layers.estimator);
-        let loaded = LoadedTools::of(&session, &work);
+        let loaded = LoadedTools::of(&session, &work.tools, work.servers.as_ref());
         let prologue = prompt.prologue(&talk, &work, &session, (session.known_prologue(), loaded));
         let scope = work.scope(&session, &consent.policy);
         remember_files(&session, &scope);
@@ -86,7 +86,7 @@ impl LiveSession {
 
     /// The prologue; for a resumed session, as it was sent before.
     pub(crate) fn prologue(&self) -> Prologue {
-        let loaded = LoadedTools::of(&self.session, &self.work);
+        let loaded = LoadedTools::of(&self.session, &self.work.tools, self.work.servers.as_ref());
         self.prompt.prologue(&self.talk, &self.work, &self.session, (self.session.known_prologue(), loaded))
     }
 

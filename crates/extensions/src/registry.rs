@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use files::EntryKind;
 use settings::trust::{Claim, Kind, Trust, TrustSite};
 
+use crate::plugin::Plugin;
 use crate::skill::{Skill, SkillKind, SkillSource, UserUse};
 use crate::trouble::ExtensionTrouble;
 
@@ -68,6 +69,12 @@ impl SkillRegistry {
             self.add(skill);
         }
         troubles
+    }
+
+    /// Adds the skills of plugins, whose names are apart from all others.
+    pub fn add_plugins(&mut self, plugins: &[Plugin]) {
+        plugins.iter().flat_map(|plugin| plugin.skills.iter().cloned()).for_each(|skill| self.add(skill));
+        self.troubles.extend(plugins.iter().flat_map(|plugin| plugin.troubles.iter().cloned()));
     }
 
     /// Adds a skill, unless there is one of its name.

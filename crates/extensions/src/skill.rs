@@ -189,6 +189,14 @@ pub struct PluginFolders {
     pub data: PathBuf,
 }
 
+impl PluginFolders {
+    /// The variables by which a plugin's programs know its folders.
+    pub fn variables(&self) -> [(&'static str, String); 2] {
+        let shown = |path: &Path| path.display().to_string();
+        [("CLAUDE_PLUGIN_ROOT", shown(&self.root)), ("CLAUDE_PLUGIN_DATA", shown(&self.data))]
+    }
+}
+
 impl Skill {
     /// Reads the text of a file. It never fails; what cannot be understood is told of.
     pub fn parse(

@@ -19,11 +19,13 @@ pub struct ExtensionTrouble {
 }
 
 impl ExtensionTrouble {
-    pub(crate) fn error(file: &Path, line: usize, what: impl Into<String>) -> Self {
+    /// One by which something was left out.
+    pub fn error(file: &Path, line: usize, what: impl Into<String>) -> Self {
         Self { weight: Weight::Error, ..Self::warning(file, line, what) }
     }
 
-    pub(crate) fn warning(file: &Path, line: usize, what: impl Into<String>) -> Self {
+    /// One by which a value does not count.
+    pub fn warning(file: &Path, line: usize, what: impl Into<String>) -> Self {
         Self { file: file.to_owned(), line, what: what.into(), weight: Weight::Warning }
     }
 }

@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 /// The most logins in one run. A server that wants more asks without end.
 const MOST_LOGINS: usize = 3;
 /// For the browser's way back, and for the answer to the first question.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(25);
 /// The document that the suite knows.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 

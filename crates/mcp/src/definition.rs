@@ -140,7 +140,7 @@ pub enum DefinitionError {
     Wrong {
         /// The key.
         key: &'static str,
-        /// What it must be.
+        /// The expected value.
         wanted: &'static str,
     },
     /// A variable without value or default.

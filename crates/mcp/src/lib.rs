@@ -4,8 +4,8 @@
 //! connection with its state. What it offers is a value, [`ServerStatus`], that a caller can watch.
 //!
 //! What this crate refuses to do: start a process (the caller opens the pipes), read the environment (the caller looks
-//! variables up), decide about trust or permissions, open a browser, answer for the user, or let a server sample the model. Text
-//! of a server's is data: it is cut, never interpreted.
+//! variables up), decide about trust or permissions, open a browser, answer for the user, or let a server sample
+//! the model. A server's text is data: it is cut, never interpreted.
 
 mod authorization;
 mod callback;

@@ -142,7 +142,7 @@ fn told(error: &AuthError) -> String {
     }
 }
 
-/// What the server says to a request without a token.
+/// Challenge of the server to a request without a token.
 async fn challenge_of(endpoint: &HttpEndpoint) -> Option<String> {
     let client = HttpClient::new(&endpoint.url, &BTreeMap::new(), ANSWER).ok()?;
     let identity = Implementation::new("cairn", env!("CARGO_PKG_VERSION"));

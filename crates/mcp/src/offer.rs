@@ -1,4 +1,4 @@
-//! What a server offers: tools, resources and prompts, as its text describes them, cut to size.
+//! Offers of a server: tools, resources and prompts, as its text describes them, cut to size.
 
 use serde_json::Value;
 use transcript::ToolDefinition;

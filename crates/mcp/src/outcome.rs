@@ -1,4 +1,4 @@
-//! What comes back from a server.
+//! Replies of a server, and the progress of calls.
 
 use std::sync::Arc;
 

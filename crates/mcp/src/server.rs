@@ -167,7 +167,7 @@ impl McpServer {
         self.status()
     }
 
-    /// What the server said when it last wanted a login, for [`crate::Login::begin`].
+    /// Challenge with which the server last wanted a login, for [`crate::Login::begin`].
     pub fn challenge(&self) -> Option<String> {
         self.shared.challenge.lock().clone()
     }

@@ -40,7 +40,7 @@ pub struct Tokens {
     /// The address they were given for.
     #[serde(default)]
     pub(crate) url: String,
-    /// What the authorization server gave.
+    /// Credentials from the authorization server, as rmcp writes them.
     #[serde(default)]
     pub(crate) credentials: Value,
     /// Secret of a client that was registered with one.

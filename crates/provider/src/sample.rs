@@ -12,6 +12,7 @@ pub(crate) fn prologue() -> Prologue {
         system: vec![Block::text("one"), Block::text("two")],
         static_blocks: 1,
         own_blocks: 0,
+        loaded: Vec::new(),
         tools: vec![ToolDefinition {
             name: "Bash".into(),
             description: "runs".into(),
@@ -23,6 +24,12 @@ pub(crate) fn prologue() -> Prologue {
         format: None,
         context_management: None,
     }
+}
+
+/// A tool that was loaded later.
+pub(crate) fn loaded() -> ToolDefinition {
+    let input_schema = json!({"type": "object"});
+    ToolDefinition { name: "mcp__db__query".into(), description: "asks".into(), input_schema }
 }
 
 /// Texts, some of them hard to quote.

@@ -16,7 +16,7 @@ pub use definition::{
     AgentMemoryScope, Definition, DefinitionStatus, FORK, Isolation, KEYS, MOST_ROUNDS, OfferedTools, Runs,
 };
 pub use definition_lint::OF_PLANS;
-pub use find::{DefinitionSources, claims};
+pub use find::{DefinitionSources, PluginAgent, claims};
 pub use hooks::hooks_in;
 pub use registry::{DefinitionSource, DefinitionTrouble, ListedAgent, Registry};
 pub use tool_restriction::{ToolRestriction, narrow, offers};

@@ -41,6 +41,8 @@ pub enum SettingGroup {
     Window,
     /// Agents, messages and budgets.
     Agents,
+    /// Plugins.
+    Plugins,
     /// Hooks.
     Hooks,
     /// The screen, notifications and the event log.
@@ -51,13 +53,14 @@ pub enum SettingGroup {
 
 impl SettingGroup {
     /// The sections of the page that everybody reads, in order.
-    pub const MAIN: [Self; 8] = [
+    pub const MAIN: [Self; 9] = [
         Self::Model,
         Self::Permissions,
         Self::Sandbox,
         Self::Memory,
         Self::Window,
         Self::Agents,
+        Self::Plugins,
         Self::Hooks,
         Self::Screen,
     ];
@@ -71,6 +74,7 @@ impl SettingGroup {
             Self::Memory => "Memory and instructions",
             Self::Window => "Context window",
             Self::Agents => "Agents, messages and budgets",
+            Self::Plugins => "Plugins",
             Self::Hooks => "Hooks",
             Self::Screen => "Screen and notifications",
             Self::Tuning => "Tuning",
@@ -149,6 +153,7 @@ keys! {
         ASK = "permissions.ask", Kind::Texts, Anyone, "Rules for calls that you are always asked about.";
         DENY = "permissions.deny", Kind::Texts, Anyone, "Rules for calls that never run; they override all others.";
         DIRECTORIES = "permissions.additionalDirectories", Kind::Texts, Trusted, "More directories to work in.";
+        PRIVATE_HOSTS = "webPrivateHosts", Kind::Texts, Own, "Hosts that WebFetch may contact though they are at private addresses, as `NAME` or `NAME:PORT`, such as `localhost:3000`.";
         NO_BYPASS = "permissions.disableBypassPermissionsMode", Kind::OneOf(&["disable"]), Trusted, "Disables the mode `bypassPermissions`, whatever a flag or another file says.";
         ENV = "env", Kind::Variables, Trusted, "Environment variables for the commands that tools run. Your own also apply where Cairn itself reads a variable. A project cannot set variables that load code, redirect traffic or hold a key.";
         COMMAND_CREDENTIALS = "commandCredentials", Kind::Switch, Own, "Pass variables that look like credentials (`…_TOKEN`, `…_KEY`, addresses with a password) to commands that you allow. Commands that run unasked never get them, and no command gets the keys to the model.";
@@ -200,6 +205,10 @@ keys! {
         BUDGET_PROJECT_USD = "budget.projectUsdPerDay", Kind::Amount, Own, "The same for each project, in dollars.";
         BUDGET_PROJECT_TOKENS = "budget.projectTokensPerDay", Kind::Count, Own, "The same for each project, in tokens.";
         BUDGET_AGENT_TOKENS = "budget.tokensPerAgent", Kind::Count, Own, "The most tokens a subagent may read and write on its task, together with the agents it starts. A definition's `budget` can be lower. When it is spent, the agent stops after the round and says so.";
+    }
+    Plugins {
+        ENABLED_PLUGINS = "enabledPlugins", Kind::Switches, Trusted, "Plugins that Claude Code has installed, as `NAME@MARKETPLACE`, and whether they are used. A project's settings can use only those that you have installed.";
+        PLUGIN_DIRECTORIES = "pluginDirectories", Kind::Texts, Own, "Folders of plugins to use, without installing them. `--plugin-dir` names one for a run.";
     }
     Hooks {
         NO_HOOKS = "disableAllHooks", Kind::Switch, Trusted, "Turn off all hooks and the custom status line. An organisation's still run, unless its own settings turn them off.";

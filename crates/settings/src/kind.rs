@@ -21,6 +21,8 @@ pub enum Kind {
     Variables,
     /// An object of numbers by name.
     Counts,
+    /// An object of true or false by name.
+    Switches,
     /// An object with these keys.
     Entry(EntryForm),
     /// A list of such objects.
@@ -102,6 +104,7 @@ impl Kind {
             Self::List(entry) => of_elements(&|value| Self::Entry(*entry).fits(value)),
             Self::Variables => of_entries(&|value| value.is_string() || value.is_number() || value.is_boolean()),
             Self::Counts => of_entries(&|value| Self::Count.fits(value)),
+            Self::Switches => of_entries(&Value::is_boolean),
             Self::Entries(entry) => of_entries(&|value| Self::Entry(*entry).fits(value)),
             Self::Agents => of_entries(&Value::is_object),
             Self::Hooks(entry) => {
@@ -142,6 +145,7 @@ impl Kind {
             | Self::List(_)
             | Self::Variables
             | Self::Counts
+            | Self::Switches
             | Self::Entries(_)
             | Self::Hooks(_)
             | Self::Agents => self.parts(value).is_some_and(|parts| parts.iter().all(|(_, fits)| *fits)),
@@ -162,6 +166,7 @@ impl Kind {
             Self::Texts => "a list of strings".into(),
             Self::Variables => "an object of strings by name".into(),
             Self::Counts => "an object of whole numbers by name".into(),
+            Self::Switches => "an object of true or false by name".into(),
             Self::Entry(_) => self.part_words(),
             Self::List(_) => format!("a list of {}", self.part_words()),
             Self::Entries(_) => format!("an object by name, each entry {}", self.part_words()),
@@ -183,6 +188,7 @@ impl Kind {
             }
             Self::Texts | Self::Variables => Self::Text.words(),
             Self::Counts => Self::Count.words(),
+            Self::Switches => Self::Switch.words(),
             Self::Hooks(_) => "{matcher, hooks: [{type, …}]}, each hook with at least its type".into(),
             Self::Agents => "a definition of an agent: {description, prompt, …}".into(),
             _ => self.words(),
@@ -201,6 +207,7 @@ impl Kind {
                 json!({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}})
             }
             Self::Counts => json!({"type": "object", "additionalProperties": Self::Count.schema()}),
+            Self::Switches => json!({"type": "object", "additionalProperties": Self::Switch.schema()}),
             Self::Entry(entry) => {
                 let fields = entry.keys.iter().map(|field| (field.name, field.kind, field.about.to_owned()));
                 object(fields, entry.required)

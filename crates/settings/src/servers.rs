@@ -6,17 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use mcp::{ServerDefinition, ServerDefinitions, VariableKind};
+use mcp::{ServerDefinition, ServerDefinitions};
 use serde_json::Value;
 
 use crate::kind::ValuePart;
-use crate::trust::{Claim, Kind, Trust, TrustSite};
+use crate::trust::{Claim, ProjectServers, Trust, TrustSite, texts};
+
+pub use crate::trust::PROJECT_SERVERS as PROJECT_FILE;
 use crate::{SetValue, Settings, SettingsSource, ValueOrigin, ValueStatus, keys};
 
-/// The project's file of servers.
-pub const PROJECT_FILE: &str = ".mcp.json";
-/// The largest file of servers that is read.
-const FILE_LIMIT: u64 = 1_000_000;
 /// The largest file of Claude Code that is read: it has much else in it.
 const CLAUDE_LIMIT: u64 = 64 * 1024 * 1024;
 
@@ -212,52 +210,6 @@ fn author(set: &SetValue) -> ServerAuthor {
         SettingsSource::Local => ServerAuthor::Local,
         SettingsSource::Flag | SettingsSource::Managed => ServerAuthor::Given,
     }
-}
-
-fn texts(value: &Value) -> impl Iterator<Item = &str> {
-    value.as_array().into_iter().flatten().filter_map(Value::as_str)
-}
-
-/// A project's file of servers.
-pub(crate) struct ProjectServers {
-    place: String,
-    servers: Value,
-}
-
-impl ProjectServers {
-    /// Those of a directory and of the top of its project, the nearest first. A broken file has none.
-    pub(crate) fn read(site: &TrustSite) -> Vec<Self> {
-        let mut folders = vec![site.directory(), site.top()];
-        folders.dedup();
-        let file = |folder: &Path| {
-            let path = folder.join(PROJECT_FILE);
-            let mut file = read_json(&path, FILE_LIMIT)?;
-            Some(Self { place: site.short(&path), servers: file["mcpServers"].take() })
-        };
-        folders.into_iter().filter_map(file).collect()
-    }
-
-    /// Claims of its servers.
-    pub(crate) fn claims(&self, site: &TrustSite) -> Vec<Claim> {
-        let servers = self.servers.as_object().into_iter().flatten();
-        servers.map(|(name, entry)| self.claim(name, entry, site)).collect()
-    }
-
-    fn claim(&self, name: &str, entry: &Value, site: &TrustSite) -> Claim {
-        Claim::new(Kind::Server, claim_words(name, entry), &format!("{name}\n{entry}"), &self.place, site)
-    }
-}
-
-/// A server in one line: what is started or connected to, and which variables it gets.
-pub(crate) fn claim_words(name: &str, entry: &Value) -> String {
-    let arguments = texts(&entry["args"]);
-    let words: Vec<&str> = entry["command"].as_str().or(entry["url"].as_str()).into_iter().chain(arguments).collect();
-    let helper = entry["headersHelper"].as_str().map(|helper| format!(", and runs {helper}")).unwrap_or_default();
-    let variables = ServerDefinition::from_json(entry).map(|definition| definition.variables()).unwrap_or_default();
-    let given = variables.iter().filter(|variable| variable.kind != VariableKind::ProviderKey);
-    let given: Vec<&str> = given.map(|variable| variable.name.as_str()).collect();
-    let gets = if given.is_empty() { String::new() } else { format!(", with your {}", given.join(", ")) };
-    format!("{name}: {}{helper}{gets}", words.join(" "))
 }
 
 /// The servers in Claude Code's own file.

@@ -11,6 +11,7 @@
 
 mod claim;
 mod record;
+mod server_claims;
 mod takeover;
 
 #[cfg(test)]
@@ -24,6 +25,8 @@ use record::TrustDecision;
 
 pub use claim::{Claim, Kind, claims};
 pub use record::{TrustRecord, file, list, revoke};
+pub use server_claims::PROJECT_SERVERS;
+pub(crate) use server_claims::{ProjectServers, texts};
 
 /// The paths needed to look up trust in a directory.
 #[derive(Debug, Clone, Copy)]

@@ -102,8 +102,14 @@ pub struct Settings {
     pub hooks: HookSettings,
     /// `agents`: their definitions, as written.
     pub agents: Vec<SetValue>,
+    /// `enabledPlugins`: those to use, by `name@marketplace`, and whether a project's settings say so.
+    pub enabled_plugins: BTreeMap<String, SettingsSource>,
+    /// `pluginDirectories`: folders of plugins.
+    pub plugin_directories: Vec<PathBuf>,
     /// `disabledMcpServers`: servers that are not started, each with its origin.
     pub disabled_servers: Vec<(String, ValueOrigin)>,
+    /// `webPrivateHosts`: hosts at private addresses that may be contacted.
+    pub private_hosts: Vec<String>,
     /// Output beside the conversation.
     pub signals: Notifications,
     /// Every value of the files, with its status.
@@ -182,7 +188,7 @@ impl Settings {
             mode: counting.one::<String>(&keys::MODE).as_deref().and_then(mode),
             bypass: if is_disabled { BypassPermission::Disabled } else { BypassPermission::Allowed },
             rules: rules_of(&counting, base_paths, &mut findings),
-            directories: directories(&counting, base_paths),
+            directories: expanded(&counting, &keys::DIRECTORIES, base_paths),
             effort: counting.one(&keys::EFFORT),
             language: counting.one(&keys::LANGUAGE),
             output_style: counting.one(&keys::OUTPUT_STYLE),
@@ -216,10 +222,13 @@ impl Settings {
             sandbox: SandboxSettings::of(&counting, base_paths),
             hooks,
             agents: counting.of(&keys::AGENTS).cloned().collect(),
+            enabled_plugins: enabled_plugins(&counting),
+            plugin_directories: expanded(&counting, &keys::PLUGIN_DIRECTORIES, base_paths),
             disabled_servers: counting
                 .of(&keys::DISABLED_SERVERS)
                 .filter_map(|set| Some((set.value.as_str()?.to_owned(), set.origin.clone())))
                 .collect(),
+            private_hosts: counting.texts(&keys::PRIVATE_HOSTS),
             signals: Notifications::of(&counting, whose, base_paths),
             sets: Vec::new(),
             findings,
@@ -296,7 +305,17 @@ fn variables_of<'a>(sets: impl Iterator<Item = &'a SetValue>) -> BTreeMap<String
     sets.filter_map(variable).collect()
 }
 
-fn directories(counting: &EffectiveValues<'_>, base_paths: &BasePaths<'_>) -> Vec<PathBuf> {
-    let texts = counting.texts(&keys::DIRECTORIES);
+/// The plugins to use, with the file that says so.
+fn enabled_plugins(counting: &EffectiveValues<'_>) -> BTreeMap<String, SettingsSource> {
+    let enabled = |set: &SetValue| match &set.part {
+        ValuePart::Entry(id) if set.value == true => Some((id.clone(), set.origin.source)),
+        _ => None,
+    };
+    counting.of(&keys::ENABLED_PLUGINS).filter_map(enabled).collect()
+}
+
+/// The directories of a key, from the working directory.
+fn expanded(counting: &EffectiveValues<'_>, key: &SettingKey, base_paths: &BasePaths<'_>) -> Vec<PathBuf> {
+    let texts = counting.texts(key);
     texts.iter().map(|directory| base_paths.directory.join(expand(directory, base_paths))).collect()
 }

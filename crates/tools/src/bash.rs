@@ -18,10 +18,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use transcript::tool_names;
@@ -29,7 +31,7 @@ use transcript::tool_names;
 use crate::capture::Capture;
 use crate::confinement::{Base, Confinement, SandboxExit, Strength};
 use crate::environment::Variables;
-use crate::jobs::NotStarted;
+use crate::jobs::{CommandInFront, ForegroundEnd, NotStarted};
 use crate::permission::{Rights, Wall};
 use crate::process::{self, EndedShell, ShellContext, ShellEnd, exit_code};
 use crate::run::CANCELLED;
@@ -123,22 +125,42 @@ async fn in_the_foreground(input: &BashInput, scope: &Scope) -> Output {
         Ok(process) => process,
         Err(trouble) => return Output::failed(trouble.to_string()),
     };
-    let mut printed = Capture::default();
-    let ended = process.watch(timeout, scope.cancel(), |bytes| printed.push(bytes)).await;
+    let printed = Arc::new(Mutex::new(Capture::default()));
+    let capture = printed.clone();
+    let (file, own) = (report.file.clone(), own_temporary(confinement.as_ref()));
+    let after = move || {
+        // Where it was in the end counts for nobody any more.
+        let _ = files::remove(file);
+        own.iter().for_each(|own| drop(files::remove_tree(own)));
+    };
+    let run = CommandInFront { call: scope.call(), command: &input.command, process, limit: timeout };
+    let jobs = scope.jobs();
+    let ended = match jobs.run_in_front(run, scope.cancel(), move |bytes| capture.lock().push(bytes), after).await {
+        ForegroundEnd::Ended(ended) => ended,
+        ForegroundEnd::Moved(id) => {
+            let text = format!(
+                "The user moved the command to the background, where it runs on as {id}. TaskOutput shows what it has \
+                 printed and prints, TaskStop stops it; it does not outlive the session."
+            );
+            return Output::done(with_notes(text, &notes), format!("Running as {id}"));
+        }
+    };
     match report.read() {
         Some(directory) if may_move_to(&directory, confinement.as_ref(), scope) => scope.set_directory(directory),
         Some(_) => notes.push(format!("the next command starts in {} again", scope.directory().display())),
         None => {}
     }
-    if let Some(own) =
-        confinement.as_ref().filter(|held| held.base == Base::System).and_then(|held| held.temporary.as_ref())
-    {
-        let _ = files::remove_tree(own); // what stays goes with the session
-    }
+    // What stays goes with the session.
+    own_temporary(confinement.as_ref()).iter().for_each(|own| drop(files::remove_tree(own)));
     match ended {
-        Ok(ended) => output(ended, &printed.text(), timeout, confinement.as_ref(), notes),
+        Ok(ended) => output(ended, &printed.lock().text(), timeout, confinement.as_ref(), notes),
         Err(trouble) => Output::failed(trouble.to_string()),
     }
+}
+
+/// The temporary folder of a read-only command, which is its own.
+fn own_temporary(confinement: Option<&Confinement>) -> Option<PathBuf> {
+    confinement.filter(|held| held.base == Base::System).and_then(|held| held.temporary.clone())
 }
 
 fn in_the_background(input: &BashInput, scope: &Scope) -> Output {

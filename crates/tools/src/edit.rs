@@ -93,9 +93,9 @@ fn edit(named: &Path, real: &Path, input: &EditInput, scope: &Scope) -> Result<O
         };
         scope.note(real, written);
         let lines = show::count(show::lines(&input.new_string), "line");
-        return Ok(
-            Output::done(format!("Created {shown} with {lines}."), format!("Created, {lines}")).with_changed(named)
-        );
+        return Ok(Output::done(format!("Created {shown} with {lines}."), format!("Created, {lines}"))
+            .with_changed(named)
+            .with_rewrite("", &input.new_string));
     }
     let snapshot = files::exact::read(real, WHOLE)?;
     let Some(seen) = scope.seen(real) else {
@@ -116,7 +116,9 @@ fn edit(named: &Path, real: &Path, input: &EditInput, scope: &Scope) -> Result<O
     scope.note(real, written);
     let times = show::count(change.places.len(), "place");
     let snippet = snippet(&edited, at, change.new.len());
-    Ok(Output::done(format!("Edited {shown} in {times}.\n{snippet}"), format!("Edited {times}")).with_changed(named))
+    Ok(Output::done(format!("Edited {shown} in {times}.\n{snippet}"), format!("Edited {times}"))
+        .with_changed(named)
+        .with_rewrite(text, &edited))
 }
 
 /// Applies an edit to a text, or returns the reason why it cannot be applied.

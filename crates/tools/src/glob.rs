@@ -5,6 +5,7 @@
 //! the file touched last is most likely the one wanted.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use futures_util::future::BoxFuture;
@@ -121,6 +122,18 @@ pub(crate) fn walk(root: &Path) -> WalkBuilder {
     });
     walk.sort_by_file_path(Path::cmp);
     walk
+}
+
+/// Paths of a project's files and folders from its top, folders with a slash, as far as git does not ignore them: at most
+/// so many, and no more once it is to stop.
+pub fn project_files(root: &Path, most: usize, stop: &AtomicBool) -> Vec<String> {
+    let below = |entry: DirEntry| {
+        let path = entry.path().strip_prefix(root).ok()?.to_str().filter(|path| !path.is_empty())?;
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        Some(format!("{path}{}", if is_folder { "/" } else { "" }))
+    };
+    let entries = walk(root).hidden(false).build().take_while(|_| !stop.load(Ordering::Relaxed));
+    entries.flatten().filter_map(below).take(most).collect()
 }
 
 /// Path of a file found in a directory, in terms of the name that directory was given.

@@ -6,8 +6,8 @@
 //! started.
 //!
 //! Output waits in bounded memory until someone looks, and is then handed out once. The number of running jobs, and of
-//! remembered ended ones, is limited. A job is not restarted, moved to the foreground or given input, and its end wakes
-//! nobody.
+//! remembered ended ones, is limited. A command in front becomes a job when it is moved; a job is not restarted, moved back
+//! or given input, and its end wakes nobody.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,8 +23,12 @@ use crate::confinement::MadePath;
 use crate::environment::{Environment, Variables};
 use crate::process::{self, EndedShell, ShellContext, ShellEnd, ShellTrouble, exit_code};
 
+mod foreground;
 mod unread;
 
+use foreground::Foreground;
+pub use foreground::ForegroundCommand;
+pub(crate) use foreground::{CommandInFront, ForegroundEnd};
 use unread::UnreadOutput;
 pub(crate) use unread::{IncompleteRest, NewOutput};
 
@@ -38,6 +42,8 @@ const REMEMBERED: usize = 32;
 #[derive(Debug, Default)]
 pub struct Jobs {
     known: Mutex<JobList>,
+    /// Commands that calls wait for.
+    foreground: Foreground,
     /// Guarded paths that they made in a sandbox.
     made: Arc<Mutex<Vec<MadePath>>>,
 }
@@ -171,6 +177,37 @@ impl Jobs {
         join_all(handles.iter().map(JobHandle::stop)).await;
     }
 
+    /// The commands that calls wait for, the oldest first.
+    pub fn foreground(&self) -> Vec<ForegroundCommand> {
+        self.foreground.list()
+    }
+
+    /// Moves the commands that calls wait for to the background. Returns their number: none if there is no room for more.
+    pub fn move_to_background(&self) -> usize {
+        if self.has_room() { self.foreground.move_all() } else { 0 }
+    }
+
+    /// True if another job can run.
+    fn has_room(&self) -> bool {
+        self.known.lock().entries.iter().filter(|entry| entry.runs()).count() < RUNNING
+    }
+
+    /// Makes a job of a command that was in front, and returns its id.
+    fn adopt(
+        &self,
+        command: &str,
+        printed: Arc<Mutex<UnreadOutput>>,
+        stop: CancellationToken,
+        ended: impl Future<Output = Result<EndedShell, ShellTrouble>> + Send + 'static,
+    ) -> String {
+        let mut known = self.known.lock();
+        known.forget();
+        known.started += 1;
+        let id = format!("bash_{}", known.started);
+        self.follow(&mut known, Job::new(id.clone(), command, JobKind::Command), printed, stop, ended);
+        id
+    }
+
     /// Takes the guarded paths that ended jobs made in a sandbox.
     pub fn take_made(&self) -> Vec<MadePath> {
         std::mem::take(&mut *self.made.lock())
@@ -179,7 +216,7 @@ impl Jobs {
     /// Empty jobs for a forked scope. No id means one job here and another there.
     pub(crate) fn fork(&self) -> Self {
         let known = JobList { started: self.known.lock().started, entries: Vec::new() };
-        Self { known: Mutex::new(known), made: Arc::default() }
+        Self { known: Mutex::new(known), foreground: Foreground::default(), made: Arc::default() }
     }
 
     /// Starts a command and returns its id.
@@ -236,13 +273,30 @@ impl Jobs {
     fn keep(&self, known: &mut JobList, started: Job, limit: Option<Duration>, process: process::Process) -> String {
         let id = started.id.clone();
         let unread = Arc::new(Mutex::new(UnreadOutput::default()));
+        let stop = CancellationToken::new();
+        let (printed, stopped) = (unread.clone(), stop.clone());
+        let ended = async move {
+            let limit = limit.unwrap_or(Duration::MAX);
+            process.watch(limit, &stopped, |bytes| printed.lock().push(bytes)).await
+        };
+        self.follow(known, started, unread, stop, ended);
+        id
+    }
+
+    /// Waits for the end of a job, and keeps what is known of it.
+    fn follow(
+        &self,
+        known: &mut JobList,
+        started: Job,
+        unread: Arc<Mutex<UnreadOutput>>,
+        stop: CancellationToken,
+        ended: impl Future<Output = Result<EndedShell, ShellTrouble>> + Send + 'static,
+    ) {
         let made = self.made.clone();
         let (told, status) = watch::channel(JobStatus { state: JobState::Running, stopped_others: false });
-        let stop = CancellationToken::new();
-        let handle = JobHandle { started, unread: unread.clone(), status, stop: stop.clone() };
+        let handle = JobHandle { started, unread: unread.clone(), status, stop };
         let task = tokio::spawn(async move {
-            let limit = limit.unwrap_or(Duration::MAX);
-            let ended = process.watch(limit, &stop, |bytes| unread.lock().push(bytes)).await;
+            let ended = ended.await;
             match &ended {
                 Ok(ended) => made.lock().extend(ended.made.iter().cloned()),
                 Err(trouble) => unread.lock().push(trouble.to_string().as_bytes()),
@@ -250,7 +304,6 @@ impl Jobs {
             told.send_replace(JobStatus::of(ended));
         });
         known.entries.push(JobEntry { handle, _task: AbortOnDropHandle::new(task) });
-        id
     }
 
     /// The job with this id.

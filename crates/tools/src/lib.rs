@@ -30,6 +30,7 @@ pub mod guard;
 mod guard_protocol;
 mod input;
 mod jobs;
+mod notebook_edit;
 pub mod permission;
 mod process;
 pub mod program;
@@ -51,16 +52,17 @@ pub use bash::{Bash, BashInput, PRINTED_NOTHING};
 pub use edit::{Edit, EditInput, edited};
 pub use environment::{Credentials, Environment};
 pub use file_change::{FileChange, texts_put_in};
-pub use glob::{Glob, GlobInput};
+pub use glob::{Glob, GlobInput, project_files};
 pub use grep::{Grep, GrepInput, OutputMode};
-pub use jobs::{Job, JobKind, JobState, Jobs, NoSuchJob};
+pub use jobs::{ForegroundCommand, Job, JobKind, JobState, Jobs, NoSuchJob};
+pub use notebook_edit::{CellEdit, CellType, NotebookEdit, NotebookEditInput};
 pub use read::{Read, ReadInput, picture};
 pub use run::{ToolCall, run_all};
 pub use scope::Scope;
 pub use subject::{Access, Subject};
 pub use task_output::{TaskOutput, TaskOutputInput};
 pub use task_stop::{TaskStop, TaskStopInput};
-pub use tool::{CONCURRENT, Limit, Output, Runs, Tool, TypedTool, limit_of};
+pub use tool::{CONCURRENT, Limit, Output, Runs, TextRewrite, Tool, TypedTool, limit_of};
 pub use write::{Write, WriteInput};
 
 /// The tools that need nothing but a disk and a shell, in the order the model sees them.

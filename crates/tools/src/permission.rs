@@ -86,7 +86,7 @@ impl Rules {
                 self.verdict(tool, touches, || covering(named) && covering(real))
             }
             Subject::Name(name) => {
-                let names = |rule: &Rule| rule.matches_part(name);
+                let names = |rule: &Rule| rule.matches_name(name);
                 self.verdict(tool, names, || self.allow.iter().any(|rule| rule.covers(tool) && names(rule)))
             }
             Subject::Whole => {

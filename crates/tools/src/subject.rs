@@ -11,6 +11,8 @@ pub enum Access {
     Session,
     /// It changes nothing by itself, and the user decides each time, such as on a plan.
     Asks,
+    /// It reads from another machine, which learns what is asked for: a rule allows it, or the user is asked.
+    Network,
     /// It may change something.
     Changes,
 }
@@ -27,7 +29,8 @@ pub enum Subject {
         /// Its real path, with symlinks resolved.
         real: PathBuf,
     },
-    /// One of several with a name, such as an agent: rules match whose pattern is that name.
+    /// One of several with a name, such as an agent or `domain:example.com`: rules match whose pattern is that name. In
+    /// patterns of domains `*` stands for anything.
     Name(String),
     /// The call as a whole: only rules without a pattern match.
     Whole,

@@ -153,7 +153,7 @@ pub enum Runs {
 impl Runs {
     /// The default: read-only calls run in parallel.
     pub fn of(access: Access) -> Self {
-        if access == Access::ReadOnly { Self::Parallel } else { Self::Alone }
+        if matches!(access, Access::ReadOnly | Access::Network) { Self::Parallel } else { Self::Alone }
     }
 }
 
@@ -164,6 +164,15 @@ pub enum Limit {
     Characters(usize),
     /// The tool bounds its output itself.
     Unlimited,
+}
+
+/// Text of a changed file before and after, for people: neither the model nor the log gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextRewrite {
+    /// Text before; empty if the file is new.
+    pub before: Arc<str>,
+    /// Text after.
+    pub after: Arc<str>,
 }
 
 /// Output of a call.
@@ -177,6 +186,8 @@ pub struct Output {
     pub summary: String,
     /// The file it changed.
     pub changed: Option<PathBuf>,
+    /// The text of that file before and after, where the tool knows both.
+    pub rewrite: Option<TextRewrite>,
     /// The guarded paths that a command made in a sandbox: the caller decides what becomes of them.
     pub made: Vec<MadePath>,
     /// Metadata for other programs, in Claude Code's format; the model does not read it.
@@ -191,7 +202,15 @@ impl Output {
 
     /// A successful output with more than text.
     pub fn of(content: Vec<Block>, summary: impl Into<String>) -> Self {
-        Self { content, outcome: Outcome::Done, summary: summary.into(), changed: None, made: Vec::new(), about: None }
+        Self {
+            content,
+            outcome: Outcome::Done,
+            summary: summary.into(),
+            changed: None,
+            rewrite: None,
+            made: Vec::new(),
+            about: None,
+        }
     }
 
     /// A failed output with its reason. The first line is the summary.
@@ -202,6 +221,7 @@ impl Output {
             outcome: Outcome::Failed,
             summary: why.lines().next().unwrap_or_default().to_owned(),
             changed: None,
+            rewrite: None,
             made: Vec::new(),
             about: None,
         }
@@ -220,6 +240,13 @@ impl Output {
     #[must_use]
     pub fn with_changed(mut self, path: &Path) -> Self {
         self.changed = Some(path.to_owned());
+        self
+    }
+
+    /// Sets the text of that file before and after.
+    #[must_use]
+    pub fn with_rewrite(mut self, before: &str, after: &str) -> Self {
+        self.rewrite = Some(TextRewrite { before: before.into(), after: after.into() });
         self
     }
 

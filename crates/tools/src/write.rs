@@ -62,9 +62,9 @@ fn write(named: &Path, real: &Path, content: &str, scope: &Scope) -> Result<Outp
         Ok(before) => before,
         Err(Error::NotFound { .. }) => {
             scope.note(real, files::exact::create_new(real, content.as_bytes())?);
-            return Ok(
-                Output::done(format!("Created {shown} with {lines}."), format!("Created, {lines}")).with_changed(named)
-            );
+            return Ok(Output::done(format!("Created {shown} with {lines}."), format!("Created, {lines}"))
+                .with_changed(named)
+                .with_rewrite("", content));
         }
         Err(error) => return Err(error),
     };
@@ -73,9 +73,11 @@ fn write(named: &Path, real: &Path, content: &str, scope: &Scope) -> Result<Outp
     };
     let written = files::exact::replace_unchanged(real, content.as_bytes(), &seen)?;
     scope.note(real, written);
-    let lines_before = show::lines(&String::from_utf8_lossy(&before.bytes));
+    let before = String::from_utf8_lossy(&before.bytes);
+    let lines_before = show::lines(&before);
     Ok(Output::done(format!("Updated {shown}: {lines}, before {lines_before}."), format!("Updated, {lines}"))
-        .with_changed(named))
+        .with_changed(named)
+        .with_rewrite(&before, content))
 }
 
 /// Error text for a file that could not be written.

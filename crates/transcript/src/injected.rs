@@ -39,6 +39,8 @@ purposes! {
     Day,
     /// Standing instructions of the user, word for word.
     Standing,
+    /// A file that the user's message names.
+    Attached,
     /// A file that was in view before a compaction.
     File,
     /// Files that changed since the model read them.
@@ -99,9 +101,14 @@ impl Purpose {
             Self::Instructions => (WithMessage, Some(REMINDER), 2_000_000),
             Self::Memory | Self::Standing | Self::Tasks => (WithMessage, Some(REMINDER), 50_000),
             Self::Skill => (WithMessage, Some("skill"), 1_000_000),
-            Self::File | Self::Plan | Self::Agents | Self::Skills | Self::Servers | Self::Learnt | Self::Index => {
-                (WithMessage, Some(REMINDER), 500_000)
-            }
+            Self::Attached
+            | Self::File
+            | Self::Plan
+            | Self::Agents
+            | Self::Skills
+            | Self::Servers
+            | Self::Learnt
+            | Self::Index => (WithMessage, Some(REMINDER), 500_000),
             Self::Hook | Self::Teammates => (WithMessage, Some(REMINDER), 200_000),
             Self::Day | Self::Wanted | Self::Worktree | Self::ChangedFiles => (WithMessage, Some(REMINDER), 10_000),
             Self::Repeated => (InResult, Some(REMINDER), 10_000),

@@ -8,6 +8,8 @@ pub const READ: &str = "Read";
 pub const EDIT: &str = "Edit";
 /// Writes a whole file.
 pub const WRITE: &str = "Write";
+/// Changes a cell of a notebook.
+pub const NOTEBOOK_EDIT: &str = "NotebookEdit";
 /// Searches in files.
 pub const GREP: &str = "Grep";
 /// Finds files by name.
@@ -20,6 +22,8 @@ pub const TASK_STOP: &str = "TaskStop";
 pub const AGENT: &str = "Agent";
 /// The older name of [`AGENT`].
 pub const TASK: &str = "Task";
+/// Reads a web page.
+pub const WEB_FETCH: &str = "WebFetch";
 /// Calls a skill.
 pub const SKILL: &str = "Skill";
 /// Finds tools of MCP servers.

@@ -68,7 +68,7 @@ enum AgentsCommand {
 pub(crate) async fn run(args: &AgentsArgs) -> anyhow::Result<Code> {
     let place = ProgramPaths::from_env()?;
     let judged = trusted_settings::judge(&place, None, RunTrust::No)?;
-    let registry = agents::registry(&place, &judged.settings, &judged.trust, None)?;
+    let registry = agents::registry(&place, &judged.settings, &judged.trust, &judged.plugins, None)?;
     match &args.command {
         AgentsCommand::List { json } => list(&registry, &judged.settings.rules, *json),
         AgentsCommand::Show { name } => show(&registry, name),

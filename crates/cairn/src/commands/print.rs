@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::Agent;
+use engine::agent::AttachmentSource;
 use engine::event::Listener;
 use engine::run::{RunEnd, TurnEnd};
 use engine::teammates::Teammates;
@@ -25,13 +26,13 @@ use transcript::Block;
 
 use crate::args::{InputFormat, OutputFormat, RunArgs};
 use crate::exit::Code;
+use crate::out;
 use crate::output::{Output, TurnFacts};
 use crate::program_paths::ProgramPaths;
-use crate::servers::ServerHost;
+use crate::server_host::ServerHost;
 use crate::setup::{self, PreparedSession};
 use crate::shutdown::{ShutdownCause, ShutdownSignals};
 use crate::team_memory::TeamMemory;
-use crate::{out, prompt_blocks};
 use control_requests::InputListener;
 use input_lines::InputLine;
 use sdk_host::SdkHost;
@@ -39,7 +40,7 @@ use sdk_host::SdkHost;
 /// Runs the turns and prints what they say.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     let args = &RunArgs { print: true, ..args.clone() }; // a pipe alone means it too
-    let place = ProgramPaths::from_env().map(|place| place.reading(args.setting_sources));
+    let place = ProgramPaths::from_env().map(|place| place.of_run(args.setting_sources, &args.plugin_dir));
     let directory = place.as_ref().map_or(Path::new(""), |place| &place.directory);
     let output = Arc::new(Output::new(args, directory));
     let ran = match (place, args.input_format) {
@@ -96,6 +97,7 @@ impl HeadlessSession {
         }
         if let Some(skills) = ready.agent.skills() {
             output.knows_skills(&skills.all());
+            output.knows_plugins(&ready.plugins);
         }
         let sharing = TeamMemory::start(place, &ready, listener);
         Ok(Ok(Self { ready, sharing, output, closing }))
@@ -104,11 +106,18 @@ impl HeadlessSession {
 
 /// One turn for the prompt and what comes from a pipe.
 async fn once(args: &RunArgs, place: &ProgramPaths, output: Arc<Output>) -> anyhow::Result<Code> {
-    let said = prompt(args, place).await?;
+    anyhow::ensure!(
+        args.resume.as_deref() != Some(""),
+        "which session? --resume with -p needs an id; `cairn session list` shows them"
+    );
+    let said = prompt(args).await?;
     let mut session = match HeadlessSession::open(args, place, output, Arc::new(NoApprover)).await? {
         Ok(session) => session,
         Err(code) => return Ok(code),
     };
+    // What a pipe brings may be anybody's: the files that it names are not attached.
+    let named = AttachmentSource::Text(args.prompt.clone().unwrap_or_default());
+    session.ready.agent.attach_files_of(named);
     let cancel = CancellationToken::new();
     let started = tokio::time::Instant::now();
     let (mut agent, prices) = (session.ready.agent, session.ready.prices);
@@ -186,17 +195,14 @@ async fn learn(mut agent: Agent, closing: &mut ShutdownSignals, closed: Option<S
     let _ = closing.or_done(&stop, work).await; // told twice, it ends where it stands
 }
 
-/// The prompt, with what comes from a pipe before it. Only pictures that the prompt names are sent along: a pipe's text
-/// may be anybody's.
-async fn prompt(args: &RunArgs, place: &ProgramPaths) -> anyhow::Result<Vec<Block>> {
+/// The prompt, with what comes from a pipe before it.
+async fn prompt(args: &RunArgs) -> anyhow::Result<Vec<Block>> {
     let prompt = args.prompt.as_deref().map(str::trim).filter(|prompt| !prompt.is_empty());
     let piped = input_lines::piped(prompt.is_some()).await?;
     let texts: Vec<&str> =
         [piped.trim(), prompt.unwrap_or_default()].into_iter().filter(|text| !text.is_empty()).collect();
     anyhow::ensure!(!texts.is_empty(), "nothing to ask: give a prompt, as in  cairn -p 'what does this project do?'");
-    let mut blocks = prompt_blocks::pictures(prompt.unwrap_or_default(), &place.directory);
-    blocks.push(Block::text(texts.join("\n\n")));
-    Ok(blocks)
+    Ok(vec![Block::text(texts.join("\n\n"))])
 }
 
 /// A turn for each message that comes on stdin, one after the other. The end of the input ends no turn: what has come is

@@ -13,13 +13,16 @@ mod examples;
 use examples::Examples;
 
 /// Keys that decide about something else, by how they begin.
-const ELSEWHERE: [(&str, &str); 6] = [
+const ELSEWHERE: [(&str, &str); 9] = [
     ("model", "which model is asked is chosen before"),
     ("searchPastContext", "it is a part of what the prompt says of memory"),
     ("teammates", "it adds a tool"),
     ("teamDeletions", "it is read whenever folders are brought into step"),
     ("extractHeadless", "it is about runs without a terminal"),
     ("outputStyle", "there is no style of that name"),
+    ("enabledPlugins", "it is not installed"),
+    ("pluginDirectories", "there is no such folder"),
+    ("webPrivateHosts", "it is a part of a tool"),
 ];
 
 fn with(base: &Value, key: &SettingKey, value: &Value) -> Value {
@@ -45,7 +48,13 @@ impl Stage {
         let directory = root.path().join("project");
         std::fs::create_dir(&directory).unwrap();
         let home = Home::at(root.path().join("home"));
-        let place = ProgramPaths { home, directory, user_home: None, sources: SettingSources::default() };
+        let place = ProgramPaths {
+            home,
+            directory,
+            user_home: None,
+            sources: SettingSources::default(),
+            plugin_folders: Vec::new(),
+        };
         Self { _root: root, place }
     }
 

@@ -30,6 +30,7 @@ pub(super) fn of(event: &Event, directory: &Path, partial: bool) -> Option<Value
             json!({
                 "type": "system", "subtype": "init", "cwd": directory, "model": model, "tools": tools,
                 "permissionMode": mode, "mcp_servers": [], "slash_commands": [], "agents": [],
+                "skills": [], "plugins": [],
                 "claude_code_version": SPEAKS,
             })
         }

@@ -18,7 +18,7 @@ use super::page::PagePart;
 use super::requests::PendingQuestion;
 use crate::messaging::SessionMail;
 use crate::program_paths::ProgramPaths;
-use crate::styled_text::{TextStyle, first_line};
+use crate::styled_text::{TextStyle, first_line, without_escapes};
 
 /// The last lines of a job that are shown.
 const SHOWN: usize = 40;
@@ -148,6 +148,7 @@ impl Background {
         match self.jobs.recent(id) {
             Ok(text) if text.trim().is_empty() => view.hint = Some(format!("{id} has printed nothing yet")),
             Ok(text) => {
+                let text = without_escapes(&text);
                 let lines: Vec<&str> = text.lines().collect();
                 view.page.begin(PagePart::Note);
                 view.show_lines(&lines[lines.len().saturating_sub(SHOWN)..]);
@@ -185,6 +186,32 @@ impl Background {
         self.follow(view);
     }
 
+    /// The first question that an agent or a teammate waits with.
+    pub(super) fn take_question(&self) -> Option<PendingQuestion> {
+        let of_agent = self.subagents().into_iter().filter(|agent| agent.is_background()).find_map(|agent| {
+            let (question, reply) = agent.take_question()?;
+            Some((Question::Call(Box::new(question)), reply))
+        });
+        let mates = self.mailing.teammates.as_ref();
+        of_agent.or_else(|| mates?.asking().iter().find_map(|name| mates?.take_question(name)))
+    }
+
+    /// The agents that the turn waits for.
+    pub(super) fn waited_for(&self) -> Vec<Arc<Subagent>> {
+        let mut agents = self.subagents();
+        agents.retain(|subagent| subagent.is_out() && !subagent.is_background());
+        agents
+    }
+
+    /// What the turn waits for goes on in the background.
+    pub(super) fn send_to_background(&self, view: &mut ConversationView) {
+        let agents = self.waited_for().iter().filter(|agent| agent.send_to_background()).count();
+        let commands = self.jobs.move_to_background();
+        if agents + commands == 0 {
+            view.hint = Some("nothing that could go on in the background is waited for".into());
+        }
+    }
+
     /// True if what an agent does is shown as it goes on.
     pub(super) fn is_in_front(&self, subagent: &Subagent) -> bool {
         matches!(&self.front, Some(ForegroundJob::Agent(id)) if *id == subagent.id)
@@ -199,6 +226,7 @@ impl Background {
             return;
         };
         if !text.is_empty() {
+            let text = without_escapes(&text);
             let lines: Vec<&str> = text.lines().collect();
             view.page.begin(PagePart::Note);
             view.show_lines(&lines[lines.len().saturating_sub(SHOWN)..]);

@@ -15,6 +15,7 @@ use super::conversation_view::Display;
 use super::modes;
 use super::page::PagePart;
 use super::session_state::SessionState;
+use super::setup_commands;
 use super::slash::{self, COMMANDS, KEYS};
 use crate::args::RunArgs;
 use crate::event_text;
@@ -34,12 +35,7 @@ impl Conversation {
             self.view.hint = Some(format!("there is no /{name}; /help lists the commands"));
             return Ok(());
         };
-        let waits = match command.name {
-            "help" | "exit" | "expand" | "memory" | "learnt" | "team" | "mode" | "tasks" | "agents" | "skills" => false,
-            "permissions" => argument.is_empty(),
-            _ => true,
-        };
-        if waits && self.session.agent.is_none() {
+        if self.session.agent.is_none() && self.has_to_wait(line) {
             self.view.hint = Some(format!("/{name} has to wait for the end of the turn"));
             return Ok(());
         }
@@ -50,7 +46,7 @@ impl Conversation {
         match command.name {
             "help" => self.help(),
             "exit" => self.requests.leaving = true,
-            "expand" => self.view.expand(&self.place),
+            "expand" => self.expand(),
             "clear" => self.clear().await?,
             "resume" => self.resume(argument).await?,
             "rewind" => self.rewind(argument)?,
@@ -66,6 +62,14 @@ impl Conversation {
                 self.session.dream(argument, &mut self.view, &self.place, flag).await?;
             }
             "model" => self.model(argument).await?,
+            "effort" => setup_commands::effort(self, argument).await?,
+            "think" => setup_commands::think(self, argument).await?,
+            "config" => setup_commands::show_config(self)?,
+            "doctor" => setup_commands::doctor(self),
+            "init" => setup_commands::init(self),
+            "review" => setup_commands::review(self, argument),
+            "add-dir" => setup_commands::add_directory(self, argument).await?,
+            "copy" => setup_commands::copy(self),
             "mode" => self.mode(argument),
             "permissions" => self.permissions(argument),
             "hooks" => self.hooks(),
@@ -75,6 +79,7 @@ impl Conversation {
             }
             "agents" => self.show_agents(argument),
             "skills" => self.session.show_skills(argument, &mut self.view),
+            "mcp" => self.session.show_servers(argument, &mut self.view),
             "statusline" => self.set_up_line(argument),
             "sandbox" => {
                 self.session.sandbox(argument, &mut self.args, &self.place, &mut self.view).await?;
@@ -89,6 +94,27 @@ impl Conversation {
             _ => {}
         }
         Ok(())
+    }
+
+    /// True if a command needs the agent, which is away while it works.
+    pub(super) fn has_to_wait(&self, line: &str) -> bool {
+        let (name, argument) = line.split_once(' ').unwrap_or((line, ""));
+        let Some(command) = slash::find(name) else { return false };
+        match command.name {
+            "help" | "exit" | "expand" | "memory" | "learnt" | "team" | "mode" | "tasks" | "agents" | "skills"
+            | "mcp" | "cost" | "status" | "config" | "doctor" => false,
+            "permissions" => argument.trim().is_empty(),
+            _ => true,
+        }
+    }
+
+    /// Shows whole what was shown in short.
+    pub(super) fn expand(&mut self) {
+        let folder = self.session.background.folder.clone();
+        match self.view.face {
+            Display::Screen { .. } => self.view.open_pager(&self.place, &folder),
+            Display::Lines => self.view.expand(&self.place, &folder),
+        }
     }
 
     fn help(&mut self) {
@@ -148,6 +174,8 @@ impl Conversation {
         let mut entries = vec![("mode".to_owned(), self.session.status.mode().name().to_owned())];
         for (name, rules) in [("allow", &rules.allow), ("ask", &rules.ask), ("deny", &rules.deny)] {
             let mut texts: Vec<String> = rules.iter().map(ToString::to_string).collect();
+            let mut seen = std::collections::HashSet::new();
+            texts.retain(|text| seen.insert(text.clone()));
             if texts.is_empty() {
                 texts.push("nothing".to_owned());
             }
@@ -216,11 +244,14 @@ impl Conversation {
         Ok(())
     }
 
-    async fn model(&mut self, name: &str) -> anyhow::Result<()> {
+    /// Lets one choose the model, or changes it.
+    pub(super) async fn model(&mut self, name: &str) -> anyhow::Result<()> {
         if name.is_empty() {
-            self.view
-                .page
-                .note(&format!("the model is {}; /model NAME changes it", self.session.status.model), TextStyle::PLAIN);
+            setup_commands::choose_model(self);
+            return Ok(());
+        }
+        if let Some(why) = setup_commands::unknown_model(self, name) {
+            self.view.hint = Some(why);
             return Ok(());
         }
         let (name, session) = (name.to_owned(), self.session.status.session.clone());
@@ -235,10 +266,19 @@ impl Conversation {
     }
 
     /// The session's figures with those of its teammates, and what all of it cost, also by agents that are still at work.
+    /// While the agent works, they are those of the session's file.
     fn figures(&self) -> Option<(Stats, String)> {
-        let (session, prices) = (self.session.agent.as_ref()?.session(), &self.session.status.prices);
-        let teammates = session::stats::teammates(session.path(), session.log(), prices);
-        let stats = Stats { teammates, ..Stats::of(session.log(), prices) };
+        let (path, prices) = (self.session.file(), &self.session.status.prices);
+        let read;
+        let log = match &self.session.agent {
+            Some(agent) => agent.session().log(),
+            None => {
+                read = session::record::read(&path).ok()?;
+                &read.log
+            }
+        };
+        let teammates = session::stats::teammates(&path, log, prices);
+        let stats = Stats { teammates, ..Stats::of(log, prices) };
         let so_far: f64 = self.at_work().map(|subagent| subagent.progress().cost_usd).sum();
         let cost = event_text::cost(stats.cost_usd.map(|cost| cost + so_far), &stats.teammates);
         Some((stats, cost))
@@ -273,22 +313,21 @@ impl Conversation {
         let so_far = |subagent: Arc<Subagent>| format!("{} ${:.4} so far", subagent.kind, subagent.progress().cost_usd);
         entries.extend(self.at_work().map(|subagent| ("at work", so_far(subagent))));
         entries.extend(stats.teammates.iter().map(|mate| ("teammate", event_text::teammate(mate))));
-        if let Some(agent) = &self.session.agent {
-            let (today, budget) = (agent.ledger().today(), agent.ledger().budget());
-            entries.extend([("today", event_text::spent(&today)), ("budget", event_text::budget(&today, &budget))]);
-        }
+        let ledger = self.session.status.ledger();
+        let (today, budget) = (ledger.today(), ledger.budget());
+        entries.extend([("today", event_text::spent(&today)), ("budget", event_text::budget(&today, &budget))]);
         let entries: Vec<_> = entries.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
         self.view.table(&entries, TextStyle::DIM);
     }
 
     fn show_status(&mut self) {
-        let (Some((stats, cost)), Some(agent)) = (self.figures(), &self.session.agent) else { return };
+        let Some((stats, cost)) = self.figures() else { return };
         let entries = [
-            ("session", agent.session().id().to_owned()),
-            ("file", self.place.short(agent.session().path())),
+            ("session", self.session.status.session.clone()),
+            ("file", self.place.short(&self.session.file())),
             ("model", self.session.status.model.clone()),
             ("window", format!("{} of {} tokens", stats.context_tokens, self.session.status.window.size)),
-            ("directory", self.place.short(&agent.scope().directory())),
+            ("directory", self.place.short(&self.session.scope.directory())),
             ("mode", self.session.status.mode().name().to_owned()),
             ("replies", format!("{}, {} tool calls, {cost}", stats.replies, stats.tool_calls)),
         ];

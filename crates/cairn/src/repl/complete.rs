@@ -1,13 +1,14 @@
 //! Completes words: slash commands and their arguments, `@` files, and `@agent-` agents.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use settings::agents::Registry;
 
-use super::slash;
+use super::menu::CompletionMenu;
+use super::{fuzzy, slash};
 
-/// The most candidates.
-const OFFERED: usize = 16;
+/// The most files and agents.
+const OFFERED: usize = 50;
 /// Prefix of an agent's name in a message.
 const AGENT: &str = "agent-";
 /// The most characters of an agent's description.
@@ -24,35 +25,64 @@ pub(crate) struct Completion {
     pub(crate) about: String,
 }
 
-/// The word before the cursor that can be completed, and what it can become.
-pub(crate) fn complete(before: &str, directory: &Path, agents: Option<&Registry>) -> (usize, Vec<Completion>) {
-    if before.starts_with('/') && !before.contains([' ', '\n']) {
-        let typed = &before[1..];
-        let mut fits: Vec<_> = slash::COMMANDS.iter().filter(|command| command.name.starts_with(typed)).collect();
-        fits.sort_by_key(|command| command.name != typed); // what is spelled out is meant
-        let candidate = |command: &slash::SlashCommand| Completion {
+/// What is completed besides commands.
+pub(super) struct CompletionSources<'a> {
+    /// The working directory.
+    pub(super) directory: &'a Path,
+    /// The home directory, which `~` stands for.
+    pub(super) home: Option<PathBuf>,
+    pub(super) agents: Option<&'a Registry>,
+    /// Skills that can be called like commands.
+    pub(super) skills: Vec<Completion>,
+}
+
+/// The letters after `@` before the cursor, if a file of the project can be meant by them.
+pub(super) fn file_letters(before: &str) -> Option<&str> {
+    let name = before[word_start(before)..].strip_prefix('@')?;
+    let is_elsewhere = name.starts_with(['/', '~', '"']) || name.starts_with("..");
+    (!before.starts_with('/') || before.contains(' ')).then_some(name).filter(|_| !is_elsewhere)
+}
+
+/// The beginning of the word before the cursor.
+pub(super) fn word_start(before: &str) -> usize {
+    before.rfind([' ', '\n']).map_or(0, |at| at + 1)
+}
+
+/// The menu for the word before the cursor; `files` are the project's that fit it.
+pub(super) fn complete(before: &str, sources: CompletionSources<'_>, files: Option<Vec<String>>) -> CompletionMenu {
+    let CompletionSources { directory, home, agents, skills } = sources;
+    if let Some(typed) = before.strip_prefix('/').filter(|typed| !typed.contains([' ', '\n'])) {
+        let command = |command: &slash::SlashCommand| Completion {
             text: format!("/{}", command.name),
             about: command.about.into(),
         };
-        return (before.len(), fits.into_iter().map(candidate).take(OFFERED).collect());
+        let mut all: Vec<Completion> = slash::COMMANDS.iter().map(command).chain(skills).collect();
+        all = fuzzy::best(typed, all, |one| &one.text[1..], usize::MAX);
+        all.sort_by_key(|one| one.text[1..] != *typed); // what is spelled out is meant
+        return CompletionMenu::new(before.len(), all);
     }
     if let Some((command, argument)) = before.strip_prefix('/').and_then(|rest| rest.split_once(' '))
-        && !argument.contains(' ')
+        && !argument.contains([' ', '\n'])
+        && !slash::arguments(command).is_empty()
     {
-        let values = slash::arguments(command).iter().filter(|value| value.starts_with(argument));
-        let candidates = values.map(|value| Completion { text: (*value).to_owned(), about: String::new() });
-        return (argument.len(), candidates.take(OFFERED).collect());
+        let values = fuzzy::best(argument, slash::arguments(command).iter(), |value| value, usize::MAX);
+        let candidates = values.iter().map(|value| Completion { text: (**value).to_owned(), about: String::new() });
+        // The command can be meant without one.
+        let menu = if argument.is_empty() { CompletionMenu::offering } else { CompletionMenu::new };
+        return menu(argument.len(), candidates.collect());
     }
-    let start = before.rfind([' ', '\n']).map_or(0, |at| at + 1);
-    let word = &before[start..];
+    let word = &before[word_start(before)..];
     match word.strip_prefix('@') {
         Some(name) => {
             let mut found = agents.map(|agents| agents_like(name, agents)).unwrap_or_default();
-            found.extend(files_like(name, directory));
+            match files {
+                Some(files) => found.extend(files.iter().filter(|path| *path != name).map(|path| file(path))),
+                None => found.extend(files_like(name, directory, home.as_deref())),
+            }
             found.truncate(OFFERED);
-            (word.len(), found)
+            CompletionMenu::new(word.len(), found)
         }
-        None => (0, Vec::new()),
+        None => CompletionMenu::default(),
     }
 }
 
@@ -67,26 +97,33 @@ fn agents_like(name: &str, agents: &Registry) -> Vec<Completion> {
     fits.map(|agent| Completion { text: format!("@{AGENT}{}", agent.name), about: about(&agent.description) }).collect()
 }
 
-fn files_like(path: &str, directory: &Path) -> Vec<Completion> {
+/// A file as it stands in the message: in quotes if its name has blanks.
+fn file(path: &str) -> Completion {
+    let text = if path.contains(' ') { format!("@\"{path}\"") } else { format!("@{path}") };
+    Completion { text, about: String::new() }
+}
+
+/// The files of one folder: those of the project's top, or of a folder outside of it.
+fn files_like(path: &str, directory: &Path, home: Option<&Path>) -> Vec<Completion> {
     let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
     let prefix = if folder.is_empty() && !path.starts_with('/') { String::new() } else { format!("{folder}/") };
-    let Ok(mut entries) = files::list(directory.join(&prefix)) else { return Vec::new() };
+    let place = match (prefix.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => directory.join(&prefix),
+    };
+    let Ok(mut entries) = files::list(place) else { return Vec::new() };
     entries.truncate(LOOKED_AT);
-    let mut found: Vec<Completion> = entries
+    let mut found: Vec<(String, bool)> = entries
         .into_iter()
-        .filter_map(|entry| {
-            let file = entry.name.to_str()?;
-            let hidden = file.starts_with('.') && !name.starts_with('.');
-            let fits = file.to_lowercase().starts_with(&name.to_lowercase());
-            (fits && !hidden).then(|| {
-                let slash = if entry.kind == files::EntryKind::Directory { "/" } else { "" };
-                Completion { text: format!("@{prefix}{file}{slash}"), about: String::new() }
-            })
-        })
+        .filter_map(|entry| Some((entry.name.to_str()?.to_owned(), entry.kind == files::EntryKind::Directory)))
+        .filter(|(file, _)| name.starts_with('.') || !file.starts_with('.'))
         .collect();
-    found.sort_by(|a, b| a.text.cmp(&b.text));
-    found.truncate(OFFERED);
+    found.sort();
+    let found = fuzzy::best(name, found, |(file, _)| file, OFFERED);
     found
+        .into_iter()
+        .map(|(name, is_folder)| file(&format!("{prefix}{name}{}", if is_folder { "/" } else { "" })))
+        .collect()
 }
 
 #[cfg(test)]
@@ -95,7 +132,19 @@ mod tests {
 
     fn texts(before: &str, directory: &Path) -> Vec<String> {
         let agents = Registry::load(&settings::agents::DefinitionSources::default());
-        complete(before, directory, Some(&agents)).1.into_iter().map(|candidate| candidate.text).collect()
+        let skill = Completion { text: "/greet".to_owned(), about: String::new() };
+        let home = Some(directory.join("src"));
+        let sources = CompletionSources { directory, home, agents: Some(&agents), skills: vec![skill] };
+        let mut menu = complete(before, sources, None);
+        let mut texts = Vec::new();
+        while let Some(text) = menu.first().map(|one| one.text.clone()).filter(|text| !texts.contains(text)) {
+            texts.push(text);
+            if menu.chosen().is_none() {
+                menu.step(true);
+            }
+            menu.step(true);
+        }
+        texts
     }
 
     #[test]
@@ -103,10 +152,25 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         files::replace(root.path().join("src/main.rs"), b"").unwrap();
         files::replace(root.path().join("setup.md"), b"").unwrap();
-        assert_eq!(texts("/re", root.path()), ["/resume", "/rewind"]);
+        assert_eq!(texts("/re", root.path())[..2], ["/resume", "/rewind"]);
         assert_eq!(texts("/mode", root.path()), ["/mode", "/model"]);
-        assert_eq!(texts("look at @s", root.path()), ["@setup.md", "@src/"]);
+        assert_eq!(texts("/prm", root.path()), ["/permissions"]);
+        assert_eq!(texts("/gr", root.path())[0], "/greet");
+        assert_eq!(texts("/mode ", root.path()).len(), 4);
+        assert_eq!(texts("/mode byp", root.path()), ["bypassPermissions"]);
+        assert_eq!(texts("look at @s", root.path()), ["@src/", "@setup.md"]);
         assert_eq!(texts("@src/", root.path()), ["@src/main.rs"]);
+        assert_eq!(texts("@~/ma", root.path()), ["@~/main.rs"]);
+        let found = complete(
+            "see @ma",
+            CompletionSources { directory: root.path(), home: None, agents: None, skills: Vec::new() },
+            Some(vec!["a b/ma.rs".to_owned()]),
+        );
+        assert_eq!((found.first().unwrap().text.as_str(), found.replaces), ("@\"a b/ma.rs\"", 3));
+        assert_eq!(
+            (file_letters("see @ma"), file_letters("see @~/x"), file_letters("ada@x")),
+            (Some("ma"), None, None)
+        );
         assert_eq!(texts("let @agent-E", root.path()), ["@agent-Explore"]);
         assert!(texts("@ag", root.path()).contains(&"@agent-general-purpose".to_owned()));
         assert_eq!(texts("@", root.path()), ["@setup.md", "@src/"], "files first");

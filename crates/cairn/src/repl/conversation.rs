@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use engine::Event;
+use engine::agent::AttachmentSource;
 use engine::event::Listener;
 use engine::hooks::ExitReason;
 use futures_util::future::BoxFuture;
@@ -35,6 +36,7 @@ impl AgentChannels {
     /// An agent that is heard through these.
     pub(super) async fn agent(&self, args: &RunArgs, place: &ProgramPaths) -> anyhow::Result<PreparedSession> {
         let mut ready = setup::agent(args, place, Arc::new(self.clone()), self.listener()).await?;
+        ready.agent.attach_files_of(AttachmentSource::Messages);
         if let Some(dreaming) = ready.dreaming.take() {
             ready.agent = ready.agent.with_dreams(dreaming);
         }

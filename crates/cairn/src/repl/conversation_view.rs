@@ -1,11 +1,13 @@
 //! The visible session: a page, a hint, and items that can be expanded.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::path::Path;
 
 use super::expand::ExpandableItem;
 use super::markdown::Markdown;
 use super::page::{Page, PagePart};
+use super::pager::Pager;
+use super::slash::KEYS;
 use crate::program_paths::ProgramPaths;
 use crate::styled_text::{Colour, Span, TextStyle, first_line};
 
@@ -35,6 +37,16 @@ pub(super) struct ConversationView {
     pub(super) hint: Option<String>,
     /// Items that were shown in one line and can be expanded.
     pub(super) shown: VecDeque<ExpandableItem>,
+    /// Number of changes of these.
+    pub(super) shown_changes: u64,
+    /// These items whole, while they are being read.
+    pub(super) pager: Option<Pager>,
+    /// True if the pager shows these items.
+    pub(super) pager_has_items: bool,
+    /// A message that is sent, and what stood for it in the prompt.
+    pub(super) said_as: Option<(String, String)>,
+    /// Calls whose change of a file was shown when they were asked about.
+    pub(super) changes_shown: HashSet<String>,
 }
 
 impl ConversationView {
@@ -44,7 +56,17 @@ impl ConversationView {
             Display::Screen { columns } => columns,
             Display::Lines => usize::MAX,
         };
-        Self { face, page: Page::new(columns), hint: None, shown: VecDeque::new() }
+        Self {
+            face,
+            page: Page::new(columns),
+            hint: None,
+            shown: VecDeque::new(),
+            shown_changes: 0,
+            pager: None,
+            pager_has_items: false,
+            said_as: None,
+            changes_shown: HashSet::new(),
+        }
     }
 
     /// A table that stands alone.
@@ -63,6 +85,8 @@ impl ConversationView {
 
     /// Echoes the user's message; only the beginning of a long one, since its author knows it.
     pub(super) fn show_said(&mut self, text: &str) {
+        let shown = self.said_as.take_if(|(said, _)| said == text).map(|(_, shown)| shown);
+        let text = shown.as_deref().unwrap_or(text);
         self.page.begin(PagePart::Said);
         let lines: Vec<&str> = text.lines().collect();
         for (at, line) in lines.iter().take(SAID_LINES).enumerate() {
@@ -70,6 +94,15 @@ impl ConversationView {
             self.page.line(&[lead, Span::new(line, TextStyle::BOLD)], 2);
         }
         self.say_rest(lines.len(), SAID_LINES);
+    }
+
+    /// Shows the keys over the whole window.
+    pub(super) fn show_keys(&mut self) {
+        let mut page = Page::new(self.page.columns());
+        let keys: Vec<(String, String)> = KEYS.iter().map(|(key, about)| ((*key).into(), (*about).into())).collect();
+        page.table(&keys, TextStyle::BOLD);
+        self.pager = Some(Pager::new(page.take(), 0));
+        self.pager_has_items = false;
     }
 
     /// Shows what somebody else wrote, with their name.

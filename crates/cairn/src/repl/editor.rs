@@ -1,19 +1,35 @@
 //! A text being written: several lines, a cursor, and the keys people's fingers know.
 //!
-//! It knows nothing of the terminal: keys come in, rows come out.
+//! It knows nothing of the terminal: keys come in, rows come out. A long paste stands in it as a placeholder, which is one
+//! character to the cursor and the whole text to whoever takes it.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
+use super::pasted::PastedTexts;
+use super::text_layout::{TextLayout, VisualRow};
 use super::width::width;
+use crate::event_text::count;
 use crate::styled_text::{Span, TextStyle, clean};
 
+/// States that can be gone back to.
+const UNDONE: usize = 200;
+
 /// The text and the cursor, a byte position at a character's border.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Editor {
     text: String,
     cursor: usize,
     killed: String,
+    pasted: PastedTexts,
+    /// Earlier texts and cursors, the newest last.
+    undo: Vec<(String, usize)>,
+    /// True while letters are typed one after the other: they are undone together.
+    is_typing: bool,
+    /// Columns of a row, as it was drawn last.
+    room: usize,
+    /// The column that the cursor keeps while it moves over shorter rows.
+    goal: Option<usize>,
 }
 
 /// The effect of a key.
@@ -23,18 +39,23 @@ pub(crate) enum EditorStep {
     Edited,
     /// The text is to be sent.
     Submit,
-    /// There is no line above: what came before is wanted.
+    /// There is no row above: what came before is wanted.
     Older,
-    /// There is no line below.
+    /// There is no row below.
     Newer,
     /// The key means nothing here.
     Nothing,
 }
 
 impl Editor {
-    /// The text.
+    /// The text as it stands there, with placeholders.
     pub(crate) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The text with what was pasted into it.
+    pub(crate) fn whole(&self) -> String {
+        self.pasted.filled_in(&self.text)
     }
 
     /// The text before the cursor.
@@ -44,25 +65,48 @@ impl Editor {
 
     /// Puts another text there, the cursor at its end.
     pub(crate) fn set(&mut self, text: &str) {
-        self.text = text.replace("\r\n", "\n").replace('\r', "\n");
+        self.remember();
+        self.text = with_newlines(text);
         self.cursor = self.text.len();
     }
 
-    /// Takes the text away.
+    /// Takes the text away, and what was pasted into it.
     pub(crate) fn take(&mut self) -> String {
+        let whole = self.whole();
+        self.remember();
         self.cursor = 0;
-        std::mem::take(&mut self.text)
+        self.text.clear();
+        whole
     }
 
     /// Puts text in at the cursor.
     pub(crate) fn insert(&mut self, text: &str) {
-        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        let text = with_newlines(text);
         self.text.insert_str(self.cursor, &text);
         self.cursor += text.len();
     }
 
+    /// Puts pasted text in at the cursor: a long one as a placeholder. Says whether it is one.
+    pub(crate) fn paste(&mut self, text: &str) -> bool {
+        self.remember();
+        let text = with_newlines(text);
+        let placeholder = self.pasted.collapsed(&text);
+        self.insert(placeholder.as_deref().unwrap_or(&text));
+        placeholder.is_some()
+    }
+
+    /// Puts a text in place of the placeholder before the cursor, to be edited. Says whether there was one.
+    pub(crate) fn open_pasted(&mut self) -> bool {
+        let Some((placeholder, text)) = self.pasted.at_end_of(self.before()) else { return false };
+        let (len, text) = (placeholder.len(), text.to_owned());
+        self.remember();
+        self.replace_before(len, &text);
+        true
+    }
+
     /// Replaces the last `len` bytes before the cursor.
     pub(crate) fn replace_before(&mut self, len: usize, with: &str) {
+        self.remember();
         let start = self.cursor.saturating_sub(len);
         self.text.replace_range(start..self.cursor, with);
         self.cursor = start + with.len();
@@ -72,6 +116,17 @@ impl Editor {
     pub(crate) fn key(&mut self, key: KeyEvent) -> EditorStep {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
+        let goal = self.goal.take();
+        let typed = matches!(key.code, KeyCode::Char(_)) && !control && !alt;
+        let was_typing = std::mem::replace(&mut self.is_typing, typed);
+        match key.code {
+            // Ctrl-_ comes under several names, as the terminal has it.
+            KeyCode::Char('_' | '-' | '/' | '7') if control => return self.go_back(),
+            KeyCode::Up | KeyCode::Down => {}
+            KeyCode::Char('p' | 'n') if control => {}
+            _ if typed && was_typing => {}
+            _ => self.remember(),
+        }
         match key.code {
             KeyCode::Enter if alt || key.modifiers.contains(KeyModifiers::SHIFT) => self.insert("\n"),
             KeyCode::Enter if self.before().ends_with('\\') && self.cursor == self.text.len() => {
@@ -88,12 +143,12 @@ impl Editor {
             KeyCode::Char('d') if alt => self.kill(self.cursor, self.word_right()),
             KeyCode::Char('d') if control => self.remove(self.cursor, self.right()),
             KeyCode::Char('h') if control => self.remove(self.left(), self.cursor),
-            KeyCode::Char('w') if control => self.kill(self.word_left(), self.cursor),
+            KeyCode::Char('w') if control => self.kill(self.blank_left(), self.cursor),
             KeyCode::Char('u') if control => self.kill(self.line_start(), self.cursor),
             KeyCode::Char('k') if control => self.kill(self.cursor, self.line_end()),
             KeyCode::Char('y') if control => self.insert(&self.killed.clone()),
-            KeyCode::Char('p') if control => return self.up(),
-            KeyCode::Char('n') if control => return self.down(),
+            KeyCode::Char('p') if control => return self.step(goal, -1),
+            KeyCode::Char('n') if control => return self.step(goal, 1),
             KeyCode::Char(_) if control => return EditorStep::Nothing,
             KeyCode::Char(c) if !alt => self.insert(c.encode_utf8(&mut [0; 4])),
             KeyCode::Backspace if alt || control => self.kill(self.word_left(), self.cursor),
@@ -105,24 +160,67 @@ impl Editor {
             KeyCode::Right => self.cursor = self.right(),
             KeyCode::Home => self.cursor = self.line_start(),
             KeyCode::End => self.cursor = self.line_end(),
-            KeyCode::Up => return self.up(),
-            KeyCode::Down => return self.down(),
+            KeyCode::Up => return self.step(goal, -1),
+            KeyCode::Down => return self.step(goal, 1),
             _ => return EditorStep::Nothing,
         }
         EditorStep::Edited
     }
 
+    /// Keeps the text as it is, to come back to.
+    fn remember(&mut self) {
+        if self.undo.last().is_some_and(|(text, _)| *text == self.text) {
+            return;
+        }
+        self.undo.push((self.text.clone(), self.cursor));
+        if self.undo.len() > UNDONE {
+            self.undo.remove(0);
+        }
+    }
+
+    /// Back to the text before the last change.
+    fn go_back(&mut self) -> EditorStep {
+        self.is_typing = false;
+        while let Some((text, cursor)) = self.undo.pop() {
+            if text != self.text {
+                (self.text, self.cursor) = (text, cursor);
+                return EditorStep::Edited;
+            }
+        }
+        EditorStep::Nothing
+    }
+
     fn left(&self) -> usize {
+        if let Some((placeholder, _)) = self.pasted.at_end_of(self.before()) {
+            return self.cursor - placeholder.len();
+        }
         self.before().grapheme_indices(true).next_back().map_or(0, |(at, _)| at)
     }
 
     fn right(&self) -> usize {
-        self.text[self.cursor..].graphemes(true).next().map_or(self.cursor, |next| self.cursor + next.len())
+        let after = &self.text[self.cursor..];
+        if let Some(placeholder) = self.pasted.at_start_of(after) {
+            return self.cursor + placeholder.len();
+        }
+        after.graphemes(true).next().map_or(self.cursor, |next| self.cursor + next.len())
     }
 
     fn word_left(&self) -> usize {
+        if let Some((placeholder, _)) = self.pasted.at_end_of(self.before()) {
+            return self.cursor - placeholder.len();
+        }
         let word = self.before().unicode_word_indices().next_back();
         word.map_or(0, |(at, _)| at)
+    }
+
+    /// The beginning of what stands between blanks, as Ctrl-W takes it in shells.
+    fn blank_left(&self) -> usize {
+        let before = self.before();
+        let word = before.trim_end();
+        if let Some((placeholder, _)) = self.pasted.at_end_of(word) {
+            return word.len() - placeholder.len();
+        }
+        word.rfind(char::is_whitespace).map_or(0, |at| at + word[at..].chars().next().map_or(1, char::len_utf8))
     }
 
     fn word_right(&self) -> usize {
@@ -138,34 +236,21 @@ impl Editor {
         self.text[self.cursor..].find('\n').map_or(self.text.len(), |at| self.cursor + at)
     }
 
-    fn up(&mut self) -> EditorStep {
-        let start = self.line_start();
-        let Some(above) = start.checked_sub(1) else { return EditorStep::Older };
-        let above_start = self.text[..above].rfind('\n').map_or(0, |at| at + 1);
-        self.cursor = self.at_column(above_start, above, width(&self.text[start..self.cursor]));
-        EditorStep::Edited
+    fn layout(&self) -> TextLayout<'_> {
+        TextLayout::new(&self.text, if self.room == 0 { usize::MAX } else { self.room })
     }
 
-    fn down(&mut self) -> EditorStep {
-        let end = self.line_end();
-        if end == self.text.len() {
-            return EditorStep::Newer;
-        }
-        let column = width(&self.text[self.line_start()..self.cursor]);
-        let below_end = self.text[end + 1..].find('\n').map_or(self.text.len(), |at| end + 1 + at);
-        self.cursor = self.at_column(end + 1, below_end, column);
+    /// One row up or down, as the rows are seen.
+    fn step(&mut self, goal: Option<usize>, by: isize) -> EditorStep {
+        let layout = self.layout();
+        let (row, column) = layout.place_of(self.cursor);
+        let column = goal.unwrap_or(column);
+        let Some(row) = row.checked_add_signed(by).filter(|row| *row < layout.rows().len()) else {
+            return if by < 0 { EditorStep::Older } else { EditorStep::Newer };
+        };
+        self.cursor = layout.at(row, column);
+        self.goal = Some(column);
         EditorStep::Edited
-    }
-
-    fn at_column(&self, start: usize, end: usize, column: usize) -> usize {
-        let mut used = 0;
-        for (at, part) in self.text[start..end].grapheme_indices(true) {
-            if used >= column {
-                return start + at;
-            }
-            used += width(part);
-        }
-        end
     }
 
     fn remove(&mut self, from: usize, to: usize) {
@@ -178,47 +263,32 @@ impl Editor {
         self.remove(from, to);
     }
 
+    /// Columns there are for rows behind a prompt.
+    pub(crate) fn set_columns(&mut self, prompt: usize, columns: usize) {
+        self.room = columns.saturating_sub(prompt).max(LEAST_ROOM);
+    }
+
     /// The text as rows after a prompt, and where the cursor stands in them.
     pub(crate) fn rows(&self, prompt: &Span, columns: usize) -> (Vec<Vec<Span>>, (usize, usize)) {
         let lead = width(prompt.text());
-        let room = columns.saturating_sub(lead).max(4);
-        let mut rows: Vec<Vec<Span>> = Vec::new();
-        let mut cursor = (0, lead);
-        let mut at = 0;
-        for line in self.text.split('\n') {
-            let mut row = String::new();
-            let mut used = 0;
-            let start =
-                |rows: &[Vec<Span>]| if rows.is_empty() { prompt.clone() } else { Span::plain(&" ".repeat(lead)) };
-            for (offset, part) in line.grapheme_indices(true) {
-                let shown = clean(part);
-                let wide = width(&shown);
-                if used + wide > room {
-                    let lead = start(&rows);
-                    rows.push(vec![lead, Span::plain(&std::mem::take(&mut row))]);
-                    used = 0;
-                }
-                if at + offset == self.cursor {
-                    cursor = (rows.len(), lead + used);
-                }
-                row.push_str(&shown);
-                used += wide;
-            }
-            if at + line.len() == self.cursor {
-                // After a full row the cursor stands where the next character will.
-                if used >= room {
-                    let lead = start(&rows);
-                    rows.push(vec![lead, Span::plain(&std::mem::take(&mut row))]);
-                    used = 0;
-                }
-                cursor = (rows.len(), lead + used);
-            }
-            let lead = start(&rows);
-            rows.push(vec![lead, Span::plain(&row)]);
-            at += line.len() + 1;
-        }
-        (rows, cursor)
+        let layout = TextLayout::new(&self.text, columns.saturating_sub(lead).max(LEAST_ROOM));
+        let (row, column) = layout.place_of(self.cursor);
+        let span = |(at, VisualRow { start, end }): (usize, &VisualRow)| {
+            let lead = if at == 0 { prompt.clone() } else { Span::plain(&" ".repeat(lead)) };
+            let row = &self.text[*start..*end];
+            // A blank that hangs over the edge is not drawn.
+            let goes_on = layout.rows().get(at + 1).is_some_and(|next| next.start == *end);
+            vec![lead, Span::plain(&clean(if goes_on { row.trim_end_matches(' ') } else { row }))]
+        };
+        (layout.rows().iter().enumerate().map(span).collect(), (row, lead + column))
     }
+}
+
+/// The least columns of a row.
+const LEAST_ROOM: usize = 4;
+
+fn with_newlines(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
 /// As many rows as there is room for, around the one with the cursor; what is left out is counted.
@@ -234,7 +304,9 @@ pub(crate) fn window(
     let inside = room - 2;
     let first = cursor.0.saturating_sub(inside - 1).min(rows.len() - inside);
     let after = rows.len() - inside - first;
-    let more = |count: usize, way: &str| vec![Span::new(&format!("  {way} {count} more rows"), TextStyle::DIM)];
+    let more = |rows: usize, way: &str| {
+        vec![Span::new(&format!("  {way} {}", count(rows, "more row", "more rows")), TextStyle::DIM)]
+    };
     let mut shown: Vec<Vec<Span>> = rows.drain(first..first + inside).collect();
     let mut at = cursor.0 - first;
     if first > 0 {
@@ -321,7 +393,7 @@ mod tests {
         let editor = typed("日本語 abc\nx");
         let (rows, cursor) = editor.rows(&Span::plain("> "), 8);
         let shown: Vec<String> = rows.iter().map(|row| row.iter().map(|span| span.text()).collect()).collect();
-        assert_eq!(shown, ["> 日本語", "   abc", "  x"]);
+        assert_eq!(shown, ["> 日本語", "  abc", "  x"]);
         assert_eq!(cursor, (2, 3));
     }
 }

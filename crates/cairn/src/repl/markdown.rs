@@ -7,12 +7,15 @@
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::width::{spans_width, wrap};
+use crate::code_colours::CodeColours;
 use crate::styled_text::{Colour, Span, TextStyle};
 
 /// A line without an end is flushed when it is as long as this, so that memory and work stay bounded.
 const LONGEST_LINE: usize = 8_192;
 /// A table with more rows is shown as it is.
 const LONGEST_TABLE: usize = 200;
+/// Beginning of a row that is quoted.
+const BAR: &str = "│ ";
 /// Columns between the columns of a table.
 const BETWEEN: usize = 2;
 /// A column of a table is never made narrower.
@@ -24,6 +27,8 @@ pub(crate) struct Markdown {
     columns: usize,
     pending: String,
     fence: Option<String>,
+    /// The colours of the code in it.
+    code: Option<CodeColours>,
     table: Vec<String>,
     begun: bool,
     blank: bool,
@@ -99,7 +104,9 @@ impl Markdown {
         if ticks.len() >= 3 {
             self.fence = Some(ticks.clone());
             let language = trimmed[ticks.len()..].trim();
-            let label = [Span::new(language, TextStyle::DIM)];
+            self.code = CodeColours::of(language);
+            let indent = " ".repeat(line.len() - trimmed.len());
+            let label = [Span::new(&format!("{indent}{language}"), TextStyle::DIM)];
             self.emit(rows, if language.is_empty() { &[] } else { &label }, 0);
             return;
         }
@@ -116,16 +123,23 @@ impl Markdown {
         let trimmed = line.trim();
         let hashes = trimmed.bytes().take_while(|&byte| byte == b'#').count();
         if (1..=6).contains(&hashes) && trimmed[hashes..].starts_with(' ') {
-            let spans = inline(trimmed[hashes..].trim(), TextStyle { bold: true, ..TextStyle::of(Colour::Cyan) });
-            return self.emit(rows, &spans, 0);
+            let title = trimmed[hashes..].trim().trim_end_matches('#').trim_end();
+            return self.heading(title, hashes, rows);
+        }
+        if trimmed.len() >= 3 && trimmed.bytes().all(|byte| byte == b'=') {
+            // The line above is the title: it was shown, and gets its rule now.
+            return self.emit(rows, &[Span::new(&"━".repeat(self.columns.min(trimmed.len())), TextStyle::DIM)], 0);
         }
         if trimmed.len() >= 3 && trimmed.chars().all(|c| c == '-' || c == '*' || c == '_') {
             return self.emit(rows, &[Span::new(&"─".repeat(self.columns.min(40)), TextStyle::DIM)], 0);
         }
         if let Some(quoted) = trimmed.strip_prefix('>') {
-            let mut spans = vec![Span::new("│ ", TextStyle::DIM)];
-            spans.extend(inline(quoted.trim(), TextStyle { italic: true, ..TextStyle::PLAIN }));
-            return self.emit(rows, &spans, 2);
+            let spans = inline(quoted.trim(), TextStyle { italic: true, ..TextStyle::PLAIN });
+            for row in wrap(&spans, self.columns.saturating_sub(super::width::width(BAR)), 0) {
+                let barred: Vec<Span> = std::iter::once(Span::new(BAR, TextStyle::DIM)).chain(row).collect();
+                self.emit(rows, &barred, 2);
+            }
+            return;
         }
         if let Some((marker, rest)) = list_item(trimmed) {
             let lead = format!("{}{marker} ", " ".repeat(indent));
@@ -139,8 +153,28 @@ impl Markdown {
         self.emit(rows, &spans, indent);
     }
 
+    /// A heading: its level is seen without colours too.
+    fn heading(&mut self, title: &str, level: usize, rows: &mut Rows) {
+        let look = match level {
+            1 | 2 => TextStyle { bold: true, ..TextStyle::of(Colour::Cyan) },
+            3 => TextStyle::BOLD,
+            _ => TextStyle { italic: true, ..TextStyle::BOLD },
+        };
+        let spans = inline(title, look);
+        let wide = spans_width(&spans).min(self.columns);
+        self.emit(rows, &spans, 0);
+        if let Some(rule) = [None, Some("━"), Some("─")].get(level).copied().flatten() {
+            self.emit(rows, &[Span::new(&rule.repeat(wide), TextStyle::DIM)], 0);
+        }
+    }
+
     fn code(&mut self, line: &str, rows: &mut Rows) {
-        self.emit(rows, &[Span::new("  ", TextStyle::PLAIN), Span::new(line, TextStyle::of(Colour::Yellow))], 2);
+        let mut spans = vec![Span::new("  ", TextStyle::PLAIN)];
+        spans.extend(match &mut self.code {
+            Some(colours) => colours.line(line, TextStyle::PLAIN),
+            None => vec![Span::plain(line)],
+        });
+        self.emit(rows, &spans, 2);
     }
 
     fn emit(&mut self, rows: &mut Rows, spans: &[Span], hang: usize) {
@@ -158,14 +192,15 @@ impl Markdown {
         if lines.is_empty() {
             return;
         }
-        let is_rule = |line: &str| line.chars().all(|c| "|-: ".contains(c));
+        let is_rule = |line: &&String| line.contains('-') && line.chars().all(|c| "|-: ".contains(c));
+        let sides: Vec<CellSide> = lines.iter().find(is_rule).map(|rule| sides_of(rule)).unwrap_or_default();
         let cells: Vec<Vec<Vec<Span>>> = lines
             .iter()
             .filter(|line| !is_rule(line))
             .enumerate()
             .map(|(at, line)| {
                 let look = if at == 0 { TextStyle::BOLD } else { TextStyle::PLAIN };
-                line.trim_matches('|').split('|').map(|cell| inline(cell.trim(), look)).collect()
+                cells_of(line).iter().map(|cell| inline(cell.trim(), look)).collect()
             })
             .collect();
         let columns = cells.iter().map(Vec::len).max().unwrap_or_default();
@@ -173,7 +208,7 @@ impl Markdown {
         let natural: Vec<usize> = (0..columns).map(|column| widest(column).unwrap_or_default()).collect();
         let widths = narrowed(natural, self.columns.saturating_sub(BETWEEN * columns.saturating_sub(1)));
         for (at, row) in cells.iter().enumerate() {
-            for line in table_row(row, &widths) {
+            for line in table_row(row, &widths, &sides) {
                 self.emit(rows, &line, 0);
             }
             if at == 0 && cells.len() > 1 {
@@ -195,17 +230,67 @@ fn narrowed(mut widths: Vec<usize>, room: usize) -> Vec<usize> {
     widths
 }
 
+/// The side of its column that a cell stands at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CellSide {
+    Left,
+    Middle,
+    Right,
+}
+
+/// The sides that the rule below a table's head names.
+fn sides_of(rule: &str) -> Vec<CellSide> {
+    let side = |cell: &String| match (cell.trim().starts_with(':'), cell.trim().ends_with(':')) {
+        (true, true) => CellSide::Middle,
+        (false, true) => CellSide::Right,
+        _ => CellSide::Left,
+    };
+    cells_of(rule).iter().map(side).collect()
+}
+
+/// The cells of a row. A pipe behind a backslash, or in code, is a pipe.
+fn cells_of(line: &str) -> Vec<String> {
+    let line = line.trim().strip_prefix('|').unwrap_or(line.trim());
+    let (mut cells, mut cell, mut in_code) = (Vec::new(), String::new(), false);
+    let mut letters = line.char_indices().peekable();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '\\' if letters.peek().is_some_and(|(_, next)| *next == '|') => {
+                letters.next();
+                cell.push('|');
+            }
+            '`' => {
+                // Code that is not closed in this row is none.
+                in_code = !in_code && line[at + 1..].contains('`');
+                cell.push(letter);
+            }
+            '|' if !in_code => cells.push(std::mem::take(&mut cell)),
+            _ => cell.push(letter),
+        }
+    }
+    if !cell.trim().is_empty() {
+        cells.push(cell);
+    }
+    cells
+}
+
 /// A row of a table: each cell is wrapped in its column.
-fn table_row(cells: &[Vec<Span>], widths: &[usize]) -> Rows {
+fn table_row(cells: &[Vec<Span>], widths: &[usize], sides: &[CellSide]) -> Rows {
     let wrapped: Vec<Rows> = cells.iter().zip(widths).map(|(cell, &wide)| wrap(cell, wide, 0)).collect();
     let height = wrapped.iter().map(Vec::len).max().unwrap_or_default();
     let line = |at: usize| {
         let mut line = Vec::new();
-        for (cell, &wide) in wrapped.iter().zip(widths) {
+        for (column, (cell, &wide)) in wrapped.iter().zip(widths).enumerate() {
             let part = cell.get(at).cloned().unwrap_or_default();
-            let pad = wide.saturating_sub(spans_width(&part)) + BETWEEN;
+            let room = wide.saturating_sub(spans_width(&part));
+            let before = match sides.get(column) {
+                Some(CellSide::Right) => room,
+                Some(CellSide::Middle) => room / 2,
+                Some(CellSide::Left) | None => 0,
+            };
+            line.push(Span::plain(&" ".repeat(before)));
             line.extend(part);
-            line.push(Span::plain(&" ".repeat(pad)));
+            line.push(Span::plain(&" ".repeat(room - before + BETWEEN)));
         }
         if let Some(pad) = line.last_mut() {
             *pad = Span::plain("");
@@ -283,6 +368,25 @@ mod tests {
         assert_eq!(
             render("| a | bb |\n|---|---|\n| 日本 | c |\nafter", 40),
             ["a     bb", "────  ──", "日本  c", "after"]
+        );
+    }
+
+    #[test]
+    fn pipes_in_cells_and_the_sides_of_columns_are_kept() {
+        let table =
+            "| what | cost | mid |\n|:--|--:|:-:|\n| a \\| b | 1.50 | x |\n| `x | y` | 10 | abcde |\n| ` | 2 | z |";
+        assert_eq!(
+            render(table, 40),
+            ["what   cost   mid", "─────  ────  ─────", "a | b  1.50    x", "x | y    10  abcde", "`         2    z"]
+        );
+    }
+
+    #[test]
+    fn the_levels_of_headings_and_the_rows_of_quotes_are_seen_without_colours() {
+        let text = "# One #\n## Two\n### Three\nSetext\n======\n> a quote that wraps over rows";
+        assert_eq!(
+            render(text, 16),
+            ["One", "━━━", "Two", "───", "Three", "Setext", "━━━━━━", "│ a quote that", "│ wraps over", "│ rows"]
         );
     }
 

@@ -78,7 +78,8 @@ impl Page {
     pub(crate) fn call(&mut self, mark: Span, tool: &str, what: &str, end: &str) {
         self.begin(PagePart::Calls);
         let mut row = vec![mark, Span::new(&format!("{tool} "), TextStyle::BOLD)];
-        let end = fit(&[Span::new(&format!(" — {end}"), TextStyle::DIM)], self.columns / 2);
+        let end = if end.is_empty() { String::new() } else { format!(" — {end}") };
+        let end = fit(&[Span::new(&end, TextStyle::DIM)], self.columns / 2);
         let room = self.columns.saturating_sub(spans_width(&row) + spans_width(&end));
         row.extend(fit(&[Span::plain(what)], room));
         row.extend(end);

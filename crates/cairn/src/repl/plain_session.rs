@@ -17,42 +17,56 @@ use settings::permission::{CallQuestion, PermissionAnswer, Question};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+use tools::permission::Mode;
 use transcript::{Block, Outcome};
 
 use super::background::done_by;
+use super::call_result;
 use super::choice_prompt::{self, ChoicePrompt};
 use super::conversation::{AgentChannels, Conversation};
 use super::conversation_view::{Display, about};
 use super::expand::{is_own, recalled};
 use super::leaving::Awaited;
+use super::modes;
 use crate::args::RunArgs;
 use crate::exit::Code;
 use crate::out::{show, show_part, talk};
 use crate::program_paths::ProgramPaths;
-use crate::prompt_blocks::blocks_of;
 use crate::shutdown::{ShutdownCause, ShutdownSignals};
 use crate::styled_text::{Colours, first_line, paint};
 use crate::{event_text, question_lines, trust_prompt};
 
 /// Runs the session until the input ends or the user leaves.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
-    let place = ProgramPaths::from_env()?.reading(args.setting_sources);
+    let place = ProgramPaths::from_env()?.of_run(args.setting_sources, &args.plugin_dir);
     if trust_prompt::ask(args, &place)? == trust_prompt::TrustAnswer::Quit {
         return Ok(Code::Success);
     }
     let (events_in, events) = mpsc::unbounded_channel();
     let (questions_in, questions) = mpsc::unbounded_channel();
     let wires = AgentChannels { events: events_in, questions: questions_in };
-    let ready = wires.agent(args, &place).await?;
+    let mut args = args.clone();
+    let is_choosing = args.take_choice_of_session();
+    let ready = wires.agent(&args, &place).await?;
     for warning in &ready.warnings {
         talk!("warning: {warning}");
     }
     let mut talk = Conversation::new(args.clone(), place, wires, ready, Display::Lines);
+    if talk.session.status.mode() == Mode::BypassPermissions {
+        talk!("warning: {}", modes::BYPASS_WARNING);
+    }
     talk.tell_news();
     let interrupt = signal(SignalKind::interrupt())?;
     let closing = ShutdownSignals::watch()?;
     let mut plain = PlainSession { talk, input: lines(), interrupt, closing, closed: None, events, questions };
     let mut next = args.prompt.clone();
+    if is_choosing {
+        plain.talk.resume("").await?;
+        plain.print();
+        while plain.talk.requests.choices.is_some() {
+            plain.choose().await?;
+        }
+    }
     while !plain.talk.requests.leaving {
         let line = match next.take() {
             Some(line) => line,
@@ -241,11 +255,10 @@ impl PlainSession {
     async fn turn(&mut self, work: AgentTask<'_>) -> Option<Turn> {
         let mut agent = self.talk.session.agent.take()?;
         let (cancel, is_shell) = (CancellationToken::new(), matches!(work, AgentTask::Shell(_)));
-        let directory = self.talk.place.directory.clone();
         let work = async {
             let turn = match work {
                 AgentTask::Shell(command) => agent.shell(command, &cancel).await,
-                AgentTask::Say(text) => agent.turn(blocks_of(text, &directory), &cancel).await,
+                AgentTask::Say(text) => agent.turn(vec![Block::text(text)], &cancel).await,
                 AgentTask::Mail => agent.turn(Vec::new(), &cancel).await,
                 AgentTask::Compact(wish, part) => agent.compaction(wish, part, &cancel).await,
             };
@@ -403,7 +416,10 @@ impl PlainSession {
             }
             Event::ToolEnded { id, tool, output } if self.talk.view.input_of(id).is_some() => {
                 let ended = if output.outcome == Outcome::Done { "done" } else { "failed" };
-                show!("{tool} {ended}: {}", first_line(&output.summary, 100));
+                show!("{tool} {ended}: {}", first_line(&event_text::ended(output), 100));
+                for row in call_result::rows_below(tool, output) {
+                    show!("{}", paint(&row, Colours::Off));
+                }
             }
             Event::ToolDenied { tool, why, .. } => show!("{tool} denied: {}", first_line(why, 100)),
             Event::Recalled { memories } => show!([recalled(memories)]),

@@ -1,5 +1,6 @@
 //! The bottom of the screen: what is being written, what is under way, the prompt, the status line.
 
+use tokio::time::Instant;
 use transcript::Block;
 
 use super::Repl;
@@ -9,12 +10,10 @@ use super::status_line::BackgroundWork;
 use super::width::wrap;
 use crate::styled_text::{Colour, Span, TextStyle, first_line};
 
-/// Frames of the spinner.
-const SPINNER: [&str; 6] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠇"];
 /// The most characters of a queued message that are shown.
 const QUEUED: usize = 200;
-/// The least room in which a candidate's description is shown.
-const LEAST_ABOUT: usize = 20;
+/// Rows below the menu that the screen needs: the status line, and one where the cursor may stand.
+const BELOW_MENU: usize = 2;
 
 impl Repl {
     /// The area below everything that was printed.
@@ -32,10 +31,15 @@ impl Repl {
             rows.push(Vec::new());
         }
         self.add_doing(&mut rows);
-        rows.extend(self.talk.session.background.task_rows());
+        if !self.tasks_hidden {
+            rows.extend(self.talk.session.background.task_rows());
+        }
         for said in self.talk.session.inbox.peek() {
             let text = said.iter().find_map(Block::as_text).unwrap_or_default();
             rows.push(vec![Span::new(&format!("queued: {}", first_line(&text, QUEUED)), TextStyle::DIM)]);
+        }
+        for command in &self.queued {
+            rows.push(vec![Span::new(&format!("queued: {}", first_line(command, QUEUED)), TextStyle::DIM)]);
         }
         let escape = if self.working.is_some() { "stops the turn" } else { "says no" };
         if let Some(asking) = self.asking.front().filter(|asking| asking.is_left()) {
@@ -44,14 +48,15 @@ impl Repl {
         let (lines, cursor) = if let Some(asking) = self.asking.front().filter(|asking| !asking.is_left()) {
             asking.rows(columns, escape)
         } else if let Some(picker) = &self.picker {
-            picker.rows(columns)
+            picker.rows(columns, self.screen.lines().saturating_sub(rows.len() + BELOW_MENU))
         } else {
             let (lines, cursor) = self.editor.rows(&Span::new("› ", TextStyle::of(Colour::Cyan)), columns);
             window(lines, cursor, half)
         };
         let cursor = (rows.len() + cursor.0, cursor.1);
         rows.extend(lines);
-        self.add_menu(&mut rows);
+        let below = self.line.rows().len() + BELOW_MENU;
+        rows.extend(self.menu.rows(columns, self.screen.lines().saturating_sub(rows.len() + below)));
         rows.extend(self.line.rows().iter().map(|row| super::width::fit(row, columns)));
         let beside = &self.talk.session.background;
         let subagents = beside.subagents();
@@ -87,32 +92,10 @@ impl Repl {
     }
 
     fn add_doing(&self, rows: &mut Vec<Vec<Span>>) {
-        let Some(working) = &self.working else { return };
-        if !self.asking.is_empty() {
-            return;
-        }
-        let spin = SPINNER[self.ticks % SPINNER.len()];
-        rows.push(vec![
-            Span::new(&format!("{spin} {}", working.doing), TextStyle::of(Colour::Cyan)),
-            Span::new("  (Esc stops)", TextStyle::DIM),
-        ]);
-        if !working.thought.is_empty() {
-            let italic = TextStyle { italic: true, ..TextStyle::DIM };
-            let wrapped = wrap(&[Span::plain("  "), Span::new(&working.thought, italic)], self.screen.columns(), 2);
-            rows.extend(wrapped.into_iter().next_back());
-        }
-    }
-
-    fn add_menu(&self, rows: &mut Vec<Vec<Span>>) {
-        let widest = self.menu.1.iter().map(|candidate| super::width::width(&candidate.text)).max().unwrap_or_default();
-        for (at, candidate) in self.menu.1.iter().enumerate() {
-            let look = if at == self.menu_at { TextStyle::of(Colour::Cyan) } else { TextStyle::PLAIN };
-            let pad = " ".repeat(widest - super::width::width(&candidate.text) + 2);
-            let mut row = vec![Span::new(&format!("  {}", candidate.text), look)];
-            if widest + LEAST_ABOUT < self.screen.columns() {
-                row.push(Span::new(&format!("{pad}{}", candidate.about), TextStyle::DIM));
-            }
-            rows.push(row);
-        }
+        let Some(working) = self.working.as_ref().filter(|_| self.asking.is_empty()) else { return };
+        let background = &self.talk.session.background;
+        let (commands, agents) = (background.jobs.foreground(), background.waited_for());
+        let clocks = (self.ticks, Instant::now(), session::World::real().now());
+        rows.extend(working.activity.rows(&commands, &agents, clocks, self.screen.columns()));
     }
 }

@@ -17,8 +17,6 @@ pub(crate) struct PromptHistory {
     entries: Vec<String>,
     at: Option<usize>,
     draft: String,
-    /// The search text, and the last match.
-    searched: Option<(String, String)>,
 }
 
 impl PromptHistory {
@@ -39,7 +37,7 @@ impl PromptHistory {
             }
         }
         entries.drain(..entries.len().saturating_sub(OFFERED));
-        Self { file, project: project.to_owned(), entries, at: None, draft: String::new(), searched: None }
+        Self { file, project: project.to_owned(), entries, at: None, draft: String::new() }
     }
 
     /// Adds an entry, also to the file. That it cannot be written is no reason to stop.
@@ -82,24 +80,10 @@ impl PromptHistory {
         self.entries.get(at).cloned()
     }
 
-    /// The newest entry that contains what stands in the editor. Asked again with what was found, the one before it.
-    pub(crate) fn search(&mut self, now: &str) -> Option<String> {
-        let (part, end) = match self.searched.take() {
-            Some((part, found)) if found == now => (part, self.at.unwrap_or(self.entries.len())),
-            _ => {
-                self.draft = now.to_owned();
-                (now.to_owned(), self.entries.len())
-            }
-        };
-        let fits = |entry: &String| entry.contains(&part) && entry != now;
-        let Some(at) = self.entries[..end].iter().rposition(fits) else {
-            self.searched = Some((part, now.to_owned())); // the next one goes on from here
-            return None;
-        };
-        self.at = Some(at);
-        let found = self.entries[at].clone();
-        self.searched = Some((part, found.clone()));
-        Some(found)
+    /// All entries, the newest first, each once.
+    pub(crate) fn newest_first(&self) -> Vec<String> {
+        let mut seen = std::collections::HashSet::new();
+        self.entries.iter().rev().filter(|entry| seen.insert(entry.as_str())).cloned().collect()
     }
 }
 
@@ -124,15 +108,12 @@ mod tests {
     }
 
     #[test]
-    fn a_search_goes_further_back_each_time() {
+    fn every_entry_is_offered_once_and_the_newest_first() {
         let config = tempfile::tempdir().unwrap();
         let mut history = PromptHistory::load(config.path(), Path::new("/project"));
-        for text in ["cargo test", "hello", "cargo doc"] {
+        for text in ["cargo test", "hello", "cargo test"] {
             history.add(text, "s", jiff::Timestamp::UNIX_EPOCH);
         }
-        assert_eq!(history.search("cargo").as_deref(), Some("cargo doc"));
-        assert_eq!(history.search("cargo doc").as_deref(), Some("cargo test"));
-        assert_eq!(history.search("cargo test"), None);
-        assert_eq!(history.search("ell").as_deref(), Some("hello"));
+        assert_eq!(history.newest_first(), ["cargo test", "hello"]);
     }
 }

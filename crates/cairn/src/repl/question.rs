@@ -5,20 +5,23 @@ use std::path::Path;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use settings::permission::{CallQuestion, PermissionAnswer, Question};
-use similar::{ChangeTag, TextDiff};
 use tokio::sync::oneshot;
 use tools::permission::Mode;
 use tools::{FileChange, Subject};
 
 use super::choice_prompt::{self, ChoicePrompt, ChoiceStep};
 use super::editor::{Editor, EditorStep};
+use super::markdown::Markdown;
 use super::page::{Page, PagePart};
 use super::width::wrap;
+use crate::diff_rows::DiffRows;
 use crate::question_lines::{self, NO, NO_BECAUSE};
 use crate::styled_text::{Colour, Span, TextStyle};
 
 /// The most lines of a diff or a text that are shown.
 const SHOWN: usize = 300;
+/// Columns before the rows of a plan.
+const PLAN_INDENT: usize = 2;
 /// The largest file a diff is made of.
 const DIFF_LIMIT: u64 = 1_000_000;
 
@@ -86,6 +89,14 @@ impl OpenQuestion {
         Self { question, reply: Some(reply), chosen: 0, reason: None, inquiring, focus: KeyFocus::Answers }
     }
 
+    /// The id of the call whose change of a file it shows.
+    pub(crate) fn changing(&self) -> Option<&str> {
+        match &self.question {
+            Question::Call(call) => FileChange::of(&call.input).map(|_| call.id.as_str()),
+            Question::Sender(_) | Question::Include(_) => None,
+        }
+    }
+
     /// True if somebody still waits for the answer: an agent in the background does, whatever turn has ended.
     pub(crate) fn is_wanted(&self) -> bool {
         self.reply.as_ref().is_some_and(|reply| !reply.is_closed())
@@ -97,10 +108,18 @@ impl OpenQuestion {
             return; // its questions stand with their answers, and stay with what was said
         }
         page.begin(PagePart::Note);
-        let asker = Span::new(self.question.asker(), TextStyle { bold: true, ..TextStyle::of(Colour::Yellow) });
+        let asker = match &self.question {
+            // Nobody knows the tool by which a plan is handed in.
+            Question::Call(call) if is_plan(call) && call.agent.is_none() => "The model",
+            question => question.asker(),
+        };
+        let asker = Span::new(asker, TextStyle { bold: true, ..TextStyle::of(Colour::Yellow) });
         let place = match &self.question {
             Question::Call(call) => {
                 show_call(call, asker, page, &short);
+                if is_plan(call) {
+                    return;
+                }
                 format!("in {} — ", short(&call.directory))
             }
             Question::Sender(sender) => {
@@ -273,10 +292,14 @@ impl OpenQuestion {
         if let Some(inquiring) = &self.inquiring {
             return inquiring.rows(columns, keys, self.focus == KeyFocus::Answers);
         }
+        let is_plan = matches!(&self.question, Question::Call(call) if is_plan(call));
         let mut rows = Vec::new();
         let mut cursor = (0, 0);
         for (at, choice) in self.choices().iter().enumerate() {
             let option = match choice {
+                AnswerChoice::Once if is_plan => "approve (y)".to_owned(),
+                AnswerChoice::Edits if is_plan => "approve, and accept edits (a)".to_owned(),
+                AnswerChoice::No if is_plan => "keep planning, and say what to change (n)".to_owned(),
                 AnswerChoice::Once => "yes, once (y)".to_owned(),
                 AnswerChoice::Edits => "yes, and accept edits in this session (a)".to_owned(),
                 AnswerChoice::Kept => "yes, now and later (y)".to_owned(),
@@ -303,6 +326,11 @@ impl OpenQuestion {
     }
 }
 
+/// True if it is a plan that is asked about.
+fn is_plan(call: &CallQuestion) -> bool {
+    call.input["plan"].is_string() && call.subject == Subject::Whole
+}
+
 /// A call, with what it would do.
 fn show_call(call: &CallQuestion, asker: Span, page: &mut Page, short: impl Fn(&Path) -> String) {
     match &call.subject {
@@ -319,16 +347,21 @@ fn show_call(call: &CallQuestion, asker: Span, page: &mut Page, short: impl Fn(&
                 (true, false) => " wants to create ",
                 (false, _) => " wants to look at ",
             };
-            page.line(&[asker, Span::plain(verb), Span::new(&short(named), TextStyle::BOLD)], 2);
-            for row in change.map(|change| detail(&change, real)).unwrap_or_default() {
+            let (counts, rows) = change.map(|change| detail(&change, real)).unwrap_or_default();
+            let file = Span::new(&short(named), TextStyle::BOLD);
+            page.line(&[asker, Span::plain(verb), file, Span::new(&counts, TextStyle::DIM)], 2);
+            for row in rows {
                 page.line(&row, 8);
             }
         }
-        Subject::Whole if call.input["plan"].is_string() => {
-            page.line(&[asker, Span::plain(": the plan")], 2);
-            for line in call.input["plan"].as_str().unwrap_or_default().lines() {
-                page.line(&[Span::plain("  "), Span::plain(line)], 2);
-            }
+        Subject::Whole if is_plan(call) => {
+            page.line(&[asker, Span::plain(" proposes this plan:")], 2);
+            let mut markdown = Markdown::new(page.columns().saturating_sub(PLAN_INDENT));
+            let mut rows = vec![Vec::new()];
+            rows.extend(markdown.push(call.input["plan"].as_str().unwrap_or_default()));
+            rows.extend(markdown.finish());
+            let indent = Span::plain(&" ".repeat(PLAN_INDENT));
+            page.rows(rows.into_iter().map(|row| [vec![indent.clone()], row].concat()).collect());
         }
         Subject::Name(_) | Subject::Whole => {
             page.line(&[asker, Span::plain(" wants to run")], 2);
@@ -346,46 +379,21 @@ pub(crate) fn reason_shown(why: &str) -> String {
     }
 }
 
-/// The change of a file: the diff of an edit, the text of a new file.
-fn detail(change: &FileChange, file: &Path) -> Vec<Vec<Span>> {
+/// The change of a file, its size and its lines: the diff of an edit, the text of a new file.
+fn detail(change: &FileChange, file: &Path) -> (String, Vec<Vec<Span>>) {
     let before = current(file);
     match change.applied(&before) {
-        Ok(after) => diff(&before, &after),
-        Err(why) => vec![vec![Span::new(&format!("  This edit would fail: {why}"), TextStyle::of(Colour::Red))]],
+        Ok(after) => {
+            let diff = DiffRows::of_file(&before, &after, file);
+            (format!(" {}", diff.counts()), diff.capped(SHOWN, ""))
+        }
+        Err(why) => {
+            let why = Span::new(&format!("  This edit would fail: {why}"), TextStyle::of(Colour::Red));
+            (String::new(), vec![vec![why]])
+        }
     }
 }
 
 fn current(path: &Path) -> String {
     files::read(path, DIFF_LIMIT).map(|file| String::from_utf8_lossy(&file.bytes).into_owned()).unwrap_or_default()
-}
-
-/// A diff with two lines of context.
-pub(super) fn diff(before: &str, after: &str) -> Vec<Vec<Span>> {
-    let diff = TextDiff::from_lines(before, after);
-    let mut rows = Vec::new();
-    for (at, group) in diff.grouped_ops(2).iter().enumerate() {
-        if at > 0 {
-            rows.push(vec![Span::new("  …", TextStyle::DIM)]);
-        }
-        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-            let (sign, look) = match change.tag() {
-                ChangeTag::Delete => ("-", TextStyle::of(Colour::Red)),
-                ChangeTag::Insert => ("+", TextStyle::of(Colour::Green)),
-                ChangeTag::Equal => (" ", TextStyle::DIM),
-            };
-            let number = change.new_index().or(change.old_index()).map_or(0, |index| index + 1);
-            let line = change.value().trim_end_matches(['\n', '\r']);
-            rows.push(vec![Span::new(&format!("{number:>5} {sign} "), look), Span::new(line, look)]);
-        }
-    }
-    capped(rows)
-}
-
-fn capped(mut rows: Vec<Vec<Span>>) -> Vec<Vec<Span>> {
-    let rest = rows.len().saturating_sub(SHOWN);
-    rows.truncate(SHOWN);
-    if rest > 0 {
-        rows.push(vec![Span::new(&format!("  … {rest} more lines"), TextStyle::DIM)]);
-    }
-    rows
 }

@@ -15,8 +15,8 @@ use super::picker::PickerEntry;
 use crate::event_text::{self, count};
 use crate::styled_text::{Colour, Span, TextStyle, first_line};
 
-/// The most messages shown again when a session is resumed.
-const REPLAYED: usize = 6;
+/// Messages and replies shown again when a session is resumed; more if it takes more to begin with the user's words.
+const REPLAYED: usize = 12;
 
 /// Things that can be rewound: name, extent and description.
 const SCOPES: [(&str, RewindExtent, &str); 3] = [
@@ -37,6 +37,9 @@ pub(super) enum ListPurpose {
     CompactFrom(Vec<Id>, Option<String>),
     CompactUpTo(Vec<Id>, Option<String>),
     Snip(Vec<Id>),
+    Model(Vec<String>),
+    /// Earlier input, to be edited and sent again.
+    History(Vec<String>),
 }
 
 impl Conversation {
@@ -133,6 +136,8 @@ impl Conversation {
                 self.requests.compacting = Some((wish, CompactionReach::UpTo(lines.swap_remove(at))));
             }
             ListPurpose::Snip(mut lines) => return self.session.snip_before(&lines.swap_remove(at), &mut self.view),
+            ListPurpose::Model(mut names) => return self.model(&names.swap_remove(at)).await,
+            ListPurpose::History(mut entries) => self.requests.prompt = Some(entries.swap_remove(at)),
             ListPurpose::Learnt(mut learnt) => self.choose_about(learnt.swap_remove(at)),
             ListPurpose::LearntWhat(one) => self.do_with(&one, at),
             ListPurpose::MemoryFile(mut files) => self.choose_what_with(files.swap_remove(at)),
@@ -221,7 +226,21 @@ impl Conversation {
         }
         let mut items: Vec<usize> = blocks.iter().map(|(item, _, _)| *item).collect();
         items.dedup();
-        let from = items.len().checked_sub(REPLAYED).and_then(|at| items.get(at).copied()).unwrap_or_default();
+        let is_said = |item: &usize| {
+            blocks.iter().any(|(of, role, block)| of == item && *role == Role::User && *block.kind() == Kind::Text)
+        };
+        let newest = items.len().saturating_sub(REPLAYED);
+        let first = items[..items.len().min(newest + 1)].iter().rposition(is_said).unwrap_or(newest);
+        let from = items.get(first).copied().unwrap_or_default();
+        let above = items[..first].iter().filter(|item| is_said(item)).count();
+        if above > 0 {
+            let text = format!(
+                "{} above: cairn session show {}",
+                count(above, "earlier message", "earlier messages"),
+                self.session.status.session
+            );
+            self.view.page.note(&text, TextStyle::DIM);
+        }
         for (_, role, block) in blocks.iter().filter(|(item, _, _)| *item >= from) {
             let text = block.as_text().unwrap_or_default();
             match (role, block.kind()) {

@@ -7,7 +7,7 @@
 use std::io::{self, Write};
 
 use super::width::{fit, spans_width};
-use crate::styled_text::{Colours, Span, paint};
+use crate::styled_text::{Colours, Span, clean, paint};
 
 /// The area drawn at the bottom.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,6 +31,10 @@ pub(crate) struct Screen<W> {
     above: Vec<usize>,
     /// The column the cursor stands in.
     column: usize,
+    /// Rows over the whole window, while there are some.
+    cover: Option<Vec<Vec<Span>>>,
+    /// The window's title.
+    title: String,
 }
 
 impl<W: Write> Screen<W> {
@@ -44,6 +48,8 @@ impl<W: Write> Screen<W> {
             drawn: Area::default(),
             above: Vec::new(),
             column: 0,
+            cover: None,
+            title: String::new(),
         }
     }
 
@@ -91,8 +97,51 @@ impl<W: Write> Screen<W> {
         self.end()
     }
 
+    /// Gives the window a title. No text can end it early.
+    pub(crate) fn set_title(&mut self, title: &str) -> io::Result<()> {
+        let title = clean(title);
+        if title != self.title {
+            write!(self.out, "\x1b]2;{title}\x07")?;
+            self.title = title;
+        }
+        Ok(())
+    }
+
+    /// Covers the whole window with rows; what is below stays as it is.
+    pub(crate) fn cover(&mut self, rows: Vec<Vec<Span>>) -> io::Result<()> {
+        if self.cover.as_ref() == Some(&rows) {
+            return Ok(());
+        }
+        self.begin()?;
+        let enter = if self.cover.is_none() { "\x1b[?1049h" } else { "" };
+        write!(self.out, "{enter}\x1b[H")?;
+        for (at, row) in rows.iter().enumerate() {
+            let end = if at + 1 < rows.len() { "\r\n" } else { "" };
+            write!(self.out, "{}\x1b[K{end}", paint(row, self.colours))?;
+        }
+        write!(self.out, "\x1b[J\x1b[?2026l")?;
+        self.cover = Some(rows);
+        self.out.flush()
+    }
+
+    /// Shows what is below the cover again.
+    pub(crate) fn uncover(&mut self) -> io::Result<()> {
+        if self.cover.take().is_some() {
+            write!(self.out, "\x1b[?1049l\x1b[?25h")?;
+            self.drawn = Area::default(); // it is drawn anew, where it was
+        }
+        Ok(())
+    }
+
+    /// Clears the window: the next drawing begins at its top. What has scrolled away stays.
+    pub(crate) fn wipe(&mut self) -> io::Result<()> {
+        self.forget();
+        write!(self.out, "\x1b[2J\x1b[H")
+    }
+
     /// Takes the area away and leaves the cursor where it began.
     pub(crate) fn clear(&mut self) -> io::Result<()> {
+        self.uncover()?;
         self.erase()?;
         self.out.flush()
     }

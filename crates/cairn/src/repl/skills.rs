@@ -1,5 +1,7 @@
 //! Skills and commands of the user's and the project's, as `/name`.
 
+use std::path::Path;
+
 use extensions::skill::{ModelUse, Skill, SkillRights, UserUse};
 
 use super::complete::Completion;
@@ -16,20 +18,25 @@ impl SessionState {
     pub(super) fn command_in<'t>(&self, text: &'t str) -> Option<&'t str> {
         let command = text.strip_prefix('/').filter(|rest| !rest.starts_with('/'))?;
         let name = command.split_whitespace().next().unwrap_or_default();
+        // A path is no command, and what stands behind it is meant for the model.
+        let is_path = !name.is_empty() && slash::find(name).is_none() && Path::new("/").join(name).exists();
+        if name.contains('/') || is_path {
+            return None;
+        }
         let is_skill = slash::find(name).is_none() && self.skills.as_ref().is_some_and(|known| known.is_callable(name));
         (!is_skill).then_some(command)
     }
 
-    /// The skills whose names begin as typed, to complete.
-    pub(super) fn skills_like(&self, typed: &str) -> Vec<Completion> {
+    /// The skills that the user can call, to complete.
+    pub(super) fn skill_completions(&self) -> Vec<Completion> {
         let all = self.skills.as_ref().map(|skills| skills.all()).unwrap_or_default();
-        let fits = |skill: &Skill| skill.user_use == UserUse::Callable && skill.name.starts_with(typed);
         let completion = |skill: Skill| {
             let hint = skill.argument_hint.map(|hint| format!("{hint} ")).unwrap_or_default();
             let about = one_line(&format!("{hint}{}", skill.description), ABOUT);
             Completion { text: format!("/{}", skill.name), about }
         };
-        all.into_iter().filter(fits).filter(|skill| slash::find(&skill.name).is_none()).map(completion).collect()
+        let is_callable = |skill: &Skill| skill.user_use == UserUse::Callable && slash::find(&skill.name).is_none();
+        all.into_iter().filter(is_callable).map(completion).collect()
     }
 
     /// Lists the skills, or shows one.
@@ -69,5 +76,7 @@ fn whose(skill: &Skill) -> String {
         (UserUse::Hidden, ModelUse::Hidden) => ", off",
         (UserUse::Callable, _) => "",
     };
-    format!("{}{untrusted}{callers}", skill.source.name())
+    let plugin = skill.plugin.as_ref().and_then(|_| skill.name.split_once(':'));
+    let source = plugin.map_or_else(|| skill.source.name().to_owned(), |(name, _)| format!("plugin {name}"));
+    format!("{source}{untrusted}{callers}")
 }

@@ -33,19 +33,28 @@ commands! {
     "dream" "[WHAT]" "dream now; or `status`, `log`, `diff`, `undo`, `apply`, `stop`";
     "learnt" "" "what was learnt in this session: show, edit, undo (Ctrl-S)";
     "private" "[on|off]" "learn nothing from what follows, or learn again";
-    "model" "[NAME]" "show or change the model";
+    "model" "[NAME]" "choose the model";
+    "effort" "[LEVEL]" "show or change the effort that is asked of the model";
+    "think" "[on|off]" "thinking before answers, on or off (Alt-T)";
+    "init" "" "let the model write an AGENTS.md for this project";
+    "review" "[WHAT]" "let the model review what is not committed, a branch or a pull request";
+    "add-dir" "[DIR]" "work in another directory as well";
+    "copy" "" "copy the newest reply to the clipboard";
     "mode" "[MODE]" "show or change the permission mode (Shift-Tab)";
     "permissions" "[MODE]" "show the rules, or change the mode";
     "hooks" "" "the hooks that run, and where they are defined";
     "tasks" "[WHAT] [ID]" "background work (`stop`, `front`), and the task list";
     "agents" "[NAME]" "the agents that can be started";
     "skills" "[NAME]" "the skills and commands that can be called as /NAME";
+    "mcp" "[NAME] [on|off]" "MCP servers: their state and tools; connect or switch off one";
     "statusline" "[TEXT]" "let an agent set up a custom status line, from your shell's prompt or as you describe";
     "sandbox" "[on|off]" "show the state of the sandbox, or turn it on or off";
+    "config" "" "the settings that count, and where each is set";
+    "doctor" "" "what the session stands on, and what is amiss";
     "cost" "" "what this session used and cost";
     "status" "" "session, model, window, directory";
     "export" "[FILE]" "write the conversation to a Markdown file";
-    "expand" "" "show the last tool call or recalled memories in full (Ctrl-O)";
+    "expand" "" "show tool calls and recalled memories in full (Ctrl-O)";
     "exit" "" "leave (Ctrl-D)";
 }
 
@@ -58,13 +67,20 @@ pub(crate) fn find(name: &str) -> Option<&'static SlashCommand> {
     COMMANDS.iter().find(|command| command.name == name)
 }
 
+/// True if a command can be run as it was completed: it needs no argument.
+pub(super) fn runs_alone(text: &str) -> bool {
+    let needs_none = |command: &SlashCommand| command.argument.is_empty() || command.argument.starts_with('[');
+    text.strip_prefix('/').and_then(find).is_some_and(needs_none)
+}
+
 /// The values of an argument, if there is a fixed list.
 pub(crate) fn arguments(command: &str) -> &'static [&'static str] {
     match command {
         "mode" | "permissions" => &["default", "acceptEdits", "plan", "bypassPermissions"],
         "model" => &["opus", "sonnet", "haiku"],
         "compact" => &["from", "up-to"],
-        "sandbox" | "private" => &["on", "off"],
+        "sandbox" | "private" | "think" => &["on", "off"],
+        "effort" => &["low", "medium", "high", "xhigh", "max"],
         "tasks" => &["stop", "front"],
         "team" => &["now", "delete"],
         "dream" => &["status", "log", "diff", "undo", "apply", "stop"],
@@ -75,17 +91,24 @@ pub(crate) fn arguments(command: &str) -> &'static [&'static str] {
 /// Keys that `/help` shows.
 pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Enter", "send; while the agent works: queue for its next round"),
-    ("Alt-Enter, Ctrl-J, \\ Enter", "a new line"),
+    ("Shift-Enter, Alt-Enter, Ctrl-J, \\ Enter", "a new line (Shift-Enter where the terminal tells it apart)"),
     ("Up, Down", "history; an empty prompt takes a queued message back first"),
-    ("Ctrl-R", "search the history for what is typed"),
+    ("Ctrl-R", "search earlier input as you type"),
+    ("Ctrl-_", "undo typing"),
     ("Tab", "complete a command, a file or an agent after @, an argument"),
     ("Shift-Tab", "the next mode: default, acceptEdits, plan; also while the agent works"),
     ("Esc, Ctrl-C", "interrupt the turn, and teammates; Ctrl-C twice exits"),
-    ("Ctrl-O", "show the last tool call or recalled memories in full"),
+    ("Esc Esc", "go back to an earlier message; clear what is typed"),
+    ("Ctrl-B", "move the running command or agents to the background"),
+    ("Alt-T", "thinking before answers, on or off"),
+    ("Ctrl-O", "all of the tool calls and recalled memories, to scroll in"),
+    ("Ctrl-T", "hide or show the task list"),
+    ("Ctrl-L", "clear the screen"),
+    ("?", "these keys, in an empty prompt"),
     ("Ctrl-S", "what was learnt: show, edit, undo"),
     ("Ctrl-G", "write the prompt in your editor ($VISUAL, $EDITOR)"),
     ("Ctrl-Z", "suspend; `fg` in the shell continues"),
     ("! command", "run a command yourself; the model sees its output"),
-    ("@path", "refer to a file; images are attached"),
+    ("@path", "attach a file or an image; letters of its path find it"),
     ("@agent-NAME", "ask for an agent; /agents names them"),
 ];

@@ -10,6 +10,7 @@ use tools::permission::Mode;
 use transcript::price::Prices;
 use transcript::window::{AutoCompact, Window};
 
+use super::modes;
 use super::width::width;
 use crate::event_text::count;
 use crate::setup::PreparedSession;
@@ -91,6 +92,11 @@ impl StatusLine {
         self.mates.values().copied().chain([self.before, self.ledger.here()]).sum()
     }
 
+    /// The ledger of what is spent.
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
     /// The mode it is in now.
     pub(crate) fn mode(&self) -> Mode {
         self.mode.get()
@@ -128,24 +134,27 @@ impl StatusLine {
         let warned = |on: bool| if on { TextStyle::of(Colour::Red) } else { TextStyle::DIM };
         let yellow = TextStyle::of(Colour::Yellow);
         let said = |label: &Option<String>| label.as_ref().map(|label| format!(": {label}")).unwrap_or_default();
-        let mut parts = vec![
+        let mut parts = Vec::new();
+        // What may happen unasked stands first, and goes last.
+        if self.mode() != Mode::Default {
+            let look = TextStyle { bold: true, ..TextStyle::of(modes::colour(self.mode())) };
+            parts.push((7, Span::new(self.mode().name(), look)));
+        }
+        parts.extend([
             (1, Span::new(&self.model, TextStyle::DIM)),
             (5, Span::new(&format!("{} % context left", fill.percent_left), warned(fill.above_warning))),
-        ];
+        ]);
         if let Some(cost) = self.cost() {
             parts.push((2, Span::new(&format!("${cost:.4}"), TextStyle::DIM)));
         }
         let (today, background) = (self.today.total().usd, self.today.background.usd);
         // Where it says no more than the session's own cost, it says nothing.
         if today >= self.cost().unwrap_or_default() + 0.01 || background > 0.0 {
-            let part = if background > 0.0 { format!(" (${background:.2} background)") } else { String::new() };
+            let part = if background > 0.0 { format!(", ${background:.2} background") } else { String::new() };
             parts.push((0, Span::new(&format!("today ${today:.2}{part}"), TextStyle::DIM)));
         }
         if self.paused {
             parts.push((3, Span::new("background paused: the day's budget is spent", yellow)));
-        }
-        if self.mode() != Mode::Default {
-            parts.push((4, Span::new(self.mode().name(), yellow)));
         }
         if self.private {
             parts.push((4, Span::new("private", yellow)));

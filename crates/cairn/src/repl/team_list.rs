@@ -7,13 +7,15 @@ use team::watch::WatchStatus;
 
 use super::conversation_view::ConversationView;
 use super::page::PagePart;
-use super::question;
+use crate::diff_rows::DiffRows;
 use crate::program_paths::ProgramPaths;
 use crate::styled_text::{Colour, Span, TextStyle};
 use crate::team_memory::{self, TeamMemory};
 
 /// So many changes of others are shown with what changed in them, the newest.
 const SHOWN: usize = 10;
+/// The most lines of each.
+const LINES: usize = 300;
 
 impl ConversationView {
     /// Shows how it stands, or brings both sides in step now.
@@ -76,7 +78,8 @@ impl ConversationView {
         for one in changed {
             self.page.begin(PagePart::Note);
             self.page.line(&[Span::new(&one.title, TextStyle::of(Colour::Cyan))], 2);
-            self.page.rows(question::diff(&one.before, &one.after));
+            let diff = DiffRows::of(&one.before, &one.after);
+            self.page.rows(diff.capped(LINES, ""));
         }
     }
 }

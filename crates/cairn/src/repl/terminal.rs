@@ -14,16 +14,25 @@ pub(crate) fn size() -> (usize, usize) {
     (columns.into(), lines.into())
 }
 
+/// Asks for the keyboard protocol of Kitty, in which keys are told apart that send the same otherwise.
+const TELL_KEYS_APART: &str = "\x1b[>1u";
+/// Keeps the window's title, and brings it back.
+const KEEP_TITLE: &str = "\x1b[22;2t";
+const TITLE_AS_BEFORE: &str = "\x1b[23;2t";
+/// Takes that back.
+const KEYS_AS_BEFORE: &str = "\x1b[<u";
+
 /// Raw mode for as long as this lives.
 #[derive(Debug)]
 pub(crate) struct RawMode;
 
 impl RawMode {
-    /// Keys come one by one from now on, and pasted text as such.
+    /// Keys come one by one from now on, and pasted text as such. A terminal that can is asked to tell Shift-Enter from Enter;
+    /// the others know nothing of that and do nothing.
     pub(crate) fn enter() -> std::io::Result<Self> {
         crossterm::terminal::enable_raw_mode()?;
         let mut out = stdout();
-        let _ = write!(out, "\x1b[?2004h");
+        let _ = write!(out, "\x1b[?2004h{TELL_KEYS_APART}{KEEP_TITLE}");
         out.flush()?;
         Ok(Self)
     }
@@ -32,7 +41,7 @@ impl RawMode {
 impl Drop for RawMode {
     fn drop(&mut self) {
         let mut out = stdout();
-        let _ = write!(out, "\x1b[?2004l\x1b[?25h");
+        let _ = write!(out, "{TITLE_AS_BEFORE}{KEYS_AS_BEFORE}\x1b[?2004l\x1b[?25h");
         let _ = out.flush();
         let _ = crossterm::terminal::disable_raw_mode();
     }

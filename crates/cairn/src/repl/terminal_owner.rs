@@ -64,7 +64,7 @@ impl Repl {
     }
 
     async fn edit_prompt(&mut self, closing: &mut ShutdownSignals) -> Option<ShutdownCause> {
-        let text = self.editor.text().to_owned();
+        let text = self.editor.whole();
         match unless_closed(edited_prompt(&text), closing).await {
             Err(closed) => return Some(closed),
             Ok(Ok(text)) => self.editor.set(&text),

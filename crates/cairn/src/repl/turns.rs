@@ -13,19 +13,22 @@ use settings::permission::{PermissionAnswer, Question};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use transcript::{Block, Outcome};
+use transcript::{Block, Outcome, tool_names};
 
+use super::activity::TurnActivity;
 use super::background::done_by;
+use super::call_result::{self, ChangeShown};
 use super::conversation_view::about;
 use super::expand::{is_own, recalled};
 use super::page::PagePart;
 use super::question::{OpenQuestion, QuestionStep, reason_shown};
 use super::{Repl, RunningTurn, notice, permission_rules};
 use crate::event_text;
-use crate::styled_text::{Colour, Span, TextStyle, first_line};
+use crate::styled_text::{Colour, Span, TextStyle, first_line, without_escapes};
 
-/// The most characters of the end of a thought that are kept for the screen.
-const THOUGHT: usize = 400;
+/// Tools whose effect is seen in the task list.
+const TASK_LIST_TOOLS: [&str; 4] =
+    [tool_names::TASK_CREATE, tool_names::TASK_GET, tool_names::TASK_LIST, tool_names::TASK_UPDATE];
 /// For how long after a key the user counts as typing.
 const A_MOMENT: Duration = Duration::from_secs(1);
 
@@ -83,7 +86,7 @@ impl Repl {
         self.typed_at = None; // what began this was typed to its end
         let cancel = CancellationToken::new();
         let task = tokio::spawn(work(agent, cancel.clone()));
-        self.working = Some(RunningTurn { task, cancel, doing: doing.to_owned(), thought: String::new() });
+        self.working = Some(RunningTurn { task, cancel, activity: TurnActivity::new(doing, Instant::now()) });
     }
 
     /// A turn is over and the agent is back.
@@ -134,6 +137,7 @@ impl Repl {
     /// Something happened.
     pub(super) fn heard(&mut self, event: Event) {
         self.talk.heard(&event);
+        self.working.iter_mut().for_each(|working| working.activity.heard(&event, Instant::now()));
         if self.talk.session.figures.heard(&event) {
             self.line.want();
         }
@@ -162,16 +166,12 @@ impl Repl {
             }
             Event::Thinking(text) => {
                 self.doing("thinking");
-                self.think(&text);
+                self.working.iter_mut().for_each(|working| working.activity.thinks(&text));
             }
             Event::CallWriting { tool } => self.doing(&format!("writing a call to {tool}")),
             Event::Restarted => {
                 self.markdown.finish();
                 self.talk.view.page.note("(the reply broke off and begins again)", TextStyle::DIM);
-            }
-            Event::Retrying { attempt, after, why } => {
-                let text = format!("attempt {attempt} failed: {why}; again in {:.1} s", after.as_secs_f32());
-                self.talk.view.page.note(&text, TextStyle::DIM);
             }
             Event::Replied { .. } => {
                 let rows = self.markdown.finish();
@@ -225,7 +225,14 @@ impl Repl {
                 self.talk.view.team_changes(&changed);
             }
             Event::Compacting { .. } => self.doing("compacting"),
+            // The row of the turn says it, while it matters.
+            Event::Retrying { .. } => {}
             Event::SessionStarted { .. } | Event::ModelChanged { .. } | Event::TurnEnded { .. } => {}
+            Event::Attached { .. } => {
+                for line in event_text::of_layers(&event).unwrap_or_default().lines() {
+                    self.remark(&format!("  {line}"), TextStyle::DIM);
+                }
+            }
             Event::Spilled { .. }
             | Event::Snipped { .. }
             | Event::Collapsed { .. }
@@ -254,11 +261,18 @@ impl Repl {
         match news {
             SubagentNews::Does(event) => match *event {
                 Event::ToolStarted { tool, input, .. } if !is_behind => {
-                    self.doing(&done_by(subagent, &tool, &input, &self.talk.place));
+                    let what = done_by(subagent, &tool, &input, &self.talk.place);
+                    self.working.iter_mut().for_each(|working| working.activity.agent_does(&subagent.id, what.clone()));
                 }
                 Event::ToolStarted { tool, input, .. } if in_front => {
                     let text = done_by(subagent, &tool, &input, &self.talk.place);
                     self.remark(&text, TextStyle::DIM);
+                }
+                Event::ToolEnded { tool, output, .. } if output.rewrite.is_some() => {
+                    let path = output.changed.as_ref().map(|path| self.talk.place.short(path)).unwrap_or_default();
+                    let tool = format!("{}: {tool}", subagent.kind);
+                    let page = &mut self.talk.view.page;
+                    call_result::show(page, &tool, &path, &output, ChangeShown::Already);
                 }
                 Event::Warning(text) => self.talk.view.page.warning(&format!("{}: {text}", subagent.kind)),
                 _ => {}
@@ -292,26 +306,8 @@ impl Repl {
     }
 
     fn doing(&mut self, what: &str) {
-        if let Some(working) = &mut self.working
-            && !working.cancel.is_cancelled()
-            && working.doing != what
-        {
-            working.doing = what.to_owned();
-            working.thought.clear();
-        }
-    }
-
-    /// The last line of a thought is shown while it is thought.
-    fn think(&mut self, piece: &str) {
-        let Some(working) = &mut self.working else { return };
-        working.thought.push_str(piece);
-        if let Some(end) = working.thought.trim_end().rfind('\n') {
-            working.thought.drain(..=end);
-        }
-        if working.thought.len() > 2 * THOUGHT {
-            let from = working.thought.len() - THOUGHT;
-            let from = (from..).find(|&at| working.thought.is_char_boundary(at)).unwrap_or_default();
-            working.thought.drain(..from);
+        if let Some(working) = self.working.as_mut().filter(|working| !working.cancel.is_cancelled()) {
+            working.activity.does(what);
         }
     }
 
@@ -319,16 +315,27 @@ impl Repl {
         if is_own(id) {
             // The user's own command: its output is what was wanted.
             self.talk.view.page.begin(PagePart::Calls);
-            self.talk.view.show_lines(&output.text().lines().collect::<Vec<_>>());
+            let text = without_escapes(&output.text());
+            self.talk.view.show_lines(&text.lines().collect::<Vec<_>>());
+            return;
+        }
+        // The list above the prompt says it.
+        if output.outcome == Outcome::Done && TASK_LIST_TOOLS.contains(&tool) {
             return;
         }
         // A call that was not allowed has ended without having begun, and was told of already.
         let Some(what) = self.talk.view.input_of(id).map(|input| about(input, &self.talk.place)) else { return };
-        let (mark, look) = match output.outcome {
-            Outcome::Done => ("✓ ", TextStyle::of(Colour::Green)),
-            Outcome::Failed => ("✗ ", TextStyle::of(Colour::Red)),
-        };
-        self.talk.view.page.call(Span::new(mark, look), tool, &what, &first_line(&output.summary, 120));
+        let was_shown = self.talk.view.changes_shown.remove(id);
+        let change = if was_shown { ChangeShown::Already } else { ChangeShown::Not };
+        call_result::show(&mut self.talk.view.page, tool, &what, output, change);
+    }
+
+    /// Asks what agents in the background wait with, once nothing else is under way and nobody is typing.
+    pub(super) fn ask_for_background(&mut self) {
+        let is_free = self.is_idle() && self.asking.is_empty() && self.talk.view.pager.is_none() && !self.is_typing();
+        if is_free && let Some((question, reply)) = self.talk.session.background.take_question() {
+            self.asked(question, reply);
+        }
     }
 
     /// The agent asks for permission.
@@ -348,6 +355,7 @@ impl Repl {
             asking.leave();
         }
         asking.show(&mut self.talk.view.page, |path| self.talk.place.short(path));
+        self.talk.view.changes_shown.extend(asking.changing().map(str::to_owned));
         self.asking.push_front(asking);
     }
 

@@ -205,27 +205,16 @@ fn narrow(stage: &Stage) -> Terminal {
     terminal
 }
 
-/// AGENT-2: a question of an agent in the background waits, shown in the status line and in `/tasks`, until it is looked at
-/// and answered; the conversation goes on meanwhile. What the agent cost stands in `/cost`.
+/// AGENT-2: a question of an agent in the background comes up by itself once nothing else is under way, under its name; the
+/// conversation goes on meanwhile. What the agent cost stands in `/cost`.
 #[test]
-fn a_question_in_the_background_waits_until_it_is_answered() {
+fn a_question_in_the_background_comes_up_when_nothing_else_is_under_way() {
     let stage = several();
     let mut terminal = narrow(&stage);
     terminal.say("write");
-    terminal.until("that it asks", |screen| {
-        let asks =
-            screen.contains("general-purpose asks something: /tasks") && screen.contains("an agent asks: /tasks");
-        asks && screen.contains("They are out.") && !screen.is_working()
-    });
-    terminal.keys("/tasks\r");
-    let screen = terminal.until("the list", |screen| screen.rows.iter().any(|row| row.contains("asks you")));
-    let row = screen.rows.iter().find(|row| row.contains("asks you")).unwrap();
-    let id = row.split_whitespace().next().unwrap().to_owned();
-    assert!(row.contains("general-purpose: write it down"), "{row}");
-    terminal.keys(&format!("/tasks {id}\r"));
     terminal.until("the question, under its name", |screen| {
         let named = screen.contains("Write wants to create note.txt") && screen.contains("the agent general-purpose");
-        named && screen.contains("Esc says no")
+        named && screen.contains("Esc says no") && screen.contains("They are out.")
     });
     assert!(!stage.project().join("note.txt").exists());
     terminal.keys("y");
@@ -271,19 +260,13 @@ fn questions_of_two_agents_below_one_wait_in_a_row() {
     let mut terminal = Terminal::open(stage.cairn().env("TERM", "xterm-256color"), 100, 30);
     terminal.until("a prompt", |screen| screen.has_prompt());
     terminal.say("go");
-    terminal.until("that both ask", |screen| {
-        let told = screen.rows.iter().filter(|row| row.contains("asks something: /tasks")).count();
-        told == 2 && screen.contains("It is out.") && !screen.is_working()
-    });
-    terminal.keys("/tasks\r");
-    let screen = terminal.until("the list", |screen| screen.rows.iter().any(|row| row.contains("asks you")));
-    let row = screen.rows.iter().find(|row| row.contains("asks you")).unwrap();
-    let id = row.split_whitespace().next().unwrap().to_owned();
-    for _ in 0..2 {
-        terminal.keys(&format!("/tasks {id}\r"));
-        terminal.until("the question", |screen| screen.contains("Esc says no"));
+    for count in 1..=2 {
+        terminal.until("a question", |screen| {
+            screen.contains("Esc says no")
+                && screen.count("Write wants to create") == count
+                && screen.contains("It is out.")
+        });
         terminal.keys("y");
-        terminal.until("that it is answered", |screen| !screen.contains("Esc says no"));
     }
     terminal.rests("I heard of it.");
     for name in ["one.txt", "two.txt"] {

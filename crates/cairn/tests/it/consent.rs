@@ -109,7 +109,6 @@ fn an_include_of_a_teammate_is_asked_about_at_the_lead() {
     terminal.until("a prompt", |screen| screen.has_prompt());
     terminal.say("go");
     terminal.until("word of it", |screen| screen.contains("scout asks something") && !screen.is_working());
-    terminal.keys("/tasks scout\r");
     terminal.until("the question", |screen| {
         screen.contains("sub/CLAUDE.md wants to include")
             && screen.contains("for the teammate scout")

@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("files", &[]),
     ("shell", &[]),
     ("simulator", &[]),
+    ("web", &[]),
     ("context", &["transcript"]),
     ("memory", &["transcript", "files"]),
     ("provider", &["transcript"]),
@@ -42,6 +43,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "mail",
             "learning",
             "extensions",
+            "web",
         ],
     ),
     (

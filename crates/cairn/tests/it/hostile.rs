@@ -176,6 +176,8 @@ collections! {
     models;
     /// SEC-3: commands that look harmless, in every spelling that was ever believed.
     unasked;
+    /// SKILL-2, PLUGIN-1, WEB-1: skills, commands, plugins and pages that want more than to be read.
+    skills_and_plugins;
     /// TEAM-1, TRUST-3: a repository that would share its reader's memory, or its reader's token.
     team;
 }

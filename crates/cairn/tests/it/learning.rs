@@ -174,7 +174,8 @@ fn the_line_below_the_prompt_counts_what_was_learnt() {
         rest.split_whitespace().next().unwrap().to_owned()
     };
     assert_eq!(after("% context left ·"), after("\ncost"), "{shown}");
-    assert!(shown.contains(" background)"), "{shown}");
+    let line = shown.lines().next_back().unwrap();
+    assert!(line.contains("today $") && line.contains(" background"), "{shown}");
     terminal.leave();
 }
 

@@ -82,17 +82,33 @@ fn last(screen: &Screen) -> String {
 
 /// Keys of which a conversation that runs is told nothing, by how they begin, and why. Each is turned in a test below, or of
 /// its own.
-const LATER: [(&str, &str); 6] = [
+const LATER: [(&str, &str); 7] = [
     ("language", "it is a part of the prompt, which stays as it was sent until /clear"),
     ("outputStyle", "it is a part of the prompt, which stays as it was sent until /clear"),
     ("searchPastContext", "it is a part of the prompt, which stays as it was sent until /clear"),
     ("teammates", "it adds a tool, which is a part of the prompt"),
     ("extractHeadless", "it is about runs without a terminal"),
+    ("webPrivateHosts", "it is a part of a tool, which stays as it is"),
     ("teamDeletions", "it is read whenever folders are brought into step"),
 ];
 
 fn hook(command: &str) -> Value {
     json!([{"hooks": [{"type": "command", "command": command}]}])
+}
+
+/// A plugin with a hook.
+fn plugin(stage: &Stage) -> std::path::PathBuf {
+    let folder = stage.config().with_file_name("demo");
+    std::fs::create_dir_all(folder.join("hooks")).unwrap();
+    std::fs::write(folder.join("hooks/hooks.json"), json!({"hooks": {"Notification": hook("true")}}).to_string())
+        .unwrap();
+    folder
+}
+
+fn install(plugin: &std::path::Path, stage: &Stage) {
+    let list = json!({"version": 2, "plugins": {"demo@mkt": [{"scope": "user", "installPath": plugin}]}});
+    std::fs::create_dir_all(stage.config().join("plugins")).unwrap();
+    std::fs::write(stage.config().join("plugins/installed_plugins.json"), list.to_string()).unwrap();
 }
 
 /// Settings in which a key has something to say, and two values of it that say different things.
@@ -130,12 +146,17 @@ fn turned(key: &SettingKey, stage: &Stage) -> (Value, [Value; 2]) {
         Kind::Texts if key.name.starts_with("sandbox.filesystem") => [json!([inside("one")]), json!([inside("two")])],
         Kind::Texts if is(&keys::SANDBOX_DOMAINS) => [json!(["*"]), json!(["example.org"])],
         Kind::Texts if is(&keys::SANDBOX_NO_DOMAINS) => [json!(["example.org"]), json!([])],
+        Kind::Texts if is(&keys::PLUGIN_DIRECTORIES) => [json!([plugin(stage)]), json!([])],
         Kind::Texts => [json!(["one"]), json!(["two"])],
         Kind::List(_) if is(&keys::SANDBOX_NO_FILES) => [json!([{"path": "/one"}]), json!([{"path": "/two"}])],
         Kind::List(_) => [json!([{"name": "ONE"}]), json!([{"name": "TWO"}])],
         Kind::Agents => ["one", "two"].map(|text| json!({"painter": {"description": text, "prompt": "You paint."}})),
         Kind::Hooks(_) => [hook("true"), hook("true; true")],
         Kind::Counts => [json!({"Bash": 1_000}), json!({"Bash": 2_000})],
+        Kind::Switches => {
+            install(&plugin(stage), stage);
+            [json!({"demo@mkt": true}), json!({"demo@mkt": false})]
+        }
         Kind::Variables => [json!({"GREETING": "one"}), json!({"GREETING": "two"})],
         Kind::Entries(_) if is(&keys::PROVIDERS) => [provider(100_000), provider(200_000)],
         Kind::Entries(_) => {

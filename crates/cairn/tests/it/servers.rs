@@ -166,3 +166,77 @@ fn without_servers_nothing_is_sent_about_them() {
     let request = stage.simulator.requests().pop().unwrap();
     assert!(!tools(&request).contains(&"ToolSearch") && !request.to_string().contains("MCP"), "{request}");
 }
+
+/// SEARCH-1: what was loaded can still be called after a compaction, and the names are told again.
+#[test]
+fn loaded_tools_survive_a_compaction() {
+    let stage = with_own_server(
+        r#"
+        [[rule]]
+        when = { tool = "mcp__db__query", result = "(?s)(?P<what>.+)" }
+        say = "It said: {{ what }}"
+        [[rule]]
+        when = { tool = "ToolSearch" }
+        say = "Loaded."
+        [[rule]]
+        when = { user = "again" }
+        call = [{ tool = "mcp__db__query", input = { sql = "select 3" } }]
+        [[rule]]
+        when = { user = "look" }
+        call = [{ tool = "ToolSearch", input = { query = "select:mcp__db__query" } }]
+        [[rule]]
+        say = "<summary>They looked for a tool.</summary>"
+    "#,
+    );
+    let flags = ["--allowedTools", "mcp__db__query"];
+    let shown = crate::stage::piped(&stage, &flags, "look\n/compact\nquery again\n");
+    assert!(shown.contains("rows of select 3"), "{shown}");
+    let last = stage.last_said();
+    let query = last["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "mcp__db__query").unwrap();
+    assert_eq!(query.get("defer_loading"), None, "nothing refers to it any more, so it is declared: {query}");
+    assert!(last["messages"].to_string().contains("mcp__db__drop_table"), "the names are told again");
+    assert!(!last["messages"].to_string().contains("tool_reference"), "{last}");
+}
+
+/// MCP-1: a server whose tools are always loaded is waited for, and declared from the first request on.
+#[test]
+fn tools_that_are_always_loaded_are_declared_from_the_start() {
+    let stage = Stage::new(QUERIES);
+    let mut entry = entry(&stage);
+    entry["alwaysLoad"] = true.into();
+    let servers = json!({"mcpServers": {"db": entry}}).to_string();
+    let ran = say(&stage, &["--mcp-config", &servers], "hello");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let request = &stage.simulator.requests()[0];
+    assert!(tools(request).contains(&"mcp__db__query"), "{request}");
+    assert!(!request["messages"].to_string().contains("mcp__db__query"), "it is not named beside: {request}");
+}
+
+/// MCP-1: servers are added, listed, checked and removed by command; values of variables are not shown.
+#[test]
+fn servers_are_managed_by_command() {
+    let stage = Stage::new(QUERIES);
+    let script = server(&stage);
+    let mcp = |args: &[&str]| run(stage.cairn().env("DB_TOKEN", "t-own").arg("mcp").args(args));
+    let script = script.to_str().unwrap();
+    assert!(mcp(&["list"]).stderr.contains("There are no MCP servers"));
+    let added = mcp(&["add", "db", "--env", "DB_TOKEN=${DB_TOKEN}", "--", "bash", script]);
+    assert_eq!(added.code, Some(0), "{added:?}");
+    let settings = std::fs::read_to_string(stage.config().join("settings.json")).unwrap();
+    let settings: Value = serde_json::from_str(&settings).unwrap();
+    let entry = json!({"command": "bash", "args": [script], "env": {"DB_TOKEN": "${DB_TOKEN}"}});
+    assert_eq!(settings["mcpServers"]["db"], entry);
+    assert_eq!(mcp(&["add", "docs", "--project", "http://127.0.0.1:9/mcp"]).code, Some(0));
+    let listed = mcp(&["list"]).stdout;
+    assert!(listed.contains("db  bash") && listed.contains("not trusted yet"), "{listed}");
+    let got = mcp(&["get", "db"]).stdout;
+    assert!(got.contains("gets your variable DB_TOKEN") && !got.contains("t-own"), "{got}");
+    let checked = mcp(&["check", "db"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert!(checked.stdout.contains("mcp__db__query  Runs a query."), "{checked:?}");
+    let unknown = mcp(&["check", "nothing"]);
+    assert!(unknown.stderr.contains("there is no MCP server nothing; there are db, docs"), "{unknown:?}");
+    assert_eq!(mcp(&["login", "db"]).code, Some(1));
+    assert_eq!((mcp(&["remove", "db"]).code, mcp(&["remove", "db"]).code), (Some(0), Some(1)));
+    assert!(mcp(&["add", "bad", "--header", "x", "http://127.0.0.1:9"]).stderr.contains("Name: value"));
+}

@@ -281,10 +281,11 @@ fn skills_are_offered_while_typing() {
 /// SKILL-1, SDK-2: a program is told of the skills at the start of a session.
 #[test]
 fn a_program_is_told_of_the_skills() {
-    let stage = with_user_skill(SAYS, "greet", "---\nuser-invocable: false\n---\nGreet.");
+    let stage = with_user_skill(SAYS, "greet", "Greet.");
+    user_skill(&stage, "quiet", "---\nuser-invocable: false\n---\nFor the model alone.");
     project_file(&stage, ".claude/commands/git/tidy.md", "Tidy.");
     let ran = say(&stage, &["--output-format", "stream-json", "--verbose"], "hi");
     let init: Value = ran.stdout.lines().find_map(|line| serde_json::from_str(line).ok()).unwrap();
-    assert_eq!(init["slash_commands"], serde_json::json!(["git:tidy"]), "{init}");
+    assert_eq!(init["slash_commands"], serde_json::json!(["git:tidy", "greet"]), "{init}");
     assert_eq!(init["skills"], serde_json::json!(["greet"]), "{init}");
 }

@@ -392,15 +392,8 @@ fn a_teammates_question_reaches_the_person_at_the_lead() {
         let mut terminal = Terminal::open(command.env("TERM", "xterm-256color"), 120, 40);
         terminal.until("a prompt", |screen| screen.has_prompt());
         terminal.say("go");
-        terminal.until("word of it", |screen| {
-            screen.contains("scout asks something: /tasks scout") && !screen.is_working()
-        });
-        terminal.keys("/tasks\r");
-        terminal.until("by name", |screen| {
-            screen.contains("scout  asks you") && screen.contains("scout asks: /tasks scout")
-        });
+        terminal.until("word of it", |screen| screen.contains("scout asks something") && !screen.is_working());
         assert!(!stage.project().join("made.txt").exists());
-        terminal.keys("/tasks scout\r");
         terminal.until("the question", |screen| {
             screen.contains("the teammate scout asks") && screen.contains("touch made.txt")
         });

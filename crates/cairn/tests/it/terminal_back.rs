@@ -141,7 +141,7 @@ fn another_session_is_found_by_searching_and_gone_on_with() {
     run(stage.cairn().args(["-p", "my name is Ada"]));
     let mut terminal = Terminal::start(&stage);
     terminal.keys(&format!("/resume{ENTER}"));
-    terminal.shows("… 5 more");
+    terminal.shows(" of ");
     terminal.keys("number 7");
     terminal.until("one", |screen| screen.count("question number") == 1);
     terminal.keys(&format!("{}name is", "\x7f".repeat(8)));

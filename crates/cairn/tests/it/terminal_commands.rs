@@ -136,7 +136,9 @@ fn cost_and_status_give_the_figures() {
 fn the_model_changes_and_the_session_stays() {
     let (stage, mut terminal) = started();
     terminal.keys(&format!("/model{ENTER}"));
-    terminal.rests("the model is claude-sonnet-5");
+    terminal.shows("Which model? It is claude-sonnet-5");
+    terminal.keys(ESC);
+    terminal.until("the prompt", |screen| screen.has_prompt() && !screen.contains("Which model?"));
     terminal.say("hi");
     terminal.rests("Hello.");
     terminal.keys(&format!("/model opus{ENTER}"));
@@ -172,7 +174,7 @@ fn permissions_are_shown_and_the_mode_changes() {
         assert!(screen.rows.iter().any(|shown| shown == row), "{row} in {}", screen.text());
     }
     terminal.keys(&format!("/permissions plan{ENTER}"));
-    terminal.rests("· plan");
+    terminal.rests("plan · ");
     terminal.keys(&format!("/permissions nonsense{ENTER}"));
     terminal.shows("modes: default");
 }
@@ -208,14 +210,16 @@ fn a_command_that_needs_the_agent_waits_for_it() {
     stage.simulator.push_fault(Fault { stall: true, ..Fault::default() }).unwrap();
     terminal.say("hi");
     terminal.shows("waiting for the model");
-    terminal.keys(&format!("/clear{ENTER}"));
-    terminal.shows("/clear has to wait for the end of the turn");
+    terminal.keys(&format!("/context{ENTER}"));
+    terminal.shows("queued: /context");
     terminal.keys(&format!("/help{ENTER}"));
     terminal.shows("@path");
-    terminal.keys(&format!("!ls{ENTER}"));
-    terminal.shows("a command can be run when the turn is over");
+    terminal.keys(&format!("!echo it is over{ENTER}"));
+    terminal.shows("queued: !echo it is over");
     terminal.keys(ESC);
-    terminal.rests("stopped");
+    terminal.until("both", |screen| {
+        screen.contains("compaction is due") && screen.rows.iter().any(|row| row == "  it is over")
+    });
 }
 
 #[test]

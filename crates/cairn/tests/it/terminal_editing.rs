@@ -15,6 +15,12 @@ fn last_said(stage: &Stage) -> String {
     last["content"].as_array().unwrap().last().unwrap()["text"].as_str().unwrap().to_owned()
 }
 
+fn open(stage: &Stage, columns: u16, lines: u16) -> Terminal {
+    let mut terminal = Terminal::open(stage.cairn().env("TERM", "xterm"), columns, lines);
+    terminal.until("a prompt", |screen| screen.has_prompt());
+    terminal
+}
+
 #[test]
 fn the_first_prompt_says_where_one_is() {
     let stage = Stage::new(HELLO);
@@ -88,11 +94,17 @@ fn history_comes_back_in_this_session_and_the_next() {
     terminal.keys(&format!("{}cargo", ctrl('u')));
     terminal.holds("cargo");
     terminal.keys(&ctrl('r'));
+    terminal.until("the newest", |screen| screen.contains("search: cargo") && screen.contains("› cargo doc"));
+    terminal.keys(&ctrl('r'));
+    terminal.shows("› cargo test");
+    terminal.keys(" doc");
+    terminal.until("the one", |screen| screen.contains("› cargo doc") && !screen.contains("cargo test"));
+    terminal.keys(ENTER);
     terminal.holds("cargo doc");
     terminal.keys(&ctrl('r'));
-    terminal.holds("cargo test");
-    terminal.keys(&ctrl('r'));
-    terminal.shows("nothing older");
+    terminal.shows("search: cargo doc");
+    terminal.keys(ESC);
+    terminal.holds("cargo doc");
 }
 
 #[test]
@@ -110,9 +122,9 @@ fn commands_files_and_arguments_are_completed() {
     terminal.keys(&format!("{}/permissions pl{TAB}", ctrl('u')));
     terminal.holds("/permissions plan");
     terminal.keys(&format!("{}look at @s", ctrl('u')));
-    terminal.until("the menu", |screen| screen.contains("› look at @s") && screen.contains("@setup.md"));
+    terminal.until("the menu", |screen| screen.contains("› @src/") && screen.contains("@setup.md"));
     assert_snapshot!("menu_of_files", terminal.everything());
-    terminal.keys(&format!("{DOWN}{TAB}"));
+    terminal.keys(TAB);
     terminal.shows("@src/main.rs");
     terminal.keys(TAB);
     terminal.holds("look at @src/main.rs");
@@ -150,16 +162,137 @@ fn pasted_lines_are_one_message_and_wait_for_enter() {
     assert_eq!(last_said(&stage), "fn main() {\n\tprintln!();\n}");
 }
 
+/// TERM-7: a long paste is a placeholder in the prompt, on the screen and in the history; what is sent is the text.
 #[test]
-fn a_long_paste_is_seen_in_part_and_sent_whole() {
+fn a_long_paste_is_a_placeholder_and_sent_whole() {
+    for (columns, lines) in [(80, 24), (40, 15)] {
+        let stage = Stage::new(HELLO);
+        let mut terminal = open(&stage, columns, lines);
+        let pasted = (1..=2_000).map(|n| format!("line {n} of what was pasted")).collect::<Vec<_>>().join("\n");
+        terminal.types("look: ");
+        terminal.paste(&pasted);
+        terminal.holds("look: [Pasted text #1, 2000 lines]");
+        terminal.keys(" what is it?");
+        terminal.until("all of it", |screen| screen.typed().replace('\n', " ").ends_with("lines] what is it?"));
+        terminal.keys(ENTER);
+        let screen = terminal.rests("Hello.");
+        assert!(screen.rows.join(" ").contains("what is it?") && !screen.contains("line 1 of"), "{}", screen.text());
+        assert_eq!(last_said(&stage), format!("look: {pasted} what is it?"));
+        terminal.keys(UP);
+        terminal.until("it comes back", |screen| screen.typed().starts_with("look: [Pasted text #1, 2000 lines]"));
+        terminal.keys(ENTER);
+        terminal.until("the second", |_| stage.simulator.requests().len() == 2);
+        terminal.until("the answer", |screen| !screen.is_working() && screen.has_prompt());
+        assert_eq!(last_said(&stage), format!("look: {pasted} what is it?"), "also from the history");
+    }
+}
+
+/// TERM-7: a placeholder is one character to the cursor; Tab shows the text, to be edited.
+#[test]
+fn a_placeholder_is_removed_whole_or_opened() {
     let stage = Stage::new(HELLO);
-    let mut terminal = Terminal::start(&stage);
-    let lines: Vec<String> = (1..=500).map(|n| format!("line {n} of what was pasted")).collect();
-    terminal.paste(&lines.join("\n"));
-    terminal.shows("line 500");
-    assert_snapshot!("a_long_paste", terminal.everything());
+    let mut terminal = open(&stage, 80, 24);
+    let pasted = (1..=12).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
+    terminal.paste(&pasted);
+    terminal.holds("[Pasted text #1, 12 lines]");
+    terminal.keys("\x7f");
+    terminal.holds("");
+    terminal.paste(&pasted);
+    terminal.holds("[Pasted text #1, 12 lines]");
+    terminal.keys(&format!("{LEFT}a {RIGHT} z{LEFT}{LEFT}"));
+    terminal.holds("a [Pasted text #1, 12 lines] z");
+    terminal.keys(TAB);
+    terminal.until("the text", |screen| screen.contains("line 12 z") && screen.contains("line 11"));
+    terminal.keys("!");
+    terminal.shows("line 12! z");
     terminal.keys(ENTER);
     terminal.rests("Hello.");
-    assert_snapshot!("a_long_paste_sent", terminal.everything());
-    assert_eq!(last_said(&stage), lines.join("\n"));
+    assert_eq!(last_said(&stage), format!("a {pasted}! z"));
+}
+
+/// TERM-8: Shift-Enter is asked for with the keyboard protocol of Kitty, and taken back at the end.
+#[test]
+fn shift_enter_is_a_new_line_where_the_terminal_tells_it() {
+    let stage = Stage::new(HELLO);
+    let mut terminal = open(&stage, 40, 15);
+    let written = String::from_utf8_lossy(&terminal.written).into_owned();
+    assert!(written.contains("\x1b[>1u"), "{written:?}");
+    terminal.keys("one\x1b[13;2utwo");
+    terminal.holds("one\ntwo");
+    terminal.keys("\x1b[13u");
+    terminal.rests("Hello.");
+    assert_eq!(last_said(&stage), "one\ntwo");
+    terminal.keys("\x1b[100;5u");
+    assert_eq!(terminal.ended(), 0);
+    let written = String::from_utf8_lossy(&terminal.written).into_owned();
+    assert!(written.rfind("\x1b[<u") > written.rfind("\x1b[>1u"), "it is taken back");
+}
+
+/// TERM-9: Up and Down move by the rows that are seen, which break at words.
+#[test]
+fn the_cursor_moves_by_rows_as_they_are_seen() {
+    let stage = Stage::new(HELLO);
+    let mut terminal = open(&stage, 40, 15);
+    terminal.say("before");
+    terminal.rests("Hello.");
+    terminal.keys("these are quite a few words that need more than one row");
+    let screen = terminal.shows("one row");
+    assert!(screen.rows.iter().any(|row| row == "› these are quite a few words that need"), "{}", screen.text());
+    terminal.keys(&format!("{UP}X"));
+    terminal.until("in the first row", |screen| screen.rows.iter().any(|row| row.starts_with("› these are quite aX")));
+    terminal.keys(UP);
+    terminal.until("what was sent before", |screen| screen.typed() == "before");
+    terminal.keys(DOWN);
+    terminal.until("the draft", |screen| screen.typed().starts_with("these are quite aX"));
+}
+
+/// TERM-9: typing is undone, word by word as it was typed; what was cleared comes back.
+#[test]
+fn typing_is_undone() {
+    let stage = Stage::new(HELLO);
+    let mut terminal = open(&stage, 80, 24);
+    terminal.types("first words");
+    terminal.keys(&format!("{LEFT}{RIGHT} and more"));
+    terminal.holds("first words and more");
+    terminal.keys("\x1f");
+    terminal.holds("first words");
+    terminal.keys("\x1f");
+    terminal.holds("");
+    terminal.types("thought");
+    terminal.keys(&ctrl('u'));
+    terminal.holds("");
+    terminal.keys("\x1f");
+    terminal.holds("thought");
+}
+
+/// TERM-10: Esc Esc goes back in the conversation, and clears what is written; `?` shows the keys, Ctrl-T hides the tasks,
+/// Ctrl-L clears the window.
+#[test]
+fn single_keys_do_what_fingers_expect() {
+    for (columns, lines) in [(80, 24), (40, 15)] {
+        let stage = Stage::new(HELLO);
+        let mut terminal = open(&stage, columns, lines);
+        terminal.say("hello you");
+        terminal.rests("Hello.");
+        terminal.keys(ESC);
+        terminal.shows("Esc again rewinds");
+        terminal.keys(ESC);
+        terminal.shows("Go back to before which message?");
+        terminal.keys(ESC);
+        terminal.until("the prompt", |screen| screen.has_prompt());
+        terminal.types("something");
+        terminal.keys(ESC);
+        terminal.shows("Esc again clears the prompt");
+        terminal.keys(ESC);
+        terminal.holds("");
+        terminal.keys("?");
+        terminal.comes("the keys", |screen| screen.contains("q closes") && screen.contains("Enter"));
+        terminal.keys("q");
+        terminal.until("the prompt", |screen| screen.has_prompt());
+        terminal.types("is it?");
+        terminal.keys(&ctrl('l'));
+        let screen =
+            terminal.until("a clear window", |screen| !screen.contains("Hello.") && screen.contains("› is it?"));
+        assert!(screen.rows[0].is_empty() || screen.rows[0].starts_with('›'), "{}", screen.text());
+    }
 }

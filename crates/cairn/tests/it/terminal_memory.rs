@@ -69,13 +69,11 @@ fn what_was_recalled_can_be_expanded() {
     let screen = terminal.rests("Hello.");
     assert!(screen.contains("1 memory recalled: deploys.md"), "{}", screen.text());
     terminal.keys(&ctrl('o'));
-    let screen = terminal.rests("one from Ada");
+    let screen = terminal.shows("q closes");
     for text in ["deploys.md from ~/config/projects/", "saved today", "Deploying takes **two approvals**."] {
         assert!(screen.contains(text), "{text} in {}", screen.text());
     }
     assert!(!screen.contains("<memory>"), "{}", screen.text());
-    terminal.keys(&format!("/expand{ENTER}"));
-    terminal.shows("nothing to expand");
 }
 
 /// A session with an editor that adds a line, and the files that `/memory` offers in it.

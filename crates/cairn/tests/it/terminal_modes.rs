@@ -57,8 +57,8 @@ fn shift_tab_goes_through_the_modes() {
     terminal.keys(&format!("/mode plan{ENTER}"));
     terminal.rests("the mode is plan");
     terminal.keys(&format!("/clear{ENTER}"));
-    terminal.rests("a new session");
-    assert!(terminal.screen().contains("· plan"), "{}", terminal.screen().text());
+    terminal.rests("the one before is in");
+    assert!(terminal.screen().contains("plan · "), "{}", terminal.screen().text());
     terminal.leave();
 
     let mut terminal = Terminal::start_with(&stage, &["--dangerously-skip-permissions"]);

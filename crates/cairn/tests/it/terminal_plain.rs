@@ -144,7 +144,7 @@ fn plain_lines_go_back_and_forward() {
     let text = piped(&stage, &edits, "hello\ncreate it\n/rewind 1 files\n/expand\n/undo\n/rewind\n2\n2\n/rewind 7\n");
     for line in [
         "> back to before “create it”: 1 file; /undo undoes this",
-        "> Write was called with",
+        "Write new.txt +2",
         "> forward again: 1 file",
         "> Go back to before which message?",
         "1. create it  1 file changed since",

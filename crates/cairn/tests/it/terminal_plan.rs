@@ -63,6 +63,29 @@ fn a_plan_is_approved_and_carried_out() {
     terminal.leave();
 }
 
+/// TERM-14: a plan is rendered, and its answers are those of a plan: the third goes on planning, with a word on why.
+#[test]
+fn a_plan_is_rendered_and_can_be_kept_planning() {
+    for (columns, lines) in [(80, 24), (40, 15)] {
+        let stage = Stage::new(PLANNER);
+        let args = ["--permission-mode", "plan"];
+        let mut terminal = Terminal::open(stage.cairn().args(args).env("TERM", "xterm-256color"), columns, lines);
+        terminal.until("a prompt", |screen| screen.has_prompt());
+        terminal.say("begin");
+        let screen = terminal.shows("keep planning");
+        assert!(screen.contains("1 approve (y)") && screen.contains("2 approve, and accept edits (a)"));
+        let all = terminal.everything();
+        assert!(all.contains("The model proposes this plan:\n\n  Steps\n  ━━━━━\n  1. write the file\n"), "{all}");
+        assert!(!all.contains("ExitPlanMode") && !all.contains("# Steps"), "{all}");
+        terminal.keys(&format!("nmore tests{ENTER}"));
+        terminal.rests("It was not approved.");
+        let sent = stage.simulator.requests().pop().unwrap()["messages"].to_string();
+        assert!(sent.contains("more tests"), "{sent}");
+        assert!(terminal.screen().rows.iter().any(|row| row.starts_with("plan · ")), "it is planning still");
+        terminal.leave();
+    }
+}
+
 /// PLAN-1: what is to be done stands above the prompt; nothing was asked.
 #[test]
 fn tasks_stand_above_the_prompt() {

@@ -20,7 +20,8 @@ impl Screen {
     pub fn has_prompt(&self) -> bool {
         let at = usize::from(self.cursor.0);
         let Some(first) = self.rows[..=at].iter().rposition(|row| row.starts_with('›')) else { return false };
-        let below: Vec<&String> = self.rows[at + 1..].iter().skip_while(|row| row.starts_with("  ")).collect();
+        let below: Vec<&String> =
+            self.rows[at + 1..].iter().skip_while(|row| row.starts_with("  ") || row.starts_with("› ")).collect();
         let after = below.iter().skip(1).all(|row| row.is_empty());
         self.rows[first + 1..=at].iter().all(|row| row.starts_with("  ") || row.is_empty())
             && below.first().is_some_and(|row| !row.is_empty() && !row.starts_with('›'))

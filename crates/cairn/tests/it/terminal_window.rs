@@ -117,10 +117,12 @@ fn making_room_waits_for_the_end_of_the_turn() {
     terminal.shows("waiting for the model");
     for command in ["compact", "snip", "context"] {
         terminal.keys(&format!("/{command}{ENTER}"));
-        terminal.shows(&format!("/{command} has to wait for the end of the turn"));
+        terminal.shows(&format!("queued: /{command}"));
     }
+    assert_eq!(stage.simulator.requests().len(), 1);
     terminal.keys(ESC);
-    terminal.rests("stopped");
+    terminal.until("the first has begun", |screen| !screen.contains("queued: /compact"));
+    assert!(terminal.everything().contains("stopped"));
 }
 
 /// COMPACT-8, COMPACT-9: a compaction can be stopped; the session is as it was, and goes on.
@@ -217,7 +219,7 @@ fn cost_tells_what_broke_the_cache_and_what_summaries_cost() {
     stage.write("CLAUDE.md", "Colours have names.\n");
     let mut terminal = Terminal::start(&stage);
     terminal.paste(&format!("{} tell me a colour", "of all that there are ".repeat(800)));
-    terminal.shows("tell me");
+    terminal.shows("[Pasted text #1");
     terminal.keys(ENTER);
     terminal.rests("One is red.");
     terminal.keys(&format!("/compact{ENTER}"));
@@ -266,9 +268,13 @@ fn plain_lines_make_room_too() {
     ] {
         assert!(rows.iter().any(|shown| shown.trim_end().ends_with(row)), "{row} in {text}");
     }
-    for part in
-        ["compaction is due at 967000 (99 % left)", "what you said", "compacting ", "compacted: a summary", "beside"]
-    {
+    for part in [
+        "compaction is due at 967000 (99 % left)",
+        "what you said",
+        "compacting ",
+        "compacted: a summary",
+        "background",
+    ] {
         assert!(rows.iter().any(|shown| shown.contains(part)), "{part} in {text}");
     }
     assert!(!text.contains('\x1b'), "{text}");

@@ -157,8 +157,8 @@ fn a_session_that_lost_by_clearing_clears_less() {
     session.say("and now the next thing");
     let mut stage = SampleParts::new(1_000_000);
     stage.layers.digest = false;
-    stage.state.used = transcript::Usage { cache_read_input_tokens: 4_000_000, ..Default::default() };
-    assert!(cleared(&session, &stage).is_some(), "400,000 were spent");
+    stage.state.used = transcript::Usage { cache_read_input_tokens: 8_000_000, ..Default::default() };
+    assert!(cleared(&session, &stage).is_some(), "800,000 were spent");
     stage.state.clearing.regrets = 3;
     stage.state.clearing.regret_read_tokens = 150_000;
     assert_eq!(cleared(&session, &stage), None, "17,250 are lost already");
@@ -201,4 +201,73 @@ fn in_economy_results_go_when_they_have_been_paid_for() {
     };
     assert!((9..14).contains(&rounds), "{rounds}");
     assert_eq!(results.len(), rounds - 3);
+}
+
+/// MICRO-8: in the middle of a turn results go too once much is carried, with room in the window; not before, and not
+/// where only the window counts.
+#[test]
+fn where_much_is_carried_results_go_in_the_middle_of_a_turn() {
+    let mut session = Session::default();
+    session.say("go");
+    let mut stage = SampleParts::new(1_000_000);
+    stage.layers.digest = false;
+    stage.state.pace.round();
+    while session.log.view().tally().count() < stage.layers.clear_numbers.midturn_tokens {
+        assert_eq!(cleared(&session, &stage), None);
+        session.call("Bash", 10_000);
+    }
+    let (_, change) = cleared(&session, &stage).unwrap();
+    assert!(change.commit.reason.freed.unwrap() > 50_000);
+    stage.layers.clear_when = ClearWhen::Window;
+    assert_eq!(cleared(&session, &stage), None);
+}
+
+/// MICRO-8: what was read of a file that the user's last words name stays longer than the rest.
+#[test]
+fn what_the_user_names_stays_longer() {
+    let mut session = Session::default();
+    session.say("go");
+    let read = |path: &str| serde_json::json!({"file_path": path});
+    let calls =
+        ["/p/named.rs", "/p/other.rs"].map(|path| session.called("Read", &read(path), &"x".repeat(30_000))).to_vec();
+    (0..12).for_each(|_| drop(session.call("Bash", 10_000)));
+    session.reply("done");
+    let stage = {
+        let mut stage = SampleParts::new(1_000_000);
+        stage.layers.digest = false;
+        stage
+    };
+    let stays = |session: &Session| -> Vec<bool> {
+        let (results, _) = cleared(session, &stage).unwrap();
+        calls.iter().map(|call| !results.contains(call)).collect()
+    };
+    session.say("and now named.rs");
+    assert_eq!(stays(&session), [true, false]);
+    (0..40).for_each(|_| drop(session.call("Bash", 1_000)));
+    session.reply("done");
+    session.say("and now named.rs");
+    assert_eq!(stays(&session), [false, false], "forty rounds are enough");
+}
+
+/// MICRO-5: where the session cannot afford to write all again, it clears from a later result on, for which it can; and
+/// nothing where it can afford nothing.
+#[test]
+fn a_session_clears_as_much_as_it_can_afford() {
+    let mut session = Session::default();
+    session.say("go");
+    session.call("Bash", 60_000);
+    session.reply(&"words ".repeat(4_000));
+    let calls: Vec<String> = (0..12).map(|_| session.call("Bash", 10_000)).collect();
+    session.reply("done");
+    session.say("and now the next thing");
+    let mut stage = SampleParts::new(1_000_000);
+    stage.layers.digest = false;
+    let with = |stage: &mut SampleParts, spent: u64| {
+        stage.state.used = transcript::Usage { input_tokens: spent, ..Default::default() };
+        cleared(&session, stage).map(|(results, _)| results)
+    };
+    let all = with(&mut stage, 10_000_000).unwrap();
+    assert_eq!(all.len(), 11, "the long text is written again for the first");
+    assert_eq!(with(&mut stage, 400_000).unwrap(), calls[..10]);
+    assert_eq!(with(&mut stage, 1_000), None);
 }

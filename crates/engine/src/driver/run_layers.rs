@@ -304,7 +304,7 @@ impl Driver {
     ) -> Result<(), Error> {
         if compaction.from_the_start {
             let LiveSession { prompt, talk, work, session, .. } = &self.live;
-            let loaded = LoadedTools::after_compaction(session, work);
+            let loaded = LoadedTools::after_compaction(session, &work.tools, work.servers.as_ref());
             let prologue = prompt.prologue(talk, work, session, (None, loaded));
             if self.live.session.log().view().prologue().map(|known| &**known) != Some(&prologue) {
                 self.live.session.append(Body::Prologue(prologue))?;

@@ -2,6 +2,7 @@
 //!
 //! They run among the others, with the same rights. Such a hook speaks for whoever started the program.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -54,6 +55,7 @@ pub fn registered_hooks(hooks: &Map<String, Value>) -> (Vec<Hook>, Vec<String>) 
                 timeout: timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
                 status: None,
                 origin: ValueOrigin { source: SettingsSource::Flag, file: None, line: 1, column: 1 },
+                variables: BTreeMap::new(),
             }));
         }
     }

@@ -146,7 +146,7 @@ impl Hooks {
             let one = HookRun {
                 hook: hook.clone(),
                 input: input.clone(),
-                environment: environment(hook_input, context),
+                environment: environment(hook_input, context, &hook),
                 context: context.clone(),
                 url: self.may_post(&hook),
                 headers: self.headers(&hook, context),
@@ -221,7 +221,8 @@ impl Hooks {
 
 /// Identity by which two hooks count as the same.
 fn identity(hook: &Hook) -> String {
-    format!("{} {:?} {:?}", hook.hook_event.name(), hook.kind, hook.condition.as_ref().map(ToString::to_string))
+    let condition = hook.condition.as_ref().map(ToString::to_string);
+    format!("{} {:?} {condition:?} {:?}", hook.hook_event.name(), hook.kind, hook.variables)
 }
 
 /// Returns whether a call matches the hook's `if`; true if that cannot be decided.
@@ -234,7 +235,7 @@ fn is_meant(hook: &Hook, hook_input: &HookInput) -> bool {
 }
 
 /// Environment variables of a command.
-fn environment(hook_input: &HookInput, context: &HookContext) -> Environment {
+fn environment(hook_input: &HookInput, context: &HookContext, hook: &Hook) -> Environment {
     let mut environment = context.environment.clone();
     let mut give = |name: &str, value: String| environment.given.insert(name.to_owned(), value);
     give("CLAUDE_PROJECT_DIR", context.project.display().to_string());
@@ -244,6 +245,9 @@ fn environment(hook_input: &HookInput, context: &HookContext) -> Environment {
         give("TOOL_NAME", tool.to_owned());
         give("TOOL_INPUT", long_input::value(input.to_string()));
     }
+    hook.variables.iter().for_each(|(name, value)| {
+        give(name, value.clone());
+    });
     if hook_input.hook_event.leaves_variables() {
         give("CLAUDE_ENV_FILE", context.variables.display().to_string());
     }

@@ -125,6 +125,7 @@ fn definitions_come_from_settings_files_flags_and_policy() {
             folder(DefinitionSource::User, "user/agents"),
             folder(DefinitionSource::Project, "project/.claude/agents"),
         ],
+        plugins: Vec::new(),
         flag: json!({"d": {"description": "flag", "prompt": "x"}, "e": {"description": "flag", "prompt": "x"}})
             .as_object()
             .cloned(),

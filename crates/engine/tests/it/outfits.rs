@@ -167,7 +167,6 @@ fn tools_and_models_that_are_none_are_named_with_their_line() {
             "Warning 4: disallowedTools names \"Wrte\", but there is no such tool",
             "Warning 4: disallowedTools names \"bash\", but there is no such tool; did you mean Bash?",
             "Warning 4: disallowedTools can only remove whole tools, so Bash(rm:*) has no effect",
-            "Note 4: disallowedTools names WebFetch, which Cairn does not have yet",
             "Warning 1: tools names \"Reed\", but there is no such tool",
             "Warning 1: model 7 is not a name such as sonnet; it uses the model of the agent that starts it",
         ]

@@ -1,4 +1,4 @@
-//! What a server may ask of us: the folders it may know, and questions to the user. Nothing else: no sampling.
+//! Requests of a server: the folders it may know, and questions to the user. Nothing else: no sampling.
 
 #![expect(deprecated, reason = "folders are for servers of revisions that still have them")]
 

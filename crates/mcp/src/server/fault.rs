@@ -1,4 +1,4 @@
-//! What rmcp's errors mean for a caller and for the connection.
+//! Errors of rmcp, by their meaning for a caller and for the connection.
 
 use std::error::Error as StdError;
 use std::io;
@@ -29,7 +29,7 @@ pub(super) enum FaultMeaning {
     TooLarge,
 }
 
-/// What a server says when it wants a login.
+/// Answer of a server that wants a login.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Challenge {
     /// The header as it came.

@@ -1,4 +1,4 @@
-//! What the parts of one server share: its status, the way to the peer, and the calls that wait.
+//! State that the parts of one server share: its status, the way to the peer, and the calls that wait.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ pub(super) struct ServerCore {
     links: AtomicU64,
     pub(super) waiting: WaitingCalls,
     pub(super) stale: StaleLists,
-    /// What the server said when it last wanted a login.
+    /// Challenge with which the server last wanted a login.
     pub(super) challenge: Mutex<Option<String>>,
     /// Problems of each list.
     pub(super) problems: Mutex<BTreeMap<List, Vec<String>>>,

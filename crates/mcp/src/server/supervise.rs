@@ -163,7 +163,7 @@ async fn close(mut connection: Connection) {
     let _ = connection.close_with_timeout(CLOSING).await;
 }
 
-/// What is told about a server that is gone, with its last words.
+/// Text about a server that is gone, with its last words.
 fn ended(shared: &ServerCore, text: &str) -> String {
     let last = shared.last_words.lock().take().map(|last_words| words(&last_words()));
     match last.filter(|last| !last.is_empty()) {

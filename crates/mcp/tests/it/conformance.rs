@@ -8,11 +8,13 @@ use serde::Deserialize;
 
 use crate::skipped::{is_full, skipped};
 
-/// Where `./test full` installs the suite, and a Node that runs it.
+/// Folder in which `./test full` installs the suite, and a Node that runs it.
 const PACKAGES: &str = "target/clients/node_modules";
 const NODE: &str = ".bin/node";
 const SUITE: &str = "@modelcontextprotocol/conformance/dist/index.js";
 
+/// For one scenario, in milliseconds: the suite starts all at once, beside other tests.
+const PATIENCE: &str = "90000";
 /// Fewest required scenarios of each revision: a suite that ran none would find no failure.
 const REQUIRED: [(&str, usize); 2] = [("2025-11-25", 18), ("2026-07-28", 32)];
 
@@ -59,7 +61,8 @@ fn the_conformance_suite_passes_with_the_listed_exceptions() {
     let listed: BTreeSet<&str> = listed.exception.iter().map(|exception| exception.scenario.as_str()).collect();
     for (revision, required) in REQUIRED {
         let mut suite = Command::new(packages.join(NODE));
-        suite.arg(packages.join(SUITE)).args(["client", "--requirements", revision, "--command"]).arg(client());
+        suite.arg(packages.join(SUITE)).args(["client", "--requirements", revision, "--timeout", PATIENCE]);
+        suite.arg("--command").arg(client());
         let output = suite.output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         let summary = said.split("SUITE SUMMARY").nth(1).unwrap_or_else(|| panic!("{said}"));

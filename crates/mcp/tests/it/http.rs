@@ -20,7 +20,12 @@ fn endpoint(url: String) -> HttpEndpoint {
 }
 
 fn server(endpoint: HttpEndpoint) -> McpServer {
-    let limits = ServerLimits { probe: Duration::from_millis(300), ..ServerLimits::default() };
+    // Longer than any machine is slow.
+    probing(endpoint, Duration::from_secs(25))
+}
+
+fn probing(endpoint: HttpEndpoint, probe: Duration) -> McpServer {
+    let limits = ServerLimits { probe, ..ServerLimits::default() };
     McpServer::new("srv", Endpoint::Http(endpoint), ServerOptions { limits, ..ServerOptions::default() })
 }
 
@@ -113,7 +118,8 @@ async fn an_older_revision_is_found_by_a_probe() {
             }
         })
         .await;
-        let server = server(endpoint(web.url("/mcp")));
+        let probe = Duration::from_secs(if refusal == "silence" { 1 } else { 25 });
+        let server = probing(endpoint(web.url("/mcp")), probe);
         let status = server.connect().await;
         assert_eq!(status.state, ServerState::Ready, "{refusal}");
         assert_eq!(status.protocol.as_deref(), Some("2025-11-25"));
@@ -135,7 +141,7 @@ async fn a_slow_server_of_the_current_revision_is_asked_again() {
         current(&request)
     })
     .await;
-    let status = server(endpoint(web.url("/mcp"))).connect().await;
+    let status = probing(endpoint(web.url("/mcp")), Duration::from_millis(300)).connect().await;
     assert_eq!((&status.state, status.protocol.as_deref()), (&ServerState::Ready, Some("2026-07-28")));
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::scripted::{call, text, tool};
 use crate::web::{WebAnswer, WebRequest, WebServer, serve};
 
-/// What the authorization server and the server it guards do.
+/// The authorization server and the server it guards.
 #[derive(Default)]
 struct World {
     /// Number of the token that counts now.

@@ -1,4 +1,4 @@
-//! What a server asks of us in the middle of a call.
+//! Questions of a server in the middle of a call.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
 
-/// What a server does about one message.
+/// Something a server does about one message.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
     /// Sends a message.
@@ -119,7 +119,7 @@ pub(crate) fn tool(name: &str) -> Value {
     json!({"name": name, "description": format!("does {name}"), "inputSchema": {"type": "object"}})
 }
 
-/// What a well-behaved server with the tools `b` and `a` does; both answer with their own name.
+/// Answers of a well-behaved server with the tools `b` and `a`, which answer with their own name.
 pub(crate) fn well_behaved(request: &Value) -> Vec<Act> {
     match request["method"].as_str() {
         Some("initialize") => vec![answer(

@@ -42,7 +42,7 @@ impl WebRequest {
     }
 }
 
-/// What a server answers.
+/// Answer of a server.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WebAnswer {
     pub(crate) status: u16,

@@ -43,6 +43,7 @@ fn request(messages: Vec<Message>) -> Request {
         system: vec![Block::text("Be brief. ".repeat(400))],
         static_blocks: 1,
         own_blocks: 0,
+        loaded: Vec::new(),
         tools: vec![ToolDefinition {
             name: "Bash".into(),
             description: "Runs a command.".into(),

@@ -118,6 +118,7 @@ pub(crate) fn request() -> Request {
         max_tokens: 2048,
         system: vec![Block::text("be brief"), Block::text("you are on a test bench")],
         static_blocks: 1,
+        loaded: Vec::new(),
         own_blocks: 0,
         tools: vec![ToolDefinition {
             name: "Bash".into(),

@@ -9,6 +9,7 @@ use tools::Subject;
 use tools::permission::{Mode, RuleVerdict, Rules};
 use transcript::{Effort, tool_names};
 
+use super::find::PluginAgent;
 use super::hooks::hooks_of;
 use super::registry::DefinitionSource;
 use crate::trust::{Claim, Kind, TrustSite};
@@ -174,6 +175,11 @@ pub(super) type DefinitionFault = (Option<&'static str>, String);
 impl Definition {
     /// Reads a Markdown file: frontmatter, then the prompt.
     pub(super) fn of_file(text: &str, source: DefinitionSource) -> Result<Self, DefinitionFault> {
+        Self::of_text(text, "", source)
+    }
+
+    /// The same; `usual` is its name if it gives itself none.
+    fn of_text(text: &str, usual: &str, source: DefinitionSource) -> Result<Self, DefinitionFault> {
         let top = frontmatter::read(text);
         if !top.is_present() {
             return Err((None, "it does not begin with `---` and the keys name and description".to_owned()));
@@ -183,8 +189,16 @@ impl Definition {
         if !prompt.is_empty() {
             fields.insert("prompt".to_owned(), Value::String(prompt.to_owned()));
         }
-        let name = top.text("name").unwrap_or_default();
+        let name = top.text("name").filter(|name| !name.is_empty()).unwrap_or_else(|| usual.to_owned());
         Self::of_object(&name, &fields, source)
+    }
+
+    /// Reads a definition of a plugin: under the plugin's name, and without what only the user may give an agent.
+    pub(super) fn of_plugin(text: &str, plugin: &PluginAgent) -> Result<Self, DefinitionFault> {
+        let usual = plugin.file.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
+        let agent = Self::of_text(text, &usual, DefinitionSource::Plugin)?;
+        let name = format!("{}:{}", plugin.prefix, agent.name);
+        Ok(Self { name, hooks: None, servers: None, mode: None, ..agent })
     }
 
     /// Reads an object of settings or of a flag under its name.
@@ -193,9 +207,12 @@ impl Definition {
         fields: &Map<String, Value>,
         source: DefinitionSource,
     ) -> Result<Self, DefinitionFault> {
-        let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | ':');
-        if name.is_empty() || name.len() > MOST_NAME || !name.chars().all(fine) {
-            let why = format!("{name:?} is not a valid name: use up to {MOST_NAME} letters, digits, `-`, `_` and `:`");
+        let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | ':' | '.');
+        // It is part of a path, where the agent has memories of its own.
+        let is_hidden = name.starts_with('.') || name.contains("..") || name.contains(":.");
+        if name.is_empty() || name.len() > MOST_NAME || is_hidden || !name.chars().all(fine) {
+            let why =
+                format!("{name:?} is not a valid name: use up to {MOST_NAME} letters, digits, `-`, `_`, `.` and `:`");
             return Err((Some("name"), if name.is_empty() { "it has no name".to_owned() } else { why }));
         }
         if name == FORK {

@@ -13,7 +13,14 @@ use crate::Weight;
 pub(super) type DefinitionDoubt = (&'static str, String, Weight);
 
 /// Tools made for each session, beside the standard ones.
-const OF_SESSIONS: [&str; 3] = [tool_names::AGENT, tool_names::HISTORY, tool_names::SEND_MESSAGE];
+const OF_SESSIONS: [&str; 6] = [
+    tool_names::AGENT,
+    tool_names::HISTORY,
+    tool_names::NOTEBOOK_EDIT,
+    tool_names::SEND_MESSAGE,
+    tool_names::SKILL,
+    tool_names::WEB_FETCH,
+];
 
 /// The tools for plans, questions and tasks. A session that began without them continues without them.
 pub const OF_PLANS: [&str; 7] = [
@@ -38,9 +45,9 @@ const ELSEWHERE: [(&str, &str); 6] = [
 
 /// Tools without an equivalent here.
 const MISSING: &str = "Config CronCreate CronDelete CronList EnterWorktree ExitWorktree LSP ListMcpResourcesTool Monitor \
-    NotebookEdit NotebookRead PowerShell PushNotification ReadMcpResourceTool RemoteTrigger Skill \
+    NotebookRead PowerShell PushNotification ReadMcpResourceTool RemoteTrigger \
     SlashCommand StructuredOutput TeamCreate TeamDelete TodoRead TodoWrite ToolSearch WaitForMcpServers \
-    WebFetch WebSearch";
+    WebSearch";
 
 /// All warnings about a definition that could be read, by its keys as written.
 pub(super) fn doubts(agent: &Definition, fields: &Map<String, Value>) -> Vec<DefinitionDoubt> {

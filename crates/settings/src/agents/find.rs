@@ -27,10 +27,23 @@ pub struct DefinitionSources {
     pub settings: Vec<SetValue>,
     /// Folders with their sources; the later one of a source wins.
     pub folders: Vec<(DefinitionSource, PathBuf)>,
+    /// Definitions of plugins.
+    pub plugins: Vec<PluginAgent>,
     /// Objects by name, from the flag.
     pub flag: Option<Map<String, Value>>,
     /// The user's trust in the project's definitions; without it they can only restrict.
     pub trust: Option<Trust>,
+}
+
+/// A definition that a plugin brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginAgent {
+    /// The plugin's name, and the folders below its own; a colon and the agent's own name follow.
+    pub prefix: String,
+    /// Its file.
+    pub file: PathBuf,
+    /// The text of the file.
+    pub text: String,
 }
 
 /// A definition, or the reason why it cannot be read, with its place.
@@ -85,6 +98,7 @@ pub fn claims(sources: &DefinitionSources, site: &TrustSite) -> Vec<Claim> {
 /// All definitions but the built-in ones, and what cannot be read.
 pub(super) fn all(sources: &DefinitionSources) -> (Vec<DefinitionFile>, Vec<DefinitionTrouble>) {
     let mut found: Vec<DefinitionFile> = sources.settings.iter().filter_map(of_settings).collect();
+    found.extend(sources.plugins.iter().filter_map(of_plugin));
     let mut troubles = Vec::new();
     for (source, folder) in &sources.folders {
         let mut paths = Vec::new();
@@ -135,6 +149,22 @@ pub(super) fn of_flag(objects: &Map<String, Value>, flag: &str) -> (Vec<Definiti
         }
     }
     (found, troubles)
+}
+
+/// The definition of a plugin. A Markdown file without keys is a text about agents, not one of them.
+fn of_plugin(agent: &PluginAgent) -> Option<DefinitionFile> {
+    let text = without_comment(&agent.text);
+    if !frontmatter::read(text).is_present() {
+        return None;
+    }
+    let at = DefinitionPlace { file: agent.file.clone(), line: None, text: text.to_owned() };
+    Some(DefinitionFile { read: Definition::of_plugin(text, agent), at })
+}
+
+/// The text behind a comment, such as a licence, that stands before the keys.
+fn without_comment(text: &str) -> &str {
+    let comment = text.trim_start().strip_prefix("<!--").and_then(|rest| rest.split_once("-->"));
+    comment.map_or(text, |(_, rest)| rest.trim_start())
 }
 
 fn of_settings(set: &SetValue) -> Option<DefinitionFile> {

@@ -76,6 +76,9 @@ pub struct ListedAgent {
     pub replaced_by: Option<DefinitionSource>,
 }
 
+/// The keys that do not count in a plugin's definition.
+const NOT_OF_PLUGINS: [&str; 3] = ["hooks", "mcpServers", "permissionMode"];
+
 /// All agents.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Registry {
@@ -122,13 +125,21 @@ impl Registry {
             Err((key, what)) => return self.trouble(&at, key, what, Weight::Error),
         };
         let fields = at.fields();
+        // Whoever only uses a plugin cannot mend it.
+        let is_plugins = agent.source == DefinitionSource::Plugin;
+        let weight = |weight: Weight| if is_plugins { weight.min(Weight::Note) } else { weight };
         for key in fields.keys().filter(|key| !KEYS.contains(&key.as_str())) {
-            self.trouble(&at, Some(key), format!("{key} is not a key of an agent"), Weight::Warning);
+            self.trouble(&at, Some(key), format!("{key} is not a key of an agent"), weight(Weight::Warning));
         }
-        for (key, what, weight) in doubts(&agent, &fields) {
-            self.trouble(&at, Some(key), what, weight);
+        for (key, what, of_doubt) in doubts(&agent, &fields) {
+            self.trouble(&at, Some(key), what, weight(of_doubt));
         }
-        if let OfferedTools::Only(tools) = &agent.tools {
+        for key in NOT_OF_PLUGINS.into_iter().filter(|key| is_plugins && fields.contains_key(*key)) {
+            self.trouble(&at, Some(key), format!("{key} does not count in an agent of a plugin"), Weight::Note);
+        }
+        if let OfferedTools::Only(tools) = &agent.tools
+            && !is_plugins
+        {
             let names = tools.iter().filter_map(|tool| agents_named(tool)).flatten();
             self.named.extend(names.map(|name| (name.to_owned(), at.file.clone(), at.line_of(Some("tools")))));
         }

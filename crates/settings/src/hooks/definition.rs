@@ -38,6 +38,8 @@ pub struct Hook {
     pub status: Option<String>,
     /// Its place in the settings.
     pub origin: ValueOrigin,
+    /// Variables of its own: the folders of the plugin it is from.
+    pub variables: BTreeMap<String, String>,
 }
 
 /// The kind of a hook.
@@ -152,6 +154,7 @@ impl Hook {
             timeout: timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
             status: hook["statusMessage"].as_str().map(str::to_owned),
             origin: set.origin.clone(),
+            variables: BTreeMap::new(),
         };
         Some((hook, told))
     }

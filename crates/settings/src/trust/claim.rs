@@ -5,9 +5,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::TrustSite;
+use super::server_claims::{ProjectServers, claim_words};
 use crate::keys::{self, MaySet};
 use crate::kind::ValuePart;
-use crate::servers::{ProjectServers, claim_words};
 use crate::{File, LoadedSettings, PathStep, SetValue, SettingsSource, ValueOrigin, ValueStatus};
 
 /// One thing that a file asks for.
@@ -36,6 +36,8 @@ pub enum Kind {
     Agent,
     /// A skill or a command that does more than be read.
     Skill,
+    /// A plugin that the user has installed.
+    Plugin,
     /// Calls that run without asking.
     Rule,
     /// A permission mode.
@@ -53,12 +55,13 @@ pub enum Kind {
 }
 
 /// Each kind with its name and effect, in the order of the enum.
-const KINDS: [(Kind, &str, &str); 12] = [
+const KINDS: [(Kind, &str, &str); 13] = [
     (Kind::Hook, "hook", "run commands by themselves"),
     (Kind::Server, "server", "start or connect to servers"),
     (Kind::Helper, "helper", "run a command for the status line and the like"),
     (Kind::Agent, "agent", "define agents, which replace others of the same name"),
     (Kind::Skill, "skill", "let skills run commands, allow tools or choose a model"),
+    (Kind::Plugin, "plugin", "use plugins that you have installed"),
     (Kind::Rule, "allow rule", "let these calls run without asking"),
     (Kind::Mode, "mode", "choose how much happens without asking"),
     (Kind::Sandbox, "sandbox setting", "change the sandbox"),
@@ -125,6 +128,10 @@ impl Claim {
         } else if is(&keys::AGENTS) {
             let content = format!("{}: {}", set.name(), set.value);
             (Kind::Agent, content.clone(), content)
+        } else if is(&keys::ENABLED_PLUGINS) {
+            let ValuePart::Entry(id) = &set.part else { return Self::new(Kind::Plugin, text.clone(), &text, "", site) };
+            let what = if set.value == true { id.clone() } else { format!("not {id}") };
+            (Kind::Plugin, what.clone(), what)
         } else if is(&keys::SERVERS) {
             let name = match &set.part {
                 ValuePart::Entry(name) => name.as_str(),

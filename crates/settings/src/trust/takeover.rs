@@ -38,6 +38,7 @@ pub(super) fn covers(claim: &Claim, site: &TrustSite) -> bool {
         | Kind::Helper
         | Kind::Agent
         | Kind::Skill
+        | Kind::Plugin
         | Kind::Mode
         | Kind::Sandbox
         | Kind::Include => false,

@@ -57,6 +57,7 @@ pub fn always(situation: &Situation<'_>, access: Access, tool: &str, subject: &S
     let texts = match (access, subject) {
         (Access::Changes, Subject::Command(text)) => commands(situation, tool, text),
         (Access::ReadOnly, Subject::Path { real, .. }) => folder(situation, real).map(|folder| vec![folder]),
+        (Access::Network, Subject::Name(name)) => Some(vec![format!("{tool}({name})")]),
         // One tool of a server: more than that is everything.
         (_, Subject::Whole) if tool.strip_prefix("mcp__").is_some_and(|rest| rest.contains("__")) => {
             Some(vec![tool.to_owned()])

@@ -168,6 +168,11 @@ pub fn decide(situation: &Situation<'_>, access: Access, tool: &str, subject: &S
                 Decision::Ask { why: format!("{} is outside the working directories", real.display()) }
             }
         }
+        (Access::Network, Subject::Name(name)) => {
+            let host = name.strip_prefix("domain:").unwrap_or(name);
+            Decision::Ask { why: format!("{tool} would contact {host}") }
+        }
+        (Access::Network, _) => Decision::Ask { why: format!("{tool} would contact another machine") },
         (Access::Changes | Access::Asks, _) => Decision::Ask { why: format!("{tool} may make changes") },
     }
 }

@@ -6,7 +6,8 @@
 //!
 //! A command pattern is exact, or a prefix (`git log:*`, which ends at a word), or has `*` for anything. A path pattern
 //! is read as in a `.gitignore`; its beginning says where it starts: `//` the file system's root, `~/` home, `/` the
-//! directory of the settings file, anything else the working directory. For agents the pattern is a name.
+//! directory of the settings file, anything else the working directory. For agents the pattern is a name, for WebFetch a host:
+//! `WebFetch(domain:example.com)`, `WebFetch(domain:*.example.com)`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,9 @@ use transcript::tool_names;
 
 use super::command::JudgedCommand;
 use super::protected_paths::is_guarded_name;
+
+/// Prefix of a pattern of hosts.
+const DOMAIN: &str = "domain:";
 
 /// Base directories of the paths in rules. All absolute.
 #[derive(Debug, Clone)]
@@ -145,7 +149,7 @@ impl Rule {
     pub fn covers(&self, tool: &str) -> bool {
         match self.tool.as_str() {
             name if name == tool => true,
-            tool_names::EDIT => matches!(tool, tool_names::WRITE | "MultiEdit" | "NotebookEdit"),
+            tool_names::EDIT => matches!(tool, tool_names::WRITE | "MultiEdit" | tool_names::NOTEBOOK_EDIT),
             tool_names::READ => matches!(tool, tool_names::GREP | tool_names::GLOB),
             // The name that the task list had.
             "TodoWrite" => matches!(
@@ -191,6 +195,14 @@ impl Rule {
         match &self.pattern {
             Pattern::Any => true,
             Pattern::Of { command, .. } => command_matches(command, part),
+        }
+    }
+
+    /// Returns whether it matches a name.
+    pub(super) fn matches_name(&self, name: &str) -> bool {
+        match &self.pattern {
+            Pattern::Of { command, .. } if command.starts_with(DOMAIN) => fits(&command.to_ascii_lowercase(), name),
+            _ => self.matches_part(name),
         }
     }
 

@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use super::sdk_host::SdkHost;
-use crate::servers::HostsServers;
+use crate::server_host::HostsServers;
 
 /// Bytes that wait on the way in either direction.
 const ROOM: usize = 64 * 1024;

@@ -139,3 +139,17 @@ proptest! {
         prop_assert_eq!(&short[..shared], &long[..shared]);
     }
 }
+
+/// SEARCH-1: tools that were loaded later stand behind the others, whose bytes stay as they are, and say that they are no part
+/// of the prefix.
+#[test]
+fn loaded_tools_stand_behind_the_others() {
+    let mut one = request(vec![], Marks::default());
+    let before = String::from_utf8(messages(&one).to_vec()).unwrap();
+    let tools = before[before.find("\"tools\":[").unwrap()..before.find("}],").unwrap() + 1].to_owned();
+    Arc::make_mut(&mut one.prologue).loaded = vec![crate::sample::loaded()];
+    let after = String::from_utf8(messages(&one).to_vec()).unwrap();
+    let loaded =
+        r#",{"name":"mcp__db__query","description":"asks","input_schema":{"type":"object"},"defer_loading":true}]"#;
+    assert!(after.contains(&format!("{tools}{loaded}")), "{after}");
+}

@@ -156,3 +156,13 @@ proptest! {
         }
     }
 }
+
+/// SEARCH-1: tools that were loaded later are functions like the others, behind them.
+#[test]
+fn loaded_tools_are_functions_behind_the_others() {
+    let mut one = request(vec![]);
+    Arc::make_mut(&mut one.prologue).loaded = vec![crate::sample::loaded()];
+    let body: Value = serde_json::from_slice(&completions(&one, OutputLimit::MaxTokens)).unwrap();
+    let names: Vec<&Value> = body["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]["name"]).collect();
+    assert_eq!(names, ["Bash", "mcp__db__query"]);
+}
