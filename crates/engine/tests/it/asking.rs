@@ -39,7 +39,7 @@ async fn a_question_is_asked_and_its_answer_holds() {
     assert!(!stage.project().join("x").exists());
     let asked = no.1.lock().unwrap().remove(0);
     assert_eq!((asked.tool.as_str(), asked.input["content"].as_str()), ("Write", Some("y")));
-    assert!(asked.why.contains("could change"), "{}", asked.why);
+    assert!(asked.why.contains("may make changes"), "{}", asked.why);
     assert!(stage.events.lock().unwrap().iter().any(|event| matches!(event, Event::ToolDenied { .. })));
 }
 

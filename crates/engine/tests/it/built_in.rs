@@ -42,7 +42,7 @@ fn of_agent(stage: &Stage, word: &str) -> Vec<Value> {
 async fn the_guide_answers_from_the_documentation() {
     for (word, found) in [
         ("PreToolUse", "PreToolUse"),
-        ("budget.tokensPerAgent", "in tokens"),
+        ("budget.tokensPerAgent", "tokens that an agent"),
         ("CLAUDE_CONFIG_DIR", "CLAUDE_CONFIG_DIR"),
     ] {
         let mut stage = Stage::new(ASKS).await;

@@ -241,7 +241,7 @@ fn a_ledger_that_cannot_be_written_still_bounds() {
     ledger.record(NOTES, "m", &dollars(1.0));
     assert!(ledger.allows(NOTES).is_err());
     let news = ledger.news();
-    assert!(news.len() == 2 && news[0].starts_with("what is spent cannot be written down"), "{news:?}");
+    assert!(news.len() == 2 && news[0].starts_with("spending cannot be recorded"), "{news:?}");
 
     let home = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(home.path().join("cairn/ledger/2026-11-15.jsonl")).unwrap();
@@ -268,7 +268,7 @@ async fn the_conversation_goes_on_when_the_budget_is_spent() {
         let requests: u64 = today.kinds.values().map(|sum| sum.requests).sum();
         assert_eq!(requests, stage.simulator.requests().len() as u64, "every one of them is in the ledger");
         let events = stage.events.lock().unwrap();
-        let paused = |event: &&Event| matches!(event, Event::Warning(text) if text.contains("background pauses"));
+        let paused = |event: &&Event| matches!(event, Event::Warning(text) if text.contains("background work pauses"));
         (today.kinds.into_keys().collect::<Vec<_>>(), events.iter().filter(paused).count())
     };
     assert_eq!(heard(2.0).await, (vec!["conversation".to_owned(), "notes".to_owned()], 0));

@@ -231,7 +231,7 @@ async fn who_writes_to_one_that_cannot_go_on_is_told() {
     let told = heard(agent.session().path());
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].1.contains(r#"from=\"painter\""#), "{told:?}");
-    assert!(told[0].1.contains("did not hear what you wrote"), "{told:?}");
+    assert!(told[0].1.contains("ended before it read your message"), "{told:?}");
     assert!(told[0].1.contains("What did you paint?") && told[0].1.contains("20 agents are running"), "{told:?}");
     agent.close().await;
 }
@@ -304,6 +304,6 @@ async fn an_agent_that_cannot_go_on_is_not_begun_again_and_again() {
     let begun = stage.events.lock().unwrap().iter().filter(is_begun).count();
     assert_eq!(begun, 2, "sent out, and once more: {:?}", turn.end);
     let log = std::fs::read_to_string(agent.session().path()).unwrap();
-    assert_eq!(log.matches("did not hear what you wrote").count(), 1, "{log}");
+    assert_eq!(log.matches("ended before it read your message").count(), 1, "{log}");
     agent.close().await;
 }

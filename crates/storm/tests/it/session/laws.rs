@@ -88,7 +88,7 @@ pub(super) fn files(world: &SessionWorld) {
         let entered = |lines: &[Value]| {
             let is_it = |line: &&Value| {
                 let text = text(line);
-                let is_given_back = text.contains("did not hear what you wrote");
+                let is_given_back = text.contains("ended before it read your message");
                 is_user(line) && text.contains("<agent-message") && text.contains(&letter.token) && !is_given_back
             };
             lines.iter().filter(is_it).count()
