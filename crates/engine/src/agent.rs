@@ -488,6 +488,9 @@ impl Agent {
                 let _ = self.driver.hooked(&HookInput::session_end(why), &CancellationToken::new()).await;
             }
             self.driver.gate.consent.hooks.end().await;
+            if let Some(servers) = self.servers() {
+                servers.close().await;
+            }
         }
         if let Some(extraction) = &mut self.extraction {
             extraction.stop().await;

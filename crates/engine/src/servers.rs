@@ -262,7 +262,9 @@ impl ServerTools {
 
     /// Tools that belong into every request.
     pub fn always_loaded(&self) -> Vec<Arc<dyn Tool>> {
-        let always = self.offered().into_iter().filter(|tool| tool.offer.loading == ToolLoading::Always);
+        let is_always =
+            |tool: &OfferedTool| tool.offer.loading == ToolLoading::Always || tool.server.is_always_loaded();
+        let always = self.offered().into_iter().filter(is_always);
         always.map(|tool| Arc::new(ServerTool::of(tool)) as Arc<dyn Tool>).collect()
     }
 }

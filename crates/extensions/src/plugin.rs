@@ -33,11 +33,11 @@ pub struct Plugin {
     pub name: String,
     /// The name with where it is from: `name@marketplace`.
     pub id: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// Its version, if it has one.
     pub version: Option<String>,
-    /// How it came to be used.
+    /// Reason it is used.
     pub origin: PluginOrigin,
     /// Its folder, and the one for what it keeps.
     pub folders: PluginFolders,
@@ -55,7 +55,7 @@ pub struct Plugin {
     pub troubles: Vec<ExtensionTrouble>,
 }
 
-/// How a plugin came to be used.
+/// Reason a plugin is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PluginOrigin {
     /// The user installed it, and the user's settings enable it.
@@ -105,7 +105,7 @@ pub struct PluginPlace {
     pub folder: PathBuf,
     /// Its name and where it is from.
     pub id: String,
-    /// How it came to be used.
+    /// Reason it is used.
     pub origin: PluginOrigin,
     /// The entry of its marketplace, if it was installed.
     pub entry: Option<MarketplaceEntry>,
@@ -178,7 +178,7 @@ fn fill(text: &str, folders: &PluginFolders) -> String {
     fill_folders(text, &ExpandValues { plugin: Some(folders), ..ExpandValues::default() })
 }
 
-/// What describes a plugin: its own manifest with what the marketplace adds; the marketplace's entry alone if that says so.
+/// Manifest of a plugin: its own with what the marketplace adds; the marketplace's entry alone if that says so.
 fn described(
     own: Option<PluginManifest>,
     entry: Option<&MarketplaceEntry>,

@@ -177,13 +177,14 @@ impl DefinedServers {
 
     /// Adds the servers of settings files of some sources.
     fn add_settings(&mut self, settings: &Settings, trust: &Trust, counts: impl Fn(SettingsSource) -> bool) {
-        let sets = settings.sets.iter().rev();
-        for set in sets.filter(|set| set.key.name == keys::SERVERS.name && counts(set.origin.source)) {
+        let is_untrusted =
+            |set: &&SetValue| set.key.name == keys::SERVERS.name && set.standing == ValueStatus::Untrusted;
+        let untrusted = settings.sets.iter().filter(is_untrusted);
+        for set in settings.servers.iter().rev().chain(untrusted).filter(|set| counts(set.origin.source)) {
             let ValuePart::Entry(name) = &set.part else { continue };
             let approval = match set.standing {
-                ValueStatus::Counts => ServerApproval::Approved,
                 ValueStatus::Untrusted => ServerApproval::Needed(Claim::of_set(set, trust.site())),
-                ValueStatus::Overridden | ValueStatus::Never(_) => continue,
+                _ => ServerApproval::Approved,
             };
             let servers = Value::from_iter([(name.clone(), set.value.clone())]);
             self.add(&servers, author(set), &set.origin.to_string(), &|_, _| approval.clone());

@@ -106,6 +106,8 @@ pub struct Settings {
     pub enabled_plugins: BTreeMap<String, SettingsSource>,
     /// `pluginDirectories`: folders of plugins.
     pub plugin_directories: Vec<PathBuf>,
+    /// `mcpServers`: their definitions, as written.
+    pub servers: Vec<SetValue>,
     /// `disabledMcpServers`: servers that are not started, each with its origin.
     pub disabled_servers: Vec<(String, ValueOrigin)>,
     /// `webPrivateHosts`: hosts at private addresses that may be contacted.
@@ -224,6 +226,7 @@ impl Settings {
             agents: counting.of(&keys::AGENTS).cloned().collect(),
             enabled_plugins: enabled_plugins(&counting),
             plugin_directories: expanded(&counting, &keys::PLUGIN_DIRECTORIES, base_paths),
+            servers: counting.of(&keys::SERVERS).cloned().collect(),
             disabled_servers: counting
                 .of(&keys::DISABLED_SERVERS)
                 .filter_map(|set| Some((set.value.as_str()?.to_owned(), set.origin.clone())))

@@ -13,7 +13,9 @@ mod examples;
 use examples::Examples;
 
 /// Keys that decide about something else, by how they begin.
-const ELSEWHERE: [(&str, &str); 9] = [
+const ELSEWHERE: [(&str, &str); 11] = [
+    ("mcpServers", "servers are read when a session starts"),
+    ("disabledMcpServers", "servers are read when a session starts"),
     ("model", "which model is asked is chosen before"),
     ("searchPastContext", "it is a part of what the prompt says of memory"),
     ("teammates", "it adds a tool"),

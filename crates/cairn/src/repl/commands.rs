@@ -14,6 +14,7 @@ use super::conversation::Conversation;
 use super::conversation_view::Display;
 use super::modes;
 use super::page::PagePart;
+use super::servers::show_servers;
 use super::session_state::SessionState;
 use super::setup_commands;
 use super::slash::{self, COMMANDS, KEYS};
@@ -79,7 +80,7 @@ impl Conversation {
             }
             "agents" => self.show_agents(argument),
             "skills" => self.session.show_skills(argument, &mut self.view),
-            "mcp" => self.session.show_servers(argument, &mut self.view),
+            "mcp" => show_servers(self.session.servers.as_ref(), argument, &mut self.view),
             "statusline" => self.set_up_line(argument),
             "sandbox" => {
                 self.session.sandbox(argument, &mut self.args, &self.place, &mut self.view).await?;

@@ -2,51 +2,47 @@
 
 use std::sync::Arc;
 
-use engine::servers::SessionServer;
+use engine::servers::{SessionServer, SessionServers};
 use settings::servers::ServerApproval;
 
 use super::conversation_view::ConversationView;
-use super::session_state::SessionState;
 use crate::servers::state_words;
 use crate::styled_text::{TextStyle, one_line};
 
 /// The most characters of a description in a list.
 const ABOUT: usize = 80;
 
-impl SessionState {
-    /// Lists the servers, shows one, or connects or switches off one.
-    pub(super) fn show_servers(&self, argument: &str, view: &mut ConversationView) {
-        let servers = self.servers.as_ref().map(|servers| servers.all()).unwrap_or_default();
-        if servers.is_empty() {
-            let text = "there are no MCP servers; `cairn mcp add` adds one, and a project has them in .mcp.json";
-            return view.page.note(text, TextStyle::PLAIN);
+/// Lists the servers, shows one, or connects or switches off one.
+pub(super) fn show_servers(servers: Option<&Arc<SessionServers>>, argument: &str, view: &mut ConversationView) {
+    let servers = servers.map(|servers| servers.all()).unwrap_or_default();
+    if servers.is_empty() {
+        let text = "there are no MCP servers; `cairn mcp add` adds one, and a project has them in .mcp.json";
+        return view.page.note(text, TextStyle::PLAIN);
+    }
+    let mut words = argument.split_whitespace();
+    let (name, action) = (words.next().unwrap_or_default(), words.next());
+    if name.is_empty() {
+        let row = |server: &Arc<SessionServer>| (server.name.clone(), format!("{}{}", standing(server), whose(server)));
+        return view.table(&servers.iter().map(row).collect::<Vec<_>>(), TextStyle::BOLD);
+    }
+    let Some(server) = servers.iter().find(|server| server.name == name) else {
+        return view.page.note(&format!("there is no MCP server {name}"), TextStyle::PLAIN);
+    };
+    match action {
+        None => show(server, view),
+        Some("off") => {
+            let server = server.clone();
+            view.page.note(&format!("{name} is switched off for this session"), TextStyle::PLAIN);
+            tokio::spawn(async move { server.switch_off().await });
         }
-        let mut words = argument.split_whitespace();
-        let (name, action) = (words.next().unwrap_or_default(), words.next());
-        if name.is_empty() {
-            let row =
-                |server: &Arc<SessionServer>| (server.name.clone(), format!("{}{}", standing(server), whose(server)));
-            return view.table(&servers.iter().map(row).collect::<Vec<_>>(), TextStyle::BOLD);
+        Some("on" | "reconnect") => {
+            let server = server.clone();
+            view.page.note(&format!("connecting {name}; /mcp shows the outcome"), TextStyle::PLAIN);
+            tokio::spawn(async move { server.connect().await });
         }
-        let Some(server) = servers.iter().find(|server| server.name == name) else {
-            return view.page.note(&format!("there is no MCP server {name}"), TextStyle::PLAIN);
-        };
-        match action {
-            None => show(server, view),
-            Some("off") => {
-                let server = server.clone();
-                view.page.note(&format!("{name} is switched off for this session"), TextStyle::PLAIN);
-                tokio::spawn(async move { server.switch_off().await });
-            }
-            Some("on" | "reconnect") => {
-                let server = server.clone();
-                view.page.note(&format!("connecting {name}; /mcp shows the outcome"), TextStyle::PLAIN);
-                tokio::spawn(async move { server.connect().await });
-            }
-            Some(other) => {
-                let text = format!("/mcp {name} {other}: there are on, off and reconnect");
-                view.page.note(&text, TextStyle::PLAIN);
-            }
+        Some(other) => {
+            let text = format!("/mcp {name} {other}: there are on, off and reconnect");
+            view.page.note(&text, TextStyle::PLAIN);
         }
     }
 }

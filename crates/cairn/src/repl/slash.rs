@@ -46,7 +46,7 @@ commands! {
     "tasks" "[WHAT] [ID]" "background work (`stop`, `front`), and the task list";
     "agents" "[NAME]" "the agents that can be started";
     "skills" "[NAME]" "the skills and commands that can be called as /NAME";
-    "mcp" "[NAME] [on|off]" "MCP servers: their state and tools; connect or switch off one";
+    "mcp" "[NAME]" "MCP servers: their state and tools; `NAME on`, `NAME off`";
     "statusline" "[TEXT]" "let an agent set up a custom status line, from your shell's prompt or as you describe";
     "sandbox" "[on|off]" "show the state of the sandbox, or turn it on or off";
     "config" "" "the settings that count, and where each is set";

@@ -205,7 +205,7 @@ fn an_audit_counts_every_reply_once() {
     assert_eq!(shown.code, Some(0), "{shown:?}");
     let first = shown.stdout.lines().next().unwrap();
     assert!(first.starts_with(&format!("The last 30 days cost ${expected:.2}; with Cairn $")), "{first}");
-    assert!(first.contains("would have needed a file again"), "{first}");
+    assert!(first.contains("would have needed a file to be read again"), "{first}");
     assert!(!shown.stdout.contains('\u{1b}'), "colours are for terminals");
     // The cascade is printed: how often each layer acted, and the dearer actions that it spared.
     let head = shown.stdout.lines().find(|line| line.starts_with("layer")).unwrap_or_default();

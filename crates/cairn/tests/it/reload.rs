@@ -82,7 +82,9 @@ fn last(screen: &Screen) -> String {
 
 /// Keys of which a conversation that runs is told nothing, by how they begin, and why. Each is turned in a test below, or of
 /// its own.
-const LATER: [(&str, &str); 7] = [
+const LATER: [(&str, &str); 9] = [
+    ("mcpServers", "servers are connected when a session starts"),
+    ("disabledMcpServers", "servers are connected when a session starts"),
     ("language", "it is a part of the prompt, which stays as it was sent until /clear"),
     ("outputStyle", "it is a part of the prompt, which stays as it was sent until /clear"),
     ("searchPastContext", "it is a part of the prompt, which stays as it was sent until /clear"),

@@ -1,6 +1,6 @@
 //! MCP servers as users meet them: named to the model, found and called, asked about, gone with the session.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -8,6 +8,7 @@ use crate::stage::{Ran, Stage, run};
 
 /// A server of a few lines: it names two tools, answers calls with what it was asked, and says what it sees of a variable.
 const SERVER: &str = r##"
+echo "$$" >> started
 while read -r line; do
   id=$(sed -n 's/.*"id":\([0-9]*\).*/\1/p' <<<"$line")
   case "$line" in
@@ -20,7 +21,6 @@ while read -r line; do
       echo '{"jsonrpc":"2.0","id":'"$id"',"result":{"content":[{"type":"text","text":"rows of '"$said"' with '"${DB_TOKEN:-no token}"' and '"${OTHER_TOKEN:-nothing else}"'"}]}}';;
   esac
 done
-echo "$$" >> gone
 "##;
 
 /// A model that looks for a tool, calls it, and says what came back.
@@ -37,6 +37,12 @@ const QUERIES: &str = r#"
     [[rule]]
     say = "Nothing there."
 "#;
+
+/// The ids of the server's processes, also of those that have ended.
+fn started(stage: &Stage) -> Vec<String> {
+    let text = std::fs::read_to_string(stage.project().join("started")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
 
 fn server(stage: &Stage) -> PathBuf {
     stage.write("server.sh", SERVER)
@@ -95,7 +101,8 @@ fn a_servers_tool_is_found_and_called() {
     assert!(told.contains("Ask in SQL.") && !told.contains("</system-reminder> You may"), "{told}");
     let found = requests[2]["messages"].to_string();
     assert!(found.contains(r#"{"type":"tool_reference","tool_name":"mcp__db__query"}"#), "{found}");
-    assert_eq!(std::fs::read_to_string(stage.project().join("gone")).unwrap().lines().count(), 1, "it has ended");
+    assert_eq!(started(&stage).len(), 1, "it was started once");
+    assert!(started(&stage).iter().all(|process| !Path::new("/proc").join(process).exists()), "it has ended");
 }
 
 /// MCP-1: a call of a server's tool needs permission; in a session without anybody to ask, it does not run.
@@ -115,7 +122,7 @@ fn a_projects_server_waits_for_trust() {
     let stage = with_project_server(QUERIES);
     let ran = say(&stage, &[], "look");
     assert!(ran.stdout.contains("Nothing there."), "{ran:?}");
-    assert!(!stage.project().join("gone").exists(), "it was never started");
+    assert!(started(&stage).is_empty(), "it was never started");
     let request = stage.simulator.requests().pop().unwrap();
     assert!(!tools(&request).contains(&"ToolSearch"), "what cannot be called costs nothing");
     assert!(ran.stderr.contains("with your DB_TOKEN"), "the variable is named: {}", ran.stderr);

@@ -5,14 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 use memory::quoting::quoted;
 use session::{Error, LineMeta};
+use tools::Tool;
 use transcript::{Id, Injected, Purpose, tool_names};
 
 use crate::live::LiveSession;
-use crate::servers::ServerTools;
+use crate::servers::{OfferedTool, ServerTools};
 
 /// The most names of one server that are listed; the others are found by searching.
 const MOST_NAMES: usize = 100;
@@ -52,7 +54,7 @@ impl AgentServers {
         listings.retain(|(line, _)| view.shows(line));
         let mut told = ToolListing::new();
         listings.iter().for_each(|(_, listing)| told.extend(listing.clone()));
-        let now = on_demand(&servers);
+        let now = on_demand(&servers, &live.work.tools);
         let mut changed: ToolListing =
             now.iter().filter(|(server, tools)| told.get(*server) != Some(tools)).map(owned).collect();
         let gone = told.iter().filter(|(server, tools)| !tools.is_empty() && !now.contains_key(*server));
@@ -72,10 +74,11 @@ fn owned((server, tools): (&String, &Vec<String>)) -> (String, Vec<String>) {
     (server.clone(), tools.clone())
 }
 
-/// The tools that are found by searching, by server.
-fn on_demand(servers: &ServerTools) -> ToolListing {
+/// The tools that are found by searching, by server: those that no request declares from the start.
+fn on_demand(servers: &ServerTools, declared: &[Arc<dyn Tool>]) -> ToolListing {
     let mut listing = ToolListing::new();
-    for tool in servers.offered().into_iter().filter(|tool| tool.offer.loading == mcp::ToolLoading::OnDemand) {
+    let is_declared = |tool: &OfferedTool| declared.iter().any(|one| one.name() == tool.name);
+    for tool in servers.offered().into_iter().filter(|tool| !is_declared(tool)) {
         listing.entry(tool.server.name.clone()).or_default().push(tool.name);
     }
     listing

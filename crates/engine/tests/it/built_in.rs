@@ -41,7 +41,7 @@ fn of_agent(stage: &Stage, word: &str) -> Vec<Value> {
 #[tokio::test]
 async fn the_guide_answers_from_the_documentation() {
     for (word, found) in [
-        ("PreToolUse", "PreToolUse"),
+        ("SubagentStop", "SubagentStop"),
         ("budget.tokensPerAgent", "tokens that an agent"),
         ("CLAUDE_CONFIG_DIR", "CLAUDE_CONFIG_DIR"),
     ] {

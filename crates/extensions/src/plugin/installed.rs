@@ -20,7 +20,7 @@ const MOST_BYTES: u64 = 8_000_000;
 pub struct EnabledPlugin {
     /// `name@marketplace`.
     pub id: String,
-    /// How it came to be used.
+    /// Reason it is used.
     pub origin: PluginOrigin,
 }
 
