@@ -5,14 +5,14 @@
 
 use crate::styled_text::{Colour, Span, TextStyle};
 
-/// What code of a kind of language looks like.
+/// Look of code in a kind of language.
 #[derive(Debug)]
 struct CodeSyntax {
     /// Names after a fence, and endings of files.
     names: &'static [&'static str],
     line_comment: &'static [&'static str],
     block_comment: Option<(&'static str, &'static str)>,
-    /// What strings begin and end with; the longer ones first.
+    /// Delimiters of strings; the longer ones first.
     strings: &'static [&'static str],
     keywords: &'static [&'static str],
 }

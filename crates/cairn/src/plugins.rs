@@ -88,7 +88,7 @@ impl LoadedPlugins {
             .collect()
     }
 
-    /// What the user should see when a session starts: those that are left out.
+    /// Warnings when a session starts: the plugins that are left out.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let told = self.troubles.iter().filter(|trouble| trouble.weight == Weight::Error);
         told.map(ToString::to_string).collect()

@@ -449,7 +449,7 @@ impl Repl {
         Ok(())
     }
 
-    /// What goes on, for the window's title: a question, work, or rest.
+    /// State of the session, for the window's title: a question, work, or rest.
     fn title(&self) -> String {
         let directory = &self.talk.place.directory;
         let name = directory.file_name().map_or_else(|| "/".into(), |name| name.to_string_lossy());

@@ -22,7 +22,7 @@ const HOSTED: &str = "sdk";
 /// The folder below the config home with the tokens of logins.
 const TOKENS: &str = "cairn/mcp-logins";
 
-/// What flags say of servers: definitions, and the names of those that the driving program has.
+/// Servers of flags: definitions, and the names of those that the driving program has.
 struct FlagServers {
     defined: Vec<(String, Value)>,
     hosted: Vec<String>,

@@ -166,7 +166,7 @@ pub(crate) fn clean_lines(text: &str) -> String {
     text.chars().filter(|&c| matches!(c, '\n' | '\t') || !steers(c)).collect()
 }
 
-/// What a command printed, as a terminal would leave it: without escape sequences, and of a line that was written over
+/// Output of a command as a terminal would leave it: without escape sequences, and of a line that was written over
 /// only what came last. Not for what the user is asked about, where nothing may be hidden.
 pub(crate) fn without_escapes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

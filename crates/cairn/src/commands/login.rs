@@ -50,7 +50,7 @@ pub(crate) fn run(args: &LoginArgs) -> anyhow::Result<Code> {
     Ok(Code::Success)
 }
 
-/// What is typed or pasted until Enter, without being shown.
+/// Text typed or pasted until Enter, without being shown.
 fn typed() -> anyhow::Result<String> {
     // First: what is typed ahead of the question is not shown either.
     crossterm::terminal::enable_raw_mode()?;

@@ -185,7 +185,7 @@ fn way(server: &DefinedServer) -> String {
     }
 }
 
-/// Whose it is, and whether it may be started.
+/// Its author, and its approval.
 fn standing(server: &DefinedServer) -> String {
     let whose = server.author.name();
     match &server.approval {

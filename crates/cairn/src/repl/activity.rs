@@ -1,4 +1,4 @@
-//! What a turn is doing, as it is shown above the prompt while it lasts: a row for the turn, the end of what a command prints,
+//! Activity of a turn, as it is shown above the prompt while it lasts: a row for the turn, the end of what a command prints,
 //! and a row for each agent it waits for.
 //!
 //! Nothing of it stays in the scrollback.
@@ -33,14 +33,14 @@ const GIVE_WAY: [usize; 2] = [1, 3];
 /// Bytes of a token of English or code, roughly: the true number comes with the end of the reply.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// What a turn is doing.
+/// Activity of a turn.
 #[derive(Debug)]
 pub(super) struct TurnActivity {
     started: Instant,
     doing: String,
     /// The end of what the model thinks.
     thought: String,
-    /// What each agent did last, by its id.
+    /// Last action of each agent, by its id.
     agents: BTreeMap<String, String>,
     /// Tokens of finished replies, and bytes of the one that is being written.
     written: u64,

@@ -203,7 +203,7 @@ impl Background {
         agents
     }
 
-    /// What the turn waits for goes on in the background.
+    /// Moves whatever the turn waits for to the background.
     pub(super) fn send_to_background(&self, view: &mut ConversationView) {
         let agents = self.waited_for().iter().filter(|agent| agent.send_to_background()).count();
         let commands = self.jobs.move_to_background();

@@ -22,7 +22,7 @@ const CHANGE: usize = 40;
 const FOREIGN: &str = "mcp__";
 /// Beginning of the summary of a command that runs on in the background.
 const RUNS_ON: &str = "Running as ";
-/// Where the rest is to be seen.
+/// Place of the rest.
 const REST: &str = " (Ctrl-O)";
 const REST_IN_LINES: &str = " (/expand)";
 

@@ -25,7 +25,7 @@ pub(crate) struct Completion {
     pub(crate) about: String,
 }
 
-/// What is completed besides commands.
+/// Sources of completions besides commands.
 pub(super) struct CompletionSources<'a> {
     /// The working directory.
     pub(super) directory: &'a Path,

@@ -33,7 +33,7 @@ const ENDINGS: [&str; 2] = ["txt", "json"];
 
 /// Something that can be shown whole.
 pub(super) enum ExpandableItem {
-    /// What the user said, as a heading.
+    /// Message of the user, as a heading.
     Said(String),
     /// A call.
     Call {
@@ -45,7 +45,7 @@ pub(super) enum ExpandableItem {
     },
     /// Memories that were recalled.
     Memories(Vec<RecalledMemory>),
-    /// What the model thought before a reply.
+    /// Thoughts of the model before a reply.
     Thought(String),
 }
 

@@ -28,14 +28,14 @@ pub(super) struct FileSearch {
     running: Option<JoinHandle<SearchOutcome>>,
     /// The newest search that was asked for.
     wanted: Option<String>,
-    /// What was found last, and for what.
+    /// Last result, and its query.
     found: Option<(String, Vec<String>)>,
     /// Tab was pressed before anything was found: the first is taken when it is.
     pub(super) takes_first: bool,
     stop: Arc<AtomicBool>,
 }
 
-/// What a search found.
+/// Result of a search.
 pub(super) struct SearchOutcome {
     typed: String,
     list: Option<Vec<String>>,

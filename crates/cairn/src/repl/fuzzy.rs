@@ -14,7 +14,7 @@ const FIRST: i32 = 12;
 /// A point outweighs so many letters that do not match.
 const LENGTH: i32 = 4;
 
-/// How well a text fits what was typed; none if it does not. Upper case matters only where it was typed.
+/// Score of a text for what was typed; none if it does not. Upper case matters only where it was typed.
 pub(super) fn score(typed: &str, text: &str) -> Option<i32> {
     if typed.is_empty() {
         return Some(0);

@@ -12,7 +12,7 @@ const SHOWN: usize = 8;
 /// The least room in which a candidate's description is shown.
 const LEAST_ABOUT: usize = 20;
 
-/// What the word before the cursor can become.
+/// Completions of the word before the cursor.
 #[derive(Debug, Default)]
 pub(super) struct CompletionMenu {
     /// Bytes before the cursor that a candidate replaces.

@@ -20,7 +20,7 @@ pub(super) fn colour(mode: Mode) -> Colour {
     }
 }
 
-/// What one has to know of a session in which nothing is asked.
+/// Warning about a session in which nothing is asked.
 pub(super) const BYPASS_WARNING: &str = "bypassPermissions: commands and edits run without asking, also those that delete or \
                                          send something. Shift-Tab changes the mode.";
 

@@ -49,7 +49,7 @@ pub(super) struct SessionState {
 }
 
 impl SessionState {
-    /// What was found for the model: the branch, instruction files, memories.
+    /// Facts found for the model: the branch, instruction files, memories.
     pub(super) fn found(&self) -> Vec<String> {
         let branch = session::home::git_branch(&self.scope.directory());
         let knowledge = self.agent.as_ref().and_then(|agent| agent.knowledge());

@@ -21,7 +21,7 @@ use crate::{env, out, trusted_settings};
 /// Short names of models that `/model` offers.
 const MODELS: [(&str, &str); 3] =
     [("opus", "for the hardest work"), ("sonnet", "for most work"), ("haiku", "quick and cheap")];
-/// What `/review` looks at if it is not told.
+/// Default subject of `/review`.
 const UNCOMMITTED: &str = "what is not committed yet (`git status`, `git diff HEAD`, new files); if there is nothing, the \
                            commits of this branch that are not on the main branch";
 /// Programs that the session runs.

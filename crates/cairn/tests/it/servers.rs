@@ -125,7 +125,7 @@ fn a_projects_server_waits_for_trust() {
     assert!(started(&stage).is_empty(), "it was never started");
     let request = stage.simulator.requests().pop().unwrap();
     assert!(!tools(&request).contains(&"ToolSearch"), "what cannot be called costs nothing");
-    assert!(ran.stderr.contains("with your DB_TOKEN"), "the variable is named: {}", ran.stderr);
+    assert!(ran.stderr.contains("db (gets your DB_TOKEN): bash"), "the variable is named: {}", ran.stderr);
     let trusted = say(&stage, &["--trust", "--allowedTools", "mcp__db__query"], "look");
     assert!(trusted.stdout.contains("rows of select 1 with t-own"), "{trusted:?}");
 }

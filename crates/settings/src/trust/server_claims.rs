@@ -51,8 +51,9 @@ pub(crate) fn claim_words(name: &str, entry: &Value) -> String {
     let variables = ServerDefinition::from_json(entry).map(|definition| definition.variables()).unwrap_or_default();
     let given = variables.iter().filter(|variable| variable.kind != VariableKind::ProviderKey);
     let given: Vec<&str> = given.map(|variable| variable.name.as_str()).collect();
-    let gets = if given.is_empty() { String::new() } else { format!(", with your {}", given.join(", ")) };
-    format!("{name}: {}{helper}{gets}", words.join(" "))
+    // Before the rest, which may be cut where it is shown.
+    let gets = if given.is_empty() { String::new() } else { format!(" (gets your {})", given.join(", ")) };
+    format!("{name}{gets}: {}{helper}", words.join(" "))
 }
 
 /// The texts of a list.
