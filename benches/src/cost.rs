@@ -183,7 +183,7 @@ async fn play(place: &Path, work: &Work, layers: Layers, rules: &str) -> Result<
     let mut parts = Parts::new(Arc::new(model), MODEL);
     parts.consent.policy.mode = engine::tools::permission::Mode::BypassPermissions.into();
     parts.talk.layers = layers;
-    let (inbox, ran) = (Arc::new(OnceLock::<engine::Inbox>::new()), AtomicU32::new(0));
+    let (inbox, ran) = (Arc::new(OnceLock::<engine::QueuedMessages>::new()), AtomicU32::new(0));
     let waiting = inbox.clone();
     parts.out.listener = Arc::new(move |event| match event {
         Event::Warning(text) => eprintln!("  {text}"),

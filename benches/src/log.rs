@@ -97,7 +97,7 @@ fn append_rounds(log: &mut Log, lines: Vec<Line>) {
 /// A session of so many rounds, and the lines of as many again that are still to be appended.
 pub(crate) fn session(rounds: usize) -> (Log, Vec<Line>) {
     let mut prose = Prose::default();
-    let mut lines = vec![line(0, Body::User { blocks: vec![Block::text("Tidy this up.")], source: TextSource::Said })];
+    let mut lines = vec![line(0, Body::User { blocks: vec![Block::text("Tidy this up.")], source: TextSource::Direct })];
     for round in 0..2 * rounds {
         let (call, text) = (format!("toolu_{round}"), prose.code(2_400));
         let blocks = vec![
@@ -110,7 +110,7 @@ pub(crate) fn session(rounds: usize) -> (Log, Vec<Line>) {
         lines
             .push(line(lines.len(), Body::Assistant { id, model: "m".into(), blocks, usage: Some(usage), stop: None }));
         let result = Block::tool_result(&call, &[Block::text(text)], Outcome::Done);
-        lines.push(line(lines.len(), Body::User { blocks: vec![result], source: TextSource::Said }));
+        lines.push(line(lines.len(), Body::User { blocks: vec![result], source: TextSource::Direct }));
     }
     let rest = lines.split_off(1 + 2 * rounds);
     let mut log = Log::default();

@@ -428,7 +428,7 @@ impl Month {
             session: None,
             world: self.world(),
         };
-        rows.push(Row::figure("dreams", site.book().dreams().len().to_string()));
+        rows.push(Row::figure("dreams", site.dream_log().dreams().len().to_string()));
         let root = files::Root::open(&self.memory)?;
         let mut memories = Vec::new();
         for place in self.places().into_iter().filter_map(|place| files::Root::open(place).ok()) {

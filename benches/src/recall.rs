@@ -19,7 +19,7 @@ use memory::bench::{
     by_kind, projects, projects_afterwards, read_keys, repository,
 };
 use memory::rank::{WorkAtHand, RankQuestion};
-use memory::shelf::{Scope, Shelf};
+use memory::shelf::{Shelf, ShelfScope};
 use memory::store::{self, NewMemory};
 use memory::{Memory, Ranker, scan};
 
@@ -199,7 +199,7 @@ fn laid_out(set: &Set, directory: &Path) -> Result<Arc<Shelf>> {
             .open(&file)?
             .set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(at))?;
     }
-    Ok(Arc::new(Shelf::read(std::fs::canonicalize(directory)?, Scope::Private)?))
+    Ok(Arc::new(Shelf::read(std::fs::canonicalize(directory)?, ShelfScope::Project)?))
 }
 
 fn as_file(memory: &Memory) -> String {
