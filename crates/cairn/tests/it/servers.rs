@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::stage::{Ran, Stage, run};
+use crate::teammates::until;
 
 /// A server of a few lines: it names two tools, answers calls with what it was asked, and says what it sees of a variable.
 const SERVER: &str = r##"
@@ -102,7 +103,7 @@ fn a_servers_tool_is_found_and_called() {
     let found = requests[2]["messages"].to_string();
     assert!(found.contains(r#"{"type":"tool_reference","tool_name":"mcp__db__query"}"#), "{found}");
     assert_eq!(started(&stage).len(), 1, "it was started once");
-    assert!(started(&stage).iter().all(|process| !Path::new("/proc").join(process).exists()), "it has ended");
+    until("it has ended", || started(&stage).iter().all(|process| !Path::new("/proc").join(process).exists()));
 }
 
 /// MCP-1: a call of a server's tool needs permission; in a session without anybody to ask, it does not run.

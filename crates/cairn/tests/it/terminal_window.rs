@@ -4,6 +4,7 @@ use insta::assert_snapshot;
 use simulator::{Fault, When};
 
 use crate::stage::{Stage, piped};
+use crate::teammates::until;
 use crate::terminal::{DOWN, ENTER, ESC, Terminal, ctrl};
 use crate::terminal_screen::figures;
 
@@ -119,7 +120,7 @@ fn making_room_waits_for_the_end_of_the_turn() {
         terminal.keys(&format!("/{command}{ENTER}"));
         terminal.shows(&format!("queued: /{command}"));
     }
-    assert_eq!(stage.simulator.requests().len(), 1);
+    until("the request arrives", || stage.simulator.requests().len() == 1);
     terminal.keys(ESC);
     terminal.until("the first has begun", |screen| !screen.contains("queued: /compact"));
     assert!(terminal.everything().contains("stopped"));
