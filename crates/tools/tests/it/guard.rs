@@ -89,8 +89,9 @@ async fn a_command_sees_nothing_of_its_guard() {
 async fn a_guard_that_is_told_to_end_ends_all() {
     let place = Place::new();
     let said = place.failed("Bash", command("kill $PPID; sleep 1001.007; sleep 1001.007")).await;
-    // The shell may have had time to say that its child was ended.
-    assert!(said.starts_with("Exit code 143 (ended by signal 15)"), "{said}");
+    // The shell may have had time to say that its child was ended; on a busy machine it needs the second signal.
+    let ended = ["Exit code 143 (ended by signal 15)", "Exit code 137 (ended by signal 9)"];
+    assert!(ended.iter().any(|end| said.starts_with(end)), "{said}");
     assert!(!is_running("1001.007"));
     let said = place.failed("Bash", command("sleep 1001.008 & kill -9 $PPID; sleep 1001.008")).await;
     assert_eq!(said, "The command was lost: its guard was killed.");
