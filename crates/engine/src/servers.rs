@@ -6,6 +6,7 @@
 
 mod connect;
 mod loaded;
+mod questions;
 mod search;
 mod tool;
 
@@ -21,6 +22,7 @@ use tools::{Environment, Tool};
 
 pub use connect::http_endpoint;
 pub(crate) use loaded::LoadedTools;
+pub use questions::elicitation;
 pub(crate) use search::loaded;
 pub use search::{ToolSearch, ToolSearchInput};
 use tool::ServerTool;
