@@ -9,6 +9,7 @@ mod parent_snapshot;
 mod parts;
 mod reload;
 mod reports;
+mod server_mentions;
 mod servers;
 mod skills;
 mod turn;
@@ -392,8 +393,13 @@ impl Agent {
             Ok(called) => called,
             Err(why) => return Ok(Some(why)),
         };
+        let prompt = match server_mentions::prompt_in(self, &text, cancel).await {
+            Ok(prompt) => prompt,
+            Err(why) => return Ok(Some(why)),
+        };
         let mut attachments = attachments::attachments_of(self, &text, cancel).await?;
         let mut blocks = std::mem::take(&mut attachments.media);
+        blocks.extend(prompt.media);
         blocks.extend(self.bounded(said));
         let said = blocks;
         self.begin()?;
@@ -402,6 +408,9 @@ impl Agent {
         self.tell_of_standing(&before);
         self.driver.live.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
         attachments::attach(self, attachments)?;
+        if let Some((text, meta)) = prompt.text {
+            self.driver.live.session.inject(&text, meta)?;
+        }
         called.into_iter().try_for_each(|skill| skills::put_in(self, skill))?;
         self.known.recall_for(&text, &mut self.driver.live)?;
         self.changed_files.tell(&mut self.driver.live)?;

@@ -214,6 +214,18 @@ impl SessionServer {
         tool_names(&self.key, &names)
     }
 
+    /// Names of its prompts, as users call them.
+    pub fn prompt_names(&self) -> Vec<String> {
+        let Some(status) = self.status().filter(|status| status.state == ServerState::Ready) else { return Vec::new() };
+        let names: Vec<&str> = status.prompts.iter().map(|prompt| prompt.name.as_str()).collect();
+        tool_names(&self.key, &names)
+    }
+
+    /// The name that a tool of its would have, for rules.
+    pub(crate) fn tool_name(&self, tool: &str) -> String {
+        tool_names(&self.key, &[tool]).concat()
+    }
+
     fn is_program(&self) -> bool {
         let transport = self.defined.as_ref().map(|defined| &defined.definition.transport);
         matches!(transport, Some(mcp::ServerTransport::Stdio(_)))
