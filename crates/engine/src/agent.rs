@@ -372,7 +372,8 @@ impl Agent {
         }
         self.driver.list_agents()?;
         self.skills.show(&mut self.driver.live)?;
-        if self.driver.gate.consent.approver.who() != Respondent::Person {
+        let has_own = self.driver.live.work.servers.as_ref().is_some_and(ServerTools::has_own);
+        if has_own || self.driver.gate.consent.approver.who() != Respondent::Person {
             self.servers.wait(&self.driver.live).await;
         }
         self.servers.show(&mut self.driver.live)?;

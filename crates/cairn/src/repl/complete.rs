@@ -139,7 +139,13 @@ mod tests {
         let skill = Completion { text: "/greet".to_owned(), about: String::new() };
         let resource = Completion { text: "@db:demo://notes/1".to_owned(), about: String::new() };
         let home = Some(directory.join("src"));
-        let sources = CompletionSources { directory, home, agents: Some(&agents), skills: vec![skill], resources: vec![resource] };
+        let sources = CompletionSources {
+            directory,
+            home,
+            agents: Some(&agents),
+            skills: vec![skill],
+            resources: vec![resource],
+        };
         let mut menu = complete(before, sources, None);
         let mut texts = Vec::new();
         while let Some(text) = menu.first().map(|one| one.text.clone()).filter(|text| !texts.contains(text)) {

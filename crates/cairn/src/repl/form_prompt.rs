@@ -95,9 +95,8 @@ impl FormPrompt {
             Span::new(&format!("{about}{hint}"), TextStyle::DIM),
         ]];
         if let FieldKind::One(options) | FieldKind::Several(options) = &field.kind {
-            let option = |(at, option): (usize, &mcp::FieldOption)| {
-                vec![Span::plain(&format!("  {} {}", at + 1, option.label))]
-            };
+            let option =
+                |(at, option): (usize, &mcp::FieldOption)| vec![Span::plain(&format!("  {} {}", at + 1, option.label))];
             lines.extend(options.iter().enumerate().map(option));
         }
         let trouble = self.trouble.iter().map(|why| vec![Span::new(why, TextStyle::of(Colour::Red))]);

@@ -8,8 +8,8 @@ use mcp::ElicitationRequest;
 use serde_json::{Map, Value};
 use settings::permission::{PermissionAnswer, Question};
 use tokio::sync::oneshot;
-use tools::permission::Mode;
 use tools::FileChange;
+use tools::permission::Mode;
 
 use super::asked_call::{is_plan, show_call};
 use super::choice_prompt::{self, ChoicePrompt, ChoiceStep};
@@ -20,7 +20,6 @@ use super::width::wrap;
 use crate::browser;
 use crate::question_lines::{self, NO, NO_BECAUSE};
 use crate::styled_text::{Colour, Span, TextStyle};
-
 
 /// A question that waits for its answer.
 pub(crate) struct OpenQuestion {

@@ -158,11 +158,7 @@ mod tests {
             description: None,
             required: *required,
         };
-        PromptOffer {
-            name: "p".to_owned(),
-            description: None,
-            arguments: names.iter().map(argument).collect(),
-        }
+        PromptOffer { name: "p".to_owned(), description: None, arguments: names.iter().map(argument).collect() }
     }
 
     /// MCP-1: arguments of a prompt are words, quotes hold them together, and the last takes the rest.

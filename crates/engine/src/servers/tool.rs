@@ -68,7 +68,9 @@ impl Tool for ServerTool {
             let front = scope.jobs().call_in_front(scope.call(), &name);
             let heard = on_progress(front.progress());
             let work = async move {
-                let Some(connection) = server.connection() else { return Output::failed("This server is switched off.") };
+                let Some(connection) = server.connection() else {
+                    return Output::failed("This server is switched off.");
+                };
                 match connection.call(&offer.name, arguments, Some(heard)).await {
                     Ok(reply) => output(reply),
                     Err(error @ mcp::Error::NeedsLogin { .. }) => {
