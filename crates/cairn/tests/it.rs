@@ -90,6 +90,8 @@ mod sdk;
 mod secrets;
 #[path = "it/servers.rs"]
 mod servers;
+#[path = "it/servers_real.rs"]
+mod servers_real;
 #[path = "it/session_flags.rs"]
 mod session_flags;
 #[path = "it/sessions.rs"]
@@ -170,6 +172,8 @@ mod terminal_plan;
 mod terminal_resize;
 #[path = "it/terminal_screen.rs"]
 mod terminal_screen;
+#[path = "it/terminal_servers.rs"]
+mod terminal_servers;
 #[path = "it/terminal_setup.rs"]
 mod terminal_setup;
 #[path = "it/terminal_signals.rs"]

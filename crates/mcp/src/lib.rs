@@ -31,7 +31,7 @@ pub use definition::{
 };
 pub use elicitation::form::{FieldKind, FieldOption, FormField, form_fields, form_values};
 pub use elicitation::{Elicitation, ElicitationAnswer, ElicitationRequest};
-pub use endpoint::{Endpoint, HeadersHelper, HttpEndpoint, OpenPipes, Pipes};
+pub use endpoint::{Endpoint, HeadersHelper, HttpEndpoint, LastWords, OpenPipes, Pipes};
 pub use error::Error;
 pub use login::Login;
 pub use names::{
