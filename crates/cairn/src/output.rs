@@ -357,6 +357,7 @@ fn verdict(end: &TurnEnd, closed: Option<ShutdownCause>) -> (&'static str, Code,
         TurnEnd::Failed(error) => ("error_during_execution", Code::of_provider(error)),
         TurnEnd::NotWritten(_) => ("error_during_execution", Code::Files),
         TurnEnd::Stopped(_) => ("error_stopped_by_hook", Code::Refused),
+        TurnEnd::NotCalled(_) => ("error_during_execution", Code::Refused),
     };
     (subtype, code, event_text::trouble(end))
 }

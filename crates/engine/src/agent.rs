@@ -383,20 +383,20 @@ impl Agent {
         self.driver.ask(round, &mut self.known.knowledge, cancel).await
     }
 
-    /// Takes in the user's message, unless a hook blocks it; returns the reason if one does.
-    async fn hear(&mut self, said: Vec<Block>, cancel: &CancellationToken) -> Result<Option<String>, Error> {
+    /// Takes in the user's message, unless a hook blocks it, or what it calls cannot be called; returns that end if so.
+    async fn hear(&mut self, said: Vec<Block>, cancel: &CancellationToken) -> Result<Option<TurnEnd>, Error> {
         let text = text_of(&said);
         let words: Vec<HookMessage> = match self.driver.gate_prompt(&text, cancel).await? {
             Ok(words) => words,
-            Err(why) => return Ok(Some(why)),
+            Err(why) => return Ok(Some(TurnEnd::Stopped(why))),
         };
         let called = match skills::skills_in(self, &text, cancel).await {
             Ok(called) => called,
-            Err(why) => return Ok(Some(why)),
+            Err(why) => return Ok(Some(TurnEnd::NotCalled(why))),
         };
         let prompt = match server_mentions::prompt_in(self, &text, cancel).await {
             Ok(prompt) => prompt,
-            Err(why) => return Ok(Some(why)),
+            Err(why) => return Ok(Some(TurnEnd::NotCalled(why))),
         };
         let mut attachments = attachments::attachments_of(self, &text, cancel).await?;
         let mut blocks = std::mem::take(&mut attachments.media);

@@ -139,7 +139,7 @@ fn a_servers_form_is_filled_in_the_terminal() {
     terminal.say("form");
     terminal.shows("2 decline (n)");
     terminal.keys(ESC);
-    terminal.shows("interrupted");
+    terminal.rests("stopped");
     terminal.leave();
 }
 
@@ -198,7 +198,7 @@ fn progress_is_shown_and_a_call_is_cancelled() {
     terminal.say("slow");
     terminal.shows("counting drawers (3 of 10)");
     terminal.keys(ESC);
-    terminal.shows("interrupted");
+    terminal.rests("stopped");
     until("the server hears of it", || written(&stage, "cancelled").contains("requestId"));
     terminal.say("page");
     terminal.shows("1 open it in your browser (y)");
@@ -224,7 +224,7 @@ fn a_long_call_goes_on_in_the_background() {
             terminal.shows("counting drawers");
             terminal.keys(&ctrl('b'));
         }
-        terminal.rests("the call runs on in the background as call_1");
+        terminal.rests("1 in the background");
         terminal.say("/tasks");
         terminal.shows("mcp__desk__slow");
         until("it runs", || stage.project().join("counting").exists());
@@ -245,7 +245,7 @@ fn a_call_in_the_background_is_stopped() {
     let mut terminal = Terminal::open(&command, 80, 24);
     terminal.until("a prompt", |screen| screen.has_prompt());
     terminal.say("slow");
-    terminal.rests("the call runs on in the background as call_1");
+    terminal.rests("1 in the background");
     terminal.say("/tasks stop call_1");
     until("the server hears of it", || written(&stage, "cancelled").contains("requestId"));
     terminal.leave();
@@ -269,7 +269,7 @@ fn a_servers_prompt_is_a_command() {
     assert!(sent.contains("Say hello kindly.") && sent.contains("a prompt of the MCP server desk"), "{sent}");
     assert!(!sent.contains("<system-reminder>You may"), "it cannot pass for a text of this program: {sent}");
     terminal.say("/mcp__desk__greet");
-    terminal.shows("who is missing; it takes who how");
+    terminal.shows("who is missing");
     terminal.leave();
     let before = stage.simulator.requests().len();
     let ran = run(stage.cairn().args(["-p", "/mcp__desk__greet Eva"]));
@@ -376,6 +376,7 @@ fn a_projects_agent_has_no_servers_before_trust() {
     let server = stage.write("desk.sh", DESK);
     let own = format!("mcpServers: {{desk: {{command: bash, args: [{}]}}}}\n", server.display());
     let text = format!("---\nname: counter\ndescription: Counts.\n{own}---\nYou count drawers.");
+    std::fs::create_dir_all(stage.project().join(".claude/agents")).unwrap();
     stage.write(".claude/agents/counter.md", &text);
     let ran = run(stage.cairn().args(["-p", "count"]));
     assert_eq!(ran.code, Some(0), "{ran:?}");

@@ -238,6 +238,7 @@ fn ended(turn: Turn, model: String, spent: String, subagent: &Subagent, left: &W
         TurnEnd::NoRoom(why) => SubagentOutcome::Failed(why),
         TurnEnd::NotWritten(error) => SubagentOutcome::Failed(error.to_string()),
         TurnEnd::Stopped(why) => SubagentOutcome::Failed(format!("a hook stopped it: {why}")),
+        TurnEnd::NotCalled(why) => SubagentOutcome::Failed(why),
     };
     let report = subagent_report::framed(subagent, &turn.text, left);
     SubagentResult {
