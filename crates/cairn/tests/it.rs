@@ -90,6 +90,8 @@ mod sdk;
 mod secrets;
 #[path = "it/servers.rs"]
 mod servers;
+#[path = "it/servers_hostile.rs"]
+mod servers_hostile;
 #[path = "it/servers_real.rs"]
 mod servers_real;
 #[path = "it/session_flags.rs"]

@@ -156,7 +156,11 @@ fn what_waits_is_no_failure() {
     let file = stage.config().join("agents/one.md");
     std::fs::write(&file, "---\nname: one\ndescription: a\ntools: WebSearch\n---\nx").unwrap();
     let ran = run(stage.cairn().args(["agents", "check"]));
-    assert_eq!((ran.code, ran.stdout.contains("one.md:4: mcpServers has no effect yet")), (Some(0), true), "{ran:?}");
+    assert_eq!(
+        (ran.code, ran.stdout.contains("one.md:4: tools names WebSearch, which Cairn does not have yet")),
+        (Some(0), true),
+        "{ran:?}"
+    );
     std::fs::write(&file, "---\nname: one\ndescription: a\nmemory: everywhere\n---\nx").unwrap();
     let ran = run(stage.cairn().args(["agents", "check"]));
     assert_eq!(

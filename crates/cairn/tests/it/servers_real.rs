@@ -76,7 +76,11 @@ fn works(stage: &Stage, entry: &Value) {
     assert_eq!(ran.stdout.trim(), "All done.", "{ran:?}");
     let requests = stage.simulator.requests();
     let lines = stage.simulator.report().requests;
-    assert!(lines.iter().all(|line| line.broke.is_none()), "the cached prefix holds: {lines:?}");
+    // The first picture in a conversation breaks it, as the provider documents; nothing else does.
+    let is_of_picture = |broke: &str| broke.contains("images false") && broke.contains("images true");
+    let is_held = |broke: Option<String>| broke.is_none_or(|broke| is_of_picture(&broke));
+    let broke = lines.iter().map(|line| line.broke.as_ref().map(|broke| format!("{broke:?}")));
+    assert!(broke.clone().all(is_held) && broke.flatten().count() == 1, "the cached prefix holds: {lines:?}");
     let last = requests.last().unwrap();
     let said = last["messages"].to_string();
     for wanted in [

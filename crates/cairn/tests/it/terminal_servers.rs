@@ -200,6 +200,8 @@ fn progress_is_shown_and_a_call_is_cancelled() {
     terminal.keys(ESC);
     terminal.rests("stopped");
     until("the server hears of it", || written(&stage, "cancelled").contains("requestId"));
+    terminal.say("hello");
+    terminal.rests("It said: cancelled by the user");
     terminal.say("page");
     terminal.shows("1 open it in your browser (y)");
     terminal.keys("n");
