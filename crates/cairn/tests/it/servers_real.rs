@@ -156,7 +156,7 @@ fn server_everything_works_as_a_program() {
     terminal.say("roots");
     terminal.rests("It knows the folder.");
     terminal.say("long");
-    terminal.shows("of 3)");
+    terminal.shows("1 of 3");
     terminal.rests("Well.");
     let process = terminal.process();
     terminal.leave();
@@ -176,6 +176,43 @@ fn server_everything_works_over_http() {
     assert!(lines.any(|line| line.unwrap().contains("listening")));
     std::thread::spawn(move || lines.for_each(drop));
     works(&Stage::new(&script()), &json!({"type": "http", "url": format!("http://127.0.0.1:{port}/mcp")}));
+}
+
+/// MCP-2: the official suite's authorization server, and `cairn mcp login` as people use it: the address is opened elsewhere,
+/// and the one it ends at is typed in. The tokens are in a file of mode 0600, until the logout.
+#[test]
+fn a_login_by_command_satisfies_the_conformance_suite() {
+    let Some(packages) = installed(PACKAGES) else { return };
+    let stage = Stage::new("[[rule]]\nsay = 'Hello.'");
+    let path = std::env::var("PATH").unwrap();
+    let browser = r#"read -r where < pages; exec 9> back; curl -s -o /dev/null -w '%{redirect_url}\n' "$where" >&9"#;
+    let cairn = format!(
+        "env -i PATH='{path}' HOME='{home}' CLAUDE_CONFIG_DIR='{config}' NO_PROXY=localhost,127.0.0.1 '{program}' mcp",
+        home = stage.config().parent().unwrap().display(),
+        config = stage.config().display(),
+        program = env!("CARGO_BIN_EXE_cairn"),
+    );
+    let client = stage.write(
+        "client.sh",
+        &format!(
+            "cd '{}'\nmkfifo pages back\n({browser}) &\n{cairn} add c \"${{@: -1}}\"\n{cairn} check c > before\n\
+             {cairn} login c --no-browser < back > pages 2> told\n{cairn} check c > after\n\
+             stat -c %a '{}'/cairn/mcp-logins/* > mode\n{cairn} logout c\nls '{}'/cairn/mcp-logins > left\n",
+            stage.project().display(),
+            stage.config().display(),
+            stage.config().display(),
+        ),
+    );
+    let mut suite = Command::new(packages.join(".bin/node"));
+    suite.arg(packages.join("@modelcontextprotocol/conformance/dist/index.js"));
+    suite.args(["client", "--scenario", "auth/metadata-default", "--spec-version", "2025-11-25", "--timeout", "90000"]);
+    let output = suite.arg("--command").arg(format!("bash {}", client.display())).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let written = |file: &str| std::fs::read_to_string(stage.project().join(file)).unwrap_or_default();
+    assert!(output.status.success(), "{said}{}", written("told"));
+    assert!(written("before").contains("needs a login: cairn mcp login c"), "{}", written("before"));
+    assert!(written("after").contains("connected, with 1 tool"), "{}", written("after"));
+    assert_eq!((written("mode").trim(), written("left").as_str()), ("600", ""), "{}", written("told"));
 }
 
 /// MCP-1: a server from the Python package index works in a session.

@@ -382,7 +382,7 @@ fn a_projects_agent_has_no_servers_before_trust() {
     stage.write(".claude/agents/counter.md", &text);
     let ran = run(stage.cairn().args(["-p", "count"]));
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stderr.contains("servers {\"desk\""), "it is said what it asks for: {ran:?}");
+    assert!(ran.stderr.contains("server desk: bash "), "it is said what it asks for: {ran:?}");
     assert_eq!(written(&stage, "started"), "");
     run(stage.cairn().args(["--trust", "-p", "count"]));
     assert_eq!(written(&stage, "started").lines().count(), 1);
