@@ -185,7 +185,7 @@ fn a_login_by_command_satisfies_the_conformance_suite() {
     let Some(packages) = installed(PACKAGES) else { return };
     let stage = Stage::new("[[rule]]\nsay = 'Hello.'");
     let path = std::env::var("PATH").unwrap();
-    let browser = r#"read -r where < pages; exec 9> back; curl -s -o /dev/null -w '%{redirect_url}\n' "$where" >&9"#;
+    let browser = r#"exec 9> back; read -r where < pages; curl -s -o /dev/null -w '%{redirect_url}\n' "$where" >&9"#;
     let cairn = format!(
         "env -i PATH='{path}' HOME='{home}' CLAUDE_CONFIG_DIR='{config}' NO_PROXY=localhost,127.0.0.1 '{program}' mcp",
         home = stage.config().parent().unwrap().display(),
