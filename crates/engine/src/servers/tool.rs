@@ -80,7 +80,7 @@ impl Tool for ServerTool {
                 }
             };
             tokio::select! {
-                waited = scope.jobs().wait_for_call(front, work, ended) => match waited {
+                waited = scope.jobs().wait_for_call(front, work, |output| ended(&output)) => match waited {
                     CallWait::Answered(output) => output,
                     CallWait::Moved(id) => moved(&id),
                 },
@@ -100,7 +100,7 @@ fn on_progress(lines: ProgressLines) -> OnProgress {
 }
 
 /// The answer to a call in the background, as TaskOutput shows it.
-fn ended(output: Output) -> EndedCall {
+fn ended(output: &Output) -> EndedCall {
     let others = output.content.iter().filter(|block| block.as_text().is_none()).count();
     let mut text = output.text();
     if others > 0 {
