@@ -154,6 +154,7 @@ fn turned(key: &SettingKey, stage: &Stage) -> (Value, [Value; 2]) {
         Kind::List(_) => [json!([{"name": "ONE"}]), json!([{"name": "TWO"}])],
         Kind::Agents => ["one", "two"].map(|text| json!({"painter": {"description": text, "prompt": "You paint."}})),
         Kind::Hooks(_) => [hook("true"), hook("true; true")],
+        Kind::Object => [json!({"a": 1}), json!({"a": 2})],
         Kind::Counts => [json!({"Bash": 1_000}), json!({"Bash": 2_000})],
         Kind::Switches => {
             install(&plugin(stage), stage);
