@@ -82,7 +82,7 @@ fn last(screen: &Screen) -> String {
 
 /// Keys of which a conversation that runs is told nothing, by how they begin, and why. Each is turned in a test below, or of
 /// its own.
-const LATER: [(&str, &str); 9] = [
+const LATER: [(&str, &str); 10] = [
     ("mcpServers", "servers are connected when a session starts"),
     ("disabledMcpServers", "servers are connected when a session starts"),
     ("language", "it is a part of the prompt, which stays as it was sent until /clear"),
@@ -91,6 +91,7 @@ const LATER: [(&str, &str); 9] = [
     ("teammates", "it adds a tool, which is a part of the prompt"),
     ("extractHeadless", "it is about runs without a terminal"),
     ("webPrivateHosts", "it is a part of a tool, which stays as it is"),
+    ("webSearch", "it adds a tool, which is a part of the prompt"),
     ("teamDeletions", "it is read whenever folders are brought into step"),
 ];
 
