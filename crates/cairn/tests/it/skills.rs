@@ -187,6 +187,25 @@ fn a_called_skill_survives_a_compaction() {
     assert_eq!(text.matches("- greet: Greet like a pirate.").count(), 1, "{text}");
 }
 
+/// SKILL-2: after a compaction at most 5,000 tokens of each skill are sent again, and 25,000 of all, those used last first.
+#[test]
+fn called_skills_come_back_within_their_limits() {
+    let stage = Stage::new(SAYS);
+    let names = ["one", "two", "three", "four", "five", "six"];
+    for name in names {
+        user_skill(&stage, name, &format!("Begin {name}. {}", "word ".repeat(8_000)));
+    }
+    let said: String = names.iter().map(|name| format!("/{name}\n")).collect();
+    piped(&stage, &[], &format!("{said}how are you\n/compact\nand now\n"));
+    let text = sent(&stage);
+    let back: Vec<&str> = names.into_iter().filter(|name| text.contains(&format!("Begin {name}. word"))).collect();
+    assert_eq!(back, ["two", "three", "four", "five", "six"], "{}", text.len());
+    let words = text.matches("word ").count();
+    // A word and its blank are about a token and a quarter, as the limits count.
+    assert!((12_000..25_000).contains(&words), "{words}");
+    assert_eq!(text.matches("The rest of this skill was left out").count(), 5);
+}
+
 /// SKILL-2: a skill with a context of its own works in an agent, and its report comes back.
 #[test]
 fn a_skill_can_work_in_an_agent() {
