@@ -43,12 +43,6 @@ const LINE: usize = 300;
 pub struct WebSearchInput {
     /// What to find.
     pub query: String,
-    /// The only domains to find it at.
-    #[serde(default)]
-    pub allowed_domains: Vec<String>,
-    /// Domains to leave out.
-    #[serde(default)]
-    pub blocked_domains: Vec<String>,
 }
 
 /// Searches the web.
@@ -70,34 +64,29 @@ impl WebSearch {
         searches.then(|| Self { small, ledger: parts.out.ledger.clone() })
     }
 
-    async fn search(&self, input: WebSearchInput, cancel: &CancellationToken) -> Output {
-        if input.query.trim().is_empty() {
+    async fn search(&self, query: &str, cancel: &CancellationToken) -> Output {
+        if query.trim().is_empty() {
             return Output::failed("The query is empty.");
         }
-        if !input.allowed_domains.is_empty() && !input.blocked_domains.is_empty() {
-            return Output::failed("Give allowed_domains or blocked_domains, not both.");
-        }
-        let query = input.query.clone();
         let fork = Fork {
             patience: PATIENCE,
             cancel: cancel.clone(),
-            ..Fork::new(KIND, &self.small.model, self.request(input), format!("Search for: {query}"), &self.ledger)
+            ..Fork::new(KIND, &self.small.model, self.request(), format!("Search for: {query}"), &self.ledger)
         };
         match fork.run().await.0 {
-            Ok(done) => report(&query, &done.blocks),
+            Ok(done) => report(query, &done.blocks),
             Err(ForkError::Cancelled) => Output::failed("The call was stopped."),
             Err(error) => Output::failed(format!("The search failed: {}.", quoted(&error.to_string()))),
         }
     }
 
-    fn request(&self, input: WebSearchInput) -> Request {
-        let WebSearchInput { allowed_domains, blocked_domains, .. } = input;
+    fn request(&self) -> Request {
         let prologue = Prologue {
             model: self.small.name.clone(),
             max_tokens: REPORT,
             system: vec![Block::text(PROMPT.trim())],
             static_blocks: 1,
-            web_search: Some(WebSearchOffer { max_uses: SEARCHES, allowed_domains, blocked_domains }),
+            web_search: Some(WebSearchOffer { max_uses: SEARCHES }),
             ..Prologue::default()
         };
         Request { prologue: Arc::new(prologue), messages: Vec::new(), marks: Marks::default() }
@@ -159,7 +148,7 @@ impl TypedTool for WebSearch {
 
     fn run(&self, input: WebSearchInput, scope: Scope) -> BoxFuture<'static, Output> {
         let own = self.clone();
-        Box::pin(async move { own.search(input, scope.cancel()).await })
+        Box::pin(async move { own.search(&input.query, scope.cancel()).await })
     }
 }
 

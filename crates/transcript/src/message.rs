@@ -139,12 +139,6 @@ fn is_none(count: &u64) -> bool {
 pub struct WebSearchOffer {
     /// Limit on searches in the request.
     pub max_uses: u32,
-    /// The only domains of results; any if there is none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub allowed_domains: Vec<String>,
-    /// Domains of no result.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub blocked_domains: Vec<String>,
 }
 
 /// Everything of a request before its messages. Changing it is a declared cache break at position 0.

@@ -206,6 +206,20 @@ fn called_skills_come_back_within_their_limits() {
     assert_eq!(text.matches("The rest of this skill was left out").count(), 5);
 }
 
+/// SKILL-1: where not all descriptions fit, the names stay, and after a compaction the descriptions of skills that were called.
+#[test]
+fn descriptions_of_called_skills_stay() {
+    let stage = Stage::new(SAYS);
+    for number in 10..90 {
+        user_skill(&stage, &format!("skill-{number}"), &format!("---\ndescription: {}\n---\nDo.", "what it does ".repeat(20)));
+    }
+    let listed = |name: &str| sent(&stage).contains(&format!("- {name}: what it does"));
+    say(&stage, &[], "hello");
+    assert!(listed("skill-10") && !listed("skill-89") && sent(&stage).contains("- skill-89\n"), "{}", sent(&stage));
+    piped(&stage, &["--continue"], "/skill-89\n/compact\nand now\n");
+    assert!(listed("skill-10") && listed("skill-89") && !listed("skill-88"), "{}", sent(&stage));
+}
+
 /// SKILL-2: a skill with a context of its own works in an agent, and its report comes back.
 #[test]
 fn a_skill_can_work_in_an_agent() {

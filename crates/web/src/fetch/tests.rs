@@ -193,6 +193,24 @@ async fn private_addresses_are_refused_unless_they_are_named() {
     }
 }
 
+/// WEB-1: a small body that unpacks to a large one is unpacked up to the limit.
+#[tokio::test]
+async fn a_packed_bomb_is_cut() {
+    let server = Server::start(|_| {
+        let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        for _ in 0..20 {
+            std::io::Write::write_all(&mut bomb, &[b'a'; 1_000_000]).unwrap();
+        }
+        let mut bytes = answer("200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: gzip", "");
+        bytes.extend(bomb.finish().unwrap());
+        bytes
+    })
+    .await;
+    let (fetch, _) = fetch(&[&[HERE]]);
+    let page = text(&fetch, &server.url("/bomb")).await;
+    assert_eq!((page.text.len(), page.is_cut), (1_000, true));
+}
+
 /// WEB-1: an endless body is cut, and a silent server is left.
 #[tokio::test]
 async fn a_body_without_end_is_cut() {
