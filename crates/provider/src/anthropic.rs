@@ -17,12 +17,12 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use transcript::Request;
 
-use crate::{Model, ProviderSearch};
 use crate::error::{Error, FailedAttempt};
 use crate::event::{Emit, Event};
 use crate::exchange::{self, Exchange};
 use crate::http::{APP, Patience, Server, bearer, secret_header, settings};
 use crate::retry::{Retry, persist};
+use crate::{Model, ProviderSearch};
 use reply::Draft;
 
 /// Default base URL of the API.

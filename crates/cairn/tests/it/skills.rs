@@ -197,7 +197,7 @@ fn called_skills_come_back_within_their_limits() {
     }
     let said: String = names.iter().map(|name| format!("/{name}\n")).collect();
     piped(&stage, &[], &format!("{said}how are you\n/compact\nand now\n"));
-    let text = sent(&stage);
+    let text = texts(&stage.last_said()["messages"]);
     let back: Vec<&str> = names.into_iter().filter(|name| text.contains(&format!("Begin {name}. word"))).collect();
     assert_eq!(back, ["two", "three", "four", "five", "six"], "{}", text.len());
     let words = text.matches("word ").count();
@@ -211,7 +211,11 @@ fn called_skills_come_back_within_their_limits() {
 fn descriptions_of_called_skills_stay() {
     let stage = Stage::new(SAYS);
     for number in 10..90 {
-        user_skill(&stage, &format!("skill-{number}"), &format!("---\ndescription: {}\n---\nDo.", "what it does ".repeat(20)));
+        user_skill(
+            &stage,
+            &format!("skill-{number}"),
+            &format!("---\ndescription: {}\n---\nDo.", "what it does ".repeat(20)),
+        );
     }
     let listed = |name: &str| sent(&stage).contains(&format!("- {name}: what it does"));
     say(&stage, &[], "hello");

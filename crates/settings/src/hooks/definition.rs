@@ -216,8 +216,10 @@ impl Kind {
             }),
             "prompt" => text("prompt").map(|prompt| Self::Prompt { prompt, model: text("model") }),
             "agent" => text("prompt").map(|prompt| Self::Agent { prompt, model: text("model") }),
-            "mcp_tool" => text("server").zip(text("tool")).map(|(server, tool)| {
-                Self::McpTool { server, tool, input: hook["input"].as_object().cloned().unwrap_or_default() }
+            "mcp_tool" => text("server").zip(text("tool")).map(|(server, tool)| Self::McpTool {
+                server,
+                tool,
+                input: hook["input"].as_object().cloned().unwrap_or_default(),
             }),
             _ => None,
         };

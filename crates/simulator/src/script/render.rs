@@ -175,9 +175,7 @@ fn offers_search(frame: &Frame<'_>, rule: &ScriptRule, index: usize) -> Result<(
 /// A search and its answer, as the provider puts them into the reply.
 fn searched(frame: &Frame<'_>, index: usize, query: &str, results: Value) -> [Value; 2] {
     let id = frame.ids.tool_use(index, false).replacen("toolu", "srvtoolu", 1);
-    let page = |page: Value| {
-        json!({"type": "web_search_result", "url": page["url"], "title": page["title"], "encrypted_content": "c2VhcmNo", "page_age": null})
-    };
+    let page = |page: Value| json!({"type": "web_search_result", "url": page["url"], "title": page["title"], "encrypted_content": "c2VhcmNo", "page_age": null});
     let answer = match results {
         Value::Array(pages) => pages.into_iter().map(page).collect(),
         code => json!({"type": "web_search_tool_result_error", "error_code": code}),

@@ -177,9 +177,18 @@ async fn a_name_that_turns_private_is_not_contacted() {
 async fn private_addresses_are_refused_unless_they_are_named() {
     let server = Server::start(|_| answer("200 OK\r\nContent-Type: text/plain", "inside")).await;
     let usual = PageFetch::new(vec![]);
-    for host in
-        ["127.0.0.1", "localhost", "[::1]", "2130706433", "0x7f.1", "0177.0.0.01", "127.1", "0", "[::ffff:7f00:1]", "[::7f00:1]"]
-    {
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "[::1]",
+        "2130706433",
+        "0x7f.1",
+        "0177.0.0.01",
+        "127.1",
+        "0",
+        "[::ffff:7f00:1]",
+        "[::7f00:1]",
+    ] {
         let url = PageUrl::parse(&format!("http://{host}:{}/", server.port)).unwrap();
         let error = usual.fetch(&url).await.unwrap_err();
         assert!(matches!(error, FetchError::Private { .. }), "{host}: {error}");

@@ -36,7 +36,12 @@ const EXAMPLES: [Example; 15] = [
     Example("streaming_mode", 0, "✓ Interrupt sent successfully", &["echo", "hello.txt", "sleep", "told"]),
     Example("streaming_mode_trio", 0, "Four.", &[]),
     Example("system_prompt", 0, "Four.", &[]),
-    Example("tool_permission_callback", 0, "✅ Task completed!", &["create", "run", "three steps: list, create, run", "told"]),
+    Example(
+        "tool_permission_callback",
+        0,
+        "✅ Task completed!",
+        &["create", "run", "three steps: list, create, run", "told"],
+    ),
     Example("tools_option", 0, "Tools from system message: ['Read', ", &[]),
 ];
 
@@ -77,7 +82,9 @@ fn the_examples_of_the_python_agent_sdk_end_as_they_should() {
     if installed(&format!("{SOURCE}/examples")).is_none() {
         return;
     }
-    let found: BTreeSet<String> = std::fs::read_dir(root().join(SOURCE).join("examples")).unwrap().flatten()
+    let found: BTreeSet<String> = std::fs::read_dir(root().join(SOURCE).join("examples"))
+        .unwrap()
+        .flatten()
         .filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(".py")?.to_owned()))
         // Snippets for a notebook, and no program.
         .filter(|name| name != "streaming_mode_ipython")
