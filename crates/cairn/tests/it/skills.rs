@@ -198,19 +198,24 @@ fn called_skills_come_back_within_their_limits() {
     let said: String = names.iter().map(|name| format!("/{name}\n")).collect();
     piped(&stage, &[], &format!("{said}how are you\n/compact\nand now\n"));
     let text = texts(&stage.last_said()["messages"]);
-    let back: Vec<&str> = names.into_iter().filter(|name| text.contains(&format!("Begin {name}. word"))).collect();
-    assert_eq!(back, ["two", "three", "four", "five", "six"], "{}", text.len());
+    // The oldest has what the others left.
+    let words_of = |name: &str| {
+        let whole = text.split_once(&format!("Begin {name}. ")).map_or("", |(_, rest)| rest);
+        whole.split("</skill>").next().unwrap_or_default().matches("word ").count()
+    };
+    assert!(words_of("one") < 100, "{}", words_of("one"));
+    assert!(names[1..].iter().all(|name| (2_400..5_000).contains(&words_of(name))), "{}", words_of("two"));
     let words = text.matches("word ").count();
     // A word and its blank are about a token and a quarter, as the limits count.
     assert!((12_000..25_000).contains(&words), "{words}");
-    assert_eq!(text.matches("The rest of this skill was left out").count(), 5);
+    assert!(text.matches("The rest of this skill was left out").count() >= 5);
 }
 
 /// SKILL-1: where not all descriptions fit, the names stay, and after a compaction the descriptions of skills that were called.
 #[test]
 fn descriptions_of_called_skills_stay() {
     let stage = Stage::new(SAYS);
-    for number in 10..90 {
+    for number in 100..300 {
         user_skill(
             &stage,
             &format!("skill-{number}"),
@@ -219,9 +224,9 @@ fn descriptions_of_called_skills_stay() {
     }
     let listed = |name: &str| sent(&stage).contains(&format!("- {name}: what it does"));
     say(&stage, &[], "hello");
-    assert!(listed("skill-10") && !listed("skill-89") && sent(&stage).contains("- skill-89\n"), "{}", sent(&stage));
-    piped(&stage, &["--continue"], "/skill-89\n/compact\nand now\n");
-    assert!(listed("skill-10") && listed("skill-89") && !listed("skill-88"), "{}", sent(&stage));
+    assert!(listed("skill-100") && !listed("skill-299") && sent(&stage).contains("- skill-299\n"), "{}", sent(&stage));
+    piped(&stage, &["--continue"], "/skill-299\n/compact\nand now\n");
+    assert!(listed("skill-100") && listed("skill-299") && !listed("skill-298"), "{}", sent(&stage));
 }
 
 /// SKILL-2: a skill with a context of its own works in an agent, and its report comes back.
