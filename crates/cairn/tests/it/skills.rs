@@ -193,7 +193,7 @@ fn called_skills_come_back_within_their_limits() {
     let stage = Stage::new(SAYS);
     let names = ["one", "two", "three", "four", "five", "six"];
     for name in names {
-        user_skill(&stage, name, &format!("Begin {name}. {}", "word ".repeat(8_000)));
+        user_skill(&stage, name, &format!("---\ndescription: Begins.\n---\nBegin {name}. {}", "word ".repeat(8_000)));
     }
     let said: String = names.iter().map(|name| format!("/{name}\n")).collect();
     piped(&stage, &[], &format!("{said}how are you\n/compact\nand now\n"));
