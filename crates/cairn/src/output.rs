@@ -90,7 +90,7 @@ impl TurnFacts<'_> {
                 "inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens,
                 "cacheReadInputTokens": usage.cache_read_input_tokens,
                 "cacheCreationInputTokens": usage.cache_creation_input_tokens,
-                "webSearchRequests": 0, "costUSD": cost((model, usage)),
+                "webSearchRequests": usage.web_searches, "costUSD": cost((model, usage)),
             });
             (model.clone(), used)
         };

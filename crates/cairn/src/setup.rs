@@ -16,6 +16,7 @@ use engine::prompt::BARE;
 use engine::servers::{ServerTools, SessionServer, SessionServers, ToolSearch};
 use engine::skills::CallSkill;
 use engine::web::WebFetch;
+use engine::web_search::WebSearch;
 use extensions::plugin::Plugin;
 use extensions::skill::ModelUse;
 use learning::dream::session_dreams::SessionDreams;
@@ -142,6 +143,7 @@ pub(crate) async fn agent(
     if !bare {
         let fetch = WebFetch::of(&parts, session.world().clone(), settings.private_hosts.clone());
         parts.work.tools.push(Arc::new(fetch));
+        parts.work.tools.extend(WebSearch::of(&parts, settings.web_search).map(|search| Arc::new(search) as _));
         if has_notebooks(&place.directory) {
             parts.work.tools.push(Arc::new(NotebookEdit));
         }

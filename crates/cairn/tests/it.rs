@@ -60,6 +60,8 @@ mod hooks;
 mod hooks_events;
 #[path = "it/hooks_hostile.rs"]
 mod hooks_hostile;
+#[path = "it/hooks_servers.rs"]
+mod hooks_servers;
 #[path = "it/hostile.rs"]
 mod hostile;
 #[path = "it/includes.rs"]

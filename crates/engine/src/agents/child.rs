@@ -100,6 +100,14 @@ impl SpawnKind {
         }
     }
 
+    /// Its colour on the screen, as the definition names it.
+    pub(super) fn color(&self) -> Option<String> {
+        match self {
+            Self::Typed(definition) => definition.color.clone(),
+            Self::Fork(_) => None,
+        }
+    }
+
     /// The branch, if this is a fresh fork.
     fn branch(&self) -> Option<&Arc<Branch>> {
         match self {
