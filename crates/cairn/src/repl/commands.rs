@@ -14,6 +14,7 @@ use super::conversation::Conversation;
 use super::conversation_view::Display;
 use super::modes;
 use super::page::PagePart;
+use super::screen_choices;
 use super::servers::show_servers;
 use super::session_state::SessionState;
 use super::setup_commands;
@@ -69,6 +70,8 @@ impl Conversation {
             "doctor" => setup_commands::doctor(self),
             "init" => setup_commands::init(self),
             "review" => setup_commands::review(self, argument),
+            "theme" => screen_choices::choose_theme(self, argument),
+            "vim" => screen_choices::switch_vim(self),
             "add-dir" => setup_commands::add_directory(self, argument).await?,
             "copy" => setup_commands::copy(self),
             "mode" => self.mode(argument),
@@ -103,7 +106,7 @@ impl Conversation {
         let Some(command) = slash::find(name) else { return false };
         match command.name {
             "help" | "exit" | "expand" | "memory" | "learnt" | "team" | "mode" | "tasks" | "agents" | "skills"
-            | "mcp" | "cost" | "status" | "config" | "doctor" => false,
+            | "mcp" | "cost" | "status" | "config" | "doctor" | "theme" | "vim" => false,
             "permissions" => argument.trim().is_empty(),
             _ => true,
         }

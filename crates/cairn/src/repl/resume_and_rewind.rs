@@ -25,6 +25,9 @@ const SCOPES: [(&str, RewindExtent, &str); 3] = [
     ("files", RewindExtent::Files, "the conversation stays"),
 ];
 
+/// Length of a short id: the time in it, to the millisecond, so that no two look the same.
+const SHORT_ID: usize = 13;
+
 /// The purpose of an open list.
 pub(super) enum ListPurpose {
     Resume(Vec<String>),
@@ -57,7 +60,7 @@ impl Conversation {
                 continue; // nothing was said in it
             }
             let label = whose.mark().map_or(said.clone(), |mark| format!("[{mark}] {said}"));
-            let id = &session.id[..session.id.len().min(8)];
+            let id = &session.id[..session.id.len().min(SHORT_ID)];
             let about = format!("{}  {id}", event_text::when(&session));
             choices.push(PickerEntry { label, about });
             ids.push(session.id);

@@ -180,7 +180,7 @@ pub(super) fn show_config(talk: &mut Conversation) -> anyhow::Result<()> {
 
 /// Shows what the session stands on, and what is amiss.
 pub(super) fn doctor(talk: &mut Conversation) {
-    let colours = if out::colours(&out::stdout()) == Colours::On { "colours" } else { "no colours" };
+    let colours = if out::colours(&out::stdout()) != Colours::Off { "colours" } else { "no colours" };
     let (columns, lines) = super::terminal::size();
     let terminal = env::TERM.get().unwrap_or_else(|| "unknown".to_owned());
     let directory = talk.session.scope.directory();
