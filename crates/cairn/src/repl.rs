@@ -101,8 +101,8 @@ use terminal_owner::TerminalOwner;
 /// Columns of the mark before the prompt.
 const PROMPT_COLUMNS: usize = 2;
 /// Shown until something was typed in a project.
-const WHAT_TO_TRY: &str = "Try: explain this project · /init writes an AGENTS.md · @ attaches a file · ! runs a command · # saves \
-                           a memory";
+const WHAT_TO_TRY: &str = "Try: explain this project · /init writes an AGENTS.md · @\u{a0}attaches a file · !\u{a0}runs a command · \
+                           #\u{a0}saves a memory";
 /// Interval at which the screen is redrawn while something is under way.
 const TICK: Duration = Duration::from_millis(120);
 

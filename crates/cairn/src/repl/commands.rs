@@ -175,11 +175,13 @@ impl Conversation {
         }
         let Some(agent) = &mut self.session.agent else { return };
         let rules = agent.policy_mut().rules.clone();
+        let folder = self.session.background.folder.display().to_string();
         let mut entries = vec![("mode".to_owned(), self.session.status.mode().name().to_owned())];
         for (name, rules) in [("allow", &rules.allow), ("ask", &rules.ask), ("deny", &rules.deny)] {
             let mut texts: Vec<String> = rules.iter().map(ToString::to_string).collect();
             let mut seen = std::collections::HashSet::new();
-            texts.retain(|text| seen.insert(text.clone()));
+            // That it may use its own folder is no rule of anybody's.
+            texts.retain(|text| !text.contains(&*folder) && seen.insert(text.clone()));
             if texts.is_empty() {
                 texts.push("nothing".to_owned());
             }

@@ -41,6 +41,8 @@ pub(super) enum ListPurpose {
     CompactUpTo(Vec<Id>, Option<String>),
     Snip(Vec<Id>),
     Model(Vec<String>),
+    /// Commands, each with a value.
+    Command(Vec<String>),
     /// Earlier input, to be edited and sent again.
     History(Vec<String>),
 }
@@ -140,6 +142,7 @@ impl Conversation {
             }
             ListPurpose::Snip(mut lines) => return self.session.snip_before(&lines.swap_remove(at), &mut self.view),
             ListPurpose::Model(mut names) => return self.model(&names.swap_remove(at)).await,
+            ListPurpose::Command(mut lines) => return Box::pin(self.command(&lines.swap_remove(at))).await,
             ListPurpose::History(mut entries) => self.requests.prompt = Some(entries.swap_remove(at)),
             ListPurpose::Learnt(mut learnt) => self.choose_about(learnt.swap_remove(at)),
             ListPurpose::LearntWhat(one) => self.do_with(&one, at),

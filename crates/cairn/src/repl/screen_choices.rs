@@ -54,8 +54,12 @@ pub(super) fn choose_theme(talk: &mut Conversation, name: &str) {
                 Theme::Dark => "dark",
                 Theme::Light => "light",
             };
-            let text = format!("the theme is {now}; /theme dark, light or auto changes it");
-            return talk.view.page.note(&text, TextStyle::PLAIN);
+            let themes = [
+                ("auto", "as the terminal says of itself"),
+                ("dark", "for a dark background"),
+                ("light", "for a light background"),
+            ];
+            return talk.requests.choose_command(&format!("Which theme? It is {now}"), "theme", &themes);
         }
         _ => {
             talk.view.hint = Some("themes: auto, dark, light".into());

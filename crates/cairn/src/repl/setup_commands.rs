@@ -79,7 +79,8 @@ pub(super) async fn effort(talk: &mut Conversation, level: &str) -> anyhow::Resu
     let names = Effort::ALL.map(Effort::name).join(", ");
     if level.is_empty() {
         let now = talk.args.effort.map_or("the model's usual one", Effort::name);
-        talk.view.page.note(&format!("the effort is {now}; /effort LEVEL changes it: {names}"), TextStyle::PLAIN);
+        let levels = Effort::ALL.map(|level| (level.name(), if level.name() == now { "in use" } else { "" }));
+        talk.requests.choose_command(&format!("Which effort? It is {now}"), "effort", &levels);
         return Ok(());
     }
     let Some(effort) = Effort::ALL.into_iter().find(|one| one.name() == level) else {
