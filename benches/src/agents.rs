@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use engine::Agent;
 use engine::agent::Parts;
-use engine::agents::{AtEnd, MOST_OUT, Subagents};
+use engine::agents::{AtEnd, Subagents, MOST_OUT};
 use engine::provider::{Error, Event, Model};
 use engine::run::TurnEnd;
 use engine::tools::permission::Mode;
@@ -20,7 +20,7 @@ use futures_util::future::{BoxFuture, ready};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::json;
 use session::{Home, Session, World};
-use settings::agents::{DefinitionSources, Registry};
+use settings::agents::{Registry, DefinitionSources};
 
 use crate::table::{Row, Unit};
 

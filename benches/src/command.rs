@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Result, bail, ensure};
 use serde_json::json;
 use tools::permission::{ReadOnlyView, Rights, Wall};
-use tools::{Scope, ToolCall, run_all, standard};
+use tools::{ToolCall, Scope, run_all, standard};
 
 use crate::table::{Row, Unit};
 

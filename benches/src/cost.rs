@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, ensure};
 use engine::agent::Parts;
-use engine::context::{LayerTiming, Layers};
+use engine::context::{Layers, LayerTiming};
 use engine::provider::anthropic::{Anthropic, Auth, Config};
 use engine::run::TurnEnd;
 use engine::{Agent, Event};

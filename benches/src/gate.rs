@@ -23,7 +23,7 @@ use futures_util::future::{BoxFuture, ready};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::json;
 use session::{Home, Session, World};
-use settings::{BasePaths, Files, Flag, LoadedSettings, Settings};
+use settings::{Files, Flag, BasePaths, LoadedSettings, Settings};
 
 use crate::count;
 use crate::table::{Row, Unit};

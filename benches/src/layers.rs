@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use engine::context::breaks::Detector;
-use engine::context::layer::{Decision, LayerChange, NeedAnswer};
+use engine::context::layer::{NeedAnswer, LayerChange, Decision};
 use engine::context::list::LIST;
 use engine::context::{Layers, Occasion, Situation, State};
 use jiff::Timestamp;

@@ -97,8 +97,7 @@ fn append_rounds(log: &mut Log, lines: Vec<Line>) {
 /// A session of so many rounds, and the lines of as many again that are still to be appended.
 pub(crate) fn session(rounds: usize) -> (Log, Vec<Line>) {
     let mut prose = Prose::default();
-    let mut lines =
-        vec![line(0, Body::User { blocks: vec![Block::text("Tidy this up.")], source: TextSource::Direct })];
+    let mut lines = vec![line(0, Body::User { blocks: vec![Block::text("Tidy this up.")], source: TextSource::Direct })];
     for round in 0..2 * rounds {
         let (call, text) = (format!("toolu_{round}"), prose.code(2_400));
         let blocks = vec![

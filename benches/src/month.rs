@@ -25,12 +25,12 @@ use engine::run::TurnEnd;
 use engine::tools::Scope;
 use jiff::Timestamp;
 use learning::dream::DreamSite;
-use learning::dream::run::Dream;
 use learning::dream::session_dreams::SessionDreams;
+use learning::dream::run::Dream;
 use learning::knowledge::{Knowledge, Selector};
 use learning::ledger::{self, Ledger, Spender};
 use memory::instructions::InstructionSources;
-use memory::rank::{RankQuestion, WorkAtHand};
+use memory::rank::{WorkAtHand, RankQuestion};
 use memory::store::IndexUpkeep;
 use memory::{Memory, Ranker, index, scan};
 use session::{Home, Session, World};
@@ -193,9 +193,8 @@ impl Month {
             cancel: Default::default(),
         };
         let agent = Agent::new(session, parts)?.with_knowledge(knowledge);
-        let mut agent = agent
-            .with_learning(Learning::new(self.home.clone()))
-            .with_dreams(SessionDreams::new(dream, Rhythm::default()));
+        let mut agent =
+            agent.with_learning(Learning::new(self.home.clone())).with_dreams(SessionDreams::new(dream, Rhythm::default()));
         for turn in 1..=turns {
             let words = said_in(&said, turn).map_or("Go on with the next module, please.", |item| item.said.as_str());
             let ended = agent.say(&format!("T{turn}: {words}")).await.end;

@@ -15,10 +15,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result};
 use memory::bench::{
-    ASKED, Comparison, Difference, LabelledQuestion, Plain, QuestionHalf, QuestionOutcome, RecallFigures, Selected,
-    Set, afterwards, afterwards_asked, by_kind, projects, projects_afterwards, read_keys, repository,
+    ASKED, QuestionOutcome, Comparison, Difference, RecallFigures, QuestionHalf, LabelledQuestion, Plain, Selected, Set, afterwards, afterwards_asked,
+    by_kind, projects, projects_afterwards, read_keys, repository,
 };
-use memory::rank::{RankQuestion, WorkAtHand};
+use memory::rank::{WorkAtHand, RankQuestion};
 use memory::shelf::{Shelf, ShelfScope};
 use memory::store::{self, NewMemory};
 use memory::{Memory, Ranker, scan};
@@ -74,8 +74,7 @@ impl Group {
             selected.extend(set.ask_with(&shelf, now, truthful));
         }
         let ours: Vec<QuestionOutcome<'_>> = self.sets.iter().flat_map(|set| set.ask(now)).collect();
-        let plain: Vec<QuestionOutcome<'_>> =
-            self.sets.iter().flat_map(|set| Plain::of(&set.memories).ask(set)).collect();
+        let plain: Vec<QuestionOutcome<'_>> = self.sets.iter().flat_map(|set| Plain::of(&set.memories).ask(set)).collect();
         let memories: usize = self.sets.iter().map(|set| set.memories.len()).sum();
         let name = format!("{}: {} questions, {memories} memories in {}", self.name, ours.len(), self.sets.len());
         let mut rows = vec![Row::figure(name, String::new())];

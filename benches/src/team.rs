@@ -153,8 +153,7 @@ macro_rules! timed {
 /// The three requests on one database.
 async fn requests(house: &House) -> Result<[Measured; 3]> {
     let client = house.client("acme/rocket")?;
-    let written =
-        client.write(&EntryWrite { entries: entries(0, ENTRIES, "text")?, ..EntryWrite::default() }, "").await?;
+    let written = client.write(&EntryWrite { entries: entries(0, ENTRIES, "text")?, ..EntryWrite::default() }, "").await?;
     let same = |client: Client, times| {
         let known = written.checksum.clone();
         async move { timed!(times, anyhow::ensure!(client.read(Some(&known), 1).await? == ReadResult::Unchanged)) }
