@@ -175,13 +175,16 @@ impl Conversation {
         }
         let Some(agent) = &mut self.session.agent else { return };
         let rules = agent.policy_mut().rules.clone();
-        let folder = self.session.background.folder.display().to_string();
+        let own = [Some(self.session.background.folder.clone()), self.session.memory.clone()];
+        let own = own.into_iter().flatten().chain([memory::place::user_directory(self.place.home.path())]);
+        let own: Vec<String> = own.map(|folder| folder.display().to_string()).collect();
         let mut entries = vec![("mode".to_owned(), self.session.status.mode().name().to_owned())];
         for (name, rules) in [("allow", &rules.allow), ("ask", &rules.ask), ("deny", &rules.deny)] {
             let mut texts: Vec<String> = rules.iter().map(ToString::to_string).collect();
             let mut seen = std::collections::HashSet::new();
-            // That it may use its own folder is no rule of anybody's.
-            texts.retain(|text| !text.contains(&*folder) && seen.insert(text.clone()));
+            // That it may use its own folders and memories is no rule of anybody's.
+            let is_own = |text: &str| own.iter().any(|folder| text.contains(folder));
+            texts.retain(|text| !is_own(text) && seen.insert(text.clone()));
             if texts.is_empty() {
                 texts.push("nothing".to_owned());
             }

@@ -340,6 +340,8 @@ impl Repl {
         }
         self.start_compaction();
         if let Some(words) = self.talk.requests.saying.take() {
+            // The command stands there already.
+            self.talk.view.said_as = Some((words.clone(), String::new()));
             self.start(vec![Block::text(&words)]);
         }
         if self.talk.requests.leaving {

@@ -81,7 +81,7 @@ impl Conversation {
         }
         let text = format!(
             "Cairn learns from sessions, as background work: this run cost ${:.4}. /cost has the sum, /private pauses it, and \
-             `cairn config set extract false` turns it off. (This is said once.)",
+             `cairn config set --user extract false` turns it off. (This is said once.)",
             price.cost(&outcome.usage)
         );
         self.view.page.note(&text, TextStyle::DIM);

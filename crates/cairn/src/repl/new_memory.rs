@@ -40,7 +40,7 @@ pub(super) fn save(talk: &mut Conversation, fact: &str) {
     });
     match saved {
         Ok(saved) => {
-            let text = format!("memory saved: {}; /memory shows it, cairn memory undo takes it back", saved.path);
+            let text = format!("memory saved: {}; /memory shows or edits it", saved.path);
             talk.view.page.note(&text, TextStyle::of(Colour::Green));
             for warning in &saved.warnings {
                 talk.view.page.warning(&warning.to_string());

@@ -67,7 +67,7 @@ pub(super) fn choose_theme(talk: &mut Conversation, name: &str) {
         }
     };
     talk.screen_choices.theme = Some(chosen);
-    let text = format!("the theme is {name}; `cairn config set theme {name}` keeps it");
+    let text = format!("the theme is {name}; `cairn config set --user theme {name}` keeps it");
     talk.view.page.note(&text, TextStyle::PLAIN);
 }
 
@@ -79,7 +79,7 @@ pub(super) fn switch_vim(talk: &mut Conversation) {
     };
     talk.screen_choices.editor_mode = Some(next);
     let keys = if next == EditorMode::Vim { "those of vim" } else { "the usual ones" };
-    let text = format!("the keys of the prompt are {keys}; `cairn config set editorMode {name}` keeps it");
+    let text = format!("the keys of the prompt are {keys}; `cairn config set --user editorMode {name}` keeps it");
     talk.view.page.note(&text, TextStyle::PLAIN);
 }
 

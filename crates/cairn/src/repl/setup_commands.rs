@@ -169,7 +169,7 @@ pub(super) fn show_config(talk: &mut Conversation) -> anyhow::Result<()> {
     let row = |set: &SetValue| (set.name(), format!("{}  ({} {})", set.value, set.origin.source.name(), set.origin));
     let rows: Vec<(String, String)> = counting.map(row).collect();
     if rows.is_empty() {
-        talk.view.page.note("no settings are set; `cairn config set KEY VALUE` sets one", TextStyle::PLAIN);
+        talk.view.page.note("no settings are set; `cairn config set --user KEY VALUE` sets one", TextStyle::PLAIN);
         return Ok(());
     }
     talk.view.table(&rows, TextStyle::BOLD);

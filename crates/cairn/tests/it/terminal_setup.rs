@@ -89,8 +89,9 @@ fn tasks_for_the_model_and_the_clipboard() {
         terminal.rests("Hello.");
         assert!(stage.last_said()["messages"].to_string().contains("write an `AGENTS.md`"));
         terminal.keys(&format!("/review the last commit{ENTER}"));
-        terminal
-            .until("the answer", |screen| screen.contains("say so in") && !screen.is_working() && screen.has_prompt());
+        terminal.until("the answer", |screen| {
+            screen.contains("/review the last") && !screen.is_working() && screen.has_prompt()
+        });
         terminal.keys(&format!("/copy{ENTER}"));
         terminal.shows("6 characters copied");
         let written = String::from_utf8_lossy(&terminal.written).into_owned();
