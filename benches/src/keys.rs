@@ -35,14 +35,14 @@ const BETWEEN: Duration = Duration::from_millis(47);
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Its id.
 const SESSION: &str = "00000000-0000-4000-8000-000000000000";
-/// 200 events a second of at least a token each, for longer than the keys take.
+/// 48 bytes every 60 ms are 200 tokens a second, for 15 seconds: longer than the keys take.
 const MODEL: &str = "
     [[fault]]
-    slow_ms_per_event = 5
+    slow_ms_per_event = 60
     times = 9
     [[rule]]
     say = \"begins\"
-    say_bytes = 2000000
+    say_bytes = 12000
 ";
 
 /// The medians of both, idle and while a reply streams.

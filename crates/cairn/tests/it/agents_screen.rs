@@ -224,7 +224,7 @@ fn a_question_in_the_background_comes_up_when_nothing_else_is_under_way() {
         assert_eq!(std::fs::read_to_string(stage.project().join("note.txt")).unwrap(), "green\n");
         assert!(!terminal.screen().contains("an agent asks"), "it is answered");
         terminal.keys("/cost\r");
-        terminal.until("what it cost", |screen| screen.contains("general-purpose 1× $"));
+        terminal.until("what it cost", |screen| screen.contains("general-purpose 1×"));
         terminal.leave();
     }
 }

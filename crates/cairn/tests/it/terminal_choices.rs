@@ -64,7 +64,8 @@ fn vim_keys_by_a_setting() {
         terminal.keys(ESC);
         terminal.shows("Esc again rewinds");
         terminal.keys(&format!("i/vim{ENTER}"));
-        terminal.until("the usual keys", |screen| screen.contains("the usual ones") && !screen.contains("INSERT · "));
+        terminal
+            .until("the usual keys", |screen| screen.contains("keys of the prompt") && !screen.contains("INSERT · "));
         terminal.keys(ESC);
         terminal.shows("Esc again rewinds");
     }
