@@ -14,6 +14,7 @@ mod event_text;
 mod exit;
 mod instructions;
 mod memory_setup;
+mod memory_shelves;
 mod message_socket;
 mod messaging;
 mod model;
