@@ -31,7 +31,7 @@ use crate::args::{OutputFormat, RunArgs};
 use crate::event_text;
 use crate::exit::Code;
 use crate::out::{self, data, talk};
-use crate::servers::status_word;
+use crate::server_setup::status_word;
 use crate::shutdown::ShutdownCause;
 use crate::styled_text::{bold, dim, green, one_line, red};
 

@@ -5,7 +5,7 @@
 //! typing never waits for it.
 
 mod activity;
-mod background;
+mod background_list;
 mod call_result;
 mod choice_prompt;
 mod commands;
@@ -22,6 +22,7 @@ mod keys;
 mod learnt_memory;
 mod leaving;
 mod markdown;
+mod mcp;
 mod memories;
 mod menu;
 mod modes;
@@ -37,12 +38,11 @@ mod prompt_history;
 mod question;
 mod requests;
 mod resume_and_rewind;
-mod sandbox;
+mod sandbox_command;
 mod screen;
-mod servers;
 mod session_state;
 mod setup_commands;
-mod skills;
+mod skill_commands;
 pub(crate) mod slash;
 mod status_line;
 mod status_line_input;

@@ -41,7 +41,7 @@ use crate::open_session::{open_session, resumed_model};
 use crate::program_paths::ProgramPaths;
 use crate::reload::{self, SettingsReloader};
 use crate::teammate_worktree::TeammateWorktree;
-use crate::{dream_setup, env, servers, skills, system_facts, trust_prompt, trusted_settings};
+use crate::{dream_setup, env, server_setup, skill_sources, system_facts, trust_prompt, trusted_settings};
 
 /// Tokens for thinking where it is switched on and no budget is set: enough for a plan of some steps.
 const THINKING: u64 = 10_000;
@@ -144,7 +144,7 @@ pub(crate) async fn agent(
         }
         warnings.extend(judged.plugins.warnings());
         warnings.extend(judged.plugins.make_data_folders());
-        let skills = Arc::new(skills::skills(place, &judged.trust, &judged.plugins, &added(args, place)));
+        let skills = Arc::new(skill_sources::skills(place, &judged.trust, &judged.plugins, &added(args, place)));
         let broken = skills.troubles().into_iter().filter(|trouble| trouble.weight == Weight::Error);
         warnings.extend(broken.map(|trouble| trouble.to_string()));
         if skills.all().iter().any(|skill| skill.model_use != ModelUse::Hidden) {
@@ -154,7 +154,7 @@ pub(crate) async fn agent(
     }
     if !bare {
         let added = added(args, place);
-        let servers = servers::servers(args, place, &judged, added, parts.work.environment.clone())?;
+        let servers = server_setup::servers(args, place, &judged, added, parts.work.environment.clone())?;
         warnings.extend(servers.findings().iter().cloned());
         equip_with_servers(&mut parts, servers).await;
     }

@@ -15,7 +15,7 @@ use settings::servers::{DefinedServer, ServerApproval};
 use crate::exit::Code;
 use crate::out::{self, data, talk};
 use crate::program_paths::ProgramPaths;
-use crate::servers;
+use crate::server_setup;
 use crate::styled_text::{bold, dim, one_line};
 use crate::trusted_settings::{self, RunTrust};
 
@@ -111,7 +111,7 @@ pub(crate) async fn run(args: &McpArgs) -> anyhow::Result<Code> {
 /// The servers that are defined here, with problems told.
 fn defined(place: &ProgramPaths) -> anyhow::Result<Vec<DefinedServer>> {
     let judged = trusted_settings::judge(place, None, RunTrust::No)?;
-    let defined = servers::defined(place, &judged);
+    let defined = server_setup::defined(place, &judged);
     defined.findings.iter().for_each(|finding| out::warn(finding));
     Ok(defined.servers.into_values().collect())
 }
@@ -202,7 +202,7 @@ async fn check(place: &ProgramPaths, name: Option<&str>, as_json: bool) -> anyho
     };
     let judged = trusted_settings::judge(place, None, RunTrust::No)?;
     let environment = engine::configuration::environment(&judged.settings);
-    let surroundings = servers::surroundings(place, Vec::new(), environment, std::collections::BTreeMap::new());
+    let surroundings = server_setup::surroundings(place, Vec::new(), environment, std::collections::BTreeMap::new());
     let defined = settings::servers::DefinedServers {
         servers: chosen.into_iter().map(|server| (server.name.clone(), server)).collect(),
         findings: Vec::new(),
@@ -216,7 +216,7 @@ async fn check(place: &ProgramPaths, name: Option<&str>, as_json: bool) -> anyho
     let is_fine = |server: &Arc<SessionServer>| server.status().is_none_or(|status| status.state == ServerState::Ready);
     let code = if all.iter().all(is_fine) { Code::Success } else { Code::Failure };
     if as_json {
-        data!("{}", all.iter().map(servers::server_line).collect::<Value>())?;
+        data!("{}", all.iter().map(server_setup::server_line).collect::<Value>())?;
     } else {
         all.iter().try_for_each(show)?;
     }
@@ -229,7 +229,7 @@ fn show(server: &Arc<SessionServer>) -> anyhow::Result<()> {
         let standing = server.defined.as_ref().map(standing).unwrap_or_default();
         return Ok(data!([bold(&server.name), "  not started ", dim(&standing)])?);
     };
-    data!([bold(&server.name), "  ", servers::state_words(server)])?;
+    data!([bold(&server.name), "  ", server_setup::state_words(server)])?;
     for (name, tool) in server.tool_names().iter().zip(&status.tools) {
         data!(["  ", name.as_str(), dim(&format!("  {}", one_line(&tool.description, ABOUT)))])?;
     }

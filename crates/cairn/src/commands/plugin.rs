@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use settings::Weight;
 use settings::agents::{DefinitionSource, Registry};
 
-use crate::agents;
+use crate::agent_sources;
 use crate::exit::Code;
 use crate::out::{data, talk};
 use crate::plugins::LoadedPlugins;
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &PluginArgs) -> anyhow::Result<Code> {
     if !folders.is_empty() {
         judged.plugins.list.retain(|plugin| plugin.origin == extensions::plugin::PluginOrigin::Flag);
     }
-    let registry = agents::registry(&place, &judged.settings, &judged.trust, &judged.plugins, None)?;
+    let registry = agent_sources::registry(&place, &judged.settings, &judged.trust, &judged.plugins, None)?;
     match &args.command {
         PluginCommand::List { json } => list(&judged.plugins, &registry, *json),
         PluginCommand::Check { json, .. } => check(&judged.plugins, &registry, *json),

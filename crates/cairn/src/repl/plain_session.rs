@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use transcript::{Block, Outcome};
 
-use super::background::done_by;
+use super::background_list::done_by;
 use super::call_result;
 use super::choice_prompt::{self, ChoicePrompt};
 use super::conversation::{AgentChannels, Conversation};

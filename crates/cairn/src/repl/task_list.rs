@@ -7,7 +7,7 @@ use transcript::block::Kind;
 use transcript::line::Body;
 use transcript::price::Prices;
 
-use super::background::Background;
+use super::background_list::Background;
 use super::conversation_view::{ConversationView, about};
 use super::page::PagePart;
 use crate::event_text;

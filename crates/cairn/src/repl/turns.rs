@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use transcript::{Block, Outcome, tool_names};
 
 use super::activity::TurnActivity;
-use super::background::done_by;
+use super::background_list::done_by;
 use super::call_result::{self, ChangeShown};
 use super::conversation_view::about;
 use super::expand::{is_own, recalled};

@@ -11,7 +11,7 @@ use settings::servers::ServerApproval;
 use crate::exit::Code;
 use crate::out::{show, talk};
 use crate::program_paths::ProgramPaths;
-use crate::servers;
+use crate::server_setup;
 use crate::trusted_settings::{self, RunTrust};
 
 /// Time for the user to log in.
@@ -69,7 +69,7 @@ fn endpoint(place: &ProgramPaths, name: &str) -> anyhow::Result<(HttpEndpoint, O
     };
     let judged = trusted_settings::judge(place, None, RunTrust::No)?;
     let environment = engine::configuration::environment(&judged.settings);
-    let surroundings = servers::surroundings(place, Vec::new(), environment, std::collections::BTreeMap::new());
+    let surroundings = server_setup::surroundings(place, Vec::new(), environment, std::collections::BTreeMap::new());
     let endpoint = http_endpoint(&server, &surroundings).context("it has no address")?;
     Ok((endpoint, port))
 }

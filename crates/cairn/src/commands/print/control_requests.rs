@@ -21,7 +21,7 @@ use super::input_lines::{InputLine, Request};
 use super::sdk_host::{AnswerEffect, SdkHost};
 use crate::out;
 use crate::output::Output;
-use crate::servers::server_line;
+use crate::server_setup::server_line;
 
 /// Handles the lines of the input.
 pub(super) struct InputListener<'a> {

@@ -6,7 +6,7 @@ use engine::servers::{SessionServer, SessionServers};
 use settings::servers::ServerApproval;
 
 use super::conversation_view::ConversationView;
-use crate::servers::state_words;
+use crate::server_setup::state_words;
 use crate::styled_text::{TextStyle, one_line};
 
 /// The most characters of a description in a list.
