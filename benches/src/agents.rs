@@ -20,7 +20,7 @@ use futures_util::future::{BoxFuture, ready};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::json;
 use session::{Home, Session, World};
-use settings::agents::{Registry, DefinitionSources};
+use settings::agent_definitions::{Registry, DefinitionSources};
 
 use crate::table::{Row, Unit};
 

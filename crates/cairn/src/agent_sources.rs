@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use serde_json::{Map, Value};
-use settings::agents::{Definition, DefinitionSource, DefinitionSources, DefinitionStatus, Registry};
+use settings::agent_definitions::{Definition, DefinitionSource, DefinitionSources, DefinitionStatus, Registry};
 use settings::trust::{Claim, Trust, TrustSite};
 use settings::{SetValue, Settings};
 
@@ -44,7 +44,7 @@ pub(crate) fn whose(agent: &Definition, replaced_by: Option<DefinitionSource>, i
 
 /// Claims of the definitions in the project's folders.
 pub(crate) fn claims(place: &ProgramPaths, site: &TrustSite) -> Vec<Claim> {
-    settings::agents::claims(&sources(place, Vec::new()), site)
+    settings::agent_definitions::claims(&sources(place, Vec::new()), site)
 }
 
 fn sources(place: &ProgramPaths, settings: Vec<SetValue>) -> DefinitionSources {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use engine::configuration::{Configuration, DreamSettings};
 use engine::context::Layers;
 use learning::knowledge::{CopiedFolder, KnowledgeSettings};
-use settings::agents::Registry;
+use settings::agent_definitions::Registry;
 use settings::{BypassPermission, HookSettings, Learning, Rhythm, SandboxSettings, Settings, keys};
 use tools::permission::{Mode, Rule};
 use transcript::window::{self, AutoCompact, Window, WindowHints};

@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use session::World;
 use session::stats::Teammate;
-use settings::agents::Registry;
+use settings::agent_definitions::Registry;
 use tokio::time::Instant;
 use transcript::price::Prices;
 use transcript::{Usage, tool_names};

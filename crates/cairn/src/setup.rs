@@ -21,7 +21,7 @@ use extensions::skill::ModelUse;
 use learning::dream::session_dreams::SessionDreams;
 use learning::knowledge::Selector;
 use mail::{AskLead, mode_below};
-use settings::agents::Registry;
+use settings::agent_definitions::Registry;
 use settings::permission::{Approver, ChosenBy, Respondent};
 use settings::{BypassPermission, SandboxSettings, Weight};
 use tools::NotebookEdit;

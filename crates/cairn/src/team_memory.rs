@@ -12,7 +12,7 @@ use session::World;
 use team::EntryKey;
 use team::protocol::OverwrittenText;
 use team::report::{RemoteChange, SyncReport};
-use team::watch::{WatchNews, WatchStatus, WatchedFolder};
+use team::watch_folder::{WatchNews, WatchStatus, WatchedFolder};
 
 use crate::event_text::count;
 use crate::program_paths::ProgramPaths;

@@ -13,7 +13,7 @@ use transcript::view::{AnsweredCall, ItemState, View, ViewEntry};
 
 use crate::clear::is_clearable;
 use crate::layer::{Decision, Layer, LayerChange, LayerRole, Occasion, Situation};
-use crate::layers::{KEPT_WHEN_IDLE, Layers};
+use crate::layer_settings::{KEPT_WHEN_IDLE, Layers};
 
 /// The provider drops old results from its cache.
 #[derive(Debug)]

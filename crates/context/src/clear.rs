@@ -27,7 +27,7 @@ use crate::clear_numbers::ClearNumbers;
 use crate::digest::{self, Digest};
 use crate::extent::YOUNG_ROUNDS;
 use crate::layer::{Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Occasion, Situation};
-use crate::layers::{ClearRule, ClearWhen, LayerTiming, Layers};
+use crate::layer_settings::{ClearRule, ClearWhen, LayerTiming, Layers};
 use crate::reread_cost::Missed;
 
 /// Tools whose results are cleared.

@@ -23,7 +23,7 @@ use crate::layer::{
     Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Occasion, Situation, SummaryAhead, WritingSubject,
     WritingTask,
 };
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 use crate::state::Summary;
 use crate::summary_text::{HistorySource, framed};
 use crate::template::fill;

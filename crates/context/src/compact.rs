@@ -17,7 +17,7 @@ use crate::layer::{
     CompactionReach, Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Occasion, Situation, WritingSubject,
     WritingTask,
 };
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 use crate::summary_text::{HistorySource, framed};
 use crate::template::fill;
 

@@ -17,7 +17,7 @@ use transcript::commit::{CLEARED, CallName};
 use transcript::view::{AnsweredCall, ItemState, View, ViewEntry};
 
 use crate::layer::{Situation, WritingSubject, WritingTask};
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 use crate::summary_text::named;
 use crate::template::fill;
 

@@ -9,7 +9,7 @@ use transcript::commit::Extent;
 use transcript::size::Size;
 use transcript::view::{Cover, ItemState, View, ViewEntry};
 
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 
 /// Number of newest replies whose results stay when room is made: the model is working with them.
 pub(crate) const YOUNG_ROUNDS: usize = 3;

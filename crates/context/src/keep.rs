@@ -11,7 +11,7 @@ use transcript::view::{ItemState, View};
 use transcript::{Block, Injected, Purpose};
 
 use crate::layer::{Decision, Layer, LayerChange, Situation};
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 use crate::standing::StandingInstruction;
 
 /// Limit on all of them together, in bytes: about 2,000 tokens.

@@ -16,7 +16,7 @@ use transcript::mark::Ttl;
 use transcript::view::View;
 
 use crate::cache_economics::Rates;
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 use crate::spilled::Spilled;
 use crate::state::State;
 

@@ -17,8 +17,8 @@
 //! 7. [`cache_edit`], off by default: the provider drops old results from its cache.
 //! 8. [`notes`]: notes are kept while the work goes on, in the layout of [`notes_format`].
 //!
-//! [`layers`] are their switches, [`state`] is what they remember, [`fact`] what they record beside their commits.
-//! [`account`] tracks what clearing has saved and cost. [`breaks`] detects cache breaks; [`server`] is what the
+//! [`layer_settings`] are their switches, [`state`] is what they remember, [`fact`] what they record beside their commits.
+//! [`account`] tracks what clearing has saved and cost. [`breaks`] detects cache breaks; [`provider_edits`] is what the
 //! provider can do by itself.
 
 pub mod account;
@@ -35,18 +35,18 @@ pub mod extent;
 pub mod fact;
 pub mod keep;
 pub mod layer;
-pub mod layers;
+pub mod layer_settings;
 pub mod list;
 pub mod named;
 pub mod noted;
 pub mod notes;
 pub mod notes_format;
 pub mod provided;
+pub mod provider_edits;
 pub mod reread_cost;
 pub mod restore;
 #[cfg(test)]
 mod sample;
-pub mod server;
 pub mod snip;
 pub mod spill;
 mod spilled;
@@ -57,5 +57,5 @@ mod template;
 
 pub use fact::Fact;
 pub use layer::{CompactionReach, Layer, LayerRole, Occasion, Situation};
-pub use layers::{LayerTiming, Layers};
+pub use layer_settings::{LayerTiming, Layers};
 pub use state::State;

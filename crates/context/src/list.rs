@@ -6,7 +6,7 @@ use crate::collapse::Collapse;
 use crate::compact::Compact;
 use crate::keep::Keep;
 use crate::layer::Layer;
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 use crate::named::NamesOnly;
 use crate::noted::NotesSummary;
 use crate::notes::Notes;

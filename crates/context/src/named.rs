@@ -9,7 +9,7 @@ use transcript::window::AutoCompact;
 use crate::compact::CompactionPlan;
 use crate::extent::{CoveredItems, tokens_from, unanswered_from, young_from};
 use crate::layer::{Decision, Layer, LayerChange, LayerRole, Occasion, Situation};
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 use crate::summary_text::{HistorySource, newest_summary};
 
 /// Text in place of a summary.

@@ -10,7 +10,7 @@ use crate::compact::CompactionPlan;
 use crate::due::{is_due, pays};
 use crate::extent::{CoveredItems, kept_with_notes, tokens_from};
 use crate::layer::{CompactionReach, Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Occasion, Situation};
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 use crate::notes_format;
 use crate::summary_text::HistorySource;
 

@@ -12,7 +12,7 @@ use crate::clear;
 use crate::due::may;
 use crate::extent::tokens_from;
 use crate::layer::{Decision, Layer, LayerRole, Need, Occasion, Situation, Update};
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 use crate::state::NotesProgress;
 
 /// Expected output of an update, in tokens.

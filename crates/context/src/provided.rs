@@ -12,7 +12,7 @@ use transcript::view::View;
 use crate::compact::{self, CompactionPlan};
 use crate::extent::{CoveredItems, unanswered_from};
 use crate::layer::{Decision, Layer, LayerChange, LayerRole, Occasion, Situation};
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 use crate::summary_text::HistorySource;
 
 /// The provider's own summary takes the place of what was said.

@@ -12,7 +12,7 @@ use transcript::view::{ItemState, View};
 use transcript::{Block, Injected, Purpose};
 
 use crate::layer::{Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Situation};
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 
 /// Limit on one file, in tokens.
 const FILE_TOKENS: u64 = 5_000;
@@ -147,7 +147,7 @@ impl RestoreRoom {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layers::RESTORED_FILES;
+    use crate::layer_settings::RESTORED_FILES;
     use crate::sample::{SampleParts, Session, layers, tokens};
 
     /// COMPACT-4: after a compaction the files seen last are asked for, each once, without those that are in view.

@@ -10,7 +10,7 @@ use transcript::size::Size;
 use transcript::view::{Cover, ItemState, View, ViewEntry};
 
 use crate::layer::{Decision, Layer, LayerChange, LayerRole, Occasion, Situation};
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 
 /// The oldest messages are dropped.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use transcript::commit::{Act, Commit, Reason, Replacement};
 use transcript::view::View;
 
 use crate::layer::{Decision, Layer, LayerChange, Need, NeedAnswer, Occasion, Situation};
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 pub use crate::spilled::{Fresh, SpillFile, Spilled, choose, long_prompt, place_in};
 
 /// Upper limit on a tool's own limit, in characters; a setting may exceed it.

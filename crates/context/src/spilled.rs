@@ -195,7 +195,7 @@ fn head_and_tail(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layers::MESSAGE_CHARACTERS;
+    use crate::layer_settings::MESSAGE_CHARACTERS;
     use proptest::prelude::*;
     use transcript::Outcome;
 

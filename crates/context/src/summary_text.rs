@@ -8,7 +8,7 @@ use std::ops::Range;
 use transcript::view::{Cover, ItemState, View, ViewEntry};
 use transcript::{Block, Id};
 
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 use crate::template::fill;
 
 const FRAMING: &str = include_str!("prompts/framing.md");

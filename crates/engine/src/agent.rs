@@ -1,5 +1,7 @@
 //! The agent: a driver, and everything around it.
 
+mod agent_servers;
+mod agent_skills;
 mod attachments;
 mod changed_files;
 mod incoming;
@@ -9,8 +11,6 @@ mod parent_snapshot;
 mod parts;
 mod reload;
 mod reports;
-mod servers;
-mod skills;
 mod turn;
 
 use std::path::Path;
@@ -27,7 +27,7 @@ use learning::ledger::{LABEL, Ledger};
 use memory::store::IndexUpkeep;
 use session::window_usage::WindowUsage;
 use session::{Error, Session};
-use settings::hooks::Hook;
+use settings::hook_definitions::Hook;
 use settings::permission::{ChosenBy, Policy, Respondent, SharedMode};
 use tokio_util::sync::CancellationToken;
 use tools::Scope;
@@ -51,12 +51,12 @@ use crate::queued_messages::QueuedMessages;
 use crate::run::{RunEnd, TurnEnd};
 use crate::servers::{ServerTools, SessionServers};
 use crate::skills::Skills;
+use agent_servers::AgentServers;
+use agent_skills::AgentSkills;
 use changed_files::ChangedFiles;
 use knowledge::AgentKnowledge;
 pub use mail::{Mail, Neighbours};
 use reports::SubagentReports;
-use servers::AgentServers;
-use skills::AgentSkills;
 
 pub use attachments::AttachmentSource;
 pub use parts::{Contacts, NoSubagents, Parts};
@@ -388,7 +388,7 @@ impl Agent {
             Ok(words) => words,
             Err(why) => return Ok(Some(why)),
         };
-        let called = match skills::skills_in(self, &text, cancel).await {
+        let called = match agent_skills::skills_in(self, &text, cancel).await {
             Ok(called) => called,
             Err(why) => return Ok(Some(why)),
         };
@@ -402,7 +402,7 @@ impl Agent {
         self.tell_of_standing(&before);
         self.driver.live.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
         attachments::attach(self, attachments)?;
-        called.into_iter().try_for_each(|skill| skills::put_in(self, skill))?;
+        called.into_iter().try_for_each(|skill| agent_skills::put_in(self, skill))?;
         self.known.recall_for(&text, &mut self.driver.live)?;
         self.changed_files.tell(&mut self.driver.live)?;
         self.driver.attach_words(words)?;

@@ -284,14 +284,14 @@ pub enum Event {
     /// Hooks are running.
     HooksStarted {
         /// The hook event.
-        hook_event: settings::hooks::HookEvent,
+        hook_event: settings::hook_definitions::HookEvent,
         /// Status text to show meanwhile.
         status: Option<String>,
     },
     /// A hook has a message for the user.
     HookMessage {
         /// The hook event.
-        hook_event: settings::hooks::HookEvent,
+        hook_event: settings::hook_definitions::HookEvent,
         /// The message.
         text: String,
     },

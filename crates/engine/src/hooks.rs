@@ -1,7 +1,7 @@
 //! Hooks: the user's programs, servers, questions and agents that run at certain events of a session, and may have a
 //! say.
 //!
-//! [`Hook`](settings::hooks::Hook) is a hook as the settings define it, with its author; [`HookInput`] is its input;
+//! [`Hook`](settings::hook_definitions::Hook) is a hook as the settings define it, with its author; [`HookInput`] is its input;
 //! [`HookOutput`] its answer; [`HookOutputs`] what follows from all of them. [`Hooks`] runs those that match an event,
 //! in parallel, identical ones once, each with a timeout. No hook can delay a session longer than that, end it, or let
 //! a call run that a rule denies: the [gate](crate::gate) decides what an answer leads to.

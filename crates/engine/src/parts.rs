@@ -206,7 +206,11 @@ impl Talk {
 
     /// Context edits that the provider may make.
     fn context_management(&self, tools: &[Arc<dyn Tool>]) -> serde_json::Value {
-        context::server::edits(&self.layers, self.thinks().is_some(), tools.iter().map(|tool| tool.name().to_owned()))
+        context::provider_edits::edits(
+            &self.layers,
+            self.thinks().is_some(),
+            tools.iter().map(|tool| tool.name().to_owned()),
+        )
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Nothing here puts text into a conversation: an agent does that between two rounds, when a call has passed the gate.
 
-mod tool;
+mod skill_tool;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use extensions::skill::{ModelUse, Skill, SkillSource};
 use parking_lot::{Mutex, RwLock};
 use settings::trust::Trust;
 
-pub use tool::{CallSkill, SkillInput};
+pub use skill_tool::{CallSkill, SkillInput};
 
 /// The skills of a session.
 pub struct Skills {
@@ -90,7 +90,7 @@ impl Skills {
         };
         let due: Vec<&Skill> = registry.all().iter().filter(is_due).collect();
         let names = due.iter().map(|skill| skill.name.clone()).collect();
-        (names, extensions::listing::listing(due, |_| 0, budget))
+        (names, extensions::skill_listing::listing(due, |_| 0, budget))
     }
 
     /// A file was touched: reads the skills of the folders between it and the directory of the session. Returns its path

@@ -6,14 +6,14 @@
 
 mod contents;
 mod folder;
-mod hooks;
 pub mod installed;
 mod manifest;
+mod plugin_hooks;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
-use settings::agents::PluginAgent;
+use settings::agent_definitions::PluginAgent;
 use settings::servers::PluginServers;
 
 use crate::expand::{ExpandValues, fill_folders};

@@ -16,7 +16,7 @@ mod backlog;
 mod job;
 pub(crate) mod note;
 mod queue;
-pub(crate) mod render;
+pub(crate) mod turn_text;
 mod turns;
 mod work;
 

@@ -8,7 +8,7 @@
 mod by_hand;
 mod daily;
 pub mod outside;
-mod recall;
+mod recall_for_message;
 mod selector;
 
 use std::collections::HashSet;
@@ -34,10 +34,10 @@ use transcript::{Injected, Purpose};
 
 use crate::ledger::Ledger;
 use outside::OutsideFile;
-use recall::Recall;
+use recall_for_message::Recall;
 
 pub use daily::DailyLog;
-pub use recall::{Authors, RecallSwitch, UserMessage};
+pub use recall_for_message::{Authors, RecallSwitch, UserMessage};
 pub use selector::Selector;
 
 /// Instruction files and memory of one session.

@@ -5,7 +5,7 @@
 //! an agent does can be inspected and undone (`undo`), even after a crash in the middle. What the user removed or
 //! undid is refused to agents ([`crate::tombstones`]). Nothing here asks a model or reads a clock.
 
-mod record;
+mod recorder;
 mod undo;
 
 use std::collections::HashSet;
@@ -23,7 +23,7 @@ use crate::store::{Store, TEAM, checked};
 use crate::tombstones::Tombstones;
 
 pub use crate::kept::KeptChange;
-pub use record::Recorder;
+pub use recorder::Recorder;
 pub use undo::UndoResult;
 
 /// Number of runs that are kept; the oldest are removed.

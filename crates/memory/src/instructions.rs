@@ -8,10 +8,10 @@
 //! device, a file far too large. Nothing here fails.
 
 pub mod include;
+mod load_report;
 mod reach;
 mod render;
-mod report;
-mod rules;
+mod rules_for_files;
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use std::path::{Path, PathBuf};
 use crate::frontmatter;
 use crate::markdown;
 use reach::{IncludeReach, ReadRefusal};
-use rules::{Globs, WaitingRule};
+use rules_for_files::{Globs, WaitingRule};
 
+pub use load_report::{InstructionFault, LoadedInstruction, Note, Owner, Reason};
 pub use render::{changed, first_message, nested};
-pub use report::{InstructionFault, LoadedInstruction, Note, Owner, Reason};
 
 /// Number of characters above which a file is loaded with a warning.
 pub const LONG_FILE: usize = 40_000;
@@ -340,7 +340,7 @@ impl Instructions {
         self.seen.insert(real);
         let whole = String::from_utf8_lossy(&file.bytes);
         let front = frontmatter::read(&whole);
-        let globs = rules::patterns(&front);
+        let globs = rules_for_files::patterns(&front);
         if let (PatternedFiles::Waits(base), false) = (&conditional, globs.is_empty()) {
             let globs = Globs::new(&globs, &mut |pattern, why| {
                 let (path, parent) = (PathBuf::from(pattern), Some(asked.path.to_owned()));

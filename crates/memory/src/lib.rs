@@ -7,7 +7,7 @@
 //!   repairs; [`import`] takes over from
 //!   other tools.
 //! - [`entry`] is a memory, [`frontmatter`] its first lines, [`index`] the `MEMORY.md` that lists them, [`taxonomy`]
-//!   the four types and the rules for the model, [`extract`] the prompts for extraction, [`age`] the age of a memory,
+//!   the four types and the rules for the model, [`extraction_prompt`] the prompts for extraction, [`age`] the age of a memory,
 //!   [`drift`] the things it names that are gone.
 //! - [`instructions`] loads CLAUDE.md and related files and renders the first message.
 //! - [`scan`] lists memories; [`rank`] orders them for a query without a model; [`verdict`] decides whether that is
@@ -26,7 +26,7 @@ pub mod drift;
 pub mod echo_check;
 pub mod entry;
 mod error;
-pub mod extract;
+pub mod extraction_prompt;
 pub mod frontmatter;
 pub mod import;
 pub mod index;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{SetValue, SettingsSource, keys};
 use crate::effective_values::{BasePaths, EffectiveValues};
-use crate::hooks::settings::HooksOf;
+use crate::hook_definitions::settings::HooksOf;
 
 /// Default time without input after which the user is notified, as in Claude Code.
 const PATIENCE: Duration = Duration::from_secs(60);

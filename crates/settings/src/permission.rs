@@ -14,7 +14,7 @@ use tools::sandbox::SandboxExit;
 use tools::{Access, Scope, Subject, Tool};
 use transcript::tool_names;
 
-use crate::agents::ToolRestriction;
+use crate::agent_definitions::ToolRestriction;
 use crate::sandbox;
 use crate::values::BypassPermission;
 

@@ -17,7 +17,7 @@ use crate::background::{Admission, Budget, Rhythm};
 use crate::effective_values::{BasePaths, EffectiveValues, expand};
 use crate::extract::Extract;
 use crate::finding::{SettingsFinding, Weight};
-use crate::hooks::settings::{HookSettings, HooksOf, hooks_of};
+use crate::hook_definitions::settings::{HookSettings, HooksOf, hooks_of};
 use crate::keys::{self, SettingKey};
 use crate::kind::ValuePart;
 use crate::layers::layers;

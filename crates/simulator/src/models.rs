@@ -4,7 +4,7 @@
 //! need no rows of their own. A name that no row matches but that begins with `claude` gets [`UNLISTED`]; any other
 //! name is a model that does not exist.
 
-use crate::price::Price;
+use crate::request_price::Price;
 
 /// The public facts about one model.
 #[derive(Debug, Clone, Copy, PartialEq)]

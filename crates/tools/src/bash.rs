@@ -34,7 +34,7 @@ use crate::environment::Variables;
 use crate::jobs::{CommandInFront, ForegroundEnd, NotStarted};
 use crate::permission::{Rights, Wall};
 use crate::process::{self, EndedShell, ShellContext, ShellEnd, exit_code};
-use crate::run::CANCELLED;
+use crate::run_calls::CANCELLED;
 use crate::sandbox;
 use crate::scope::Scope;
 use crate::subject::{Access, Subject};

@@ -16,11 +16,11 @@ use transcript::tool_names;
 use crate::permission::{ConfinementLevel, Rule, RuleVerdict, Rules, repository_elsewhere};
 use crate::subject::Subject;
 
-mod notes;
+mod sandbox_notes;
 mod sandbox_status;
 
 pub use crate::confinement::{Base, Confinement, MadePath, Network, SandboxExit, Sockets, Strength, tool_folders};
-pub(crate) use notes::note;
+pub(crate) use sandbox_notes::note;
 pub use sandbox_status::SandboxStatus;
 pub(crate) use sandbox_status::trial;
 

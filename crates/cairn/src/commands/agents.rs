@@ -5,7 +5,7 @@ mod start;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use settings::Weight;
-use settings::agents::{Definition, DefinitionStatus, Isolation, ListedAgent, OfferedTools, Registry, Runs};
+use settings::agent_definitions::{Definition, DefinitionStatus, Isolation, ListedAgent, OfferedTools, Registry, Runs};
 use tools::permission::Rules;
 
 use crate::agent_sources;

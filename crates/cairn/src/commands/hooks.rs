@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use engine::hooks::{CommonInput, HookContext, HookInput, HookOutput, HookVerdict, Hooks};
 use serde_json::{Map, Value, json};
-use settings::hooks::{HookEvent, HookRepetition, HookWait};
+use settings::hook_definitions::{HookEvent, HookRepetition, HookWait};
 use settings::{Settings, ValueStatus};
 use tokio_util::sync::CancellationToken;
 

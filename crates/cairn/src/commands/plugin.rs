@@ -6,7 +6,7 @@ use extensions::skill::SkillKind;
 use extensions::{ExtensionTrouble, skill::Skill};
 use serde_json::{Value, json};
 use settings::Weight;
-use settings::agents::{DefinitionSource, Registry};
+use settings::agent_definitions::{DefinitionSource, Registry};
 
 use crate::agent_sources;
 use crate::exit::Code;

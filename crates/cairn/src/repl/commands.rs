@@ -218,7 +218,7 @@ impl Conversation {
             self.view.page.begin(PagePart::Note);
             return self.view.page.table(&rows, TextStyle::BOLD);
         }
-        let row = |agent: &settings::agents::Definition| {
+        let row = |agent: &settings::agent_definitions::Definition| {
             let whose = crate::agent_sources::whose(agent, None, agents.denies(agent));
             (agent.name.clone(), format!("{} ({whose})", agent.description))
         };

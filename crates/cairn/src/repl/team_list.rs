@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use engine::event::TeamChange;
-use team::watch::WatchStatus;
+use team::watch_folder::WatchStatus;
 
 use super::conversation_view::ConversationView;
 use super::page::PagePart;

@@ -227,7 +227,7 @@ impl Parts {
 
 /// True for tools that older sessions may have started without.
 fn added_later(tool: &str) -> bool {
-    settings::agents::OF_PLANS.contains(&tool) || [StartAgent::NAME, SendMessage::NAME].contains(&tool)
+    settings::agent_definitions::OF_PLANS.contains(&tool) || [StartAgent::NAME, SendMessage::NAME].contains(&tool)
 }
 
 /// Rules that let it read spilled results beside the session, and write to its scratchpad.

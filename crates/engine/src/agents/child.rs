@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use learning::knowledge::Knowledge;
 use mail::Neighbours;
 use session::{Error, LineMeta, Session, SubagentMeta, World, savings};
-use settings::agents::{Definition, Isolation};
+use settings::agent_definitions::{Definition, Isolation};
 use settings::permission::{Approver, PermissionAnswer, Question, Respondent};
 use tools::sandbox::Sandbox;
 use tools::{Scope, TypedTool};
@@ -96,7 +96,7 @@ impl SpawnKind {
     pub(super) fn kind(&self) -> &str {
         match self {
             Self::Typed(definition) => &definition.name,
-            Self::Fork(_) => settings::agents::FORK,
+            Self::Fork(_) => settings::agent_definitions::FORK,
         }
     }
 
@@ -112,7 +112,7 @@ impl SpawnKind {
     fn is_instructed(&self) -> bool {
         match self {
             Self::Typed(definition) => {
-                definition.source != settings::agents::DefinitionSource::BuiltIn
+                definition.source != settings::agent_definitions::DefinitionSource::BuiltIn
                     || !UNINSTRUCTED.contains(&definition.name.as_str())
             }
             Self::Fork(_) => true,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::Value;
-use settings::agents::Isolation;
+use settings::agent_definitions::Isolation;
 use tools::{Access, Limit, Output, Runs, Scope, Subject, Tool};
 use transcript::ToolDefinition;
 

@@ -13,7 +13,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 use session::subagent_files::DEPTH;
 use settings::Weight;
-use settings::agents::{Definition, Isolation, Registry};
+use settings::agent_definitions::{Definition, Isolation, Registry};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use settings::hooks::{HookAuthor, HookEvent};
+use settings::hook_definitions::{HookAuthor, HookEvent};
 use settings::permission::{
     CallGrant, CallQuestion, PermissionAnswer, PermissionUpdate, Question, Respondent, RuleBehavior, RuleDecision,
 };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use context::Occasion;
 use serde_json::json;
-use settings::hooks::HookEvent;
+use settings::hook_definitions::HookEvent;
 use settings::permission::Respondent;
 use tokio_util::sync::CancellationToken;
 use transcript::line::Body;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
-use settings::hooks::{Hook, HookEvent, HookRepetition, HookWait, Kind, Matcher, OnFailure};
+use settings::hook_definitions::{Hook, HookEvent, HookRepetition, HookWait, Kind, Matcher, OnFailure};
 use settings::{SettingsSource, ValueOrigin};
 
 use super::hook_output::HookOutput;
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_programs_hooks_outlive_a_change_of_settings() {
         use super::super::Hooks;
-        use settings::hooks::{HookSettings, HooksOf};
+        use settings::hook_definitions::{HookSettings, HooksOf};
         let of = |whose| Hooks::new(HookSettings { whose, ..HookSettings::default() });
         let asked = json!({"Stop": [{"hookCallbackIds": ["a"]}]});
         let hooks = || registered_hooks(asked.as_object().unwrap()).0;

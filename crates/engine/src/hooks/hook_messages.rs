@@ -1,7 +1,7 @@
 //! Hook messages as the model sees them: those of the user's hooks in the user's name, those of a project's as data.
 
 use memory::quoting;
-use settings::hooks::HookAuthor;
+use settings::hook_definitions::HookAuthor;
 
 use super::hook_output::HookMessage;
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
-use settings::hooks::{Block, Hook, HookAuthor, HookEvent};
+use settings::hook_definitions::{Block, Hook, HookAuthor, HookEvent};
 use tools::program::{EndedProgram, ProgramEnd};
 use transcript::Usage;
 

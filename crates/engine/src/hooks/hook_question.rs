@@ -11,7 +11,7 @@ use learning::fork::{Fork, ForkError, ToolPolicy};
 use learning::ledger::Ledger;
 use serde_json::{Value, json};
 use settings::BasePaths;
-use settings::hooks::HookEvent;
+use settings::hook_definitions::HookEvent;
 use settings::permission::{CallGrant, Policy, RuleDecision};
 use settings::rules;
 use tokio_util::sync::CancellationToken;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use parking_lot::Mutex;
-use settings::hooks::{Hook, HookEvent, HookRepetition, HookSettings, HookWait, Kind};
+use settings::hook_definitions::{Hook, HookEvent, HookRepetition, HookSettings, HookWait, Kind};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tools::permission::{RuleVerdict, Rules, fits};

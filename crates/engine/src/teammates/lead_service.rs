@@ -257,7 +257,7 @@ mod tests {
 
     use super::*;
     use mail::{AskLead, Messenger, TeamInvitation};
-    use settings::agents::Isolation;
+    use settings::agent_definitions::Isolation;
 
     /// An approver that denies everything, with the tool's name as the reason.
     struct Denier;

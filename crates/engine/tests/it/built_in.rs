@@ -3,7 +3,7 @@
 use engine::agents::take_role;
 use serde_json::{Value, json};
 use settings::BasePaths;
-use settings::agents::{DefinitionSources, Registry};
+use settings::agent_definitions::{DefinitionSources, Registry};
 use tools::permission::Mode;
 
 use crate::children::agents;

@@ -7,7 +7,7 @@ use engine::agents::{AtEnd, MemoryPlaces, Subagents};
 use engine::event::SubagentNews;
 use futures_util::future::{BoxFuture, ready};
 use serde_json::{Value, json};
-use settings::agents::{DefinitionSources, Registry};
+use settings::agent_definitions::{DefinitionSources, Registry};
 use settings::permission::{Approver, CallQuestion, PermissionAnswer, Question};
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;

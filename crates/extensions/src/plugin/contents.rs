@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use files::EntryKind;
 use memory::frontmatter;
 use serde_json::{Map, Value, json};
-use settings::agents::PluginAgent;
+use settings::agent_definitions::PluginAgent;
 use settings::servers::PluginServers;
 
 use super::folder::{PluginFile, PluginFolder, below};

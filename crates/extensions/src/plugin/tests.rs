@@ -206,7 +206,7 @@ fn a_folder_with_an_odd_name_is_not_put_into_a_command_line() {
     }
     let shown = |folder: &str| {
         let (hooks, _) = disk.load(folder).unwrap().hooks(Path::new("/"));
-        hooks.iter().map(settings::hooks::Hook::shown).collect::<Vec<_>>()
+        hooks.iter().map(settings::hook_definitions::Hook::shown).collect::<Vec<_>>()
     };
     let (root, data) = (disk.path("plain").display().to_string(), disk.path("data/x-inline").display().to_string());
     assert_eq!(shown("plain"), [format!("'{root}'/x"), format!("{root}/x {data}")]);

@@ -15,9 +15,9 @@ use serde_json::Value;
 use super::ServerLimits;
 use super::fault::words;
 use crate::definition::ToolLoading;
+use crate::input_schema::flat_schema;
 use crate::names::{cut, short_description};
 use crate::offer::{PromptArgument, PromptOffer, ResourceOffer, ResourceTemplateOffer, ToolInteraction, ToolOffer};
-use crate::schema::flat_schema;
 
 /// The most bytes of a name or an address.
 const LONGEST_NAME: usize = 512;

@@ -84,7 +84,7 @@ fn has_words(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secrets::rules::{SecretRules, compile};
+    use crate::secrets::secret_rules::{SecretRules, compile};
 
     /// A newer file of rules may write its surroundings differently: then this has to follow.
     #[test]

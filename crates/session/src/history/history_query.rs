@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::HistoryInput;
-use super::message::{HistoryMessage, heading};
+use super::history_message::{HistoryMessage, heading};
 
 /// The characters of a message that are shown around the first match.
 const AROUND: usize = 160;

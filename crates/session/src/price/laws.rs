@@ -9,7 +9,7 @@ use transcript::mark::Ttl;
 use transcript::price::{Price, Prices};
 use transcript::window::{Window, WindowHints};
 
-use super::sample::{MODEL, PROLOGUE, Sample, text};
+use super::sample_sessions::{MODEL, PROLOGUE, Sample, text};
 use super::{AgeRule, BillTotal, MaskRule, PricePolicy, ProviderRule, Recording, SessionBill, price};
 
 fn bill(sample: &Sample, policy: &PricePolicy) -> BillTotal {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{CheckedBody, invalid, no_other_fields, required_text};
-use crate::prompt::items;
+use crate::cached_prompt::items;
 
 /// The least trigger of a server-side compaction.
 const LEAST_COMPACTION: u64 = 50_000;

@@ -27,7 +27,7 @@ use mail::{Mail, Messenger};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use session::{Fork, Home, Session, World};
-use settings::agents::{DefinitionSources, Registry};
+use settings::agent_definitions::{DefinitionSources, Registry};
 use settings::{Budget, Learning};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;

@@ -5,7 +5,7 @@ use std::io::{BufRead, Write};
 use serde_json::{Value as Json, json};
 
 use super::rows::{DatabaseRow, Value};
-use super::{Store, Time, audit};
+use super::{Store, Time, audit_log};
 use crate::error::Error;
 
 /// A table: its name, its columns, and the statements that read and write it.
@@ -110,7 +110,7 @@ impl Store {
         if !ended {
             return Err(bad("its end is missing"));
         }
-        audit::note(&mut transaction, "the server", audit::Action::RestoredBackup, None, "", now).await?;
+        audit_log::note(&mut transaction, "the server", audit_log::Action::RestoredBackup, None, "", now).await?;
         transaction.commit().await
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use team::watch::{WatchNews, WatchedFolder};
+use team::watch_folder::{WatchNews, WatchedFolder};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::house::{Desk, House, secret};

@@ -11,10 +11,10 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root};
 use rustix::fs::{AtFlags, Mode};
 
-use super::layers::{Layer, layers};
 use super::mounts::Mounts;
 use super::namespaces::{failed, write};
 use super::pinned::{PinnedPath, lies_in};
+use super::view_layers::{Layer, layers};
 use crate::confinement::{Base, Confinement};
 
 /// Directories in which the view may be assembled: any that holds nothing of what is mounted into it.

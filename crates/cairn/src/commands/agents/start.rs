@@ -15,7 +15,7 @@ use mail::mailbox::ControlMessage;
 use mail::task_file::TaskBoard;
 use mail::{Mail, Messenger, Team, in_words, name_of};
 use session::World;
-use settings::agents::{Isolation, Registry};
+use settings::agent_definitions::{Isolation, Registry};
 use settings::permission::{Approver, NoApprover, PermissionAnswer, Question, Respondent};
 use tools::Jobs;
 use tools::permission::{Mode, git_runs_programs};

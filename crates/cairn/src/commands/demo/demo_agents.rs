@@ -10,7 +10,7 @@ use engine::run::{RunEnd, TurnEnd};
 use engine::{Agent, Event};
 use provider::anthropic::{Anthropic, Auth, Config};
 use session::{Home, Session, World};
-use settings::agents::{DefinitionSources, Registry};
+use settings::agent_definitions::{DefinitionSources, Registry};
 use settings::permission::Policy;
 use simulator::{Options, Script, Simulator};
 use tools::permission::Mode;

@@ -4,7 +4,7 @@
 //! cleared already, so that a long session costs no more for each request than a short one.
 
 use context::layer::{Decision, LayerChange};
-use context::server;
+use context::provider_edits;
 use context::{Layer, LayerRole, Layers, Situation, clear};
 use transcript::commit::{Act, CLEARED, CallName, Commit, Reason, Trigger};
 use transcript::size::Size;
@@ -45,7 +45,7 @@ impl ProviderRule {
     /// The rule as it is asked for in requests.
     pub fn of(layers: &Layers) -> Self {
         let layers = Layers { api_edits: true, ..layers.clone() };
-        let edits = server::edits(&layers, false, std::iter::empty());
+        let edits = provider_edits::edits(&layers, false, std::iter::empty());
         let number = |key: &str| edits["edits"][0][key]["value"].as_u64().unwrap_or_default();
         let keep = usize::try_from(number("keep")).unwrap_or(usize::MAX);
         Self { trigger: number("trigger"), keep, least_tokens: number("clear_at_least") }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use tools::permission::Rules;
 
-use super::definition::{Definition, DefinitionStatus, KEYS, OfferedTools, is_denied};
+use super::agent_definition::{Definition, DefinitionStatus, KEYS, OfferedTools, is_denied};
+use super::agent_hooks::hooks_of;
 use super::definition_lint::doubts;
 use super::find::{self, DefinitionFile, DefinitionPlace, DefinitionSources};
-use super::hooks::hooks_of;
 use super::tool_restriction::agents_named;
 use super::{FORK, built_in};
 use crate::effective_values::BasePaths;

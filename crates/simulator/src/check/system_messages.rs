@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::content::{fields_of, text};
 use super::{CheckedBody, Context, invalid, no_other_fields, required_text};
-use crate::prompt::items;
+use crate::cached_prompt::items;
 
 /// Either allows `output_config` on a system message.
 const OUTPUT_BETAS: &[&str] = &["mid-conversation-output-config-2026-07-01", "per-turn-control-2026-07-01"];

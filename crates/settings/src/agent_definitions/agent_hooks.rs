@@ -5,10 +5,10 @@
 
 use std::path::Path;
 
-use super::definition::Definition;
+use super::agent_definition::Definition;
 use super::registry::DefinitionSource;
 use crate::ValueOrigin;
-use crate::hooks::{Hook, HookEvent, Matcher, in_text};
+use crate::hook_definitions::{Hook, HookEvent, Matcher, in_text};
 
 /// The valid hooks of a definition, and warnings about the others.
 pub(super) fn hooks_of(definition: &Definition) -> (Vec<Hook>, Vec<String>) {

@@ -8,7 +8,7 @@ use mail::mailbox::LEAD;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use session::child::{folder_of, transcript_of};
-use settings::agents::{FORK, Isolation, Runs};
+use settings::agent_definitions::{FORK, Isolation, Runs};
 use tokio_util::task::AbortOnDropHandle;
 use tools::{Access, Limit, Output, Scope, Subject, TypedTool};
 use transcript::{Outcome, tool_names};

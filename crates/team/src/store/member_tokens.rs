@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::audit::{self, Action};
+use super::audit_log::{self, Action};
 use super::members::member;
 use super::rows::{Database, DatabaseRow, Transaction};
 use super::{Member, Time, fresh_id};
@@ -114,7 +114,7 @@ impl Tokens<'_> {
             return Err(Error::Missing(format!("token {id} of {}", owner.name)));
         }
         let detail = format!("{id} of {}", owner.name);
-        audit::note(&mut transaction, &by.name, Action::RevokedToken, None, &detail, now).await?;
+        audit_log::note(&mut transaction, &by.name, Action::RevokedToken, None, &detail, now).await?;
         transaction.commit().await
     }
 
@@ -130,7 +130,7 @@ impl Tokens<'_> {
         if transaction.run("DELETE FROM tokens WHERE id = $1", vec![id.clone().into()]).await? == 0 {
             return Err(gone());
         }
-        audit::note(&mut transaction, &owner.name, Action::RevokedToken, None, &id, now).await?;
+        audit_log::note(&mut transaction, &owner.name, Action::RevokedToken, None, &id, now).await?;
         transaction.commit().await?;
         Ok(secret)
     }
@@ -165,6 +165,6 @@ pub(super) async fn issue(
     let sql = "INSERT INTO tokens (id, member, hash, label, created, expires) VALUES ($1, $2, $3, $4, $5, $6)";
     transaction.run(sql, values).await?;
     let detail = format!("{} ({label})", sealed.id);
-    audit::note(transaction, &member.name, Action::IssuedToken, None, &detail, now).await?;
+    audit_log::note(transaction, &member.name, Action::IssuedToken, None, &detail, now).await?;
     Ok(secret)
 }

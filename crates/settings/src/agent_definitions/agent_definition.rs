@@ -9,8 +9,8 @@ use tools::Subject;
 use tools::permission::{Mode, RuleVerdict, Rules};
 use transcript::{Effort, tool_names};
 
+use super::agent_hooks::hooks_of;
 use super::find::PluginAgent;
-use super::hooks::hooks_of;
 use super::registry::DefinitionSource;
 use crate::trust::{Claim, Kind, TrustSite};
 

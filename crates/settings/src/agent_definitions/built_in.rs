@@ -8,7 +8,7 @@ use std::path::Path;
 
 use session::Error;
 
-use super::definition::Definition;
+use super::agent_definition::Definition;
 use super::registry::DefinitionSource;
 
 /// Texts of all built-in definitions.

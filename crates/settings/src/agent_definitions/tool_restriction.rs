@@ -10,7 +10,7 @@ use transcript::tool_names;
 /// The beginning of the names of servers' tools.
 const SERVERS: &str = "mcp__";
 
-use super::definition::{Definition, OfferedTools};
+use super::agent_definition::{Definition, OfferedTools};
 use crate::effective_values::BasePaths;
 use crate::rules;
 

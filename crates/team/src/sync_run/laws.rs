@@ -5,7 +5,7 @@
 //! Several members, up to two runs in one folder, and a person at each, take steps in an order that follows from a
 //! seed. A seed that fails is printed; `CAIRN_TEST_SEED=N` runs it alone.
 
-mod server;
+mod model_server;
 mod world;
 
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use settings::hooks::{Hook, Kind, in_text};
+use settings::hook_definitions::{Hook, Kind, in_text};
 use settings::{SettingsSource, ValueOrigin};
 
 use super::{Plugin, PluginOrigin};

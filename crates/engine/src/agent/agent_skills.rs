@@ -13,7 +13,7 @@ use learning::fork::SmallModel;
 use memory::quoting::quoted;
 use serde_json::json;
 use session::{Error, LineMeta};
-use settings::hooks::Hook;
+use settings::hook_definitions::Hook;
 use tokio_util::sync::CancellationToken;
 use tools::permission::{Places, Rule, Rules};
 use tools::{Output, ToolCall, TypedTool, run_all};
@@ -68,7 +68,7 @@ impl AgentSkills {
         let view = live.session.log().view();
         listings.retain(|(line, _)| view.shows(line));
         let in_view: BTreeSet<String> = listings.iter().flat_map(|(_, names)| names.iter().cloned()).collect();
-        let budget = extensions::listing::budget(live.talk.layers.window.size);
+        let budget = extensions::skill_listing::budget(live.talk.layers.window.size);
         let (names, text) = skills.listing(&in_view, &self.touched, budget);
         if names.is_empty() {
             return Ok(());
@@ -244,7 +244,7 @@ fn take_on(agent: &mut Agent, skill: &Skill) {
             SkillSource::Project => settings::SettingsSource::Project,
         };
         let origin = settings::ValueOrigin { source, file: Some(skill.file.clone()), line: 1, column: 1 };
-        let (hooks, told) = settings::hooks::in_text(hooks, &origin, agent.driver.live.session.directory());
+        let (hooks, told) = settings::hook_definitions::in_text(hooks, &origin, agent.driver.live.session.directory());
         let consent = &mut agent.driver.gate.consent;
         consent.hooks = consent.hooks.clone().and(hooks.clone());
         agent.skills.hooks.extend(hooks);

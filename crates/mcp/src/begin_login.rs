@@ -24,7 +24,7 @@ use crate::endpoint::HttpEndpoint;
 use crate::error::Error;
 use crate::http::HttpClient;
 use crate::names::cut;
-use crate::tokens::{TokenStore, Tokens};
+use crate::token_files::{TokenStore, Tokens};
 
 /// Name under which this program registers.
 const CLIENT_NAME: &str = "Cairn";

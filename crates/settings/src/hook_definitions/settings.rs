@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::effective_values::{BasePaths, EffectiveValues};
-use crate::hooks::Hook;
+use crate::hook_definitions::Hook;
 use crate::keys::{self, SettingKey};
 use crate::rules::places;
 use crate::{SettingsFinding, SettingsSource, Weight};

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::clear::CLEARABLE;
-use crate::layers::{KEPT_WHEN_IDLE, Layers};
+use crate::layer_settings::{KEPT_WHEN_IDLE, Layers};
 use crate::provided;
 
 /// Tokens at which the provider clears, at the latest.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
 use super::super::{Disk, ReadResult, Server};
-use super::server::{EntryVersion, ModelServer};
+use super::model_server::{EntryVersion, ModelServer};
 use crate::checksum::{self, Checksums};
 use crate::error::{Error, RequestTrouble};
 use crate::folder::Listing;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use memory::frontmatter;
 use serde_json::{Map, Value};
 
-use super::definition::{Definition, DefinitionFault};
+use super::agent_definition::{Definition, DefinitionFault};
 use super::registry::{DefinitionSource, DefinitionTrouble};
 use crate::kind::ValuePart;
 use crate::trust::{Claim, Trust, TrustSite};

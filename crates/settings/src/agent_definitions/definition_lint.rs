@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 use transcript::tool_names;
 
-use super::definition::{Definition, OfferedTools, is_model};
+use super::agent_definition::{Definition, OfferedTools, is_model};
 use super::tool_restriction::base;
 use crate::Weight;
 

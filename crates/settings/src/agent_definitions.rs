@@ -4,19 +4,19 @@
 //! one name, the strongest source wins. A project's definition is untrusted until its directory is trusted: until then
 //! it can restrict but not add, and replaces nothing.
 
+mod agent_definition;
+mod agent_hooks;
 pub mod built_in;
-mod definition;
 mod definition_lint;
 mod find;
-mod hooks;
 mod registry;
 mod tool_restriction;
 
-pub use definition::{
+pub use agent_definition::{
     AgentMemoryScope, Definition, DefinitionStatus, FORK, Isolation, KEYS, MOST_ROUNDS, OfferedTools, Runs,
 };
+pub use agent_hooks::hooks_in;
 pub use definition_lint::OF_PLANS;
 pub use find::{DefinitionSources, PluginAgent, claims};
-pub use hooks::hooks_in;
 pub use registry::{DefinitionSource, DefinitionTrouble, ListedAgent, Registry};
 pub use tool_restriction::{ToolRestriction, narrow, offers};
