@@ -84,7 +84,7 @@ use conversation_view::Display;
 use custom_status_line::{CustomStatusLine, StatusLineStep};
 use editor::Editor;
 use file_search::FileSearch;
-use leaving::Awaited;
+use leaving::UnfinishedWork;
 use markdown::Markdown;
 use menu::CompletionMenu;
 use page::PagePart;
@@ -367,7 +367,7 @@ impl Repl {
     ) -> Code {
         let Some(mut agent) = self.talk.session.agent.take() else { return Code::Success };
         let (stop, mut code) = (CancellationToken::new(), Code::Success);
-        if let Some(awaited) = Awaited::of(&agent, &self.talk.args) {
+        if let Some(awaited) = UnfinishedWork::of(&agent, &self.talk.args) {
             self.talk.view.hint = Some(format!("{awaited}; any key leaves"));
             let _ = self.draw(); // who cannot see it can still leave
             let work = awaited.wait(&mut agent, &stop);

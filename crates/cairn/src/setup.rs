@@ -6,7 +6,7 @@ use std::time::Duration;
 use engine::Agent;
 use engine::activity::LastRequest;
 use engine::agent::Parts;
-use engine::agents::{AtEnd, Subagents, left_behind};
+use engine::agents::{Subagents, SubagentsAtEnd, left_behind};
 use engine::configuration::Configuration;
 use engine::event::Listener;
 use engine::hooks::SessionStart;
@@ -260,8 +260,8 @@ fn join(parts: &mut Parts, mailing: &SessionMail, mode: Mode, bare: bool) {
 /// Lets it send out agents. Says what is wrong with their definitions.
 fn send_out(parts: &mut Parts, registry: &Registry, plan: &MemorySetup) -> Vec<String> {
     let at_end = match parts.consent.approver.who() {
-        Respondent::Person => AtEnd::LeavesThem,
-        _ => AtEnd::WaitsForThem,
+        Respondent::Person => SubagentsAtEnd::LeavesThem,
+        _ => SubagentsAtEnd::WaitsForThem,
     };
     let subagents = Subagents::new(Arc::new(registry.clone()), at_end);
     parts.contacts.agents = Some(plan.agent_memory().into_iter().fold(subagents, Subagents::with_memory));

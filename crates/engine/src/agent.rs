@@ -42,7 +42,7 @@ use crate::agents::Subagents;
 use crate::configuration::Configuration;
 use crate::driver::{Driver, MemoryOwner, ReplyResult, SubagentHost, TaskReminder};
 use crate::event::Event;
-use crate::hooks::{CallsBack, ExitReason, HookInput, HookMessage, Hooks, SessionStart};
+use crate::hooks::{ExitReason, HookCallbacks, HookInput, HookMessage, Hooks, SessionStart};
 use crate::journal::Journal;
 use crate::live::LiveSession;
 use crate::parts::DriverParts;
@@ -344,7 +344,7 @@ impl Agent {
     }
 
     /// Adds hooks of the embedding program, after all others.
-    pub fn call_back(&mut self, hooks: Vec<Hook>, program: Arc<dyn CallsBack>) {
+    pub fn call_back(&mut self, hooks: Vec<Hook>, program: Arc<dyn HookCallbacks>) {
         self.driver.gate.consent.hooks = self.driver.gate.consent.hooks.clone().driven(hooks, program);
     }
 

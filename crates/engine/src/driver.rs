@@ -3,7 +3,7 @@
 //! It sends the view, logs the reply, runs its calls, and makes room before each request. Everything around it
 //! (approvers, knowledge, incoming messages) belongs to the agent; a subagent owns a driver of its own. Its parts share
 //! the live session (`live`) and keep their own state: cache checks (`cache_watch`), side work (`side_work`), the
-//! listing of agents (`listing`).
+//! listing of agents (`agent_listing`).
 
 mod agent_listing;
 mod ask_model;

@@ -15,7 +15,7 @@ mod long_input;
 pub(crate) mod response;
 mod run_hooks;
 
-pub use callback::{CallbackReply, CallsBack, registered_hooks};
+pub use callback::{CallbackReply, HookCallbacks, registered_hooks};
 pub use hook_input::{CommonInput, ExitReason, HookInput, HookedCall, SessionExit, SessionStart};
 pub use hook_messages::{LIMIT_NAME, LONGEST};
 pub use hook_output::{HookMessage, HookOutput, HookOutputs, HookVerdict};

@@ -2,7 +2,7 @@
 //!
 //! Both enter as attachments, rendered once and frozen in the log; a resumed session learns from the log what was
 //! attached and attaches nothing twice. Instructions and the memory index come before the user's first words, and when
-//! a file or a folder they are for is touched. Memories come by `recall`: when the user writes, and when the work of
+//! a file or a folder they are for is touched. Memories come by `recall_for_message`: when the user writes, and when the work of
 //! the turn makes an instruction relevant. Nothing here is waited for, and nothing here can fail a turn.
 
 mod by_hand;

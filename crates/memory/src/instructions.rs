@@ -2,7 +2,7 @@
 //!
 //! Managed, then the user's, then the project's from the root of the file system down to the working directory, then
 //! the memory index. Files may include others with `@path` ([`mod@include`]); rules may apply to some files only, and load
-//! when one is touched (`rules`); a directory below the working directory brings its own when it is first read. Each
+//! when one is touched (`rules_for_files`); a directory below the working directory brings its own when it is first read. Each
 //! file is loaded once, whatever leads to it, and reported with the reason. A project's files come from the project and
 //! reach no further (`reach`). What cannot be loaded becomes a [`Note`]: a missing include, one from outside, a
 //! device, a file far too large. Nothing here fails.

@@ -178,16 +178,16 @@ impl Trust {
     }
 
     /// Keeps the user's yes to these.
-    pub fn remember(&mut self, claims: &[Claim]) -> Result<(), TrustNotKept> {
-        let root = self.site.root.clone().ok_or(TrustNotKept::Never)?;
+    pub fn remember(&mut self, claims: &[Claim]) -> Result<(), TrustFault> {
+        let root = self.site.root.clone().ok_or(TrustFault::Never)?;
         trust_record::add(&self.config_home, &root, claims, TrustDecision::Yes)?;
         self.admit(claims);
         Ok(())
     }
 
     /// Keeps the user's no to these.
-    pub fn decline(&mut self, claims: &[Claim]) -> Result<(), TrustNotKept> {
-        let root = self.site.root.clone().ok_or(TrustNotKept::Never)?;
+    pub fn decline(&mut self, claims: &[Claim]) -> Result<(), TrustFault> {
+        let root = self.site.root.clone().ok_or(TrustFault::Never)?;
         self.declined.extend(claims.iter().map(|claim| claim.fingerprint.clone()));
         trust_record::add(&self.config_home, &root, claims, TrustDecision::No)
     }
@@ -195,7 +195,7 @@ impl Trust {
 
 /// The reason why an answer was not kept.
 #[derive(Debug, thiserror::Error)]
-pub enum TrustNotKept {
+pub enum TrustFault {
     /// Nothing is ever trusted there.
     #[error("the home directory and its parents are never trusted")]
     Never,

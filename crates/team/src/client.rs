@@ -16,7 +16,7 @@ use crate::protocol::{
     EntryWrite, ErrorBody, Hashes, HistoryAnswer, HistoryQuestion, KNOWN_PATH, PATH, TOO_MANY_ENTRIES, WriteAnswer,
 };
 use crate::repository::Repository;
-use crate::sync_run::{ReadResult, Server};
+use crate::sync_run::{ReadResult, SyncServer};
 
 /// Time limit of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -282,7 +282,7 @@ impl Client {
     }
 }
 
-impl Server for Client {
+impl SyncServer for Client {
     async fn read(
         &self,
         known: Option<&str>,

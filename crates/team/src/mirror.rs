@@ -13,7 +13,7 @@ use crate::key::EntryKey;
 use crate::report::{EarlyEnd, SyncReport};
 use crate::state::SyncState;
 use crate::sync::{self, Deletions, PastTexts, SyncPlan};
-use crate::sync_run::{self, Disk};
+use crate::sync_run::{self, SyncDisk};
 
 /// Lock file beside the folder; the run that has locked it may work there. Its text names the process.
 const LOCK: &str = ".team-lock";
@@ -121,7 +121,7 @@ impl MirrorDisk {
     }
 }
 
-impl Disk for MirrorDisk {
+impl SyncDisk for MirrorDisk {
     type Lock = LockFile;
 
     async fn lock(&mut self) -> Result<LockFile, EarlyEnd> {

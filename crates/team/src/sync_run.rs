@@ -27,7 +27,7 @@ use crate::sync::{self, Deletions, PastTexts, SyncPlan};
 const CONFLICTS: u32 = 2;
 
 /// A member's folder and its agreed state. Each call is one step.
-pub trait Disk: Send {
+pub trait SyncDisk: Send {
     /// Held while a run is under way, and released however it ends.
     type Lock: Send;
 
@@ -71,7 +71,7 @@ pub enum ReadResult {
 }
 
 /// The server's side. Each call is one step.
-pub trait Server: Send + Sync {
+pub trait SyncServer: Send + Sync {
     /// The entries, if their state is not `known`; only those changed after a version, if the server supports that; and
     /// the reader's texts that were overwritten after the version `told`.
     fn read(
@@ -91,7 +91,11 @@ pub trait Server: Send + Sync {
 }
 
 /// Takes the changes of others.
-pub async fn pull<D: Disk, S: Server>(disk: &mut D, server: &S, deletions: Deletions) -> Result<SyncReport, EarlyEnd> {
+pub async fn pull<D: SyncDisk, S: SyncServer>(
+    disk: &mut D,
+    server: &S,
+    deletions: Deletions,
+) -> Result<SyncReport, EarlyEnd> {
     let _lock = disk.lock().await?;
     let mut run = SyncRun::begin(disk, server, deletions).await?;
     run.mark().await?;
@@ -101,7 +105,11 @@ pub async fn pull<D: Disk, S: Server>(disk: &mut D, server: &S, deletions: Delet
 }
 
 /// Takes the changes of others, and sends those made here.
-pub async fn push<D: Disk, S: Server>(disk: &mut D, server: &S, deletions: Deletions) -> Result<SyncReport, EarlyEnd> {
+pub async fn push<D: SyncDisk, S: SyncServer>(
+    disk: &mut D,
+    server: &S,
+    deletions: Deletions,
+) -> Result<SyncReport, EarlyEnd> {
     let _lock = disk.lock().await?;
     let mut run = SyncRun::begin(disk, server, deletions).await?;
     run.mark().await?;
@@ -124,7 +132,7 @@ pub async fn push<D: Disk, S: Server>(disk: &mut D, server: &S, deletions: Delet
 }
 
 /// The plan of a run, and the folder's content.
-pub async fn plan<D: Disk, S: Server>(
+pub async fn plan<D: SyncDisk, S: SyncServer>(
     disk: &mut D,
     server: &S,
     deletions: Deletions,
@@ -161,7 +169,7 @@ struct SyncRun<'r, D, S> {
     report: SyncReport,
 }
 
-impl<'r, D: Disk, S: Server> SyncRun<'r, D, S> {
+impl<'r, D: SyncDisk, S: SyncServer> SyncRun<'r, D, S> {
     async fn begin(disk: &'r mut D, server: &'r S, deletions: Deletions) -> Result<Self, EarlyEnd> {
         let state = disk.remembered().await?;
         // What a run that was cut off has put into the folder is there only once it cannot vanish any more.

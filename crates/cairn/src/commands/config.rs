@@ -55,21 +55,21 @@ enum ConfigCommand {
         /// Its value, as JSON; text may go without quotes.
         value: String,
         #[command(flatten)]
-        file: WhichFile,
+        file: TargetFile,
     },
     /// Remove a key from a file.
     Unset {
         /// The key.
         key: String,
         #[command(flatten)]
-        file: WhichFile,
+        file: TargetFile,
     },
 }
 
 /// The file to change.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-struct WhichFile {
+struct TargetFile {
     /// Your own settings, for every project.
     #[arg(long)]
     user: bool,

@@ -26,7 +26,7 @@ use super::choice_prompt::{self, ChoicePrompt};
 use super::conversation::{AgentChannels, Conversation};
 use super::conversation_view::{Display, about};
 use super::expand::{is_own, recalled};
-use super::leaving::Awaited;
+use super::leaving::UnfinishedWork;
 use super::modes;
 use crate::args::RunArgs;
 use crate::exit::Code;
@@ -179,7 +179,7 @@ impl PlainSession {
     async fn finish(&mut self) {
         let Some(mut agent) = self.talk.session.agent.take() else { return };
         let stop = CancellationToken::new();
-        if let (None, Some(awaited)) = (self.closed, Awaited::of(&agent, &self.talk.args)) {
+        if let (None, Some(awaited)) = (self.closed, UnfinishedWork::of(&agent, &self.talk.args)) {
             talk!("{awaited}; Enter leaves at once");
             let work = awaited.wait(&mut agent, &stop);
             tokio::pin!(work);

@@ -13,7 +13,7 @@ use settings::{SettingsSource, ValueOrigin};
 use super::hook_output::HookOutput;
 
 /// A program whose hooks can be called back.
-pub trait CallsBack: Send + Sync {
+pub trait HookCallbacks: Send + Sync {
     /// Passes an event, and the call it is about, to the hook with an id; waits for its answer.
     fn call_back(&self, id: &str, input: &Value, call: Option<&str>) -> BoxFuture<'_, CallbackReply>;
 }
@@ -116,7 +116,7 @@ mod tests {
 
     struct Program;
 
-    impl CallsBack for Program {
+    impl HookCallbacks for Program {
         fn call_back(&self, _: &str, _: &Value, _: Option<&str>) -> BoxFuture<'_, CallbackReply> {
             Box::pin(async { CallbackReply::Gone })
         }

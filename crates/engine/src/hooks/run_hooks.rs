@@ -14,7 +14,7 @@ use tools::permission::{RuleVerdict, Rules, fits};
 use tools::program::Program;
 use tools::{Environment, Subject};
 
-use super::callback::{self, CallbackReply, CallsBack};
+use super::callback::{self, CallbackReply, HookCallbacks};
 use super::hook_input::{CommonInput, HookInput};
 use super::hook_output::{HookOutput, HookOutputs};
 use super::hook_question::{HookAnswerer, HookInquiry, HookQuestion};
@@ -28,7 +28,7 @@ const MOST_IN_BACKGROUND: usize = 16;
 pub struct Hooks {
     settings: Arc<HookSettings>,
     /// The embedding program, if it has hooks of its own.
-    program: Option<Arc<dyn CallsBack>>,
+    program: Option<Arc<dyn HookCallbacks>>,
     state: Arc<Mutex<State>>,
 }
 
@@ -89,7 +89,7 @@ impl Hooks {
 
     /// Appends the hooks of the embedding program.
     #[must_use]
-    pub fn driven(mut self, more: Vec<Hook>, program: Arc<dyn CallsBack>) -> Self {
+    pub fn driven(mut self, more: Vec<Hook>, program: Arc<dyn HookCallbacks>) -> Self {
         self.program = Some(program);
         self.and(more)
     }
@@ -287,7 +287,7 @@ struct HookRun {
     context: HookContext,
     url: Result<(), String>,
     headers: BTreeMap<String, String>,
-    program: Option<Arc<dyn CallsBack>>,
+    program: Option<Arc<dyn HookCallbacks>>,
     cancel: CancellationToken,
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use engine::Event;
-use engine::agents::{AtEnd, Subagents, left_behind};
+use engine::agents::{Subagents, SubagentsAtEnd, left_behind};
 use engine::event::SubagentNews;
 use engine::subagent::SubagentOutcome;
 use mail::MessageOrigin;
@@ -204,7 +204,7 @@ async fn an_agent_that_goes_on_has_its_worktree() {
 async fn what_a_killed_session_leaves_is_named_and_cleaned() {
     for (command, changes) in [("sleep 600", false), ("echo two >> list.txt; sleep 600", true)] {
         let mut stage = Stage::new(&script(command)).await;
-        stage.agents = Some(Subagents::new(registry(json!({})), AtEnd::LeavesThem));
+        stage.agents = Some(Subagents::new(registry(json!({})), SubagentsAtEnd::LeavesThem));
         repository(&stage.project());
         let (acts, mut acted) = tokio::sync::mpsc::unbounded_channel();
         stage.heard = std::sync::Arc::new(move |event| {

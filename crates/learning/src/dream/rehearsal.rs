@@ -78,7 +78,7 @@ impl Dream {
         tidy(&self.site.home);
         let name = format!("{}-{}", std::process::id(), self.site.world.fresh_id());
         let folder = self.site.home.path().join(FOLDER).join(name);
-        let removed = Removed(folder.clone());
+        let removed = RemovedAtEnd(folder.clone());
         let (last, _) = self.site.last()?;
         copy(&self.site.memory, &folder.join("memory"))?;
         let store = Store::create(folder.join("memory"), self.indexing)?;
@@ -246,9 +246,9 @@ pub fn tidy(home: &Home) {
 }
 
 /// A folder that is removed when this is dropped.
-struct Removed(PathBuf);
+struct RemovedAtEnd(PathBuf);
 
-impl Drop for Removed {
+impl Drop for RemovedAtEnd {
     fn drop(&mut self) {
         let _ = files::remove_tree(&self.0); // nobody is left to tell
     }

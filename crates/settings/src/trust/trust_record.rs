@@ -7,7 +7,7 @@ use files::Root;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Claim, TrustNotKept};
+use super::{Claim, TrustFault};
 
 /// Our folder below the config home.
 const FOLDER: &str = "cairn";
@@ -103,13 +103,13 @@ pub(super) fn read(config_home: &Path) -> Result<Record, String> {
 }
 
 /// Adds trusted or declined claims of a root. The last answer counts.
-pub(super) fn add(config_home: &Path, root: &Path, claims: &[Claim], said: TrustDecision) -> Result<(), TrustNotKept> {
+pub(super) fn add(config_home: &Path, root: &Path, claims: &[Claim], said: TrustDecision) -> Result<(), TrustFault> {
     change(config_home, |record| record.add(root, claims, said))
 }
 
 /// Trusts these claims of a root, once: if another process has taken a yes over meanwhile, that one counts. Returns the
 /// fingerprints of all trusted claims.
-pub(super) fn take_over(config_home: &Path, root: &Path, claims: &[Claim]) -> Result<BTreeSet<String>, TrustNotKept> {
+pub(super) fn take_over(config_home: &Path, root: &Path, claims: &[Claim]) -> Result<BTreeSet<String>, TrustFault> {
     change(config_home, |record| {
         if record.taken_over.insert(root.to_owned()) {
             record.add(root, claims, TrustDecision::Yes);
@@ -118,10 +118,10 @@ pub(super) fn take_over(config_home: &Path, root: &Path, claims: &[Claim]) -> Re
     })
 }
 
-fn change<T>(config_home: &Path, change: impl FnOnce(&mut Record) -> T) -> Result<T, TrustNotKept> {
+fn change<T>(config_home: &Path, change: impl FnOnce(&mut Record) -> T) -> Result<T, TrustFault> {
     let root = Root::create(config_home.join(FOLDER))?;
     let _lock = root.lock(LOCK)?;
-    let mut record = read(config_home).map_err(TrustNotKept::Broken)?;
+    let mut record = read(config_home).map_err(TrustFault::Broken)?;
     let changed = change(&mut record);
     let text = serde_json::to_string_pretty(&record).unwrap_or_default();
     root.replace(FILE, format!("{text}\n").as_bytes(), PRIVATE)?;
@@ -129,8 +129,8 @@ fn change<T>(config_home: &Path, change: impl FnOnce(&mut Record) -> T) -> Resul
 }
 
 /// The user's answers, by directory.
-pub fn list(config_home: &Path) -> Result<Vec<TrustRecord>, TrustNotKept> {
-    let Record { mut directories, mut declined, .. } = read(config_home).map_err(TrustNotKept::Broken)?;
+pub fn list(config_home: &Path) -> Result<Vec<TrustRecord>, TrustFault> {
+    let Record { mut directories, mut declined, .. } = read(config_home).map_err(TrustFault::Broken)?;
     let roots: BTreeSet<PathBuf> = directories.keys().chain(declined.keys()).cloned().collect();
     let words = |claims: Option<BTreeMap<String, String>>| claims.unwrap_or_default().into_values().collect();
     let entry = |root: PathBuf| TrustRecord {
@@ -142,7 +142,7 @@ pub fn list(config_home: &Path) -> Result<Vec<TrustRecord>, TrustNotKept> {
 }
 
 /// Forgets the answers for a root; returns true if there were any. A yes in Claude Code is not taken over again.
-pub fn revoke(config_home: &Path, root: &Path) -> Result<bool, TrustNotKept> {
+pub fn revoke(config_home: &Path, root: &Path) -> Result<bool, TrustFault> {
     change(config_home, |record| record.directories.remove(root).is_some() | record.declined.remove(root).is_some())
 }
 

@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use world::{BAD, Chance, Hands, Weakness, World};
+use world::{BAD, Chance, RunAccess, Weakness, World};
 
 use crate::key::EntryKey;
 use crate::report::{EarlyEnd, SyncReport};
@@ -36,15 +36,15 @@ enum Mishap {
     StateLost,
 }
 
-type Running = Pin<Box<dyn Future<Output = Result<SyncReport, EarlyEnd>>>>;
+type RunFuture = Pin<Box<dyn Future<Output = Result<SyncReport, EarlyEnd>>>>;
 
 fn key(name: &str) -> EntryKey {
     name.parse().unwrap()
 }
 
-fn run(world: &Arc<Mutex<World>>, folder: usize, is_push: bool, deletions: Deletions) -> Running {
+fn run(world: &Arc<Mutex<World>>, folder: usize, is_push: bool, deletions: Deletions) -> RunFuture {
     let began = world.lock().unwrap().epoch;
-    let mut disk = Hands { world: world.clone(), folder, began, generation: 0 };
+    let mut disk = RunAccess { world: world.clone(), folder, began, generation: 0 };
     let server = disk.clone();
     Box::pin(async move {
         match is_push {
@@ -54,12 +54,12 @@ fn run(world: &Arc<Mutex<World>>, folder: usize, is_push: bool, deletions: Delet
     })
 }
 
-fn poll(running: &mut Running) -> Poll<Result<SyncReport, EarlyEnd>> {
+fn poll(running: &mut RunFuture) -> Poll<Result<SyncReport, EarlyEnd>> {
     running.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
 /// Lets one run go on to its end.
-fn finish(mut running: Running) -> Result<SyncReport, EarlyEnd> {
+fn finish(mut running: RunFuture) -> Result<SyncReport, EarlyEnd> {
     for _ in 0..STEPS {
         if let Poll::Ready(outcome) = poll(&mut running) {
             return outcome;
@@ -78,7 +78,7 @@ fn live(seed: u64, mishap: Mishap, weakness: Weakness) -> Vec<String> {
         world.weakness = weakness;
         world.chance = Some(Chance(seed ^ 0x5eed));
     }
-    let mut runs: Vec<(usize, Running)> = Vec::new();
+    let mut runs: Vec<(usize, RunFuture)> = Vec::new();
     for _ in 0..EVENTS {
         event(&mut chance, &world, &mut runs, mishap);
     }
@@ -111,7 +111,7 @@ fn live(seed: u64, mishap: Mishap, weakness: Weakness) -> Vec<String> {
 }
 
 /// One event: mostly, a run takes its next step.
-fn event(chance: &mut Chance, shared: &Arc<Mutex<World>>, runs: &mut Vec<(usize, Running)>, mishap: Mishap) {
+fn event(chance: &mut Chance, shared: &Arc<Mutex<World>>, runs: &mut Vec<(usize, RunFuture)>, mishap: Mishap) {
     let (folder, name) = (chance.below(FOLDERS), key(NAMES[chance.below(NAMES.len())]));
     match chance.below(40) {
         0..=3 if runs.iter().filter(|(of, _)| *of == folder).count() < 2 => {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Disk, SendResult, Server, SyncRun};
+use super::{SendResult, SyncDisk, SyncRun, SyncServer};
 use crate::checksum::{self, Checksums};
 use crate::error::RequestTrouble;
 use crate::key::EntryKey;
@@ -20,7 +20,7 @@ struct Outbox {
     limit_heard: bool,
 }
 
-impl<D: Disk, S: Server> SyncRun<'_, D, S> {
+impl<D: SyncDisk, S: SyncServer> SyncRun<'_, D, S> {
     /// Sends the changes made here. One refused entry stops no other.
     pub(super) async fn send(&mut self) -> Result<SendResult, EarlyEnd> {
         let (listing, plan) = self.compare().await?;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::agent::Parts;
-use engine::agents::{AtEnd, Subagents};
+use engine::agents::{Subagents, SubagentsAtEnd};
 use engine::event::SubagentNews;
 use engine::run::{RunEnd, TurnEnd};
 use engine::{Agent, Event};
@@ -35,7 +35,7 @@ pub(super) async fn play(root: &Path) -> anyhow::Result<bool> {
     let mut parts = Parts::new(Arc::new(model), MODEL);
     parts.consent.policy = Policy { mode: Mode::Plan.into(), ..Policy::default() };
     parts.contacts.agents =
-        Some(Subagents::new(Arc::new(Registry::load(&DefinitionSources::default())), AtEnd::WaitsForThem));
+        Some(Subagents::new(Arc::new(Registry::load(&DefinitionSources::default())), SubagentsAtEnd::WaitsForThem));
     parts.out.listener = Arc::new(|event| show_event(&event));
     let session = Session::create(&Home::at(root.join("stones-config")), &project, None, World::real())?;
     let mut agent = Agent::new(session, parts)?;

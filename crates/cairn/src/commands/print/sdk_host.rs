@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use engine::hooks::{CallbackReply, CallsBack};
+use engine::hooks::{CallbackReply, HookCallbacks};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -89,7 +89,7 @@ impl Approver for SdkHost {
     }
 }
 
-impl CallsBack for SdkHost {
+impl HookCallbacks for SdkHost {
     fn call_back(&self, id: &str, input: &Value, call: Option<&str>) -> BoxFuture<'_, CallbackReply> {
         let mut request = json!({"subtype": "hook_callback", "callback_id": id, "input": input});
         if let Some(call) = call {

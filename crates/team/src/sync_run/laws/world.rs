@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
-use super::super::{Disk, ReadResult, Server};
+use super::super::{ReadResult, SyncDisk, SyncServer};
 use super::model_server::{EntryVersion, ModelServer};
 use crate::checksum::{self, Checksums};
 use crate::error::{Error, RequestTrouble};
@@ -298,7 +298,7 @@ fn lost() -> RequestTrouble {
 
 /// One run's hands on its folder and the server.
 #[derive(Clone)]
-pub(super) struct Hands {
+pub(super) struct RunAccess {
     pub(super) world: Arc<Mutex<World>>,
     pub(super) folder: usize,
     /// Number of restores of the server when the run began.
@@ -316,7 +316,7 @@ impl Drop for ModelLock {
     }
 }
 
-impl Hands {
+impl RunAccess {
     async fn step(&self) -> MutexGuard<'_, World> {
         WorldStep(false).await;
         self.world.lock().unwrap()
@@ -331,7 +331,7 @@ impl Hands {
     }
 }
 
-impl Disk for Hands {
+impl SyncDisk for RunAccess {
     type Lock = ModelLock;
 
     async fn lock(&mut self) -> Result<ModelLock, EarlyEnd> {
@@ -458,7 +458,7 @@ impl Disk for Hands {
     }
 }
 
-impl Server for Hands {
+impl SyncServer for RunAccess {
     async fn read(&self, known: Option<&str>, since: u64, told: Option<u64>) -> Result<ReadResult, RequestTrouble> {
         let mut world = self.step().await;
         if world.one_in(12) { Err(lost()) } else { Ok(world.read(self.folder, known, since, told)) }
