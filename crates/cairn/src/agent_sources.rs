@@ -35,7 +35,7 @@ pub(crate) fn registry(
 }
 
 /// The source of an agent, and what replaces, restricts or denies it.
-pub(crate) fn whose(agent: &Definition, replaced_by: Option<DefinitionSource>, is_denied: bool) -> String {
+pub(crate) fn source_text(agent: &Definition, replaced_by: Option<DefinitionSource>, is_denied: bool) -> String {
     let replaced = replaced_by.map(|by| format!(", replaced by the one of the {}", by.name()));
     let untrusted = if agent.standing == DefinitionStatus::Narrowed { ", not trusted" } else { "" };
     let denied = if is_denied { ", denied" } else { "" };

@@ -113,13 +113,13 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     }
     let (events_in, mut events) = mpsc::unbounded_channel();
     let (questions_in, mut questions) = mpsc::unbounded_channel();
-    let wires = AgentChannels { events: events_in, questions: questions_in };
+    let channels = AgentChannels { events: events_in, questions: questions_in };
     let mut args = args.clone();
     let is_choosing = args.take_choice_of_session();
-    let mut ready = wires.agent(&args, &place).await?;
+    let mut ready = channels.agent(&args, &place).await?;
     let warnings = std::mem::take(&mut ready.warnings);
     let first = args.prompt.clone();
-    let mut repl = Repl::new(args, place, wires, ready);
+    let mut repl = Repl::new(args, place, channels, ready);
     let mut raw = Some(terminal::RawMode::enter()?);
     let mut closing = ShutdownSignals::watch_all()?;
     let mut code = Code::Success;
@@ -272,7 +272,7 @@ struct Repl {
 }
 
 impl Repl {
-    fn new(args: RunArgs, place: ProgramPaths, wires: AgentChannels, ready: PreparedSession) -> Self {
+    fn new(args: RunArgs, place: ProgramPaths, channels: AgentChannels, ready: PreparedSession) -> Self {
         let (columns, lines) = terminal::size();
         let colours = out::colours(&out::stdout());
         let screen = Screen::new(out::stdout(), columns, lines, colours);
@@ -280,7 +280,7 @@ impl Repl {
         let history = PromptHistory::load(place.home.path(), &place.directory);
         Self {
             markdown: Markdown::new(screen.columns()),
-            talk: Conversation::new(args, place, wires, ready, Display::Screen { columns: screen.columns() }),
+            talk: Conversation::new(args, place, channels, ready, Display::Screen { columns: screen.columns() }),
             screen,
             working: None,
             editor: Editor::default(),
@@ -329,9 +329,10 @@ impl Repl {
             StatusLineStep::Due => {
                 let (directory, environment) =
                     (self.talk.session.scope.directory(), self.talk.session.scope.environment().clone());
-                let ground =
+                let context =
                     custom_status_line::StatusLineContext { directory, environment, guard: crate::env::program() };
-                self.line.run(self.talk.session.figures.json(&self.talk.session, self.talk.thinks).to_string(), ground);
+                self.line
+                    .run(self.talk.session.figures.json(&self.talk.session, self.talk.thinks).to_string(), context);
             }
             StatusLineStep::Ran(ran) => {
                 if let Some(warning) = self.line.ran(ran) {

@@ -248,7 +248,7 @@ fn join(parts: &mut Parts, mailing: &SessionMail, mode: Mode, bare: bool) {
         parts.consent.policy.mode = mode_below(team.clone(), mode);
         parts.consent.approver = Arc::new(AskLead::new(mailing.post.clone(), team.clone()));
         parts.lineage.latest = Some(LastRequest::default()); // it says what it is doing
-    } else if parts.consent.approver.who() != Respondent::Nobody && !bare {
+    } else if parts.consent.approver.respondent() != Respondent::Nobody && !bare {
         parts.work.tools.extend(engine::plan::offered(&parts.consent.policy.mode, &mailing.board));
     }
     mailing.equip(&mut parts.work.tools, mode);
@@ -259,7 +259,7 @@ fn join(parts: &mut Parts, mailing: &SessionMail, mode: Mode, bare: bool) {
 
 /// Lets it send out agents. Says what is wrong with their definitions.
 fn send_out(parts: &mut Parts, registry: &Registry, plan: &MemorySetup) -> Vec<String> {
-    let at_end = match parts.consent.approver.who() {
+    let at_end = match parts.consent.approver.respondent() {
         Respondent::Person => SubagentsAtEnd::LeavesThem,
         _ => SubagentsAtEnd::WaitsForThem,
     };
@@ -298,7 +298,7 @@ async fn confine(
         return Ok(None);
     }
     let sandbox = sandbox(sandbox_settings, place, agent).await?;
-    let loose = sandbox.standing().confined() != ConfinementLevel::Wholly;
+    let loose = sandbox.status().confined() != ConfinementLevel::Wholly;
     let told = loose.then(|| format!("the sandbox: {}", sandbox.describe().lines().next().unwrap_or_default()));
     agent.set_sandbox(Some(sandbox), choice);
     Ok(told)

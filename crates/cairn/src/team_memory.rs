@@ -56,8 +56,8 @@ impl TeamMemory {
     }
 
     /// Its status.
-    pub(crate) fn standing(&self) -> WatchStatus {
-        self.watching.standing()
+    pub(crate) fn status(&self) -> WatchStatus {
+        self.watching.status()
     }
 
     /// Pulls and pushes now.

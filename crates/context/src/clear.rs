@@ -332,7 +332,7 @@ fn chosen<'v>(view: &'v View, missed: &RereadCosts<'_>) -> Vec<OldResult<'v>> {
 /// Results that may go, the newest first; those of the newest `young` replies stay, and those the model has not been sent.
 fn old(view: &View, young: usize) -> Vec<OldResult<'_>> {
     let mut old = Vec::new();
-    let replies = view.visible().rev().filter(|entry| entry.stands() == ItemState::Reply);
+    let replies = view.visible().rev().filter(|entry| entry.state() == ItemState::Reply);
     let unsent = view.visible().rev().find(|entry| entry.is_reply()).map(|entry| entry.index());
     for (round, entry) in replies.enumerate().skip(young).filter(|(_, entry)| Some(entry.index()) != unsent) {
         let clearable = entry.calls().rev().filter(is_clearable);

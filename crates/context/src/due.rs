@@ -57,7 +57,7 @@ pub(crate) fn pays(view: &View, now: &Situation<'_>) -> Option<String> {
             continue;
         }
         old += entry.size();
-        if entry.stands() == ItemState::Reply {
+        if entry.state() == ItemState::Reply {
             entry.calls().filter(clear::is_clearable).for_each(|call| old -= call.shown.size());
         }
     }

@@ -1,7 +1,7 @@
 //! Standing instructions stay in view, in the user's own words.
 //!
 //! A compaction or a collapsed span takes the user's messages out of view, and a summariser may drop or soften what
-//! they forbade. So every [standing instruction](crate::standing) whose message is no longer in view is put back, word
+//! they forbade. So every [standing instruction](crate::standing_instructions) whose message is no longer in view is put back, word
 //! for word. It holds until the user lifts it: in words, or by command.
 
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ use transcript::{Block, Injected, Purpose};
 
 use crate::layer::{Decision, Layer, LayerChange, Situation};
 use crate::layer_settings::Layers;
-use crate::standing::StandingInstruction;
+use crate::standing_instructions::StandingInstruction;
 
 /// Limit on all of them together, in bytes: about 2,000 tokens.
 const MOST_BYTES: usize = 7_000;
@@ -69,7 +69,7 @@ pub fn fitting(standing: &[StandingInstruction]) -> &[StandingInstruction] {
 
 /// Lines that were put back and are in view.
 fn restated(view: &View) -> HashSet<String> {
-    let restored = view.visible().filter(|entry| entry.stands() == ItemState::Restored);
+    let restored = view.visible().filter(|entry| entry.state() == ItemState::Restored);
     let texts = restored.flat_map(|entry| entry.blocks().iter().filter_map(Block::as_text).collect::<Vec<_>>());
     texts
         .filter(|text| text.contains(HEADING))

@@ -10,7 +10,7 @@
 //!    matters in them is written down first ([`digest`]); those that are least likely to be read again go first
 //!    ([`reread_cost`]).
 //! 4. [`collapse`], off by default and in place of compaction: a span is replaced with its summary.
-//! 5. [`provided`], off by default: the provider's own summary. [`noted`], [`compact`], [`named`]: notes, or else a
+//! 5. [`compact_by_provider`], off by default: the provider's own summary. [`compact_from_notes`], [`compact`], [`compact_names_only`]: notes, or else a
 //!    summary, or else bare ids take the place of what was said ([`due`] decides when, [`extent`] how much,
 //!    [`summary_text`] lays out the result); [`restore`] brings back the files that the model was working with.
 //! 6. [`keep`]: standing instructions are put back, word for word.
@@ -29,6 +29,9 @@ pub mod clear;
 pub mod clear_numbers;
 pub mod collapse;
 pub mod compact;
+pub mod compact_by_provider;
+pub mod compact_from_notes;
+pub mod compact_names_only;
 pub mod digest;
 pub mod due;
 pub mod extent;
@@ -37,11 +40,8 @@ pub mod keep;
 pub mod layer;
 pub mod layer_settings;
 pub mod list;
-pub mod named;
-pub mod noted;
 pub mod notes;
 pub mod notes_format;
-pub mod provided;
 pub mod provider_edits;
 pub mod reread_cost;
 pub mod restore;
@@ -50,7 +50,7 @@ mod sample;
 pub mod snip;
 pub mod spill;
 mod spilled;
-pub mod standing;
+pub mod standing_instructions;
 pub mod state;
 pub mod summary_text;
 mod template;

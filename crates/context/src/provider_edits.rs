@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::clear::CLEARABLE;
+use crate::compact_by_provider;
 use crate::layer_settings::{KEPT_WHEN_IDLE, Layers};
-use crate::provided;
 
 /// Tokens at which the provider clears, at the latest.
 const SERVER_TRIGGER: u64 = 180_000;
@@ -34,7 +34,7 @@ pub fn edits(layers: &Layers, thinks: bool, tools: impl Iterator<Item = String>)
         layers.api_thinking.map_or(json!("all"), |turns| json!({"type": "thinking_turns", "value": turns.max(1)}));
     let thinking = (thinks && layers.api_edits).then(|| json!({"type": "clear_thinking_20251015", "keep": keep}));
     let results = layers.api_edits.then(|| clear_results(layers, tools));
-    json!({"edits": thinking.into_iter().chain(results).chain(provided::edit(layers)).collect::<Vec<_>>()})
+    json!({"edits": thinking.into_iter().chain(results).chain(compact_by_provider::edit(layers)).collect::<Vec<_>>()})
 }
 
 #[cfg(test)]

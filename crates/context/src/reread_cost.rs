@@ -110,7 +110,7 @@ const NONE: LineRange = (0, 0);
 
 /// The results that are in view as the tools returned them, the newest first.
 fn shown(view: &View) -> Vec<ShownResult<'_>> {
-    let replies = view.visible().rev().filter(|entry| entry.stands() == ItemState::Reply);
+    let replies = view.visible().rev().filter(|entry| entry.state() == ItemState::Reply);
     let mut all: Vec<ShownResult<'_>> = Vec::new();
     for (age, entry) in replies.enumerate() {
         let whole = |call: &AnsweredCall<'_>| call.result.is_some_and(|result| result.is_same(call.shown));

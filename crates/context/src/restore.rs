@@ -67,7 +67,7 @@ impl Layer for Restore {
 
 /// Files that were read or written, the newest first, each once, without those that are in view.
 fn candidates(view: &View, now: &Situation<'_>) -> Vec<PathBuf> {
-    let replies = view.visible().filter(|entry| entry.stands() == ItemState::Reply);
+    let replies = view.visible().filter(|entry| entry.state() == ItemState::Reply);
     let whole = replies
         .flat_map(|entry| entry.calls())
         .filter(|call| call.tool == tool_names::READ && call.result.is_some_and(|result| result.is_same(call.shown)));

@@ -43,7 +43,7 @@ impl Layer for Snip {
 fn dropped(view: &View, tokens: u64) -> Option<LayerChange> {
     let newest = view.visible().rev().find(|entry| entry.is_reply())?.index();
     let goes = |entry: &ViewEntry<'_>| {
-        matches!(entry.stands(), ItemState::UserText | ItemState::Reply) && entry.index() < newest
+        matches!(entry.state(), ItemState::UserText | ItemState::Reply) && entry.index() < newest
     };
     let (mut size, mut fresh) = (Size::default(), Vec::new());
     for entry in view.visible().filter(goes) {
@@ -58,7 +58,7 @@ fn dropped(view: &View, tokens: u64) -> Option<LayerChange> {
     }
     // What was dropped before is named with it: one marker stands for all.
     let is_snipped = |entry: &ViewEntry<'_>| {
-        matches!(entry.stands(), ItemState::Covered(Cover::Snip) | ItemState::Behind(Cover::Snip))
+        matches!(entry.state(), ItemState::Covered(Cover::Snip) | ItemState::Behind(Cover::Snip))
     };
     let earlier = view.entries(0..newest).filter(is_snipped).map(|entry| entry.line().clone());
     let mut uuids: Vec<_> = earlier.chain(fresh).collect();

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use context::account::ClearingFigures;
-use context::standing::StandingInstruction;
+use context::standing_instructions::StandingInstruction;
 use context::{CompactionReach, Fact, Layers, keep};
 use learning::dream::session_dreams::SessionDreams;
 use learning::extract::Extraction;
@@ -371,7 +371,7 @@ impl Agent {
         }
         self.driver.list_agents()?;
         self.skills.show(&mut self.driver.live)?;
-        if self.driver.gate.consent.approver.who() != Respondent::Person {
+        if self.driver.gate.consent.approver.respondent() != Respondent::Person {
             self.servers.wait(&self.driver.live).await;
         }
         self.servers.show(&mut self.driver.live)?;
@@ -397,7 +397,7 @@ impl Agent {
         blocks.extend(self.bounded(said));
         let said = blocks;
         self.begin()?;
-        let before = self.standing().to_vec();
+        let before = self.standing_instructions().to_vec();
         self.driver.live.session.append(Body::User { blocks: said, source: TextSource::Direct })?;
         self.tell_of_standing(&before);
         self.driver.live.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
@@ -416,7 +416,7 @@ impl Agent {
     }
 
     /// The user's standing instructions that are still in force.
-    pub fn standing(&self) -> &[StandingInstruction] {
+    pub fn standing_instructions(&self) -> &[StandingInstruction] {
         &self.session().state().standing
     }
 
@@ -428,7 +428,7 @@ impl Agent {
     /// Tells the user which standing instructions their message has lifted, and whether there are more than are kept in
     /// view.
     fn tell_of_standing(&self, before: &[StandingInstruction]) {
-        let now = self.standing();
+        let now = self.standing_instructions();
         let is_lifted = |one: &&StandingInstruction| now.iter().all(|other| other.text != one.text);
         for one in before.iter().filter(is_lifted) {
             self.driver.live.tell(Event::Warning(format!("no longer in force, as you say: {}", one.text)));

@@ -333,7 +333,7 @@ impl Extraction {
         let may_be_shown = self.turns.all_usable()
             && self.learning.excluded.deny.is_empty()
             && self.turns.last().map(|turn| &turn.id) == new.last().map(|turn| &turn.id)
-            && !view.visible().any(|entry| is_summary(entry.stands()))
+            && !view.visible().any(|entry| is_summary(entry.state()))
             && !on.session.log().lines().iter().any(|line| Note::of(line) == Some(Note::Continued));
         let can_write =
             view.prologue().is_some_and(|known| known.tools.iter().any(|tool| tool.name == tool_names::WRITE));

@@ -20,10 +20,10 @@ use jiff::civil::Date;
 use memory::instructions::{
     InstructionFault, InstructionSources, Instructions, LoadedInstruction, Note, Reason, first_message, nested,
 };
+use memory::quoted_sentences::Register;
 use memory::rank::WorkAtHand;
 use memory::secrets::{self, Remarks};
 use memory::shelf::{Shelf, ShelfScope};
-use memory::spoken::Register;
 use memory::store::IndexUpkeep;
 use memory::{age, index};
 use provider::Model;

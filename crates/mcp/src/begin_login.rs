@@ -115,7 +115,7 @@ impl Login {
             &callback.csrf_token,
             callback.issuer.as_deref(),
         );
-        exchange.with_subscriber(NoSubscriber::new()).await.map_err(|error| failed(told(&error)))?;
+        exchange.with_subscriber(NoSubscriber::new()).await.map_err(|error| failed(message_of(&error)))?;
         let unkept = |message| Error::Tokens { server: self.server.clone(), message };
         let tokens = self.store.load().map_err(unkept)?.unwrap_or_default();
         let tokens = Tokens { client_secret: self.client_secret.clone(), wanted_scopes: Vec::new(), ..tokens };
@@ -135,7 +135,7 @@ fn login_failed(server: &str, message: &str) -> Error {
 }
 
 /// An error of an exchange without the answer that it may quote.
-fn told(error: &AuthError) -> String {
+fn message_of(error: &AuthError) -> String {
     match error {
         AuthError::TokenExchangeFailed(_) => "the code was not exchanged for a token".to_owned(),
         other => other.to_string(),

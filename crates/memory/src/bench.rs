@@ -6,8 +6,8 @@
 //! wants nothing is answered correctly by surfacing nothing. The ranker's few numbers are fitted on every second
 //! question of the first three sets; figures come from the others, and from sets written when the ranker was done.
 
-mod beside;
 mod plain;
+mod ranker_comparison;
 mod selected;
 
 use std::collections::BTreeMap;
@@ -21,8 +21,8 @@ use crate::store::{self, NewMemory};
 use crate::taxonomy::Kind;
 use crate::verdict::CANDIDATES;
 
-pub use beside::{Comparison, Difference};
 pub use plain::Plain;
+pub use ranker_comparison::{Comparison, Difference};
 pub use selected::{SelectionOutcome, read_keys};
 
 /// The sets the numbers are fitted on: one half of them.

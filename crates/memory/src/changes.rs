@@ -18,11 +18,11 @@ use serde::{Deserialize, Serialize};
 use crate::entry::Memory;
 use crate::error::Error;
 use crate::index;
-use crate::spoken::QuotedSentence;
+use crate::quoted_sentences::QuotedSentence;
 use crate::store::{Store, TEAM, checked};
 use crate::tombstones::Tombstones;
 
-pub use crate::kept::KeptChange;
+pub use crate::kept_change::KeptChange;
 pub use recorder::Recorder;
 pub use undo::UndoResult;
 
@@ -183,7 +183,7 @@ impl Changes {
                     && store.line(&path)?.is_some();
                 let body = || Memory::parse(&path, text.as_bytes(), None, text.len() as u64).body;
                 if is_gone
-                    && !self.tombstones().stands_since(&path, &text, run.head.began())
+                    && !self.tombstones().applies_since(&path, &text, run.head.began())
                     && store.nothing_like(&body()).is_ok()
                 {
                     self.tombstones().plant(&path, &text, Some(at.to_string()))?;
@@ -217,7 +217,7 @@ impl Changes {
 
     /// The user's tombstones.
     pub fn tombstones(&self) -> Tombstones {
-        Tombstones::beside(&self.folder)
+        Tombstones::in_folder(&self.folder)
     }
 
     fn writer(&self, log: Log, id: &str, agent: &str) -> Writer {

@@ -236,7 +236,7 @@ pub trait Approver: Send + Sync {
     fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer>;
 
     /// The kind of respondent.
-    fn who(&self) -> Respondent {
+    fn respondent(&self) -> Respondent {
         Respondent::Person
     }
 }
@@ -266,7 +266,7 @@ impl Approver for NoApprover {
         Box::pin(std::future::ready(PermissionAnswer::Unanswered { why }))
     }
 
-    fn who(&self) -> Respondent {
+    fn respondent(&self) -> Respondent {
         Respondent::Nobody
     }
 }

@@ -79,7 +79,7 @@ pub struct WatchedFolder {
     abandoned: CancellationToken,
     wake: Arc<Notify>,
     delete_missing: Arc<AtomicBool>,
-    standing: Arc<Mutex<WatchStatus>>,
+    status: Arc<Mutex<WatchStatus>>,
     task: Option<JoinHandle<()>>,
 }
 
@@ -87,7 +87,7 @@ impl WatchedFolder {
     /// Starts synchronising a mirror.
     pub fn start(mirror: Mirror, clock: Clock, tell: WatchListener) -> Self {
         let (stop, wake) = (CancellationToken::new(), Arc::new(Notify::new()));
-        let standing: Arc<Mutex<WatchStatus>> = Arc::default();
+        let status: Arc<Mutex<WatchStatus>> = Arc::default();
         let delete_missing: Arc<AtomicBool> = Arc::default();
         let work = WatchTask {
             mirror,
@@ -96,7 +96,7 @@ impl WatchedFolder {
             stop: stop.clone(),
             wake: wake.clone(),
             delete_missing: delete_missing.clone(),
-            standing: standing.clone(),
+            status: status.clone(),
             rhythm: Rhythm::default(),
             seen: None,
         };
@@ -112,12 +112,12 @@ impl WatchedFolder {
                 }
             });
         });
-        Self { stop, abandoned, wake, delete_missing, standing, task: Some(task) }
+        Self { stop, abandoned, wake, delete_missing, status, task: Some(task) }
     }
 
     /// Current status.
-    pub fn standing(&self) -> WatchStatus {
-        self.standing.lock().clone()
+    pub fn status(&self) -> WatchStatus {
+        self.status.lock().clone()
     }
 
     /// Pulls and pushes now.
@@ -153,7 +153,7 @@ struct WatchTask {
     stop: CancellationToken,
     wake: Arc<Notify>,
     delete_missing: Arc<AtomicBool>,
-    standing: Arc<Mutex<WatchStatus>>,
+    status: Arc<Mutex<WatchStatus>>,
     rhythm: Rhythm,
     seen: Option<BTreeMap<PathBuf, Glance>>,
 }
@@ -185,7 +185,7 @@ impl WatchTask {
             self.heard(outcome);
         }
         self.look((self.clock)());
-        if !self.standing.lock().waiting.is_empty()
+        if !self.status.lock().waiting.is_empty()
             && !self.rhythm.is_silent()
             && let Ok(outcome) = tokio::time::timeout(FAREWELL, self.mirror.push()).await
         {
@@ -205,9 +205,9 @@ impl WatchTask {
             self.rhythm.changed(now, !waiting.delete.is_empty());
         }
         let known = {
-            let mut standing = self.standing.lock();
-            standing.waiting = waiting.send.union(&waiting.delete).cloned().collect();
-            std::mem::replace(&mut standing.left, left.clone())
+            let mut status = self.status.lock();
+            status.waiting = waiting.send.union(&waiting.delete).cloned().collect();
+            std::mem::replace(&mut status.left, left.clone())
         };
         let fresh = unknown(left, &known);
         if !fresh.is_empty() {
@@ -218,21 +218,21 @@ impl WatchTask {
     fn heard(&mut self, outcome: Result<SyncReport, EarlyEnd>) {
         let (now, is_silent) = ((self.clock)(), self.rhythm.is_silent());
         let mut news = Vec::new();
-        let mut standing = self.standing.lock();
-        standing.is_silent = is_silent;
+        let mut status = self.status.lock();
+        status.is_silent = is_silent;
         match outcome {
             Ok(report) => {
-                (standing.met, standing.trouble) = (Some(now), None);
-                standing.waiting.retain(|key| !report.sent.contains(key) && !report.deleted.contains(key));
-                standing.conflicts.extend(report.conflicts.iter().cloned());
-                standing.changes.extend(report.changes.iter().cloned());
-                let old = standing.changes.len().saturating_sub(CHANGES);
-                standing.changes.drain(..old);
+                (status.met, status.trouble) = (Some(now), None);
+                status.waiting.retain(|key| !report.sent.contains(key) && !report.deleted.contains(key));
+                status.conflicts.extend(report.conflicts.iter().cloned());
+                status.changes.extend(report.changes.iter().cloned());
+                let old = status.changes.len().saturating_sub(CHANGES);
+                status.changes.drain(..old);
                 let kept_back = report.kept_back();
-                let known = std::mem::replace(&mut standing.kept_back, kept_back.clone());
+                let known = std::mem::replace(&mut status.kept_back, kept_back.clone());
                 let fresh = unknown(kept_back, &known);
-                let is_held_anew = !report.held.is_empty() && standing.held != report.held;
-                standing.held.clone_from(&report.held);
+                let is_held_anew = !report.held.is_empty() && status.held != report.held;
+                status.held.clone_from(&report.held);
                 let held = report.held.clone();
                 news.extend((!report.is_empty()).then(|| WatchNews::Done(Box::new(report))));
                 news.extend((!fresh.is_empty()).then_some(WatchNews::KeptBack(fresh)));
@@ -240,11 +240,11 @@ impl WatchTask {
             }
             Err(error) => {
                 let text = error.to_string();
-                let is_new = standing.trouble.replace(text.clone()).as_ref() != Some(&text);
+                let is_new = status.trouble.replace(text.clone()).as_ref() != Some(&text);
                 news.extend(is_new.then_some(WatchNews::Trouble(text)));
             }
         }
-        drop(standing);
+        drop(status);
         news.into_iter().for_each(|news| (self.tell)(news));
     }
 }

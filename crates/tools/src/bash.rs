@@ -203,7 +203,7 @@ fn confinement(input: &BashInput, scope: &Scope) -> Result<Option<Confinement>, 
         // It goes with the command, so nobody waits for it to be on the disk.
         let made = std::fs::DirBuilder::new().mode(0o700).create(&temporary);
         made.map_err(|error| format!("The command could not be started: {}: {error}.", temporary.display()))?;
-        return Ok(Some(scope.looking(looking, Some(temporary))));
+        return Ok(Some(scope.read_only_confinement(looking, Some(temporary))));
     }
     let leaves = if input.dangerously_disable_sandbox == Some(true) { SandboxExit::Yes } else { SandboxExit::No };
     let Some(sandbox) = scope.sandbox() else { return Ok(None) };

@@ -84,7 +84,7 @@ fn list(registry: &Registry, rules: &Rules, as_json: bool) -> anyhow::Result<Cod
         return Ok(Code::Success);
     }
     for ListedAgent { agent, replaced_by } in registry.all() {
-        let source = agent_sources::whose(agent, *replaced_by, agent.is_denied(rules));
+        let source = agent_sources::source_text(agent, *replaced_by, agent.is_denied(rules));
         data!([bold(&agent.name), "  ", dim(&source)])?;
         data!(["  ", agent.description.as_str()])?;
     }

@@ -137,7 +137,7 @@ fn list(place: &ProgramPaths, as_json: bool) -> anyhow::Result<Code> {
         talk!("There are no MCP servers; `cairn mcp add` adds one.");
     }
     for server in &all {
-        data!([bold(&server.name), "  ", way(server), dim(&format!("  {}", standing(server)))])?;
+        data!([bold(&server.name), "  ", way(server), dim(&format!("  {}", status_text(server)))])?;
     }
     Ok(Code::Success)
 }
@@ -151,7 +151,7 @@ fn get(place: &ProgramPaths, name: &str, as_json: bool) -> anyhow::Result<Code> 
     data!([bold(&server.name)])?;
     data!(["  ", way(&server)])?;
     data!(["  defined in ", server.place.as_str()])?;
-    data!(["  ", standing(&server)])?;
+    data!(["  ", status_text(&server)])?;
     for variable in server.definition.variables() {
         data!(["  gets your variable ", variable.name.as_str()])?;
     }
@@ -186,7 +186,7 @@ fn way(server: &DefinedServer) -> String {
 }
 
 /// Its author, and its approval.
-fn standing(server: &DefinedServer) -> String {
+fn status_text(server: &DefinedServer) -> String {
     let whose = server.author.name();
     match &server.approval {
         ServerApproval::Approved => format!("({whose})"),
@@ -226,8 +226,8 @@ async fn check(place: &ProgramPaths, name: Option<&str>, as_json: bool) -> anyho
 
 fn show(server: &Arc<SessionServer>) -> anyhow::Result<()> {
     let Some(status) = server.status() else {
-        let standing = server.defined.as_ref().map(standing).unwrap_or_default();
-        return Ok(data!([bold(&server.name), "  not started ", dim(&standing)])?);
+        let status = server.defined.as_ref().map(status_text).unwrap_or_default();
+        return Ok(data!([bold(&server.name), "  not started ", dim(&status)])?);
     };
     data!([bold(&server.name), "  ", server_setup::state_words(server)])?;
     for (name, tool) in server.tool_names().iter().zip(&status.tools) {

@@ -88,7 +88,7 @@ impl Background {
                 if let Some(subagent) = self.subagent(id) {
                     return look_at(&subagent, view, place);
                 }
-                let taken = self.mailing.teammates.as_ref().and_then(|mates| mates.take_question(id));
+                let taken = self.mailing.teammates.as_ref().and_then(|teammates| teammates.take_question(id));
                 if taken.is_none() && !self.look_at_teammate(id, prices, view, place) {
                     self.show_printed(id, view);
                 }
@@ -192,8 +192,8 @@ impl Background {
             let (question, reply) = agent.take_question()?;
             Some((Question::Call(Box::new(question)), reply))
         });
-        let mates = self.mailing.teammates.as_ref();
-        of_agent.or_else(|| mates?.asking().iter().find_map(|name| mates?.take_question(name)))
+        let teammates = self.mailing.teammates.as_ref();
+        of_agent.or_else(|| teammates?.asking().iter().find_map(|name| teammates?.take_question(name)))
     }
 
     /// The agents that the turn waits for.

@@ -213,13 +213,13 @@ impl Conversation {
         let registry = agents.registry();
         if let Some(agent) = registry.find(name) {
             let mut rows = vec![(agent.name.clone(), agent.listing())];
-            rows.push(("whose".to_owned(), crate::agent_sources::whose(agent, None, agents.denies(agent))));
+            rows.push(("whose".to_owned(), crate::agent_sources::source_text(agent, None, agents.denies(agent))));
             rows.push(("prompt".to_owned(), agent.prompt.clone()));
             self.view.page.begin(PagePart::Note);
             return self.view.page.table(&rows, TextStyle::BOLD);
         }
         let row = |agent: &settings::agent_definitions::Definition| {
-            let whose = crate::agent_sources::whose(agent, None, agents.denies(agent));
+            let whose = crate::agent_sources::source_text(agent, None, agents.denies(agent));
             (agent.name.clone(), format!("{} ({whose})", agent.description))
         };
         let rows: Vec<(String, String)> = registry.agents().map(row).collect();

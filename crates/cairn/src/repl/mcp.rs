@@ -22,7 +22,9 @@ pub(super) fn show_servers(servers: Option<&Arc<SessionServers>>, argument: &str
     let mut words = argument.split_whitespace();
     let (name, action) = (words.next().unwrap_or_default(), words.next());
     if name.is_empty() {
-        let row = |server: &Arc<SessionServer>| (server.name.clone(), format!("{}{}", standing(server), whose(server)));
+        let row = |server: &Arc<SessionServer>| {
+            (server.name.clone(), format!("{}{}", state_text(server), origin_text(server)))
+        };
         return view.table(&servers.iter().map(row).collect::<Vec<_>>(), TextStyle::BOLD);
     }
     let Some(server) = servers.iter().find(|server| server.name == name) else {
@@ -48,7 +50,7 @@ pub(super) fn show_servers(servers: Option<&Arc<SessionServers>>, argument: &str
 }
 
 fn show(server: &Arc<SessionServer>, view: &mut ConversationView) {
-    let mut rows = vec![(server.name.clone(), format!("{}{}", standing(server), whose(server)))];
+    let mut rows = vec![(server.name.clone(), format!("{}{}", state_text(server), origin_text(server)))];
     if let Some(status) = server.status() {
         let named = server.tool_names().into_iter().zip(&status.tools);
         rows.extend(named.map(|(name, tool)| (name, one_line(&tool.description, ABOUT))));
@@ -57,7 +59,7 @@ fn show(server: &Arc<SessionServer>, view: &mut ConversationView) {
     view.table(&rows, TextStyle::BOLD);
 }
 
-fn standing(server: &SessionServer) -> String {
+fn state_text(server: &SessionServer) -> String {
     match server.defined.as_ref().map(|defined| &defined.approval) {
         Some(ServerApproval::Needed(_)) => "not started: you have not agreed to it".to_owned(),
         Some(ServerApproval::Disabled(place)) => format!("switched off in {place}"),
@@ -65,7 +67,7 @@ fn standing(server: &SessionServer) -> String {
     }
 }
 
-fn whose(server: &SessionServer) -> String {
+fn origin_text(server: &SessionServer) -> String {
     server
         .defined
         .as_ref()

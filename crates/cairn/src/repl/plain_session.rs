@@ -44,14 +44,14 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     }
     let (events_in, events) = mpsc::unbounded_channel();
     let (questions_in, questions) = mpsc::unbounded_channel();
-    let wires = AgentChannels { events: events_in, questions: questions_in };
+    let channels = AgentChannels { events: events_in, questions: questions_in };
     let mut args = args.clone();
     let is_choosing = args.take_choice_of_session();
-    let ready = wires.agent(&args, &place).await?;
+    let ready = channels.agent(&args, &place).await?;
     for warning in &ready.warnings {
         talk!("warning: {warning}");
     }
-    let mut talk = Conversation::new(args.clone(), place, wires, ready, Display::Lines);
+    let mut talk = Conversation::new(args.clone(), place, channels, ready, Display::Lines);
     if talk.session.status.mode() == Mode::BypassPermissions {
         talk!("warning: {}", modes::BYPASS_WARNING);
     }
@@ -345,7 +345,7 @@ impl PlainSession {
             let several = if one.takes_several() { ", several with commas" } else { "" };
             show_part!("A number{several}, or your own words; an empty line answers nothing: ");
             let Some(line) = self.answer_line(cancel).await else { return };
-            answers.extend(choice_prompt::said(one, &line).map(|said| (one.question.clone(), said)));
+            answers.extend(choice_prompt::answer_in(one, &line).map(|said| (one.question.clone(), said)));
         }
         let answer = match answers.is_empty() {
             true => PermissionAnswer::Deny { why: "The user answered none of it.".to_owned() },

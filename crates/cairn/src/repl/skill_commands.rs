@@ -46,7 +46,7 @@ impl SessionState {
             let rows = vec![
                 (format!("/{}", skill.name), skill.description.clone()),
                 ("file".to_owned(), skill.file.display().to_string()),
-                ("whose".to_owned(), whose(skill)),
+                ("whose".to_owned(), origin_text(skill)),
                 ("text".to_owned(), skill.body.trim().to_owned()),
             ];
             return view.table(&rows, TextStyle::BOLD);
@@ -57,7 +57,7 @@ impl SessionState {
             return view.page.note(text, TextStyle::PLAIN);
         }
         let row = |skill: &Skill| {
-            (format!("/{}", skill.name), format!("{} ({})", one_line(&skill.description, ABOUT), whose(skill)))
+            (format!("/{}", skill.name), format!("{} ({})", one_line(&skill.description, ABOUT), origin_text(skill)))
         };
         view.table(&skills.iter().map(row).collect::<Vec<_>>(), TextStyle::BOLD);
         let troubles = self.skills.as_ref().map(|skills| skills.troubles()).unwrap_or_default();
@@ -68,7 +68,7 @@ impl SessionState {
 }
 
 /// The source of a skill, and who can call it.
-fn whose(skill: &Skill) -> String {
+fn origin_text(skill: &Skill) -> String {
     let untrusted = if matches!(skill.rights, SkillRights::Withheld(_)) { ", not trusted" } else { "" };
     let callers = match (skill.user_use, skill.model_use) {
         (UserUse::Callable, ModelUse::Hidden) => ", yours to call",

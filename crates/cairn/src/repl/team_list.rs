@@ -51,7 +51,7 @@ impl ConversationView {
                 return;
             }
         }
-        let standing = sharing.standing();
+        let standing = sharing.status();
         let mut entries = vec![
             ("repository", sharing.repository.clone()),
             ("server", sharing.server.clone()),

@@ -426,7 +426,7 @@ impl Approver for ParentApprover {
         let Question::Call(mut question) = question else { return approver.ask(question) };
         question.why = format!("the agent {} asks: {}", self.subagent.kind, question.why);
         question.agent.get_or_insert_with(|| self.subagent.id.clone());
-        if approver.who() != Respondent::Person || !self.subagent.keeps_questions() {
+        if approver.respondent() != Respondent::Person || !self.subagent.keeps_questions() {
             return approver.ask(Question::Call(question));
         }
         let answer = self.subagent.keep_question(*question);
@@ -438,7 +438,7 @@ impl Approver for ParentApprover {
         })
     }
 
-    fn who(&self) -> Respondent {
-        self.parent.parts.consent.approver.who()
+    fn respondent(&self) -> Respondent {
+        self.parent.parts.consent.approver.respondent()
     }
 }

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use session::subagent_files::{PastSubagent, sent_out};
+use session::subagent_files::{PastSubagent, started};
 use session::{STOPPED, Session, SubagentMeta, savings};
 use transcript::block::Kind;
 use transcript::line::{Body, Line, Writer};
@@ -65,7 +65,7 @@ pub(super) fn length(transcript: &Path) -> u64 {
 
 /// The lost subagents of a session.
 pub(crate) fn lost(session: &Session) -> Vec<LostAgent> {
-    let all = sent_out(session.path());
+    let all = started(session.path());
     let own = all.iter().filter(|past| is_of(past, session.path()));
     let heard: Vec<HeardAgent> = if all.is_empty() { Vec::new() } else { session.noted().collect() };
     let lost = own.filter_map(|past| {

@@ -14,7 +14,7 @@ impl HookMessage {
     /// The message as text, for use as context, as a tool result, or as a message of its own.
     pub fn plain(&self) -> String {
         let hook_event = self.hook_event.name();
-        match self.voice {
+        match self.author {
             HookAuthor::User => {
                 format!("A {hook_event} hook of the user's says:\n{}", quoting::inside_reminder(&self.text))
             }

@@ -199,14 +199,14 @@ pub struct HookMessage {
     /// The hook event.
     pub hook_event: HookEvent,
     /// The author.
-    pub voice: HookAuthor,
+    pub author: HookAuthor,
     /// The text.
     pub text: String,
 }
 
 impl HookOutputs {
     fn word(hook: &Hook, text: &str) -> HookMessage {
-        HookMessage { hook_event: hook.hook_event, voice: hook.voice(), text: text.to_owned() }
+        HookMessage { hook_event: hook.hook_event, author: hook.author(), text: text.to_owned() }
     }
 
     /// The strictest verdict on a call, with the reason of the first hook that gave it.
@@ -252,7 +252,7 @@ impl HookOutputs {
                 others.join(", ")
             )
         });
-        Some((said.input.clone()?, last.voice(), note))
+        Some((said.input.clone()?, last.author(), note))
     }
 
     /// The changed output, as the model is to see it.

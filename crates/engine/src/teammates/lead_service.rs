@@ -214,7 +214,7 @@ async fn ask(
 ) -> PermissionAnswer {
     let nobody = || PermissionAnswer::Unanswered { why: NOBODY.to_owned() };
     let Some((approver, listener)) = contacts else { return nobody() };
-    if approver.who() != Respondent::Person {
+    if approver.respondent() != Respondent::Person {
         return approver.ask(question).await;
     }
     let tool = match &question {
@@ -267,7 +267,7 @@ mod tests {
             Box::pin(ready(PermissionAnswer::Deny { why: question.asker().to_owned() }))
         }
 
-        fn who(&self) -> Respondent {
+        fn respondent(&self) -> Respondent {
             Respondent::Program
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use files::Root;
 use memory::changes::{self, Changes, KeptChange};
 use memory::echo_check::InjectedWords;
-use memory::spoken::{QuotedSentence, Register, TypedMessages};
+use memory::quoted_sentences::{QuotedSentence, Register, TypedMessages};
 use memory::store::Store;
 use serde::{Deserialize, Serialize};
 use session::{Home, World};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use memory::echo_check::InjectedWords;
-use memory::spoken::TypedMessages;
+use memory::quoted_sentences::TypedMessages;
 use serde_json::Value;
 use settings::ExtractFilter;
 use tools::Scope;

@@ -201,7 +201,7 @@ impl Learner {
             failed: None,
         };
         let standing = match self.scope.sandbox() {
-            Some(sandbox) => sandbox.standing().clone(),
+            Some(sandbox) => sandbox.status().clone(),
             None => SandboxStatus::find_out(self.scope.guard()).await,
         };
         let scope = self.scope.fork();

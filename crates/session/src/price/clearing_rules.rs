@@ -137,7 +137,7 @@ impl Layer for ProviderRule {
 }
 
 fn replies(view: &View) -> impl Iterator<Item = ViewEntry<'_>> {
-    view.visible().rev().filter(|entry| entry.stands() == ItemState::Reply)
+    view.visible().rev().filter(|entry| entry.state() == ItemState::Reply)
 }
 
 fn is_cleared(call: &AnsweredCall<'_>) -> bool {

@@ -160,7 +160,7 @@ impl Hook {
     }
 
     /// The author of its output.
-    pub fn voice(&self) -> HookAuthor {
+    pub fn author(&self) -> HookAuthor {
         if self.origin.source.is_below_project() { HookAuthor::Project } else { HookAuthor::User }
     }
 

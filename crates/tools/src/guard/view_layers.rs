@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::pinned::{lies_in, resolved};
+use super::pinned::{is_below, resolved};
 use crate::confinement::{Base, Confinement, Network};
 
 /// Directories with the system's sockets.
@@ -72,7 +72,7 @@ pub(super) fn layers(confinement: &Confinement, guarded: &[PathBuf]) -> Vec<(Pat
                 }
             }
             // Of what is not shown, nothing has to be hidden.
-            let shown = |path: &&PathBuf| SYSTEM.split_whitespace().any(|folder| lies_in(path, Path::new(folder)));
+            let shown = |path: &&PathBuf| SYSTEM.split_whitespace().any(|folder| is_below(path, Path::new(folder)));
             confinement.private().filter(shown).for_each(|path| put(path, Layer::Hidden));
         }
     }
@@ -119,7 +119,7 @@ fn shown_by_itself(confinement: &Confinement) -> Vec<&PathBuf> {
 fn needed(layers: Vec<(PathBuf, Layer)>) -> Vec<(PathBuf, Layer)> {
     let mut needed: Vec<(PathBuf, Layer)> = Vec::new();
     for (path, layer) in layers {
-        let around = needed.iter().rev().find(|(around, _)| lies_in(&path, around)).map(|(_, layer)| layer);
+        let around = needed.iter().rev().find(|(around, _)| is_below(&path, around)).map(|(_, layer)| layer);
         let again = matches!(layer, Layer::Hidden | Layer::ReadOnly) && around == Some(&layer);
         if !again {
             needed.push((path, layer));

@@ -177,7 +177,7 @@ impl Approver for TerminalApprover {
         })
     }
 
-    fn who(&self) -> Respondent {
+    fn respondent(&self) -> Respondent {
         Respondent::Program // asked at once, as long as this command runs
     }
 }

@@ -84,7 +84,7 @@ impl Approver for SdkHost {
         })
     }
 
-    fn who(&self) -> Respondent {
+    fn respondent(&self) -> Respondent {
         Respondent::Program
     }
 }

@@ -23,7 +23,7 @@ const KEYS: [&str; 6] = ["token", "secret", "password", "passwd", "extraheader",
 
 impl Confinement {
     /// For a program that reads these paths, and changes those.
-    pub fn looking_at(mut readable: Vec<PathBuf>, writable: Vec<PathBuf>, home: Option<&Path>) -> Self {
+    pub fn read_only(mut readable: Vec<PathBuf>, writable: Vec<PathBuf>, home: Option<&Path>) -> Self {
         readable.extend(home.map(tool_folders).unwrap_or_default());
         readable.extend(home.map(git_files).unwrap_or_default());
         Self { readable, writable, network: Network::None, base: Base::System, ..Self::default() }
