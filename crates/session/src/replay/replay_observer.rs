@@ -11,7 +11,7 @@ use transcript::{Id, Usage};
 use super::LayerDeed;
 
 /// Follows a replay. Each method is called as things happen, in their order.
-pub trait ReplayFollower {
+pub trait ReplayObserver {
     /// A line was taken in, and the view changed so.
     fn changed(&mut self, view: &View, change: ViewChange) {
         let _ = (view, change);
