@@ -431,7 +431,7 @@ impl Agent {
         let now = self.standing_instructions();
         let is_lifted = |one: &&StandingInstruction| now.iter().all(|other| other.text != one.text);
         for one in before.iter().filter(is_lifted) {
-            self.driver.live.tell(Event::Warning(format!("no longer in force, as you say: {}", one.text)));
+            self.driver.live.tell(Event::Warning(format!("no longer in force, as you said: {}", one.text)));
         }
         let (kept, kept_before) = (keep::fitting(now).len(), keep::fitting(before).len());
         if kept < now.len() && kept_before == before.len() {

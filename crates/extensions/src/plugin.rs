@@ -188,8 +188,7 @@ fn described(
     let is_strict = fields.get("strict").and_then(Value::as_bool) != Some(false);
     match own {
         Some(own) if !is_strict && own.has_parts() => {
-            let what =
-                "both this entry, which is not strict, and the plugin.json say where parts are; the plugin is left out";
+            let what = "both plugin.json and this entry, which is not strict, list parts of the plugin; the plugin is left out";
             Err(ExtensionTrouble::error(file, 1, what))
         }
         Some(own) => Ok(own.joined(&of_entry)),

@@ -81,7 +81,7 @@ impl Login {
         let parsed = Url::parse(&url).map_err(|_| failed("it names no address for the browser".to_owned()))?;
         // The page is for a browser: no file, no program.
         if !matches!(parsed.scheme(), "http" | "https") {
-            return Err(failed("its address for the browser is not one of a page".to_owned()));
+            return Err(failed("its address for the browser is not that of a web page".to_owned()));
         }
         let state = parsed.query_pairs().find(|(name, _)| name == "state").map(|(_, state)| state.into_owned());
         let state = state.unwrap_or_default();
@@ -108,7 +108,7 @@ impl Login {
         let callback = AuthorizationCallback::from_redirect_url(callback.address())
             .map_err(|_| failed("the browser came back without a code".to_owned()))?;
         if callback.csrf_token != self.state {
-            return Err(failed("the browser came back from another login".to_owned()));
+            return Err(failed("the browser came back with the code of another login".to_owned()));
         }
         let exchange = self.manager.exchange_code_for_token_with_issuer(
             &callback.code,

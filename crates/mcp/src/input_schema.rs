@@ -21,7 +21,7 @@ const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "obje
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaProblem {
     /// Its root is something else.
-    #[error("its schema is not that of an object")]
+    #[error("its schema does not describe an object")]
     NotAnObject,
     /// It is too long.
     #[error("its schema is longer than {} KB", LONGEST_SCHEMA >> 10)]
@@ -33,10 +33,10 @@ pub enum SchemaProblem {
     #[error("its schema refers to {0:?}, which is not in it")]
     Reference(String),
     /// An argument's name.
-    #[error("its argument {0:?} has a name that no provider takes")]
+    #[error("its argument {0:?} has a name that providers do not accept")]
     Argument(String),
     /// A keyword with a wrong value.
-    #[error("its schema has a wrong {0:?}")]
+    #[error("its schema has an invalid {0:?}")]
     Keyword(String),
 }
 
@@ -210,8 +210,8 @@ mod tests {
             deep = json!({"type": "array", "items": deep});
         }
         for (schema, words) in [
-            (json!("x"), "not that of an object"),
-            (json!({"type": "string"}), "not that of an object"),
+            (json!("x"), "does not describe an object"),
+            (json!({"type": "string"}), "does not describe an object"),
             (json!({"type": "banana"}), "\"type\""),
             (json!({"properties": []}), "\"properties\""),
             (json!({"properties": {"a": {"type": []}}}), "\"type\""),

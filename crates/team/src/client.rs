@@ -92,7 +92,7 @@ impl Client {
             .timeout(PATIENCE)
             .user_agent(concat!("cairn/", env!("CARGO_PKG_VERSION")));
         let builder = if is_here { builder.no_proxy() } else { builder };
-        let http = builder.build().map_err(|error| bad(&format!("no HTTP client can be made: {error}")))?;
+        let http = builder.build().map_err(|error| bad(&format!("the HTTP client could not be set up: {error}")))?;
         let (wire, token) = (Arc::new(http.clone()), token.trim().to_owned());
         Ok(Self { http, wire, server: address, token, repository })
     }

@@ -18,7 +18,7 @@ impl PageUrl {
         if text.len() > LONGEST {
             return Err(format!("the address has more than {LONGEST} characters"));
         }
-        Self::of(Url::parse(text).map_err(|error| format!("this is no address of a page: {error}"))?)
+        Self::of(Url::parse(text).map_err(|error| format!("this is not the address of a page: {error}"))?)
     }
 
     /// The address that a redirect from here names.
@@ -26,7 +26,11 @@ impl PageUrl {
         if location.len() > LONGEST {
             return Err(format!("it redirects to an address of more than {LONGEST} characters"));
         }
-        Self::of(self.0.join(location).map_err(|error| format!("it redirects to what is no address: {error}"))?)
+        Self::of(
+            self.0
+                .join(location)
+                .map_err(|error| format!("it redirects to something that is not an address: {error}"))?,
+        )
     }
 
     fn of(url: Url) -> Result<Self, String> {

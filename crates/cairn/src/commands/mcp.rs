@@ -83,7 +83,7 @@ enum McpCommand {
     Login {
         /// Its name.
         name: String,
-        /// Do not open a browser: print the address, and read the one that the browser ended at.
+        /// Do not open a browser: print the address, and read the one that the browser ended up at.
         #[arg(long)]
         no_browser: bool,
     },

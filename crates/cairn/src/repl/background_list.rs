@@ -172,7 +172,7 @@ impl Background {
         let taken = look_at(&subagent, view, place);
         if subagent.is_out() {
             self.front = Some(ForegroundJob::Agent(subagent.id.clone()));
-            view.page.note("what it does is shown as it goes on", TextStyle::DIM);
+            view.page.note("its work is shown as it happens", TextStyle::DIM);
         }
         taken
     }
@@ -181,7 +181,7 @@ impl Background {
         if !self.jobs.list().iter().any(|job| job.id == id && job.state == JobState::Running) {
             return self.show_printed(id, view);
         }
-        view.page.note(&format!("what {id} prints is shown as it goes on"), TextStyle::DIM);
+        view.page.note(&format!("the output of {id} is shown as it comes"), TextStyle::DIM);
         self.front = Some(ForegroundJob::Command { id: id.to_owned(), shown: 0 });
         self.follow(view);
     }
@@ -208,7 +208,7 @@ impl Background {
         let agents = self.waited_for().iter().filter(|agent| agent.send_to_background()).count();
         let commands = self.jobs.move_to_background();
         if agents + commands == 0 {
-            view.hint = Some("nothing that could go on in the background is waited for".into());
+            view.hint = Some("nothing is running that could move to the background".into());
         }
     }
 

@@ -213,7 +213,7 @@ impl Conversation {
         let registry = agents.registry();
         if let Some(agent) = registry.find(name) {
             let mut rows = vec![(agent.name.clone(), agent.listing())];
-            rows.push(("whose".to_owned(), crate::agent_sources::source_text(agent, None, agents.denies(agent))));
+            rows.push(("source".to_owned(), crate::agent_sources::source_text(agent, None, agents.denies(agent))));
             rows.push(("prompt".to_owned(), agent.prompt.clone()));
             self.view.page.begin(PagePart::Note);
             return self.view.page.table(&rows, TextStyle::BOLD);

@@ -165,9 +165,9 @@ impl Conversation {
         }
         self.session.status.private = on;
         let said = if on {
-            "private: nothing is learnt from what is said from here on"
+            "private: nothing is learnt from what follows"
         } else {
-            "no longer private: what is said from here on may be learnt from"
+            "no longer private: what follows may be learnt from"
         };
         self.view.page.note(said, TextStyle::PLAIN);
     }

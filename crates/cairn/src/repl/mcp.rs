@@ -43,7 +43,7 @@ pub(super) fn show_servers(servers: Option<&Arc<SessionServers>>, argument: &str
             tokio::spawn(async move { server.connect().await });
         }
         Some(other) => {
-            let text = format!("/mcp {name} {other}: there are on, off and reconnect");
+            let text = format!("/mcp {name} {other}: use on, off or reconnect");
             view.page.note(&text, TextStyle::PLAIN);
         }
     }

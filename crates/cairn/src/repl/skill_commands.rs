@@ -46,7 +46,7 @@ impl SessionState {
             let rows = vec![
                 (format!("/{}", skill.name), skill.description.clone()),
                 ("file".to_owned(), skill.file.display().to_string()),
-                ("whose".to_owned(), origin_text(skill)),
+                ("source".to_owned(), origin_text(skill)),
                 ("text".to_owned(), skill.body.trim().to_owned()),
             ];
             return view.table(&rows, TextStyle::BOLD);

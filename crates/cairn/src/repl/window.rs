@@ -58,8 +58,11 @@ impl SessionState {
             ("", None) => {
                 let kept = keep::fitting(agent.standing_instructions()).len();
                 let rows = standing.iter().enumerate().map(|(at, text)| {
-                    let note =
-                        if at + kept < standing.len() { "  (too much: not in view after a compaction)" } else { "" };
+                    let note = if at + kept < standing.len() {
+                        "  (too long: a compaction will remove it from view)"
+                    } else {
+                        ""
+                    };
                     ((at + 1).to_string(), format!("{text}{note}"))
                 });
                 view.table(&rows.collect::<Vec<_>>(), TextStyle::of(Colour::Cyan));

@@ -146,7 +146,7 @@ impl Agent {
                 let mut said = Some(said);
                 while let Some(words) = said {
                     if let Some(why) = self.hear(words, cancel).await? {
-                        self.driver.live.tell(Event::Warning(format!("what you said was held back by a hook: {why}")));
+                        self.driver.live.tell(Event::Warning(format!("a hook held back your message: {why}")));
                     }
                     said = self.inbox.next();
                 }

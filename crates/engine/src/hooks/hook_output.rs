@@ -83,7 +83,7 @@ impl HookOutput {
                 let denies = matches!(hook_event, HookEvent::PreToolUse | HookEvent::PermissionRequest);
                 Self { verdict: denies.then_some(HookVerdict::Deny), block: Some(reason), ..Self::default() }
             }
-            Block::Nothing => Self::failed(format!("exit code 2, which prevents nothing here{}", colon(&reason))),
+            Block::Nothing => Self::failed(format!("exit code 2, which has no effect at this event{}", colon(&reason))),
         }
     }
 

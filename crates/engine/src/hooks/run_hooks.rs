@@ -201,7 +201,7 @@ impl Hooks {
     fn may_post(&self, hook: &Hook) -> Result<(), String> {
         let (Kind::Http { url, .. }, Some(allowed)) = (&hook.kind, &self.settings.urls) else { return Ok(()) };
         let fits = |pattern: &String| fits(pattern, url);
-        if allowed.iter().any(fits) { Ok(()) } else { Err(format!("allowedHttpHookUrls does not have {url}")) }
+        if allowed.iter().any(fits) { Ok(()) } else { Err(format!("{url} is not in allowedHttpHookUrls")) }
     }
 
     fn headers(&self, hook: &Hook, context: &HookContext) -> BTreeMap<String, String> {

@@ -70,7 +70,7 @@ async fn what_is_lifted_is_not_put_back() {
     say(&mut agent, "Never push to main. Never touch vendor.").await;
     say(&mut agent, "You may push to main now.").await;
     assert!(
-        format!("{:?}", stage.events.lock().unwrap()).contains("no longer in force, as you say: Never push to main.")
+        format!("{:?}", stage.events.lock().unwrap()).contains("no longer in force, as you said: Never push to main.")
     );
     agent.lift("Never touch vendor.").unwrap();
     assert_eq!(agent.standing_instructions(), []);

@@ -105,7 +105,7 @@ async fn an_agent_works_in_a_worktree_of_its_own() {
     stage.agents = agents(json!({}));
     let turn = say(&mut stage.agent(None), "go").await;
     assert!(
-        turn.text.contains("it got no worktree: ") && turn.text.contains("is in no git repository"),
+        turn.text.contains("it got no worktree: ") && turn.text.contains("is not in a git repository"),
         "{}",
         turn.text
     );
@@ -183,7 +183,7 @@ async fn an_agent_that_goes_on_has_its_worktree() {
         if let Between::InTheWay = between {
             assert_eq!(
                 ended.how,
-                SubagentOutcome::Failed(format!("it got no worktree: {} is no worktree any more", place.display()))
+                SubagentOutcome::Failed(format!("it got no worktree: {} is not a worktree any more", place.display()))
             );
             assert_eq!(std::fs::read_to_string(place.join("mine.txt")).unwrap(), "keep");
             continue;

@@ -233,7 +233,7 @@ fn objects(
         };
         match serde_json::from_str(&text) {
             Ok(Value::Object(object)) => found.push((folder.path().join(relative), object)),
-            Ok(_) => folder.trouble(&relative, "this is no JSON object; it is left out"),
+            Ok(_) => folder.trouble(&relative, "this is not a JSON object; it is left out"),
             Err(error) => folder.trouble(&relative, format!("this is not JSON: {error}; it is left out")),
         }
     }

@@ -103,7 +103,7 @@ fn a_known_key_of_the_wrong_type_stops_the_plugin() {
         (json!({"name": "a b"}).to_string(), "\"a b\" cannot be a name"),
         (json!({"name": "../a"}).to_string(), "cannot be a name"),
         (json!({}).to_string(), "it has no name"),
-        ("[]".to_owned(), "this is no JSON object"),
+        ("[]".to_owned(), "this is not a JSON object"),
         ("{".to_owned(), "this is not JSON"),
     ] {
         disk.write("x/.claude-plugin/plugin.json", manifest);
@@ -190,7 +190,7 @@ fn the_source_of_a_plugin_stays_in_its_marketplace() {
     let enabled = [EnabledPlugin { id: "x@mkt".to_owned(), origin: PluginOrigin::Installed }];
     let (places, troubles) = installed::places(&disk.path("config"), &disk.path("p"), &enabled);
     assert_eq!(places[0].folder, disk.path("cache/x"));
-    assert!(troubles[0].what.contains("is no folder of the marketplace"), "{troubles:?}");
+    assert!(troubles[0].what.contains("is not a folder of the marketplace"), "{troubles:?}");
 }
 
 /// PLUGIN-1: a folder that a shell would take apart is put into no command line, only into variables.

@@ -104,7 +104,10 @@ pub(super) fn of_start(error: &ClientInitializeError) -> StartFault {
         ClientInitializeError::JsonRpcError(data) => StartFault::Lasting(words(&data.message)),
         ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
             let versions: Vec<&str> = server_supported.iter().take(10).map(|version| version.as_str()).collect();
-            StartFault::Lasting(words(&format!("it speaks no revision that we do, only {}", versions.join(", "))))
+            StartFault::Lasting(words(&format!(
+                "it only supports revisions of the protocol that Cairn does not: {}",
+                versions.join(", ")
+            )))
         }
         ClientInitializeError::ConnectionClosed(_) => {
             StartFault::Lasting("it ended before the connection was made".to_owned())

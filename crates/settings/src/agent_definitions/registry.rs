@@ -135,7 +135,7 @@ impl Registry {
             self.trouble(&at, Some(key), what, weight(of_doubt));
         }
         for key in NOT_OF_PLUGINS.into_iter().filter(|key| is_plugins && fields.contains_key(*key)) {
-            self.trouble(&at, Some(key), format!("{key} does not count in an agent of a plugin"), Weight::Note);
+            self.trouble(&at, Some(key), format!("{key} has no effect in a plugin's agent"), Weight::Note);
         }
         if let OfferedTools::Only(tools) = &agent.tools
             && !is_plugins

@@ -76,7 +76,9 @@ impl Store {
         transaction.lock("cairn team: members").await?;
         let members = transaction.row("SELECT COUNT(*) FROM members", Vec::new()).await?;
         if members.map_or(Ok(0), |row| row.number(0))? > 0 {
-            return Err(Error::Invalid("a backup is read into an empty database, and this one has members".to_owned()));
+            return Err(Error::Invalid(
+                "a backup can only be restored into an empty database, and this one has members".to_owned(),
+            ));
         }
         transaction.run("DELETE FROM invitations", Vec::new()).await?;
         transaction.run("DELETE FROM audit", Vec::new()).await?;

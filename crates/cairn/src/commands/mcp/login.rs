@@ -25,7 +25,7 @@ pub(super) async fn login(place: &ProgramPaths, name: &str, no_browser: bool) ->
     talk!("Log in to {name} at this address:");
     show!("{}", login.url());
     let callback = if no_browser {
-        talk!("Then paste the address that the browser ends at, even if it shows an error there:");
+        talk!("Then paste the address that the browser ends up at, even if it shows an error there:");
         let line = tokio::task::spawn_blocking(|| {
             let mut line = String::new();
             std::io::stdin().read_line(&mut line).map(|_| line)

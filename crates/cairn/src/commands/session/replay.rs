@@ -71,7 +71,7 @@ pub(super) fn run(place: &ProgramPaths, args: &ReplayArgs) -> anyhow::Result<Cod
     }
     match args.files.as_slice() {
         [file] => replay(place, &super::find(place, file)?, args),
-        _ => anyhow::bail!("one session is played at a time; with --price there may be several"),
+        _ => anyhow::bail!("only one session can be replayed at a time; --price takes several"),
     }
 }
 
