@@ -193,7 +193,7 @@ fn not_started(error: &files::Error) -> String {
 
 /// Confinement of the command, if any. It can read the session folder, and part of that is its temporary folder.
 fn confinement(input: &BashInput, scope: &Scope) -> Result<Option<Confinement>, String> {
-    if let Rights::Looking(looking) = scope.rights() {
+    if let Rights::ReadOnly(looking) = scope.rights() {
         if scope.wall() == Wall::None {
             return Ok(None);
         }
@@ -224,7 +224,7 @@ fn context<'a>(scope: &'a Scope, directory: &'a Path, confinement: Option<&'a Co
     let held = confinement.is_some_and(|confinement| confinement.base == Base::System);
     let variables = match scope.rights() {
         Rights::Full if !held => Variables::Inherited,
-        Rights::Full | Rights::Looking(_) => Variables::Ordinary,
+        Rights::Full | Rights::ReadOnly(_) => Variables::Ordinary,
     };
     ShellContext { directory, environment: scope.environment(), guard: scope.guard(), confinement, variables }
 }
