@@ -130,7 +130,7 @@ impl fmt::Display for Note {
                 "has {length} characters (over {LONG_FILE}), and every request carries them: shorten it, or move parts into \
                  rules for some files"
             )?,
-            InstructionFault::Outside(real) if *real == self.path => write!(f, "lies outside the project, skipped")?,
+            InstructionFault::Outside(real) if *real == self.path => write!(f, "is outside the project, skipped")?,
             InstructionFault::Outside(real) => write!(f, "leads to {}, outside the project, skipped", real.display())?,
             InstructionFault::OfAnother => write!(f, "belongs to another user of this machine, skipped")?,
             InstructionFault::BadGlob(why) => write!(f, "is not a valid glob: {why}")?,
