@@ -40,7 +40,7 @@ impl LostAgent {
         let PastSubagent { id, description, file, .. } = &self.past;
         format!(
             "<task-id>{id}</task-id>\n<status>lost</status>\n<summary>The agent \"{}\" is lost: the \
-             session ended before it did.</summary>\n<result>\nIt will not report. What it had done by then stands in {}; a \
+             session ended before it did.</summary>\n<result>\nIt will not report. What it had done by then is in {}; a \
              message to {id} continues it.\n</result>",
             data(description),
             file.display()

@@ -157,7 +157,7 @@ fn understood(said: &Value) -> PermissionAnswer {
         }
         Some("deny") => PermissionAnswer::Deny { why: said["message"].as_str().unwrap_or(NO).to_owned() },
         _ => PermissionAnswer::Unanswered {
-            why: "The answer of the program that was asked cannot be understood.".to_owned(),
+            why: "The program that was asked sent an answer that is not valid.".to_owned(),
         },
     }
 }
