@@ -59,7 +59,7 @@ const AGENT_NAMES: [&str; 2] = [tool_names::AGENT, tool_names::TASK];
 pub(crate) struct PreparedSession {
     /// The agent.
     pub(crate) agent: Agent,
-    /// The dreams beside it, for sessions that people sit at.
+    /// The dreams alongside it, for sessions that people sit at.
     pub(crate) dreaming: Option<SessionDreams>,
     /// Prices of tokens.
     pub(crate) prices: Prices,

@@ -1,4 +1,4 @@
-//! Team memory while a session runs: kept in step beside it, and what happened is told as events.
+//! Team memory while a session runs: kept in step in the background, and what happened is told as events.
 //!
 //! It begins where the user joined a server and memory is on, and nowhere else. The session neither waits for it nor fails
 //! because of it.

@@ -1,6 +1,6 @@
 //! Layer 4, first: the session's notes take the place of what was said. No model is asked.
 //!
-//! What came after the notes stays in view beside them, and before that enough to go on with. If notes will not do
+//! What came after the notes stays in view next to them, and before that enough to go on with. If notes will not do
 //! (there are none, they say nothing, or too much would stay), a summary is next.
 
 use transcript::Block;

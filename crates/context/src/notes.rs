@@ -125,7 +125,7 @@ struct Fullness {
 
 impl Fullness {
     /// The fill now. Notes are updated for a compaction two rounds before it. What comes after them stays in view
-    /// beside them, and every token of it is written again and carried on.
+    /// next to them, and every token of it is written again and carried on.
     fn of(view: &View, now: &Situation<'_>) -> Self {
         let layers = now.layers;
         let newest = view.visible().rev().find(|entry| entry.is_reply()).map_or(0, |entry| entry.index());

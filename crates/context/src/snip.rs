@@ -2,7 +2,7 @@
 //!
 //! Off by default: it asks no model and so writes nothing down. Dropped messages are out of the model's sight until it
 //! looks them up by the ids in the marker. If the window requires compaction, messages go from the oldest on until
-//! there is room; the newest reply and everything after it stay, and so does what programs put beside the conversation:
+//! there is room; the newest reply and everything after it stay, and so does what programs put outside the conversation:
 //! instructions, memories, summaries.
 
 use transcript::commit::{Act, Commit, Reason};

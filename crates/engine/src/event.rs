@@ -277,7 +277,7 @@ pub enum Event {
     },
     /// An extraction ended.
     Extracted(Box<Outcome>),
-    /// Progress of a dream beside the session.
+    /// Progress of a dream alongside the session.
     Dream(Box<DreamProgress>),
     /// The notification settings have changed.
     SignalsChanged(settings::Notifications),

@@ -97,7 +97,7 @@ pub struct Workplace {
     pub environment: Environment,
     /// The [guard](tools::guard) program for commands; without it only their process group is ended.
     pub guard: Option<PathBuf>,
-    /// Scratchpad; beside the session if `None`.
+    /// Scratchpad; next to the session if `None`.
     pub scratchpad: Option<PathBuf>,
     /// Reads an environment variable of this program, for hook headers that refer to one.
     pub variable: Option<fn(&str) -> Option<String>>,

@@ -92,7 +92,7 @@ pub struct PluginStyle {
 /// Hooks of a plugin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginHooks {
-    /// The file they stand in.
+    /// The file they are in.
     pub file: PathBuf,
     /// By event.
     pub events: Value,
@@ -114,7 +114,7 @@ pub struct PluginPlace {
 /// The entry of a plugin in a marketplace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MarketplaceEntry {
-    /// The file it stands in.
+    /// The file it is in.
     pub file: PathBuf,
     /// As it is written.
     pub fields: Map<String, Value>,

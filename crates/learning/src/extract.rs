@@ -1,6 +1,6 @@
 //! Learning: after turns, an agent writes down what a later session should know.
 //!
-//! It runs beside the conversation and never holds it up: one run at a time, and while one runs only the newest request
+//! It runs outside the conversation and never holds it up: one run at a time, and while one runs only the newest request
 //! waits. It stays within a share of the session's cost; turns that had to wait for that are learnt from with a later
 //! turn, or by a later session. The log says of each turn whether it is covered (`turns`); a session that leaves some
 //! stays in a queue (`queue`) that every session looks at.

@@ -1,4 +1,4 @@
-//! Knowledge of a session beside the conversation: instruction files and memory.
+//! Knowledge of a session outside the conversation: instruction files and memory.
 //!
 //! Both enter as attachments, rendered once and frozen in the log; a resumed session learns from the log what was
 //! attached and attaches nothing twice. Instructions and the memory index come before the user's first words, and when

@@ -32,7 +32,7 @@ const CREDENTIAL_WORDS: [&str; 20] = [
     "JWT",
 ];
 
-/// Parts of such names, wherever they stand.
+/// Parts of such names, wherever they are.
 const CREDENTIAL_PARTS: [&str; 8] =
     ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "ACCESSKEY"];
 

@@ -261,7 +261,7 @@ impl Ranker {
         Ok(changed)
     }
 
-    /// Builds an up-to-date ranker beside this one; `None` if nothing has changed.
+    /// Builds an up-to-date ranker next to this one; `None` if nothing has changed.
     pub fn fresh(&self, root: &Root) -> Result<Option<Self>, Error> {
         let mut fresh = Self { known: self.known.clone(), ..Self::empty(self.weights) };
         Ok((fresh.reload(root)? > 0).then_some(fresh))

@@ -93,7 +93,7 @@ impl Store {
         self.indexed(path, index::take)
     }
 
-    /// Puts a memory back that was removed by a change, with its line in the index. Whatever lies there now stays.
+    /// Puts a memory back that was removed by a change, with its line in the index. Whatever is there now stays.
     pub fn put_back(&self, removal: &KeptChange, keep: &mut Keep<'_>) -> Result<Stamp, Error> {
         let KeptChange { path, before, line, .. } = removal;
         self.plain(path)?;

@@ -16,7 +16,7 @@ use crate::entry::Memory;
 use crate::error::Error;
 use crate::quoted_sentences::QuotedSentence;
 
-/// The file, beside the runs. Its name does not end like a run's.
+/// The file, next to the runs. Its name does not end like a run's.
 const FILE: &str = "tombstones";
 
 /// Share of a removed text's sequences that makes another text the same.

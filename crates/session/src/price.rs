@@ -88,7 +88,7 @@ impl Recording {
         meter.end()
     }
 
-    /// The recorded cost beside the conversation: subagents in the same file, abandoned branches, forks that are no
+    /// The recorded cost outside the conversation: subagents in the same file, abandoned branches, forks that are no
     /// layer's.
     pub fn bill_beside(&self) -> SessionBill {
         let is_beside = |request: &PaidRequest| match &request.reply {

@@ -1,4 +1,4 @@
-//! Settings for output beside the conversation: the custom status line, notifications and the event log.
+//! Settings for output outside the conversation: the custom status line, notifications and the event log.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::hook_definitions::settings::HooksOf;
 /// Default time without input after which the user is notified, as in Claude Code.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Settings for output beside the conversation.
+/// Settings for output outside the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notifications {
     /// The custom status line.

@@ -112,7 +112,7 @@ pub struct Settings {
     pub disabled_servers: Vec<(String, ValueOrigin)>,
     /// `webPrivateHosts`: hosts at private addresses that may be contacted.
     pub private_hosts: Vec<String>,
-    /// Output beside the conversation.
+    /// Output outside the conversation.
     pub signals: Notifications,
     /// Every value of the files, with its status.
     pub sets: Vec<SetValue>,

@@ -22,7 +22,7 @@ const OPERATORS: [&str; 22] = [
     "<", ">", "(",
 ];
 
-/// One token, and where it stands.
+/// One token, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,

@@ -11,7 +11,7 @@
 //!   that are null, nor the order of a block's own fields; the order of keys inside a tool's input does count.
 //!
 //! A tool with `defer_loading` is no position until a result refers to it; from there on its definition belongs to that
-//! result, so that a tool found amid the conversation leaves the prefix as it is.
+//! result, so that a tool found in the middle of the conversation leaves the prefix as it is.
 //!
 //! Consecutive messages of the same role are one turn, as the provider merges them: the chain knows roles, not message
 //! boundaries. A `cache_edits` block is a position without tokens, and the tool results it deletes keep their place in
@@ -382,7 +382,7 @@ mod tests {
         assert_ne!(chain(&body())[0], chain(&other)[0]);
     }
 
-    /// A tool found amid the conversation: what came before it is read from the cache all the same.
+    /// A tool found in the middle of the conversation: what came before it is read from the cache all the same.
     #[test]
     fn a_deferred_tool_is_loaded_where_it_is_referred_to() {
         let deferred = json!({"name": "Fetch", "input_schema": {"type": "object"}, "defer_loading": true});

@@ -42,7 +42,7 @@ pub(crate) struct Context<'a> {
     pub(crate) ids: &'a Ids,
     /// The longest reply of the model.
     pub(crate) longest_reply: u64,
-    /// True if the model takes system messages amid the conversation.
+    /// True if the model takes system messages in the middle of the conversation.
     pub(crate) system_messages: bool,
     /// True if `max_tokens` may be missing, as when tokens are only counted.
     pub(crate) counting: bool,

@@ -52,7 +52,7 @@ const MODELS: &[Model] = &[
     row("claude-3-5-haiku", 200_000, 8_192, 2_048, (0.8, 4.0)),
 ];
 
-/// Models from before Opus 4.8 know no system message amid the conversation.
+/// Models from before Opus 4.8 know no system message in the middle of the conversation.
 const WITHOUT_SYSTEM_MESSAGES: &str = "claude-opus-4-7 claude-opus-4-6 claude-opus-4-5 claude-opus-4-1 claude-opus-4 claude-sonnet-4-6 \
     claude-sonnet-4-5 claude-sonnet-4 claude-haiku-4-5 claude-3-5-haiku";
 

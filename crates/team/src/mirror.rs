@@ -15,7 +15,7 @@ use crate::state::SyncState;
 use crate::sync::{self, Deletions, PastTexts, SyncPlan};
 use crate::sync_run::{self, SyncDisk};
 
-/// Lock file beside the folder; the run that has locked it may work there. Its text names the process.
+/// Lock file next to the folder; the run that has locked it may work there. Its text names the process.
 const LOCK: &str = ".team-lock";
 /// Time to wait for another run: longer than most take, shorter than one that waits for an unreachable server.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -10,7 +10,7 @@
 //! - [`Jobs`] are the background commands of a scope.
 //! - [`guard`] is the program below which commands run.
 //! - [`program`] runs one of the user's own programs below it, such as a hook.
-//! - [`server_process`] is a server that runs beside a session.
+//! - [`server_process`] is a server that runs alongside a session.
 //! - [`sandbox`] is what commands may be confined to.
 //! - [`run_all`] runs the calls of one reply: read-only ones in parallel, the others one by one in order.
 //!

@@ -47,9 +47,9 @@ pub(super) struct Background {
     pub(super) front: Option<ForegroundJob>,
     pub(super) mail: Mail,
     pub(super) mailing: SessionMail,
-    /// The dream that is under way beside the session.
+    /// The dream that is under way alongside the session.
     pub(super) dreaming: Option<DreamProgress>,
-    /// The folder beside the session, and the tasks in it.
+    /// The folder next to the session, and the tasks in it.
     pub(super) folder: PathBuf,
     pub(super) tasks: Vec<mail::task_file::Task>,
 }

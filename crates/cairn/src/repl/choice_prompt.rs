@@ -132,7 +132,7 @@ impl ChoicePrompt {
         ChoiceStep::Done(questions.zip(self.said.clone()).collect())
     }
 
-    /// The rows to draw, and where the cursor stands; `keys` says how it is answered.
+    /// The rows to draw, and where the cursor is; `keys` says how it is answered.
     pub(super) fn rows(&self, columns: usize, keys: Span, focused: bool) -> (Vec<Vec<Span>>, (usize, usize)) {
         let asked = self.current();
         let place = match self.questions.len() {

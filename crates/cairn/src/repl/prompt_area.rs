@@ -12,7 +12,7 @@ use crate::styled_text::{Colour, Span, TextStyle, first_line};
 
 /// The most characters of a queued message that are shown.
 const QUEUED: usize = 200;
-/// Rows below the menu that the screen needs: the status line, and one where the cursor may stand.
+/// Rows below the menu that the screen needs: the status line, and one where the cursor may be.
 const BELOW_MENU: usize = 2;
 
 impl Repl {

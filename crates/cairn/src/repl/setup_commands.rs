@@ -161,7 +161,7 @@ pub(super) fn copy(talk: &mut Conversation) {
     talk.view.hint = Some(format!("{} characters {said}", text.chars().count()));
 }
 
-/// Shows the settings that count, and where each stands.
+/// Shows the settings that count, and where each is.
 pub(super) fn show_config(talk: &mut Conversation) -> anyhow::Result<()> {
     let settings = trusted_settings::judge(&talk.place, talk.args.settings.as_deref(), RunTrust::No)?.settings;
     let counting = settings.sets.iter().filter(|set| set.standing == ValueStatus::Counts);

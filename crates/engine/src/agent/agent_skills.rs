@@ -85,7 +85,7 @@ impl AgentSkills {
         self.hooks.clone()
     }
 
-    /// Notes the files that calls touched, and reads the skills that lie beside them.
+    /// Notes the files that calls touched, and reads the skills that lie next to them.
     fn touch(&mut self, calls: &[ModelCall], skills: &Skills, live: &LiveSession) {
         for call in calls {
             let Some(tool) = live.work.tools.iter().find(|known| known.name() == call.tool) else { continue };

@@ -230,7 +230,7 @@ fn added_later(tool: &str) -> bool {
     settings::agent_definitions::OF_PLANS.contains(&tool) || [StartAgent::NAME, SendMessage::NAME].contains(&tool)
 }
 
-/// Rules that let it read spilled results beside the session, and write to its scratchpad.
+/// Rules that let it read spilled results next to the session, and write to its scratchpad.
 pub(super) fn kept(session: &Session, scratchpad: Option<&Path>) -> Result<Vec<Rule>, Error> {
     let mut inside = vec![format!("Read(/{}/**)", session.folder().display())];
     if let Some(path) = scratchpad {

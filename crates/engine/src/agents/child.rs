@@ -359,7 +359,7 @@ fn agent(
     Ok(memory.into_iter().fold(agent, |agent, memory| agent.remembering(&memory.directory)))
 }
 
-/// Writes a subagent's metadata, beside its transcript.
+/// Writes a subagent's metadata, next to its transcript.
 pub(super) fn write_meta(
     parent: &ParentSnapshot,
     who: &SpawnKind,

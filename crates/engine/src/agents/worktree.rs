@@ -22,7 +22,7 @@ use crate::agent::Parts;
 
 /// Folder of the records, below the config home: nothing that a repository brings is trusted.
 const RECORDS: &str = "cairn/worktrees";
-/// Lock file beside that folder, held while worktrees are added or removed.
+/// Lock file next to that folder, held while worktrees are added or removed.
 const LOCK: &str = "worktrees.lock";
 /// Interval between attempts to take the lock.
 const AGAIN: Duration = Duration::from_millis(20);

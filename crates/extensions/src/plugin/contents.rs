@@ -213,7 +213,7 @@ fn fill_all(value: &mut Value, folders: &PluginFolders) {
     }
 }
 
-/// The objects of a usual file and of a key, each with the file it stands in.
+/// The objects of a usual file and of a key, each with the file it is in.
 fn objects(
     folder: &mut PluginFolder,
     manifest: &PluginManifest,

@@ -129,7 +129,7 @@ impl PluginManifest {
         KEYS.iter().copied().find(|(key, form)| fields.get(*key).is_some_and(|value| !form.fits(value)))
     }
 
-    /// The same, with the parts of another beside its own.
+    /// The same, with the parts of another next to its own.
     pub(super) fn joined(mut self, other: &Self) -> Self {
         for key in PARTS {
             let more = other.parts(key).unwrap_or_default();

@@ -132,7 +132,7 @@ fn nothing_leads_out_of_a_plugin() {
     assert!(!format!("{plugin:?}").contains("Secret."));
 }
 
-/// PLUGIN-1: installed plugins are those that are enabled; one of a directory marketplace is read where it lies.
+/// PLUGIN-1: installed plugins are those that are enabled; one of a directory marketplace is read where it is.
 #[test]
 fn installed_plugins_are_found_where_they_are_read() {
     let disk = PluginFiles::new();

@@ -130,7 +130,7 @@ impl Saver {
             drop(gone);
             let path = removed.change.path.clone();
             let mut keep = |change: &KeptChange| self.keep(change);
-            // What the user wants forgotten stays removed, and what lies there by now stays.
+            // What the user wants forgotten stays removed, and what is there by now stays.
             let Ok(stamp) = self.store.put_back(&removed.change, &mut keep) else { continue };
             if let Some(scope) = scope {
                 scope.note(&self.directory.join(&path), stamp);

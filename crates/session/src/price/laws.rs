@@ -246,7 +246,7 @@ fn a_compaction_in_the_record_is_not_played() {
     assert_eq!(bill(&sample, &PricePolicy::Recorded).compactions(), 1);
 }
 
-/// PRICE-1: what was asked beside the conversation is recorded; what layers asked for is no part of what stays the same under
+/// PRICE-1: what was asked outside the conversation is recorded; what layers asked for is no part of what stays the same under
 /// other policies, and what a subagent used is left out where its own file is priced.
 #[test]
 fn forks_in_the_record_count_once() {

@@ -121,7 +121,7 @@ impl Sample {
         self.context = PROLOGUE + 10;
     }
 
-    /// A line of a conversation beside this one.
+    /// A line of a conversation next to this one.
     pub(super) fn beside(&mut self, id: &str, usage: &Value) {
         let content = json!([{"type": "text", "text": "elsewhere"}]);
         let message = json!({"role": "assistant", "id": id, "model": MODEL, "content": content, "usage": usage});

@@ -17,7 +17,7 @@ pub trait ReplayObserver {
         let _ = (view, change);
     }
 
-    /// A model was asked beside the conversation, and wrote this.
+    /// A model was asked outside the conversation, and wrote this.
     fn written(&mut self, view: &View, now: Timestamp, write: &WritingTask, text: &str) {
         let _ = (view, now, write, text);
     }

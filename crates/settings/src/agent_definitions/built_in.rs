@@ -2,7 +2,7 @@
 //! that the other writes.
 //!
 //! The documentation is compiled in, so that it matches this version and needs no network. It is written as files
-//! beside the transcript of the agent that reads it with the usual tools; no other agent is told of it.
+//! next to the transcript of the agent that reads it with the usual tools; no other agent is told of it.
 
 use std::path::Path;
 

@@ -84,7 +84,7 @@ pub(super) fn cache_edits(body: &Value) -> CheckedBody {
     references_are_cached(body)
 }
 
-/// Only what lies within the cached prefix can be referred to.
+/// Only what is within the cached prefix can be referred to.
 fn references_are_cached(body: &Value) -> CheckedBody {
     let blocks: Vec<(String, &Value)> = items(&body["messages"])
         .enumerate()

@@ -1,4 +1,4 @@
-//! System messages amid the conversation: which models take them, where they may stand, and what they may hold.
+//! System messages in the middle of the conversation: which models take them, where they may stand, and what they may hold.
 //!
 //! They follow what a user said and stand last or before a reply, so that an instruction can be added without touching
 //! the cached prefix. What they hold is text, and under a beta tools that come and go.

@@ -102,7 +102,7 @@ pub(super) fn layers(confinement: &Confinement, guarded: &[PathBuf]) -> Vec<(Pat
     needed(layers)
 }
 
-/// Paths that have to be mounted: what lies in a working directory, or in another mounted folder, is visible with that.
+/// Paths that have to be mounted: what is in a working directory, or in another mounted folder, is visible with that.
 fn shown_by_itself(confinement: &Confinement) -> Vec<&PathBuf> {
     let Confinement { readable, writable, hidden, .. } = confinement;
     let seen_with = |path: &Path, folder: &PathBuf| {
