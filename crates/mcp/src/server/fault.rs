@@ -16,7 +16,7 @@ use crate::names::cut;
 /// The most bytes of a server's words in an error.
 const LONGEST_WORDS: usize = 1000;
 
-/// FaultMeaning of a failure for the connection.
+/// Meaning of a failure for the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FaultMeaning {
     /// Nothing: the connection goes on.

@@ -1,4 +1,4 @@
-//! SystemFacts of secrets that the rules do not reach.
+//! Surroundings of secrets that the rules do not reach.
 //!
 //! The rules are made for source files: a secret ends at a quote, at white space or at a semicolon, and begins after an
 //! equals sign or a colon. People also put one into a sentence, a URL or a table, and programs put texts into texts.
