@@ -92,8 +92,8 @@ mod tests {
             ("gopher://example.com", "not gopher"),
             ("https://user@example.com/", "user name or password"),
             ("https://:secret@example.com/", "user name or password"),
-            ("https://", "no address"),
-            ("example.com", "no address"),
+            ("https://", "not the address"),
+            ("example.com", "not the address"),
         ] {
             let error = PageUrl::parse(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
