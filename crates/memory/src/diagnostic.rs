@@ -49,7 +49,7 @@ impl fmt::Display for FileProblem {
             Self::Unclosed => write!(f, "the frontmatter has no closing ---"),
             Self::Oversized(bytes) => write!(f, "the frontmatter has {bytes} bytes; it was read line by line"),
             Self::UnknownType(found) => {
-                write!(f, "type {found:?} is not one of user, feedback, project, reference")
+                write!(f, "type {found:?} is none of user, feedback, project, reference")
             }
             Self::Cut { read, of } => write!(f, "only the first {read} of {of} bytes were read"),
         }

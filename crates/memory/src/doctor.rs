@@ -204,7 +204,7 @@ impl fmt::Display for DoctorFinding {
                 write!(f, "{index}:{line}: {length} characters for {target}, and a line has at most {LONGEST_LINE}")
             }
             Self::WrongType { path, found: Some(found) } => {
-                write!(f, "{path}: type {found:?} is not one of user, feedback, project, reference")
+                write!(f, "{path}: type {found:?} is none of user, feedback, project, reference")
             }
             Self::WrongType { path, found: None } => write!(f, "{path}: no type"),
             Self::Odd { path, diagnostic } => write!(f, "{path}: {diagnostic}"),
