@@ -32,8 +32,28 @@ pub(crate) enum Colour {
     Red = 31,
     Green = 32,
     Yellow = 33,
+    Blue = 34,
     Magenta = 35,
     Cyan = 36,
+    BrightRed = 91,
+    BrightMagenta = 95,
+}
+
+impl Colour {
+    /// The colour that a definition of an agent names, as near as the terminal's palette has it.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        match name.trim().to_ascii_lowercase().as_str() {
+            "red" => Some(Self::Red),
+            "orange" => Some(Self::BrightRed),
+            "yellow" => Some(Self::Yellow),
+            "green" => Some(Self::Green),
+            "cyan" => Some(Self::Cyan),
+            "blue" => Some(Self::Blue),
+            "purple" | "magenta" => Some(Self::Magenta),
+            "pink" => Some(Self::BrightMagenta),
+            _ => None,
+        }
+    }
 }
 
 /// Colours, bold and the like, on or off.

@@ -30,8 +30,9 @@ pub use definition::{
     DefinitionError, DefinitionFinding, ExpandedDefinition, HttpDefinition, OAuthSettings, ServerDefinition,
     ServerDefinitions, ServerTransport, StdioDefinition, ToolLoading,
 };
+pub use elicitation::form::{FieldKind, FieldOption, FormField, form_fields, form_values};
 pub use elicitation::{Elicitation, ElicitationAnswer, ElicitationRequest};
-pub use endpoint::{Endpoint, HeadersHelper, HttpEndpoint, OpenPipes, Pipes};
+pub use endpoint::{Endpoint, HeadersHelper, HttpEndpoint, LastWords, OpenPipes, Pipes};
 pub use error::Error;
 pub use expand_variables::{NamedVariable, VariableKind, is_credential, is_provider_key};
 pub use input_schema::{SchemaProblem, flat_schema};

@@ -6,6 +6,7 @@
 
 mod agent_definition;
 mod agent_hooks;
+mod agent_servers;
 pub mod built_in;
 mod definition_lint;
 mod find;
@@ -16,6 +17,7 @@ pub use agent_definition::{
     AgentMemoryScope, Definition, DefinitionStatus, FORK, Isolation, KEYS, MOST_ROUNDS, OfferedTools, Runs,
 };
 pub use agent_hooks::hooks_in;
+pub use agent_servers::servers_in;
 pub use definition_lint::OF_PLANS;
 pub use find::{DefinitionSources, PluginAgent, claims};
 pub use registry::{DefinitionSource, DefinitionTrouble, ListedAgent, Registry};

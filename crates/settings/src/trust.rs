@@ -25,7 +25,7 @@ use trust_record::TrustDecision;
 
 pub use claim::{Claim, Kind, claims};
 pub use server_claims::PROJECT_SERVERS;
-pub(crate) use server_claims::{ProjectServers, texts};
+pub(crate) use server_claims::{ProjectServers, claim_words, texts};
 pub use trust_record::{TrustRecord, file, list, revoke};
 
 /// The paths needed to look up trust in a directory.

@@ -56,13 +56,10 @@ impl SessionState {
                 view.page.note("nothing is kept: say \"never …\" or \"always …\", and it will be", TextStyle::DIM);
             }
             ("", None) => {
-                let kept = keep::fitting(agent.standing_instructions()).len();
+                let kept = keep::fitting(agent.standing_instructions());
                 let rows = standing.iter().enumerate().map(|(at, text)| {
-                    let note = if at + kept < standing.len() {
-                        "  (too long: a compaction will remove it from view)"
-                    } else {
-                        ""
-                    };
+                    let is_kept = kept.iter().any(|one| one.text == *text);
+                    let note = if is_kept { "" } else { "  (too long: a compaction will remove it from view)" };
                     ((at + 1).to_string(), format!("{text}{note}"))
                 });
                 view.table(&rows.collect::<Vec<_>>(), TextStyle::of(Colour::Cyan));

@@ -8,6 +8,7 @@ use tools::permission::Rules;
 
 use super::agent_definition::{Definition, DefinitionStatus, KEYS, OfferedTools, is_denied};
 use super::agent_hooks::hooks_of;
+use super::agent_servers::servers_in;
 use super::definition_lint::doubts;
 use super::find::{self, DefinitionFile, DefinitionPlace, DefinitionSources};
 use super::tool_restriction::agents_named;
@@ -146,9 +147,8 @@ impl Registry {
         for what in hooks_of(&agent).1 {
             self.trouble(&at, Some("hooks"), what, Weight::Warning);
         }
-        if agent.servers.is_some() {
-            let what = "mcpServers has no effect yet: agents cannot have any".to_owned();
-            self.trouble(&at, Some("mcpServers"), what, Weight::Note);
+        for what in servers_in(&agent).findings {
+            self.trouble(&at, Some("mcpServers"), what, Weight::Warning);
         }
         let is_strange = agent.source == DefinitionSource::Project
             && at.line.is_none() // those of settings have come through trust already
