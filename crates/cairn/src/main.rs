@@ -14,6 +14,7 @@ mod event_text;
 mod exit;
 mod instruction_files;
 mod memory_setup;
+mod memory_shelves;
 mod message_socket;
 mod messaging;
 mod model;

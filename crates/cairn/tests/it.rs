@@ -150,6 +150,8 @@ mod terminal_asking;
 mod terminal_attach;
 #[path = "it/terminal_back.rs"]
 mod terminal_back;
+#[path = "it/terminal_choices.rs"]
+mod terminal_choices;
 #[path = "it/terminal_clean.rs"]
 mod terminal_clean;
 #[path = "it/terminal_commands.rs"]

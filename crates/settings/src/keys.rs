@@ -114,6 +114,12 @@ const EFFORTS: &[&str] = &["low", "medium", "high", "xhigh", "max"];
 const CHANNELS: &[&str] =
     &["terminal_bell", "auto", "iterm2", "iterm2_with_bell", "kitty", "ghostty", "notifications_disabled"];
 
+/// Kinds of background that colours are chosen for.
+const THEMES: &[&str] = &["auto", "dark", "light"];
+
+/// Keys of the prompt.
+const EDITOR_MODES: &[&str] = &["normal", "vim"];
+
 macro_rules! keys {
     ($($group:ident {
         $($constant:ident = $name:literal $(or $older:literal)?, $kind:expr, $reach:ident, $about:literal;)*
@@ -238,6 +244,8 @@ keys! {
         ON_NOTIFICATION = "hooks.Notification", Kind::Hooks(HOOK), Trusted, "When the session waits for you.";
     }
     Screen {
+        THEME = "theme", Kind::OneOf(THEMES), Own, "The background that colours are chosen for. `auto`, the default, takes `COLORFGBG` at its word where the terminal sets it, and dark otherwise.";
+        EDITOR_MODE = "editorMode", Kind::OneOf(EDITOR_MODES), Own, "The keys of the prompt: `vim`, or the usual ones.";
         STATUS_LINE = "statusLine", Kind::Entry(LINE), Trusted, "A line above the status line, printed by a command of yours.";
         CHANNEL = "preferredNotifChannel", Kind::OneOf(CHANNELS), Own, "How to tell you that the session waits for you: by the bell, or by a notification of iTerm2, Kitty or Ghostty. `auto` detects the terminal.";
         IDLE = "messageIdleNotifThresholdMs", Kind::Count, Own, "The time without input after which you are told that the session waits for you, in milliseconds. Default: 60000.";

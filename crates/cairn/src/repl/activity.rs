@@ -28,6 +28,8 @@ const AGENTS: usize = 6;
 const ROOM_FOR_TOKENS: usize = 60;
 /// Time after which seconds are shown: what is quicker needs no clock.
 const SLOW: Duration = Duration::from_secs(1);
+/// Columns from which the row of a retry names the key that stops it.
+const ROOM_FOR_KEY: usize = 60;
 /// Facts of a turn that give way in a narrow window, by their place: tokens, then the key for the background.
 const GIVE_WAY: [usize; 2] = [1, 3];
 /// Bytes of a token of English or code, roughly: the true number comes with the end of the reply.
@@ -215,7 +217,9 @@ impl AwaitedRetry {
     fn row(&self, spin: &str, now: Instant, columns: usize) -> Vec<Span> {
         let left = self.at.saturating_duration_since(now).as_secs_f32().ceil();
         let when = if left > 0.0 { format!("again in {left} s") } else { "trying again".to_owned() };
-        let facts = Span::new(&format!("; {when}  (Esc stops)"), TextStyle::DIM);
+        // In a narrow window the reason matters more than the key.
+        let key = if columns >= ROOM_FOR_KEY { "  (Esc stops)" } else { "" };
+        let facts = Span::new(&format!("; {when}{key}"), TextStyle::DIM);
         let room = columns.saturating_sub(spans_width(std::slice::from_ref(&facts)));
         let text = format!("{spin} attempt {} failed: {}", self.attempt, self.why);
         let mut row = fit(&[Span::new(&text, TextStyle::of(Colour::Yellow))], room);

@@ -93,6 +93,9 @@ impl ConversationView {
     pub(super) fn show_said(&mut self, text: &str) {
         let shown = self.said_as.take_if(|(said, _)| said == text).map(|(_, shown)| shown);
         let text = shown.as_deref().unwrap_or(text);
+        if text.is_empty() {
+            return;
+        }
         self.page.begin(PagePart::Said);
         let lines: Vec<&str> = text.lines().collect();
         for (at, line) in lines.iter().take(SAID_LINES).enumerate() {

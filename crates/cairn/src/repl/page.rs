@@ -81,7 +81,10 @@ impl Page {
         let end = if end.is_empty() { String::new() } else { format!(" — {end}") };
         let end = fit(&[Span::new(&end, TextStyle::DIM)], self.columns / 2);
         let room = self.columns.saturating_sub(spans_width(&row) + spans_width(&end));
-        row.extend(fit(&[Span::plain(what)], room));
+        match (what, row.last_mut()) {
+            ("", Some(tool)) => tool.trim_end(),
+            _ => row.extend(fit(&[Span::plain(what)], room)),
+        }
         row.extend(end);
         self.cut(&row);
     }

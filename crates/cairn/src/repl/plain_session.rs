@@ -30,6 +30,7 @@ use super::expand::{is_own, recalled};
 use super::form_prompt::{FormPrompt, FormStep};
 use super::leaving::UnfinishedWork;
 use super::modes;
+use super::new_memory;
 use crate::args::RunArgs;
 use crate::exit::Code;
 use crate::out::{show, show_part, talk};
@@ -232,6 +233,11 @@ impl PlainSession {
                 let turn = self.turn(AgentTask::Say(&words)).await;
                 self.tell(turn);
             }
+            return Ok(());
+        }
+        if let Some(fact) = new_memory::fact_in(text) {
+            new_memory::save(&mut self.talk, fact);
+            self.print();
             return Ok(());
         }
         let work = match text.strip_prefix('!') {

@@ -1,7 +1,7 @@
 //! Agents on the screen: who runs in the background, looking, stopping, bringing to the front, and hearing of an end.
 
 use crate::stage::Stage;
-use crate::terminal::{DOWN, ESC, Reflow, Terminal, ctrl};
+use crate::terminal::{DOWN, ESC, Reflow, SIZES, Terminal, ctrl};
 
 /// An agent in the background that waits for a file, and a command that counts.
 const BACKGROUND: &str = r#"
@@ -209,21 +209,24 @@ fn narrow(stage: &Stage) -> Terminal {
 /// conversation goes on meanwhile. What the agent cost stands in `/cost`.
 #[test]
 fn a_question_in_the_background_comes_up_when_nothing_else_is_under_way() {
-    let stage = several();
-    let mut terminal = narrow(&stage);
-    terminal.say("write");
-    terminal.until("the question, under its name", |screen| {
-        let named = screen.contains("Write wants to create note.txt") && screen.contains("the agent general-purpose");
-        named && screen.contains("Esc says no") && screen.contains("They are out.")
-    });
-    assert!(!stage.project().join("note.txt").exists());
-    terminal.keys("y");
-    terminal.rests("I heard of it.");
-    assert_eq!(std::fs::read_to_string(stage.project().join("note.txt")).unwrap(), "green\n");
-    assert!(!terminal.screen().contains("an agent asks"), "it is answered");
-    terminal.keys("/cost\r");
-    terminal.until("what it cost", |screen| screen.contains("general-purpose 1× $"));
-    terminal.leave();
+    for (columns, lines) in SIZES {
+        let stage = several();
+        let mut terminal = Terminal::start_in(&stage, &[], columns, lines);
+        terminal.say("write");
+        terminal.until("the question, under its name", |screen| {
+            let text = screen.rows.iter().map(|row| row.trim()).collect::<Vec<_>>().join(" ");
+            let named = text.contains("Write wants to create note.txt") && text.contains("the agent general-purpose");
+            named && screen.contains("Esc says no") && (lines == 15 || screen.contains("They are out."))
+        });
+        assert!(!stage.project().join("note.txt").exists());
+        terminal.keys("y");
+        terminal.rests("I heard of it.");
+        assert_eq!(std::fs::read_to_string(stage.project().join("note.txt")).unwrap(), "green\n");
+        assert!(!terminal.screen().contains("an agent asks"), "it is answered");
+        terminal.keys("/cost\r");
+        terminal.until("what it cost", |screen| screen.contains("general-purpose 1×"));
+        terminal.leave();
+    }
 }
 
 /// An agent in the background that sends out two at once, each of which asks.
