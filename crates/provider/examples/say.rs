@@ -84,7 +84,6 @@ async fn converse(client: &dyn Model, model: &str, text: &str, tools: bool) -> R
         system: vec![Block::text("You are a helpful assistant."), Block::text("Be brief.")],
         static_blocks: 1,
         own_blocks: 0,
-        web_search: None,
         loaded: Vec::new(),
         tools: if tools { vec![bash] } else { vec![] },
         thinking: None,
@@ -92,6 +91,7 @@ async fn converse(client: &dyn Model, model: &str, text: &str, tools: bool) -> R
         betas: vec![],
         format: None,
         context_management: None,
+        web_search: None,
     });
     let mut messages = vec![Message { role: Role::User, blocks: vec![Block::text(text)] }];
     let request = |messages: &[Message]| {

@@ -13,6 +13,7 @@ pub(crate) fn prologue() -> Prologue {
         static_blocks: 1,
         own_blocks: 0,
         loaded: Vec::new(),
+        web_search: None,
         tools: vec![ToolDefinition {
             name: "Bash".into(),
             description: "runs".into(),
@@ -23,6 +24,7 @@ pub(crate) fn prologue() -> Prologue {
         betas: vec!["b".into()],
         format: None,
         context_management: None,
+        web_search: None,
     }
 }
 

@@ -44,6 +44,7 @@ fn request(messages: Vec<Message>) -> Request {
         static_blocks: 1,
         own_blocks: 0,
         loaded: Vec::new(),
+        web_search: None,
         tools: vec![ToolDefinition {
             name: "Bash".into(),
             description: "Runs a command.".into(),
@@ -54,6 +55,7 @@ fn request(messages: Vec<Message>) -> Request {
         betas: vec!["interleaved-thinking-2025-05-14".into()],
         format: None,
         context_management: None,
+        web_search: None,
     };
     let last = messages.len() - 1;
     let place = BlockPlace { message: last, block: messages[last].blocks.len() - 1 };

@@ -119,6 +119,7 @@ pub(crate) fn request() -> Request {
         system: vec![Block::text("be brief"), Block::text("you are on a test bench")],
         static_blocks: 1,
         loaded: Vec::new(),
+        web_search: None,
         own_blocks: 0,
         tools: vec![ToolDefinition {
             name: "Bash".into(),
@@ -130,6 +131,7 @@ pub(crate) fn request() -> Request {
         betas: vec!["interleaved-thinking-2025-05-14".into(), "other-2026-01-01".into()],
         format: None,
         context_management: None,
+        web_search: None,
     };
     let messages = vec![
         Message { role: Role::User, blocks: vec![Block::text("first"), Block::text("second")] },

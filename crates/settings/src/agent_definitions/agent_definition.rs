@@ -10,9 +10,9 @@ use tools::permission::{Mode, RuleVerdict, Rules};
 use transcript::{Effort, tool_names};
 
 use super::agent_hooks::hooks_of;
+use super::agent_servers::entries;
 use super::find::PluginAgent;
 use super::registry::DefinitionSource;
-use super::agent_servers::entries;
 use crate::trust::{Claim, Kind, TrustSite, claim_words};
 
 /// The agent type that continues from the conversation as it stands.

@@ -205,7 +205,7 @@ async fn private_addresses_are_refused_unless_they_are_named() {
 /// WEB-1: a small body that unpacks to a large one is unpacked up to the limit.
 #[tokio::test]
 async fn a_packed_bomb_is_cut() {
-    let server = Server::start(|_| {
+    let server = TestServer::start(|_| {
         let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
         for _ in 0..20 {
             std::io::Write::write_all(&mut bomb, &[b'a'; 1_000_000]).unwrap();
