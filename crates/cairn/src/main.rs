@@ -2,6 +2,7 @@
 
 mod agents;
 mod args;
+mod browser;
 mod code_colours;
 mod commands;
 mod configure;
@@ -13,6 +14,7 @@ mod event_text;
 mod exit;
 mod instructions;
 mod memory_setup;
+mod memory_shelves;
 mod message_socket;
 mod messaging;
 mod model;

@@ -31,9 +31,9 @@ impl NoModel {
     /// The hint.
     pub(crate) fn hint(&self) -> String {
         format!(
-            "cairn login stores an Anthropic key; export {}=… or {}=… gives one to this shell\n\
-             a local server is found by itself: ollama serve, llama-server\n\
-             cairn demo shows a session without any of it",
+            "cairn login stores an Anthropic key for every session\n\
+             export {}=… or {}=… gives one to this shell\n\
+             ollama serve or llama-server is found by itself; cairn demo needs neither",
             env::API_KEY.name,
             env::OPENAI_KEY.name
         )

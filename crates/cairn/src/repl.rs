@@ -5,9 +5,11 @@
 //! typing never waits for it.
 
 mod activity;
+mod asked_call;
 mod background;
 mod call_result;
 mod choice_prompt;
+mod clipboard;
 mod commands;
 mod complete;
 mod conversation;
@@ -17,6 +19,7 @@ mod dreams;
 mod editor;
 mod expand;
 mod file_search;
+mod form_prompt;
 mod fuzzy;
 mod keys;
 mod learnt_memory;
@@ -25,6 +28,7 @@ mod markdown;
 mod memories;
 mod menu;
 mod modes;
+mod new_memory;
 mod notice;
 mod page;
 mod pager;
@@ -39,6 +43,7 @@ mod requests;
 mod resume_and_rewind;
 mod sandbox;
 mod screen;
+mod screen_choices;
 mod servers;
 mod session_state;
 mod setup_commands;
@@ -64,6 +69,7 @@ use engine::agent::Turn;
 use engine::hooks::ExitReason;
 use engine::{Agent, Event};
 use futures_util::StreamExt;
+use settings::EditorMode;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -96,6 +102,9 @@ use terminal_owner::TerminalOwner;
 
 /// Columns of the mark before the prompt.
 const PROMPT_COLUMNS: usize = 2;
+/// Shown until something was typed in a project.
+const WHAT_TO_TRY: &str = "Try: explain this project · /init writes an AGENTS.md · @\u{a0}attaches a file · !\u{a0}runs a command · \
+                           #\u{a0}saves a memory";
 /// Interval at which the screen is redrawn while something is under way.
 const TICK: Duration = Duration::from_millis(120);
 
@@ -313,6 +322,9 @@ impl Repl {
         self.talk.view.page.begin(PagePart::Note);
         self.talk.view.page.line(&[Span::new("cairn", TextStyle::BOLD), Span::new(&place, TextStyle::DIM)], 2);
         self.talk.view.page.line(&[Span::new("/help shows commands and keys", TextStyle::DIM)], 2);
+        if self.history.is_empty() {
+            self.talk.view.page.line(&[Span::new(WHAT_TO_TRY, TextStyle::DIM)], 2);
+        }
         for warning in warnings {
             self.talk.view.page.warning(warning);
         }
@@ -431,6 +443,7 @@ impl Repl {
     /// Prints what is finished, and draws the bottom anew.
     fn draw(&mut self) -> anyhow::Result<()> {
         self.screen.set_title(&self.title())?;
+        self.screen.set_colours(screen_choices::colours(&self.talk));
         if self.talk.view.pager.is_some() {
             return self.draw_pager();
         }
@@ -489,6 +502,7 @@ impl Repl {
         let (columns, lines) = terminal::size();
         self.screen.resize(columns, lines)?;
         self.editor.set_columns(PROMPT_COLUMNS, self.screen.columns());
+        self.editor.set_vim(screen_choices::editor_mode(&self.talk) == EditorMode::Vim);
         self.markdown.set_columns(self.screen.columns());
         self.talk.view.page.set_columns(self.screen.columns());
         Ok(())

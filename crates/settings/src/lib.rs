@@ -43,7 +43,7 @@ pub use finding::{SettingsFinding, Weight, nearest};
 pub use hooks::{HookSettings, HooksOf};
 pub use json_positions::{InvalidJson, Json, PathStep};
 pub use load::{File, LoadedSettings, SetValue, ValueStatus};
-pub use notifications::{Channel, Notifications, StatusLine};
+pub use notifications::{Channel, EditorMode, Notifications, StatusLine, Theme};
 pub use rules::{rules, split as split_rules};
 pub use sandbox::SandboxSettings;
 pub use source::{Files, Flag, SettingSources, SettingsSource, ValueOrigin, managed_directory};

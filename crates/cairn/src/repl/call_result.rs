@@ -18,6 +18,8 @@ const OUTPUT: usize = 5;
 const HEAD: usize = 2;
 /// Rows of a change.
 const CHANGE: usize = 40;
+/// Columns of a line's number and sign in a change.
+const BESIDE_NUMBERS: usize = 8;
 /// Prefix of the tools of other servers, whose output nobody has summarised.
 const FOREIGN: &str = "mcp__";
 /// Beginning of the summary of a command that runs on in the background.
@@ -44,7 +46,7 @@ pub(super) fn show(page: &mut Page, tool: &str, what: &str, output: &tools::Outp
         let diff = diff_of(rewrite, output);
         page.call(mark, tool, what, &diff.counts());
         if change == ChangeShown::Not {
-            diff.capped(CHANGE, REST).iter().for_each(|row| page.cut(row));
+            diff.capped(CHANGE, REST).iter().for_each(|row| page.line(row, BESIDE_NUMBERS));
         }
         return;
     }

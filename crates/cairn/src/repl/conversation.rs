@@ -18,6 +18,7 @@ use tools::permission::Mode;
 use super::conversation_view::{ConversationView, Display};
 use super::put_away;
 use super::requests::{PendingQuestion, PendingRequests};
+use super::screen_choices::ScreenChoices;
 use super::session_state::SessionState;
 use crate::args::RunArgs;
 use crate::program_paths::ProgramPaths;
@@ -71,6 +72,8 @@ pub(super) struct Conversation {
     pub(super) view: ConversationView,
     /// True if the model was thinking before answers when the program began.
     pub(super) thinks: bool,
+    /// Colours and keys chosen by a command.
+    pub(super) screen_choices: ScreenChoices,
     /// True if Shift-Tab leads to `bypassPermissions`: for those who started in it, or with permission to.
     pub(super) bypass_offered: bool,
     /// The memory that is shared with others, kept in step until the program ends.
@@ -90,6 +93,7 @@ impl Conversation {
             thinks: ready.agent.thinks(),
             bypass_offered: args.allow_dangerously_skip_permissions
                 || ready.agent.mode().get() == Mode::BypassPermissions,
+            screen_choices: ScreenChoices::default(),
             sharing: TeamMemory::start(&place, &ready, wires.listener()),
             session: SessionState::of(ready),
             requests: PendingRequests::default(),

@@ -37,6 +37,14 @@ impl PastedTexts {
         Some(placeholder)
     }
 
+    /// The placeholder of a picture, which stands for its path.
+    pub(super) fn picture(&mut self, path: &str) -> String {
+        let number = self.texts.iter().filter(|known| known.placeholder.starts_with("[Picture")).count() + 1;
+        let placeholder = format!("[Picture #{number}]");
+        self.texts.push(PastedText { placeholder: placeholder.clone(), text: path.to_owned() });
+        placeholder
+    }
+
     /// The text with every placeholder filled in.
     pub(super) fn filled_in(&self, text: &str) -> String {
         let (mut out, mut rest) = (String::with_capacity(text.len()), text);

@@ -53,6 +53,14 @@ impl<W: Write> Screen<W> {
         }
     }
 
+    /// The colours from now on; what is on the screen already keeps its own.
+    pub(crate) fn set_colours(&mut self, colours: Colours) {
+        if self.colours != colours {
+            self.colours = colours;
+            (self.drawn, self.cover) = (Area::default(), self.cover.take().map(|_| Vec::new()));
+        }
+    }
+
     /// Columns to write in. The last one is left free: writing there makes terminals differ.
     pub(crate) fn columns(&self) -> usize {
         self.columns - 1

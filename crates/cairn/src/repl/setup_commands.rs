@@ -79,7 +79,8 @@ pub(super) async fn effort(talk: &mut Conversation, level: &str) -> anyhow::Resu
     let names = Effort::ALL.map(Effort::name).join(", ");
     if level.is_empty() {
         let now = talk.args.effort.map_or("the model's usual one", Effort::name);
-        talk.view.page.note(&format!("the effort is {now}; /effort LEVEL changes it: {names}"), TextStyle::PLAIN);
+        let levels = Effort::ALL.map(|level| (level.name(), if level.name() == now { "in use" } else { "" }));
+        talk.requests.choose_command(&format!("Which effort? It is {now}"), "effort", &levels);
         return Ok(());
     }
     let Some(effort) = Effort::ALL.into_iter().find(|one| one.name() == level) else {
@@ -168,7 +169,7 @@ pub(super) fn show_config(talk: &mut Conversation) -> anyhow::Result<()> {
     let row = |set: &SetValue| (set.name(), format!("{}  ({} {})", set.value, set.origin.source.name(), set.origin));
     let rows: Vec<(String, String)> = counting.map(row).collect();
     if rows.is_empty() {
-        talk.view.page.note("no settings are set; `cairn config set KEY VALUE` sets one", TextStyle::PLAIN);
+        talk.view.page.note("no settings are set; `cairn config set --user KEY VALUE` sets one", TextStyle::PLAIN);
         return Ok(());
     }
     talk.view.table(&rows, TextStyle::BOLD);
@@ -180,7 +181,7 @@ pub(super) fn show_config(talk: &mut Conversation) -> anyhow::Result<()> {
 
 /// Shows what the session stands on, and what is amiss.
 pub(super) fn doctor(talk: &mut Conversation) {
-    let colours = if out::colours(&out::stdout()) == Colours::On { "colours" } else { "no colours" };
+    let colours = if out::colours(&out::stdout()) != Colours::Off { "colours" } else { "no colours" };
     let (columns, lines) = super::terminal::size();
     let terminal = env::TERM.get().unwrap_or_else(|| "unknown".to_owned());
     let directory = talk.session.scope.directory();

@@ -38,6 +38,8 @@ commands! {
     "think" "[on|off]" "thinking before answers, on or off (Alt-T)";
     "init" "" "let the model write an AGENTS.md for this project";
     "review" "[WHAT]" "let the model review what is not committed, a branch or a pull request";
+    "theme" "[NAME]" "colours for a dark or a light background";
+    "vim" "" "the keys of vim in the prompt, or the usual ones again";
     "add-dir" "[DIR]" "work in another directory as well";
     "copy" "" "copy the newest reply to the clipboard";
     "mode" "[MODE]" "show or change the permission mode (Shift-Tab)";
@@ -80,6 +82,7 @@ pub(crate) fn arguments(command: &str) -> &'static [&'static str] {
         "model" => &["opus", "sonnet", "haiku"],
         "compact" => &["from", "up-to"],
         "sandbox" | "private" | "think" => &["on", "off"],
+        "theme" => &["auto", "dark", "light"],
         "effort" => &["low", "medium", "high", "xhigh", "max"],
         "tasks" => &["stop", "front"],
         "team" => &["now", "delete"],
@@ -108,6 +111,8 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Ctrl-S", "what was learnt: show, edit, undo"),
     ("Ctrl-G", "write the prompt in your editor ($VISUAL, $EDITOR)"),
     ("Ctrl-Z", "suspend; `fg` in the shell continues"),
+    ("Ctrl-V", "paste a picture from the clipboard"),
+    ("# fact", "save a memory of this project"),
     ("! command", "run a command yourself; the model sees its output"),
     ("@path", "attach a file or an image; letters of its path find it"),
     ("@agent-NAME", "ask for an agent; /agents names them"),

@@ -142,10 +142,14 @@ impl StatusLine {
         }
         parts.extend([
             (1, Span::new(&self.model, TextStyle::DIM)),
-            (5, Span::new(&format!("{} % context left", fill.percent_left), warned(fill.above_warning))),
+            // While there is plenty, what is under way matters more.
+            (
+                if fill.above_warning { 5 } else { 2 },
+                Span::new(&format!("{} % context left", fill.percent_left), warned(fill.above_warning)),
+            ),
         ]);
         if let Some(cost) = self.cost() {
-            parts.push((2, Span::new(&format!("${cost:.4}"), TextStyle::DIM)));
+            parts.push((1, Span::new(&format!("${cost:.4}"), TextStyle::DIM)));
         }
         let (today, background) = (self.today.total().usd, self.today.background.usd);
         // Where it says no more than the session's own cost, it says nothing.

@@ -15,8 +15,8 @@ use crate::program_paths::ProgramPaths;
 use crate::{memory_setup, trusted_settings};
 
 /// The directories a command works on.
-pub(super) struct CommandShelves {
-    pub(super) place: ProgramPaths,
+pub(crate) struct CommandShelves {
+    pub(crate) place: ProgramPaths,
     /// The first is the one that is written to.
     directories: Vec<PathBuf>,
     indexing: IndexUpkeep,
@@ -24,13 +24,13 @@ pub(super) struct CommandShelves {
 }
 
 /// A memory that was named.
-pub(super) struct NamedMemory {
-    pub(super) directory: PathBuf,
-    pub(super) memory: Memory,
+pub(crate) struct NamedMemory {
+    pub(crate) directory: PathBuf,
+    pub(crate) memory: Memory,
 }
 
 impl CommandShelves {
-    pub(super) fn of(place: &ProgramPaths, given: Option<&Path>, of_the_user: bool) -> anyhow::Result<Self> {
+    pub(crate) fn of(place: &ProgramPaths, given: Option<&Path>, of_the_user: bool) -> anyhow::Result<Self> {
         let user = memory::place::user_directory(place.home.path());
         let directories = match (given, of_the_user) {
             (Some(given), _) => vec![memory_setup::directory(place, Some(given))?],
@@ -43,50 +43,50 @@ impl CommandShelves {
     }
 
     /// The directory that is written to.
-    pub(super) fn main(&self) -> &Path {
+    pub(crate) fn main(&self) -> &Path {
         &self.directories[0]
     }
 
     /// True if both the project's and the user's memories are meant.
-    pub(super) fn has_two(&self) -> bool {
+    pub(crate) fn has_two(&self) -> bool {
         self.directories.len() > 1
     }
 
     /// True if a directory is that of the user's memories across projects.
-    pub(super) fn is_the_users(&self, directory: &Path) -> bool {
+    pub(crate) fn is_the_users(&self, directory: &Path) -> bool {
         directory == self.user()
     }
 
     /// The directory of the user's memories across projects.
-    pub(super) fn user(&self) -> PathBuf {
+    pub(crate) fn user(&self) -> PathBuf {
         memory::place::user_directory(self.place.home.path())
     }
 
-    pub(super) fn are_missing(&self) -> bool {
+    pub(crate) fn are_missing(&self) -> bool {
         self.there().next().is_none()
     }
 
     /// Those that exist.
-    pub(super) fn there(&self) -> impl Iterator<Item = &Path> {
+    pub(crate) fn there(&self) -> impl Iterator<Item = &Path> {
         self.directories.iter().map(PathBuf::as_path).filter(|directory| directory.is_dir())
     }
 
-    pub(super) fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         self.world.now()
     }
 
     /// The recorded changes of the directory that is written to.
-    pub(super) fn changes(&self) -> Changes {
+    pub(crate) fn changes(&self) -> Changes {
         self.place.home.changes(self.main())
     }
 
     /// A directory to read from, or to take something back in.
-    pub(super) fn store(&self, directory: &Path) -> anyhow::Result<Store> {
+    pub(crate) fn store(&self, directory: &Path) -> anyhow::Result<Store> {
         Ok(Store::create(directory, self.indexing)?)
     }
 
     /// All memories, the newest first.
-    pub(super) fn all(&self) -> anyhow::Result<Vec<NamedMemory>> {
+    pub(crate) fn all(&self) -> anyhow::Result<Vec<NamedMemory>> {
         let mut all = Vec::new();
         for directory in self.there() {
             let memories = lookup::all(&files::Root::open(directory)?)?;
@@ -97,7 +97,7 @@ impl CommandShelves {
     }
 
     /// The one memory that a name means.
-    pub(super) fn find(&self, name: &str) -> anyhow::Result<NamedMemory> {
+    pub(crate) fn find(&self, name: &str) -> anyhow::Result<NamedMemory> {
         let mut all = self.all()?;
         let memories: Vec<Memory> = all.iter().map(|meant| meant.memory.clone()).collect();
         match lookup::find(&memories, name).as_slice() {
@@ -114,7 +114,7 @@ impl CommandShelves {
     }
 
     /// Does something in a directory, and keeps each change before it is made, so that it can be taken back.
-    pub(super) fn keeping<T>(
+    pub(crate) fn keeping<T>(
         &self,
         directory: &Path,
         agent: &str,
@@ -143,7 +143,7 @@ impl CommandShelves {
     }
 
     /// The same for the user's own commands.
-    pub(super) fn as_the_user<T>(
+    pub(crate) fn as_the_user<T>(
         &self,
         directory: &Path,
         act: impl FnOnce(&Store) -> anyhow::Result<T>,
@@ -153,6 +153,6 @@ impl CommandShelves {
 }
 
 /// A time as a clock on the wall shows it.
-pub(super) fn local(time: Timestamp) -> String {
+pub(crate) fn local(time: Timestamp) -> String {
     time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }
