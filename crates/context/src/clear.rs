@@ -7,7 +7,7 @@
 //!   anyway;
 //! - **early**: at any fill of the window, at the start of a user's turn or with a cold cache, and in the middle of a
 //!   turn once much is carried, if it pays over the expected rounds of the session, carrying the results has already
-//!   cost as much, and the session can afford to end right after it;
+//!   cost as much, and the session can afford to end soon after it;
 //! - **tight**: the window fills up, and [`cache_economics`](crate::cache_economics) says that it pays;
 //! - **due**: compaction is due, and clearing alone makes enough room.
 //!
@@ -275,14 +275,19 @@ fn worth_it<'v>(
     Some(ClearPlan { old, freed: sum.cleared, why, digest })
 }
 
-/// True if the session can afford it: should it end now, clearing has cost at most a small part of the whole. Earlier
+/// True if the session can afford it: should it end soon, clearing has cost at most a small part of the whole. Earlier
 /// losses by clearing, with those by regrets, are subtracted; savings are added. If the provider reports no usage,
 /// nothing is known.
 fn is_affordable(sum: &PricedChange, now: &Situation<'_>) -> bool {
-    let (rates, layers) = (now.rates(), now.layers);
+    let (rates, numbers, pace) = (now.rates(), &now.layers.clear_numbers, &now.state.pace);
     let spent = rates.cost(&now.state.used);
-    let most = spent * layers.clear_numbers.budget / layers.caution;
-    spent == 0.0 || now.state.clearing.lost(&rates) + sum.costs() <= most
+    if spent == 0.0 {
+        return true;
+    }
+    let rounds = if pace.is_start_of_turn() { numbers.rounds_at_start } else { numbers.rounds_midturn };
+    let read = |tokens: u64| tokens as f64 * rates.read * f64::from(rounds);
+    let lost = now.state.clearing.lost(&rates) + sum.costs() - read(sum.cleared);
+    lost <= (spent + read(sum.suffix)) * numbers.budget / now.layers.caution
 }
 
 /// Tokens of the markers that replace so many results.

@@ -443,9 +443,9 @@ impl Agent {
         for one in before.iter().filter(is_lifted) {
             self.driver.live.tell(Event::Warning(format!("no longer in force, as you said: {}", one.text)));
         }
-        let (kept, kept_before) = (keep::fitting(now).len(), keep::fitting(before).len());
-        if kept < now.len() && kept_before == before.len() {
-            let gone = now.len() - kept;
+        let left_out = |all: &[StandingInstruction]| all.len() - keep::fitting(all).len();
+        let gone = left_out(now);
+        if gone > left_out(before) {
             let text = format!("{gone} of your standing instructions do not fit into view: /keep shows them");
             self.driver.live.tell(Event::Warning(text));
         }

@@ -70,7 +70,7 @@ impl LiveSession {
     pub(crate) fn clearing_figures(&self) -> ClearingFigures {
         let clearing = &self.session.state().clearing;
         let unpriced = ClearingFigures { regrets: clearing.regrets, ..ClearingFigures::default() };
-        self.talk.layers.price.map_or(unpriced, |price| clearing.figures(price, self.talk.ttl))
+        self.talk.layers.price.map_or(unpriced, |price| clearing.figures(price))
     }
 
     /// Writes a fact to the log.

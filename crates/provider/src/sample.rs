@@ -13,7 +13,6 @@ pub(crate) fn prologue() -> Prologue {
         static_blocks: 1,
         own_blocks: 0,
         loaded: Vec::new(),
-        web_search: None,
         tools: vec![ToolDefinition {
             name: "Bash".into(),
             description: "runs".into(),

@@ -8,7 +8,6 @@
 use serde::Serialize;
 use transcript::commit::{Act, Commit};
 use transcript::line::{Body, Line};
-use transcript::mark::Ttl;
 use transcript::message::MOST_TOKENS;
 use transcript::price::{Price, Prices};
 use transcript::{Id, Log, Usage};
@@ -141,7 +140,7 @@ pub fn of(log: &Log, prices: &Prices) -> Vec<Saving> {
     let clearing = State::of(log.lines()).clearing;
     let clear = of_layer(&mut savings, "clear");
     clear.regrets = clearing.regrets as usize;
-    clear.regrets_usd = price.map_or(0.0, |price| clearing.figures(price, Ttl::FiveMinutes).regrets_usd);
+    clear.regrets_usd = price.map_or(0.0, |price| clearing.figures(price).regrets_usd);
     savings.retain(|saving| saving.times > 0 || saving.cost_usd > 0.0);
     savings
 }

@@ -44,7 +44,6 @@ fn request(messages: Vec<Message>) -> Request {
         static_blocks: 1,
         own_blocks: 0,
         loaded: Vec::new(),
-        web_search: None,
         tools: vec![ToolDefinition {
             name: "Bash".into(),
             description: "Runs a command.".into(),

@@ -119,7 +119,6 @@ pub(crate) fn request() -> Request {
         system: vec![Block::text("be brief"), Block::text("you are on a test bench")],
         static_blocks: 1,
         loaded: Vec::new(),
-        web_search: None,
         own_blocks: 0,
         tools: vec![ToolDefinition {
             name: "Bash".into(),

@@ -79,6 +79,7 @@ impl SessionFiles {
                 },
                 EntryKind::Directory => self.leave_out(path, "too many folders deep".to_owned()),
                 EntryKind::Link if is_session => self.leave_out(path, "a link".to_owned()),
+                EntryKind::Other if is_session => self.leave_out(path, "not a file".to_owned()),
                 EntryKind::File | EntryKind::Link | EntryKind::Other => {}
             }
         }

@@ -1,6 +1,7 @@
 //! Laws of every bill.
 
 use context::Layers;
+use context::layers::ClearWhen;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::json;
@@ -226,7 +227,8 @@ fn our_layers_are_billed_with_their_digests_and_summaries() {
     assert!(small.times("clear") > 0 && small.compactions() > 0, "{small:?}");
     assert!(small.forks.five_minutes > 0.0 && small.forks.one_hour > 0.0);
     assert!(small.cost.five_minutes < bill(&sample, &PricePolicy::Everything).cost.five_minutes);
-    let large = bill(&sample, &ours(1_000_000));
+    let when_full = Layers { window: window(1_000_000), clear_when: ClearWhen::Window, ..Layers::default() };
+    let large = bill(&sample, &PricePolicy::Ours(Box::new(when_full)));
     assert_eq!((large.times("clear"), large.compactions(), large.forks.five_minutes), (0, 0, 0.0));
 }
 
