@@ -1,7 +1,7 @@
 //! Laws of every bill.
 
 use context::Layers;
-use context::layers::ClearWhen;
+use context::layer_settings::ClearWhen;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::json;
