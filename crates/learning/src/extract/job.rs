@@ -289,6 +289,11 @@ impl SessionTexts {
         texts
     }
 
+    /// Texts of a conversation in which nobody types.
+    pub(crate) fn without_typed(self) -> Self {
+        Self { typed: Vec::new(), ..self }
+    }
+
     /// Word sequences that no memory may be made from.
     pub(crate) fn injected(&self) -> InjectedWords {
         let mut injected = InjectedWords::default();
