@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use memory::changes::{Changes, RunHead, USER};
+use memory::spoken::Register;
 use memory::store::{IndexUpkeep, Store};
 use memory::{Memory, lookup};
 use parking_lot::Mutex;
@@ -78,6 +79,11 @@ impl CommandShelves {
     /// The recorded changes of the directory that is written to.
     pub(super) fn changes(&self) -> Changes {
         self.place.home.changes(self.main())
+    }
+
+    /// The register of your words that the memories of a directory quote.
+    pub(super) fn register(&self, directory: &Path) -> Register {
+        Register::in_folder(self.place.home.changes(directory).folder())
     }
 
     /// A directory to read from, or to take something back in.
