@@ -216,7 +216,8 @@ pub(crate) fn run(args: &MemoryArgs) -> anyhow::Result<Code> {
         MemoryCommand::Import { from, apply } => importing::import(&shelves, from, *apply)?,
         MemoryCommand::Log { diff, json } => past::log(&shelves.changes(), *diff, *json)?,
         MemoryCommand::Undo { run, file } => {
-            past::undo(&shelves.changes(), &shelves.store(shelves.main())?, run, file.as_deref())?;
+            let store = shelves.store(shelves.main())?;
+            past::undo(&shelves.changes(), &store, run, file.as_deref(), shelves.now())?;
         }
     }
     Ok(Code::Success)

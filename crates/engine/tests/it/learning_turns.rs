@@ -293,7 +293,7 @@ async fn the_conversations_own_saves_are_checked_and_can_be_taken_back() {
     let run = changes.runs().remove(0);
     assert_eq!((run.head.agent.as_str(), run.ended), ("conversation", true));
     let store = memory::Store::open(stage.memories(), IndexUpkeep::Kept).unwrap();
-    changes.undo(&run.id, None, &store).unwrap();
+    changes.undo(&run.id, None, &store, jiff::Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(memories(&stage), ["spaces.md"]);
 }
 
@@ -379,7 +379,7 @@ async fn what_is_about_the_user_holds_in_every_project() {
     let changes = stage.home().changes(&user);
     let store = memory::Store::open(&user, IndexUpkeep::Kept).unwrap();
     for run in changes.runs() {
-        changes.undo(&run.id, None, &store).unwrap();
+        changes.undo(&run.id, None, &store, jiff::Timestamp::UNIX_EPOCH).unwrap();
     }
     assert!(!user.join("answers.md").exists());
 }

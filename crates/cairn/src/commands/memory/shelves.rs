@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use memory::changes::{Changes, RunHead, USER};
 use memory::spoken::Register;
 use memory::store::{IndexUpkeep, Store};
@@ -156,9 +155,4 @@ impl CommandShelves {
     ) -> anyhow::Result<T> {
         self.keeping(directory, USER, act)
     }
-}
-
-/// A time as a clock on the wall shows it.
-pub(super) fn local(time: Timestamp) -> String {
-    time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }

@@ -10,7 +10,8 @@ use memory::{Kind, Memory};
 use serde_json::json;
 use transcript::line::Line;
 
-use super::shelves::{CommandShelves, NamedMemory, local};
+use super::shelves::{CommandShelves, NamedMemory};
+use crate::event_text::local_time;
 use crate::out::{data, talk};
 use crate::styled_text::{Span, cyan, dim, first_line};
 
@@ -42,7 +43,7 @@ pub(super) fn list(shelves: &CommandShelves, as_json: bool) -> anyhow::Result<()
     }
     for NamedMemory { directory, memory } in &all {
         let kind = memory.kind.map_or("", Kind::name);
-        let date = memory.dated.map(local).unwrap_or_default();
+        let date = memory.dated.map(local_time).unwrap_or_default();
         let from = from(memory, shelves, directory);
         let about = first_line(memory.description.as_deref().unwrap_or_default(), LINE);
         data!([
@@ -134,13 +135,13 @@ fn origin(memory: &Memory, spoken: Option<&QuotedSentence>) -> Vec<String> {
     let mut lines = Vec::new();
     match (spoken, memory.body.lines().find_map(|line| line.trim().strip_prefix("> "))) {
         (Some(spoken), _) => {
-            let at = spoken.time().map(|at| format!(", {}", local(at))).unwrap_or_default();
+            let at = spoken.time().map(|at| format!(", {}", local_time(at))).unwrap_or_default();
             lines.push(format!("said      \"{}\"{at}", spoken.sentence));
         }
         (None, Some(quotation)) => lines.push(format!("quotes    {quotation} (not known to be your words)")),
         (None, None) => {}
     }
-    lines.extend(memory.dated.map(|dated| format!("changed   {}", local(dated))));
+    lines.extend(memory.dated.map(|dated| format!("changed   {}", local_time(dated))));
     lines.extend(memory.imported_from.as_ref().map(|from| format!("imported  {from}")));
     let origin = &memory.origin;
     let by: Vec<&str> = [&origin.agent, &origin.model].into_iter().flatten().map(String::as_str).collect();
