@@ -4,6 +4,7 @@
 //! they forbade. So every [standing instruction](crate::standing) whose message is no longer in view is put back, word
 //! for word. It holds until the user lifts it: in words, or by command.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use transcript::commit::{Act, Commit, Reason};
@@ -40,7 +41,7 @@ impl Layer for Keep {
         }
         let restated = restated(view);
         let gone: Vec<&str> = fitting(&now.state.standing)
-            .iter()
+            .into_iter()
             .filter(is_behind)
             .map(|one| one.text.as_str())
             .filter(|text| !restated.contains(*text))
@@ -54,17 +55,18 @@ impl Layer for Keep {
     }
 }
 
-/// The newest instructions that fit.
-pub fn fitting(standing: &[StandingInstruction]) -> &[StandingInstruction] {
+/// The instructions that fit, in the order they were given: first those that forbid, the newest first, then the others.
+pub fn fitting(standing: &[StandingInstruction]) -> Vec<&StandingInstruction> {
     let mut left = MOST_BYTES;
-    let fits = |one: &&StandingInstruction| {
-        let bytes = one.text.len() + 1;
-        let has_room = bytes <= left;
-        left = left.saturating_sub(bytes);
-        has_room
-    };
-    let kept = standing.iter().rev().take_while(fits).count();
-    &standing[standing.len() - kept..]
+    let mut kept: Vec<usize> = (0..standing.len()).rev().collect();
+    kept.sort_by_key(|&at| Reverse(standing[at].strength));
+    kept.retain(|&at| {
+        let rest = left.checked_sub(standing[at].text.len() + 1);
+        left = rest.unwrap_or(0);
+        rest.is_some()
+    });
+    kept.sort_unstable();
+    kept.into_iter().map(|at| &standing[at]).collect()
 }
 
 /// Lines that were put back and are in view.
@@ -81,6 +83,7 @@ fn restated(view: &View) -> HashSet<String> {
 mod tests {
     use super::*;
     use crate::sample::{SampleParts, Session};
+    use crate::standing::Strength;
     use crate::state::State;
     use transcript::commit::{Extent, Trigger};
     use transcript::line::{Body, TextSource};
@@ -125,13 +128,23 @@ mod tests {
         assert_eq!(kept(&session, &mut stage), None);
     }
 
-    /// KEEP-1: of more than there is room for the newest stay.
+    /// KEEP-1: where there is not room for all, those that forbid stay, the newest of them.
     #[test]
     fn there_is_a_limit_to_what_is_kept() {
-        let one = |n: usize| StandingInstruction { text: format!("Never do {n:090}."), line: format!("l{n}").into() };
-        let all: Vec<StandingInstruction> = (0..100).map(one).collect();
+        let one = |n: usize, strength| StandingInstruction {
+            text: format!("Never do {n:090}."),
+            strength,
+            line: format!("l{n}").into(),
+        };
+        let all: Vec<StandingInstruction> = (0..100).map(|n| one(n, Strength::Forbids)).collect();
         let kept = fitting(&all);
-        assert_eq!((kept.len(), kept.last()), (69, all.last()));
+        assert_eq!((kept.len(), kept.last()), (69, all.last().as_ref()));
         assert_eq!(fitting(&all[..3]).len(), 3);
+
+        let mixed: Vec<StandingInstruction> =
+            (0..100).map(|n| one(n, if n < 30 { Strength::Forbids } else { Strength::Requires })).collect();
+        let kept: Vec<usize> =
+            fitting(&mixed).iter().map(|one| mixed.iter().position(|o| o == *one).unwrap()).collect();
+        assert_eq!(kept, (0..30).chain(61..100).collect::<Vec<_>>());
     }
 }

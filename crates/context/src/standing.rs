@@ -4,13 +4,26 @@
 //! soften it. Such sentences are recognised by their words alone. One too many costs a few tokens; one that is missed
 //! costs trust, so a doubtful one counts.
 
+mod wording;
+
 use transcript::Id;
+
+/// Whether an instruction forbids or requires. Where there is not room for all, those that forbid stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Strength {
+    /// "Always run the tests."
+    Requires,
+    /// "Never push to main."
+    Forbids,
+}
 
 /// A sentence of the user's that holds until the user lifts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StandingInstruction {
     /// The sentence, word for word.
     pub text: String,
+    /// Whether it forbids or requires.
+    pub strength: Strength,
     /// The line of its message.
     pub line: Id,
 }
@@ -18,148 +31,14 @@ pub struct StandingInstruction {
 /// Length of the longest sentence that counts; longer ones are pasted text.
 const LONGEST: usize = 600;
 
-/// Phrases that forbid or require something anywhere in a sentence.
-const ANYWHERE: [&str; 44] = [
-    "under no circumstances",
-    "under any circumstances",
-    "in no case",
-    "at no point",
-    "no matter what",
-    "not allowed",
-    "not permitted",
-    "forbidden",
-    "prohibited",
-    "off limits",
-    "off-limits",
-    "must",
-    "mustn't",
-    "shall not",
-    "should not",
-    "shouldn't",
-    "may not",
-    "needn't",
-    "refrain from",
-    "hands off",
-    "without asking",
-    "without my",
-    "unless i",
-    "ask me",
-    "ask first",
-    "ask before",
-    "check with me",
-    "confirm with me",
-    "my approval",
-    "my permission",
-    "my consent",
-    "my ok",
-    "wait for my",
-    "from now on",
-    "from here on",
-    "at all times",
-    "every time",
-    "make sure",
-    "be sure to",
-    "ever again",
-    "i don't want you to",
-    "i do not want you to",
-    "no longer",
-    "strictly",
-];
-
-/// Phrases that do so at the beginning of a clause; elsewhere they report something.
-const AT_START: [&str; 24] = [
-    "do not",
-    "don't",
-    "dont",
-    "don’t",
-    "avoid",
-    "stop",
-    "leave",
-    "keep",
-    "only",
-    "no",
-    "remember",
-    "require",
-    "use only",
-    "stick to",
-    "stay out",
-    "stay away",
-    "work only",
-    "write only",
-    "touch only",
-    "change only",
-    "ask",
-    "refuse",
-    "exclude",
-    "ignore",
-];
-
-/// Adverbs that do so in an order, but not in a description.
-const ADVERBS: [&str; 2] = ["never", "always"];
-
-/// Phrases in other languages that do so anywhere in a sentence.
-const ELSEWHERE: [&str; 22] = [
-    "nie",
-    "niemals",
-    "immer",
-    "keinesfalls",
-    "auf keinen fall",
-    "verboten",
-    "darf nicht",
-    "bitte nicht",
-    "nicht ohne",
-    "muss",
-    "müssen",
-    "jamais",
-    "toujours",
-    "interdit",
-    "ne pas",
-    "nunca",
-    "jamás",
-    "siempre",
-    "prohibido",
-    "mai",
-    "sempre",
-    "nooit",
-];
-
-/// Words that may stand before the beginning of a clause.
-const LEADING: [&str; 16] = [
-    "please",
-    "and",
-    "but",
-    "also",
-    "then",
-    "so",
-    "just",
-    "ok",
-    "okay",
-    "oh",
-    "note",
-    "important",
-    "rule",
-    "remember",
-    "now",
-    "well",
-];
-
-/// Words before such an adverb that make it an order.
-const BEFORE_ORDER: [&str; 14] =
-    ["you", "we", "please", "must", "should", "shall", "to", "and", "but", "will", "or", "can", "may", "i'd"];
-
-/// Words that begin a question.
-const ASKING: [&str; 22] = [
-    "why", "how", "what", "which", "who", "whose", "where", "when", "is", "are", "was", "were", "does", "do", "did",
-    "has", "have", "had", "isn't", "aren't", "doesn't", "didn't",
-];
-
 /// The sentences of a text that forbid or require something, word for word, each once.
-pub fn sentences(text: &str) -> Vec<&str> {
-    let mut found: Vec<&str> = Vec::new();
+pub fn sentences(text: &str) -> Vec<(&str, Strength)> {
+    let mut found: Vec<(&str, Strength)> = Vec::new();
     for sentence in split(text) {
-        if sentence.len() <= LONGEST && is_standing(sentence) && !found.contains(&sentence) {
-            found.push(sentence);
+        if sentence.len() > LONGEST || found.iter().any(|(known, _)| *known == sentence) {
+            continue;
         }
+        found.extend(wording::strength(sentence).map(|strength| (sentence, strength)));
     }
     found
 }
@@ -216,29 +95,18 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
             continue;
         }
         let mut from = 0;
-        for (at, mark) in line.char_indices().filter(|(_, c)| ".!?;".contains(*c)) {
+        for (at, mark) in line.char_indices().filter(|(_, c)| ".!?;。！？；".contains(*c)) {
             let end = at + mark.len_utf8();
-            // A dot in a name or a number is none that ends a sentence.
-            if line[end..].chars().next().is_none_or(char::is_whitespace) {
+            // A dot in a name or a number ends no sentence.
+            if !mark.is_ascii() || line[end..].chars().next().is_none_or(char::is_whitespace) {
                 sentences.push(line[from..end].trim());
                 from = end;
             }
         }
         sentences.push(line[from..].trim());
     }
-    sentences.retain(|sentence| sentence.chars().filter(|c| c.is_alphabetic()).count() > 3);
+    sentences.retain(|sentence| sentence.chars().filter(|c| c.is_alphabetic()).count() > 2);
     sentences
-}
-
-fn is_standing(sentence: &str) -> bool {
-    let lower = sentence.to_lowercase().replace('’', "'");
-    let words: Vec<&str> =
-        lower.split(|c: char| !(c.is_alphanumeric() || c == '\'')).filter(|w| !w.is_empty()).collect();
-    if sentence.ends_with('?') && words.first().is_some_and(|first| ASKING.contains(first)) {
-        return false;
-    }
-    let has = |phrase: &str| has_phrase(&lower, phrase);
-    ANYWHERE.iter().chain(&ELSEWHERE).any(|phrase| has(phrase)) || starts_clause(&lower) || orders(&words)
 }
 
 /// True if a text contains a phrase as whole words.
@@ -250,68 +118,13 @@ fn has_phrase(text: &str, phrase: &str) -> bool {
     })
 }
 
-/// True if a clause begins with a phrase that forbids or requires.
-fn starts_clause(text: &str) -> bool {
-    text.split([',', ':', '(', '–', '—']).any(|clause| {
-        let mut clause = clause.trim_start_matches(|c: char| !c.is_alphanumeric());
-        while let Some(rest) = LEADING.iter().find_map(|word| {
-            let rest = clause.strip_prefix(word)?;
-            rest.starts_with(|c: char| !c.is_alphanumeric() && c != '\'').then_some(rest)
-        }) {
-            clause = rest.trim_start_matches(|c: char| !c.is_alphanumeric());
-        }
-        AT_START.iter().any(|start| {
-            clause
-                .strip_prefix(start)
-                .is_some_and(|rest| rest.starts_with(char::is_whitespace) && !is_known_talk(start, rest))
-        })
-    })
-}
-
-/// True for phrases that begin like an order but are none.
-fn is_known_talk(start: &str, rest: &str) -> bool {
-    let rest = rest.trim_start();
-    let begins = |words: &[&str]| words.iter().any(|word| rest.starts_with(word));
-    match start {
-        "no" => begins(&[
-            "idea", "problem", "worries", "need", "way", "one", "thanks", "thank", "it", "that", "this", "i ", "we ",
-            "longer",
-        ]),
-        "leave" | "keep" => {
-            !(has_phrase(rest, "alone")
-                || has_phrase(rest, "untouched")
-                || has_phrase(rest, "as it is")
-                || has_phrase(rest, "as they are")
-                || has_phrase(rest, "out of")
-                || has_phrase(rest, "away")
-                || has_phrase(rest, "in place"))
-        }
-        "don't" | "do not" | "dont" => begins(&["worry", "know", "you think", "understand", "we "]),
-        _ => false,
-    }
-}
-
-/// True if "never" or "always" is part of an order: at the beginning of a clause, after a word that addresses somebody,
-/// or before a verb that is no statement about a third party.
-fn orders(words: &[&str]) -> bool {
-    words.iter().enumerate().filter(|(_, word)| ADVERBS.contains(word)).any(|(at, _)| {
-        let before = at.checked_sub(1).and_then(|before| words.get(before));
-        let next = words.get(at + 1).copied().unwrap_or_default();
-        let tells =
-            (next.ends_with('s') && !next.ends_with("ss")) || next.ends_with("ed") || ["been", "had"].contains(&next);
-        match before {
-            None => true,
-            Some(before) if BEFORE_ORDER.contains(before) || LEADING.contains(before) => true,
-            Some(before) => {
-                !tells && !["i", "it", "that", "this", "he", "she", "has", "have", "had", "was"].contains(before)
-            }
-        }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn texts(text: &str) -> Vec<&str> {
+        sentences(text).into_iter().map(|(sentence, _)| sentence).collect()
+    }
 
     /// KEEP-1: what the user forbids or requires is found in the user's words, and what only tells of something is not.
     #[test]
@@ -339,8 +152,28 @@ mod tests {
             "Keep the public API untouched.",
             "Make sure the tests pass before you commit.",
             "Stop reformatting files you did not change.",
+            "If a test is flaky do not disable it.",
+            "It is important that you do not delete the logs.",
+            "You are not to modify the schema.",
+            "Nothing under vendor/ is to be changed.",
+            "In this team nobody disables a lint rule inline.",
+            "Treat the migrations folder as read-only.",
+            "The `legacy` package shall remain untouched.",
+            "Run anything destructive by me first.",
+            "Before deleting any file, ask.",
+            "Deployments only after I say so.",
+            "Tests have to pass before each commit.",
+            "Use pnpm, not npm.",
+            "We don't use mocks in this repo.",
+            "Make no changes to the lockfile.",
+            "do everything without touching the database",
+            "pls dont edit package-lock.json",
+            "Ne touche jamais à la base de production.",
+            "No toques la rama main.",
+            "Перед каждым коммитом обязательно запускай тесты.",
+            "不要推送到主分支。",
         ] {
-            assert_eq!(sentences(text), [text], "{text}");
+            assert_eq!(texts(text), [text], "{text}");
         }
         for text in [
             "Why does it never finish?",
@@ -352,8 +185,16 @@ mod tests {
             "Keep going.",
             "Look at main.rs and mend the parser.",
             "Does it always do that?",
+            "The tests don't pass on Windows.",
+            "I've never seen this error before.",
+            "There must be a limit somewhere.",
+            "It must have been called twice.",
+            "The bug appears only on Safari.",
+            "Why don't we use async here?",
+            "Use the existing logger for this.",
+            "Rename foo to bar in all files.",
         ] {
-            assert_eq!(sentences(text), Vec::<&str>::new(), "{text}");
+            assert_eq!(texts(text), Vec::<&str>::new(), "{text}");
         }
     }
 
@@ -374,6 +215,7 @@ mod tests {
     fn a_sentence_is_taken_word_for_word() {
         let text = "Mend v1.2 of the parser. Never touch `src/lib.rs`, not even once! Thanks.\n- always ask before deleting\n\
                     ```\nnever();\n// always do this\n```\nNever touch `src/lib.rs`, not even once!";
-        assert_eq!(sentences(text), ["Never touch `src/lib.rs`, not even once!", "- always ask before deleting"]);
+        assert_eq!(texts("先看日志。不要推送！谢谢"), ["不要推送！"]);
+        assert_eq!(texts(text), ["Never touch `src/lib.rs`, not even once!", "- always ask before deleting"]);
     }
 }

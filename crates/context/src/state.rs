@@ -217,9 +217,9 @@ impl State {
             for sentence in standing::split(&text) {
                 self.standing.retain(|one| !standing::lifts(sentence, &one.text));
             }
-            for sentence in standing::sentences(&text) {
+            for (sentence, strength) in standing::sentences(&text) {
                 self.standing.retain(|one| one.text != sentence);
-                self.standing.push(StandingInstruction { text: sentence.to_owned(), line: id.clone() });
+                self.standing.push(StandingInstruction { text: sentence.to_owned(), strength, line: id.clone() });
             }
         }
     }

@@ -56,10 +56,10 @@ impl SessionState {
                 view.page.note("nothing is kept: say \"never …\" or \"always …\", and it will be", TextStyle::DIM);
             }
             ("", None) => {
-                let kept = keep::fitting(agent.standing()).len();
+                let kept = keep::fitting(agent.standing());
                 let rows = standing.iter().enumerate().map(|(at, text)| {
-                    let note =
-                        if at + kept < standing.len() { "  (too much: not in view after a compaction)" } else { "" };
+                    let is_kept = kept.iter().any(|one| one.text == *text);
+                    let note = if is_kept { "" } else { "  (too much: not in view after a compaction)" };
                     ((at + 1).to_string(), format!("{text}{note}"))
                 });
                 view.table(&rows.collect::<Vec<_>>(), TextStyle::of(Colour::Cyan));
