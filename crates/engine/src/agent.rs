@@ -41,7 +41,7 @@ use transcript::{Block, Request};
 use crate::activity::ActivityReporter;
 use crate::agents::Subagents;
 use crate::configuration::Configuration;
-use crate::driver::{Driver, MemoryOwner, ReplyResult, SubagentHost, TaskReminder};
+use crate::driver::{Driver, MemoryOwner, MemoryPlaces, ReplyResult, SubagentHost, TaskReminder};
 use crate::event::Event;
 use crate::hooks::{ExitReason, HookCallbacks, HookInput, HookMessage, Hooks, SessionStart};
 use crate::journal::Journal;
@@ -326,6 +326,13 @@ impl Agent {
     #[must_use]
     pub fn remembering(mut self, directory: &Path) -> Self {
         self.driver.keep_memories(Some(directory), IndexUpkeep::Kept, MemoryOwner::Agents);
+        self
+    }
+
+    /// Lets the agent save to the memory directories of the agent that sent it out, in the same way.
+    #[must_use]
+    pub(crate) fn sharing_memories(mut self, parent: &MemoryPlaces) -> Self {
+        self.driver.memories.inherit(parent);
         self
     }
 

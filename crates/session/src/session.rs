@@ -276,6 +276,11 @@ impl Session {
         &self.id
     }
 
+    /// True if it is the session of a subagent.
+    pub fn is_subagents(&self) -> bool {
+        self.context.agent.is_some()
+    }
+
     /// From now on its work is done elsewhere; its file stays where it is.
     pub fn work_in(&mut self, directory: &Path) {
         directory.clone_into(&mut self.directory);

@@ -149,8 +149,9 @@ impl Conversation {
             Err(_) => (directory, one.path.clone()),
         };
         let changes = self.place.home.changes(directory);
-        let undone =
-            Store::open(directory, IndexUpkeep::Kept).and_then(|store| changes.undo(&one.run, Some(&path), &store));
+        let now = session::World::real().now();
+        let undone = Store::open(directory, IndexUpkeep::Kept)
+            .and_then(|store| changes.undo(&one.run, Some(&path), &store, now));
         let said = match undone.as_ref().map(Vec::as_slice) {
             Ok([UndoResult::Removed { path }]) => format!("{path} is forgotten"),
             Ok([UndoResult::Restored { path }]) => format!("{path} is as it was before"),

@@ -25,6 +25,7 @@ use super::subagents::Subagents;
 use super::worktree::{FRESH, Worktree, WorktreeRemains, WorktreeState};
 use crate::activity::{ActivityReporter, LastRequest};
 use crate::agent::{Agent, Parts, Turn};
+use crate::driver::MemoryPlaces;
 use crate::event::{Event, SubagentNews};
 use crate::run::{RunEnd, TurnEnd};
 use crate::send_message::{SendMessage, below};
@@ -57,6 +58,8 @@ pub(crate) struct ParentSnapshot {
     pub(crate) world: World,
     /// Id of the last prompt that the user submitted.
     pub(crate) prompt: Option<String>,
+    /// The memory directories that it may write to.
+    pub(crate) memories: MemoryPlaces,
 }
 
 /// Order for a subagent.
@@ -365,6 +368,7 @@ fn agent(
         SpawnKind::Typed(definition) => super::memory::place(definition, subagents),
         SpawnKind::Fork(_) => None,
     };
+    let agent = agent.sharing_memories(&parent.memories);
     Ok(memory.into_iter().fold(agent, |agent, memory| agent.remembering(&memory.directory)))
 }
 

@@ -57,6 +57,11 @@ pub struct LineMeta {
 }
 
 impl LineMeta {
+    /// The purpose of a line's text, if this program put it in.
+    pub fn purpose_of(line: &Line) -> Option<Purpose> {
+        meta_of(line)?.injected
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         let Self {
             seen,
