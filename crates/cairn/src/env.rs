@@ -62,6 +62,8 @@ variables! {
     COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT", "The address of that collector, such as `http://localhost:4318`.";
     VISUAL = "VISUAL", "The editor for the prompt (Ctrl-G) and for files of `/memory`.";
     EDITOR = "EDITOR", "The same, if VISUAL is not set.";
+    COLOURS = "COLORFGBG", "The terminal's colours, where it sets them; the last number is the background's.";
+    WAYLAND = "WAYLAND_DISPLAY", "A Wayland session: pictures are pasted by `wl-paste`, in other sessions by `xclip`.";
     NO_COLOR = "NO_COLOR", "Any value turns colours off.";
 }
 
@@ -86,7 +88,7 @@ files! {
     "~/.claude/history.jsonl", "Your prompts, for the history.";
     "~/.claude/settings.json", "Your settings.";
     "~/.claude/output-styles/", "Styles of answers, one Markdown file each.";
-    "/etc/claude-code/managed-settings.json", "The organisation's settings, and those in managed-settings.d beside it.";
+    "/etc/claude-code/managed-settings.json", "The organisation's settings, and those in managed-settings.d next to it.";
     ".claude/settings.json", "The project's settings.";
     ".claude/settings.local.json", "Your settings for this project, and the rules from your \"always\" answers.";
 }

@@ -15,7 +15,7 @@ use session::home::SessionFile;
 use session::savings::Saving;
 use session::stats::{SideWorkUse, Teammate, cost_with};
 use settings::Budget;
-use settings::hooks::{Hook, HookRepetition, HookWait};
+use settings::hook_definitions::{Hook, HookRepetition, HookWait};
 use similar::TextDiff;
 
 use crate::diff_rows::DiffRows;

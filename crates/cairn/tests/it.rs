@@ -60,6 +60,8 @@ mod hooks;
 mod hooks_events;
 #[path = "it/hooks_hostile.rs"]
 mod hooks_hostile;
+#[path = "it/hooks_servers.rs"]
+mod hooks_servers;
 #[path = "it/hostile.rs"]
 mod hostile;
 #[path = "it/includes.rs"]
@@ -148,6 +150,8 @@ mod terminal_asking;
 mod terminal_attach;
 #[path = "it/terminal_back.rs"]
 mod terminal_back;
+#[path = "it/terminal_choices.rs"]
+mod terminal_choices;
 #[path = "it/terminal_clean.rs"]
 mod terminal_clean;
 #[path = "it/terminal_commands.rs"]

@@ -27,8 +27,8 @@ use crate::clear_numbers::ClearNumbers;
 use crate::digest::{self, Digest};
 use crate::extent::YOUNG_ROUNDS;
 use crate::layer::{Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Occasion, Situation};
-use crate::layers::{ClearRule, ClearWhen, LayerTiming, Layers};
-use crate::reread_cost::Missed;
+use crate::layer_settings::{ClearRule, ClearWhen, LayerTiming, Layers};
+use crate::reread_cost::RereadCosts;
 
 /// Tools whose results are cleared.
 pub const CLEARABLE: [&str; 9] = [
@@ -143,7 +143,7 @@ fn plan<'v>(view: &'v View, now: &Situation<'_>) -> Option<ClearPlan<'v>> {
     if layers.clear_rule == ClearRule::Age {
         return Some(by_age);
     }
-    let missed = |share| Missed::of(view, &now.rates(), share, numbers);
+    let missed = |share| RereadCosts::of(view, &now.rates(), share, numbers);
     if moment.is_early() {
         let missed = missed(layers.caution * numbers.early_share);
         return worth_it(view, now, moment, spared(view, moment, numbers, &missed));
@@ -310,7 +310,7 @@ fn idle<'v>(view: &'v View, now: &Situation<'_>) -> Option<ClearPlan<'v>> {
 }
 
 /// Results that go with room in the window, without those that are likely to be needed.
-fn spared<'v>(view: &'v View, moment: Moment, numbers: &ClearNumbers, missed: &Missed<'_>) -> Vec<OldResult<'v>> {
+fn spared<'v>(view: &'v View, moment: Moment, numbers: &ClearNumbers, missed: &RereadCosts<'_>) -> Vec<OldResult<'v>> {
     let stays = |one: &OldResult<'_>| {
         let rounds = if missed.is_named(one.item, one.call.id) { numbers.named_rounds } else { numbers.read_rounds };
         // In the middle of a turn holding more back costs more than it spares (docs/decisions/0022).
@@ -321,7 +321,7 @@ fn spared<'v>(view: &'v View, moment: Moment, numbers: &ClearNumbers, missed: &M
 }
 
 /// Results to clear: the old ones that are not held back, and those that a newer one supersedes.
-fn chosen<'v>(view: &'v View, missed: &Missed<'_>) -> Vec<OldResult<'v>> {
+fn chosen<'v>(view: &'v View, missed: &RereadCosts<'_>) -> Vec<OldResult<'v>> {
     let goes = |one: &OldResult<'_>| {
         let is_old = one.round >= YOUNG_ROUNDS && !missed.is_held(one.item, one.call.id);
         is_old || missed.is_superseded(one.item, one.call.id)
@@ -332,7 +332,7 @@ fn chosen<'v>(view: &'v View, missed: &Missed<'_>) -> Vec<OldResult<'v>> {
 /// Results that may go, the newest first; those of the newest `young` replies stay, and those the model has not been sent.
 fn old(view: &View, young: usize) -> Vec<OldResult<'_>> {
     let mut old = Vec::new();
-    let replies = view.visible().rev().filter(|entry| entry.stands() == ItemState::Reply);
+    let replies = view.visible().rev().filter(|entry| entry.state() == ItemState::Reply);
     let unsent = view.visible().rev().find(|entry| entry.is_reply()).map(|entry| entry.index());
     for (round, entry) in replies.enumerate().skip(young).filter(|(_, entry)| Some(entry.index()) != unsent) {
         let clearable = entry.calls().rev().filter(is_clearable);

@@ -14,7 +14,7 @@ use std::thread;
 
 use context::Layers;
 use context::clear_numbers::ClearNumbers;
-use context::layers::ClearWhen;
+use context::layer_settings::ClearWhen;
 use session::price::{BillTotal, PricePolicy, Recording, RepliesCounted, SessionBill, SessionFiles, price_files};
 use transcript::mark::Ttl;
 use transcript::price::Prices;

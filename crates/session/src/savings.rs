@@ -69,7 +69,7 @@ fn of_layer<'a>(savings: &'a mut [Saving], layer: &str) -> &'a mut Saving {
 }
 
 /// Tokens that were taken out of the view, and when.
-struct TokensTaken {
+struct RemovedTokens {
     layer: &'static str,
     freed: u64,
     /// The round before which it happened.
@@ -84,7 +84,7 @@ pub fn of(log: &Log, prices: &Prices) -> Vec<Saving> {
         Body::Assistant { model, .. } => prices.of(model),
         _ => None,
     });
-    let (mut taken, mut ends): (Vec<TokensTaken>, Vec<usize>) = (Vec::new(), Vec::new());
+    let (mut taken, mut ends): (Vec<RemovedTokens>, Vec<usize>) = (Vec::new(), Vec::new());
     // The newest compaction, until the first request after it shows what it left.
     let mut compacted = None;
     let (mut round, mut last) = (0, None);
@@ -109,7 +109,7 @@ pub fn of(log: &Log, prices: &Prices) -> Vec<Saving> {
             }
             Body::Commit(commit) if counts(log, line) => {
                 if let Some((layer, freed, was_sent)) = taken_by(commit) {
-                    taken.push(TokensTaken { layer, freed, round, was_sent });
+                    taken.push(RemovedTokens { layer, freed, round, was_sent });
                     changed = was_sent.then_some(layer).or(changed);
                 }
                 if matches!(commit.act, Act::Compact { .. }) {
@@ -164,7 +164,7 @@ pub fn sum(sessions: impl IntoIterator<Item = Vec<Saving>>) -> Vec<Saving> {
 }
 
 /// Subtracts the tokens that were left after a compaction: it did not take them out.
-fn leave(taken: &mut [TokensTaken], at: usize, tokens: u64) {
+fn leave(taken: &mut [RemovedTokens], at: usize, tokens: u64) {
     if let Some(one) = taken.get_mut(at) {
         one.freed = one.freed.saturating_sub(tokens);
     }

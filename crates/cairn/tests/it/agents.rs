@@ -47,7 +47,7 @@ fn what_agents_add_to_every_request_is_small() {
 fn an_agent_is_shown_with_all_it_says() {
     let stage = Stage::new("[[rule]]\nsay = 'Hello.'");
     let mine = "---\nname: painter\ndescription: Paints walls.\nmodel: opus\neffort: xhigh\nbudget: 50000\nmaxTurns: 9\n\
-                memory: local\nisolation: worktree\nbackground: true\npermissionMode: plan\n---\nYou paint.";
+                memory: local\nisolation: worktree\nbackground: true\npermissionMode: plan\ncolor: pink\n---\nYou paint.";
     std::fs::create_dir_all(stage.config().join("agents")).unwrap();
     std::fs::write(stage.config().join("agents/painter.md"), mine).unwrap();
     let shown = run(stage.cairn().args(["agents", "show", "painter"])).stdout;
@@ -60,6 +60,7 @@ fn an_agent_is_shown_with_all_it_says() {
         "memory: local",
         "isolation: worktree",
         "background: true",
+        "color: pink",
     ] {
         assert!(shown.lines().any(|one| one == line), "{line}: {shown}");
     }

@@ -70,14 +70,14 @@ async fn what_is_lifted_is_not_put_back() {
     say(&mut agent, "Never push to main. Never touch vendor.").await;
     say(&mut agent, "You may push to main now.").await;
     assert!(
-        format!("{:?}", stage.events.lock().unwrap()).contains("no longer in force, as you say: Never push to main.")
+        format!("{:?}", stage.events.lock().unwrap()).contains("no longer in force, as you said: Never push to main.")
     );
     agent.lift("Never touch vendor.").unwrap();
-    assert_eq!(agent.standing(), []);
+    assert_eq!(agent.standing_instructions(), []);
     let id = agent.session().id().to_owned();
     drop(agent);
     let mut agent = stage.agent(Some(&id));
-    assert_eq!(agent.standing(), [], "a session that goes on knows it");
+    assert_eq!(agent.standing_instructions(), [], "a session that goes on knows it");
     agent.compact(None, CompactionReach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
     let sent = serde_json::to_string(&agent.request().unwrap().messages).unwrap();
     assert!(!sent.contains("holds until the user lifts it"), "{sent}");

@@ -34,7 +34,7 @@ pub struct FileLeftOut {
     pub why: String,
 }
 
-/// Session files, and what was found beside them.
+/// Session files, and what was found next to them.
 #[derive(Debug, Default)]
 pub struct SessionFiles {
     /// The files, by path.

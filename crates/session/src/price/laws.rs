@@ -9,7 +9,7 @@ use transcript::mark::Ttl;
 use transcript::price::{Price, Prices};
 use transcript::window::{Window, WindowHints};
 
-use super::sample::{MODEL, PROLOGUE, Sample, text};
+use super::sample_sessions::{MODEL, PROLOGUE, Sample, text};
 use super::{AgeRule, BillTotal, MaskRule, PricePolicy, ProviderRule, Recording, SessionBill, price};
 
 fn bill(sample: &Sample, policy: &PricePolicy) -> BillTotal {
@@ -246,7 +246,7 @@ fn a_compaction_in_the_record_is_not_played() {
     assert_eq!(bill(&sample, &PricePolicy::Recorded).compactions(), 1);
 }
 
-/// PRICE-1: what was asked beside the conversation is recorded; what layers asked for is no part of what stays the same under
+/// PRICE-1: what was asked outside the conversation is recorded; what layers asked for is no part of what stays the same under
 /// other policies, and what a subagent used is left out where its own file is priced.
 #[test]
 fn forks_in_the_record_count_once() {

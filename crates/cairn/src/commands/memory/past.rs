@@ -4,8 +4,8 @@ use memory::changes::{ChangeRun, Changes, KeptChange, USER, UndoResult};
 use memory::store::Store;
 use serde_json::json;
 
-use super::shelves::local;
 use crate::event_text::diff_text;
+use crate::memory_shelves::local;
 use crate::out::{data, talk};
 use crate::styled_text::{Span, cyan, dim};
 

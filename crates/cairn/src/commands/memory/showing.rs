@@ -9,7 +9,7 @@ use memory::{Kind, Memory};
 use serde_json::json;
 use transcript::line::Line;
 
-use super::shelves::{CommandShelves, NamedMemory, local};
+use crate::memory_shelves::{CommandShelves, NamedMemory, local};
 use crate::out::{data, talk};
 use crate::styled_text::{Span, cyan, dim, first_line};
 
