@@ -186,7 +186,7 @@ fn what_waits_is_told_apart_from_what_is_wrong() {
     assert_eq!(
         told,
         [
-            "Warning 5 mcpServers: the agent waits: MCP server \"old\": the transport \"sse\" is not supported; most servers that have it also speak \"http\" at another path",
+            "Warning 5 the agent waits: MCP server \"old\": the transport \"sse\" is not supported; most servers that have it also speak \"http\" at another path",
             "Warning 4 there is no hook event PreToolUze",
             "Warning 4 a Stop hook: a hook of the type command needs `command`; this one does not run",
         ]
