@@ -165,6 +165,7 @@ mod tests {
             static_blocks,
             own_blocks: 0,
             tools: vec![],
+            web_search: None,
             thinking: None,
             effort: None,
             betas: vec![],
