@@ -171,7 +171,6 @@ mod tests {
             betas: vec![],
             format: None,
             context_management: None,
-            web_search: None,
         }
     }
 
