@@ -17,6 +17,7 @@ mod cost;
 mod count;
 mod extract;
 mod gate;
+mod keys;
 mod layers;
 mod load;
 mod log;
@@ -44,7 +45,7 @@ use table::{Row, Table};
 const PLACE: &str = "target/bench";
 
 /// The cases by name.
-const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 15] = [
+const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 16] = [
     ("tokens", tokens::measure),
     ("log", log::measure),
     ("load", load::measure),
@@ -60,6 +61,7 @@ const CASES: [(&str, fn(&Path) -> Result<Vec<Row>>); 15] = [
     ("gate", gate::measure),
     ("command", command::measure),
     ("start", start::measure),
+    ("keys", keys::measure),
 ];
 
 fn main() -> Result<ExitCode> {

@@ -17,6 +17,9 @@ struct CodeSyntax {
     keywords: &'static [&'static str],
 }
 
+/// Names of changes, whose lines say by their first sign what they are.
+const DIFF: [&str; 2] = ["diff", "patch"];
+
 const C_STRINGS: &[&str] = &["\"", "'"];
 
 /// The kinds there are. Languages of one family share a kind: a word too many is no harm.
@@ -252,6 +255,7 @@ const SYNTAXES: &[CodeSyntax] = &[
         strings: C_STRINGS,
         keywords: &["true", "false", "null", "yes", "no", "on", "off"],
     },
+    CodeSyntax { names: &DIFF, line_comment: &[], block_comment: None, strings: &[], keywords: &[] },
     CodeSyntax {
         names: &["sql", "lua", "haskell", "hs", "elm", "ada"],
         line_comment: &["--"],
@@ -285,6 +289,15 @@ impl CodeColours {
 
     /// The next line; `base` is the look of what has none of its own.
     pub(crate) fn line(&mut self, line: &str, base: TextStyle) -> Vec<Span> {
+        if self.syntax.names == DIFF {
+            let look = match line.bytes().next() {
+                Some(b'+') => coloured(Colour::Green, base),
+                Some(b'-') => coloured(Colour::Red, base),
+                Some(b'@') => coloured(Colour::Cyan, base),
+                _ => base,
+            };
+            return vec![Span::new(line, look)];
+        }
         let mut spans = CodeSpans::default();
         let mut rest = line;
         while !rest.is_empty() {
@@ -415,6 +428,8 @@ mod tests {
                 row(&[("if", 'k')])
             ]
         );
+        let mark = |line: &str| CodeColours::of("diff").unwrap().line(line, TextStyle::PLAIN)[0].look().colour;
+        assert_eq!([mark("+ a"), mark("- a"), mark(" a")], [Some(Colour::Green), Some(Colour::Red), None]);
         assert!(CodeColours::of("brainfuck").is_none());
     }
 

@@ -50,6 +50,7 @@ variables! {
     TEAM_TOKEN = "CAIRN_TEAM_TOKEN", "The token for team memory, instead of the one that `team join` saved.";
     TEAM_DATABASE = "CAIRN_TEAM_DATABASE", "The database of `team serve`: `postgres://…` or the path of a file.";
     TEAM_OIDC_SECRET = "CAIRN_TEAM_OIDC_SECRET", "The client secret of `team serve` at the issuer.";
+    CALL_PATIENCE = "CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS", "Milliseconds after which a call of an MCP server's tool goes to the background in a session at a terminal. Default: 120000.";
     AGENT_TEAMS = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS", "1 lets the model start teammates, as the setting `teammates` does.";
     RUNTIME_DIR = "XDG_RUNTIME_DIR", "The directory for sockets of sessions, in its subdirectory `cairn`. Default: \
         the config home.";
@@ -61,6 +62,8 @@ variables! {
     COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT", "The address of that collector, such as `http://localhost:4318`.";
     VISUAL = "VISUAL", "The editor for the prompt (Ctrl-G) and for files of `/memory`.";
     EDITOR = "EDITOR", "The same, if VISUAL is not set.";
+    COLOURS = "COLORFGBG", "The terminal's colours, where it sets them; the last number is the background's.";
+    WAYLAND = "WAYLAND_DISPLAY", "A Wayland session: pictures are pasted by `wl-paste`, in other sessions by `xclip`.";
     NO_COLOR = "NO_COLOR", "Any value turns colours off.";
 }
 
@@ -80,11 +83,12 @@ files! {
     "~/.claude/projects/SLUG/memory/", "Memories of the project: Markdown files, with MEMORY.md as their index.";
     "~/.claude/cairn/team.json", "Repositories that share team memory, their servers, and your tokens.";
     "~/.claude/teams/TEAM/", "A lead and its teammates: members, mailboxes and the shared task list.";
+    "~/.claude/cairn/mcp-logins/", "Logins to MCP servers, one file each, that only you can read.";
     "~/.claude/cairn/anthropic-key", "The key that cairn login stores.";
     "~/.claude/history.jsonl", "Your prompts, for the history.";
     "~/.claude/settings.json", "Your settings.";
     "~/.claude/output-styles/", "Styles of answers, one Markdown file each.";
-    "/etc/claude-code/managed-settings.json", "The organisation's settings, and those in managed-settings.d beside it.";
+    "/etc/claude-code/managed-settings.json", "The organisation's settings, and those in managed-settings.d next to it.";
     ".claude/settings.json", "The project's settings.";
     ".claude/settings.local.json", "Your settings for this project, and the rules from your \"always\" answers.";
 }

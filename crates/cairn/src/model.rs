@@ -31,9 +31,9 @@ impl NoModel {
     /// The hint.
     pub(crate) fn hint(&self) -> String {
         format!(
-            "cairn login stores an Anthropic key; export {}=… or {}=… gives one to this shell\n\
-             a local server is found by itself: ollama serve, llama-server\n\
-             cairn demo shows a session without any of it",
+            "cairn login stores an Anthropic key for every session\n\
+             export {}=… or {}=… gives one to this shell\n\
+             ollama serve or llama-server is found by itself; cairn demo needs neither",
             env::API_KEY.name,
             env::OPENAI_KEY.name
         )
@@ -63,7 +63,7 @@ impl ChosenModel {
         settings.selector_model.clone().or_else(|| self.small_name(settings)).filter(|_| asked)
     }
 
-    /// The model for questions beside the conversation, if there is a smaller one.
+    /// The model for questions outside the conversation, if there is a smaller one.
     pub(crate) fn small_name(&self, settings: &Settings) -> Option<String> {
         settings.small_model.clone().or_else(|| self.small.clone())
     }

@@ -5,9 +5,11 @@
 //! typing never waits for it.
 
 mod activity;
-mod background;
+mod asked_call;
+mod background_list;
 mod call_result;
 mod choice_prompt;
+mod clipboard;
 mod commands;
 mod complete;
 mod conversation;
@@ -17,14 +19,17 @@ mod dreams;
 mod editor;
 mod expand;
 mod file_search;
+mod form_prompt;
 mod fuzzy;
 mod keys;
 mod learnt_memory;
 mod leaving;
 mod markdown;
+mod mcp;
 mod memories;
 mod menu;
 mod modes;
+mod new_memory;
 mod notice;
 mod page;
 mod pager;
@@ -37,12 +42,12 @@ mod prompt_history;
 mod question;
 mod requests;
 mod resume_and_rewind;
-mod sandbox;
+mod sandbox_command;
 mod screen;
-mod servers;
+mod screen_choices;
 mod session_state;
 mod setup_commands;
-mod skills;
+mod skill_commands;
 pub(crate) mod slash;
 mod status_line;
 mod status_line_input;
@@ -64,6 +69,7 @@ use engine::agent::Turn;
 use engine::hooks::ExitReason;
 use engine::{Agent, Event};
 use futures_util::StreamExt;
+use settings::EditorMode;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -84,7 +90,7 @@ use conversation_view::Display;
 use custom_status_line::{CustomStatusLine, StatusLineStep};
 use editor::Editor;
 use file_search::FileSearch;
-use leaving::Awaited;
+use leaving::UnfinishedWork;
 use markdown::Markdown;
 use menu::CompletionMenu;
 use page::PagePart;
@@ -96,6 +102,9 @@ use terminal_owner::TerminalOwner;
 
 /// Columns of the mark before the prompt.
 const PROMPT_COLUMNS: usize = 2;
+/// Shown until something was typed in a project.
+const WHAT_TO_TRY: &str = "Try: explain this project · /init writes an AGENTS.md · @\u{a0}attaches a file · !\u{a0}runs a command · \
+                           #\u{a0}saves a memory";
 /// Interval at which the screen is redrawn while something is under way.
 const TICK: Duration = Duration::from_millis(120);
 
@@ -113,13 +122,13 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     }
     let (events_in, mut events) = mpsc::unbounded_channel();
     let (questions_in, mut questions) = mpsc::unbounded_channel();
-    let wires = AgentChannels { events: events_in, questions: questions_in };
+    let channels = AgentChannels { events: events_in, questions: questions_in };
     let mut args = args.clone();
     let is_choosing = args.take_choice_of_session();
-    let mut ready = wires.agent(&args, &place).await?;
+    let mut ready = channels.agent(&args, &place).await?;
     let warnings = std::mem::take(&mut ready.warnings);
     let first = args.prompt.clone();
-    let mut repl = Repl::new(args, place, wires, ready);
+    let mut repl = Repl::new(args, place, channels, ready);
     let mut raw = Some(terminal::RawMode::enter()?);
     let mut closing = ShutdownSignals::watch_all()?;
     let mut code = Code::Success;
@@ -272,7 +281,7 @@ struct Repl {
 }
 
 impl Repl {
-    fn new(args: RunArgs, place: ProgramPaths, wires: AgentChannels, ready: PreparedSession) -> Self {
+    fn new(args: RunArgs, place: ProgramPaths, channels: AgentChannels, ready: PreparedSession) -> Self {
         let (columns, lines) = terminal::size();
         let colours = out::colours(&out::stdout());
         let screen = Screen::new(out::stdout(), columns, lines, colours);
@@ -280,7 +289,7 @@ impl Repl {
         let history = PromptHistory::load(place.home.path(), &place.directory);
         Self {
             markdown: Markdown::new(screen.columns()),
-            talk: Conversation::new(args, place, wires, ready, Display::Screen { columns: screen.columns() }),
+            talk: Conversation::new(args, place, channels, ready, Display::Screen { columns: screen.columns() }),
             screen,
             working: None,
             editor: Editor::default(),
@@ -313,6 +322,9 @@ impl Repl {
         self.talk.view.page.begin(PagePart::Note);
         self.talk.view.page.line(&[Span::new("cairn", TextStyle::BOLD), Span::new(&place, TextStyle::DIM)], 2);
         self.talk.view.page.line(&[Span::new("/help shows commands and keys", TextStyle::DIM)], 2);
+        if self.history.is_empty() {
+            self.talk.view.page.line(&[Span::new(WHAT_TO_TRY, TextStyle::DIM)], 2);
+        }
         for warning in warnings {
             self.talk.view.page.warning(warning);
         }
@@ -329,9 +341,10 @@ impl Repl {
             StatusLineStep::Due => {
                 let (directory, environment) =
                     (self.talk.session.scope.directory(), self.talk.session.scope.environment().clone());
-                let ground =
+                let context =
                     custom_status_line::StatusLineContext { directory, environment, guard: crate::env::program() };
-                self.line.run(self.talk.session.figures.json(&self.talk.session, self.talk.thinks).to_string(), ground);
+                self.line
+                    .run(self.talk.session.figures.json(&self.talk.session, self.talk.thinks).to_string(), context);
             }
             StatusLineStep::Ran(ran) => {
                 if let Some(warning) = self.line.ran(ran) {
@@ -367,7 +380,7 @@ impl Repl {
     ) -> Code {
         let Some(mut agent) = self.talk.session.agent.take() else { return Code::Success };
         let (stop, mut code) = (CancellationToken::new(), Code::Success);
-        if let Some(awaited) = Awaited::of(&agent, &self.talk.args) {
+        if let Some(awaited) = UnfinishedWork::of(&agent, &self.talk.args) {
             self.talk.view.hint = Some(format!("{awaited}; any key leaves"));
             let _ = self.draw(); // who cannot see it can still leave
             let work = awaited.wait(&mut agent, &stop);
@@ -431,6 +444,7 @@ impl Repl {
     /// Prints what is finished, and draws the bottom anew.
     fn draw(&mut self) -> anyhow::Result<()> {
         self.screen.set_title(&self.title())?;
+        self.screen.set_colours(screen_choices::colours(&self.talk));
         if self.talk.view.pager.is_some() {
             return self.draw_pager();
         }
@@ -489,6 +503,7 @@ impl Repl {
         let (columns, lines) = terminal::size();
         self.screen.resize(columns, lines)?;
         self.editor.set_columns(PROMPT_COLUMNS, self.screen.columns());
+        self.editor.set_vim(screen_choices::editor_mode(&self.talk) == EditorMode::Vim);
         self.markdown.set_columns(self.screen.columns());
         self.talk.view.page.set_columns(self.screen.columns());
         Ok(())

@@ -4,11 +4,31 @@
 //! window's title or turn a command around. Only control characters go: what can be read stays, however odd, or an
 //! escape could hide a part of what the user is asked about.
 
+use std::sync::Arc;
+
 /// A run of text in one style, on one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Span {
     text: String,
     look: TextStyle,
+    /// The page that it leads to, for terminals that can open one.
+    link: Option<Link>,
+}
+
+/// The address of a page: only what a terminal opens in a browser, and nothing that could end a link early.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Link(Arc<str>);
+
+/// The longest address that terminals take.
+const LONGEST_LINK: usize = 2_000;
+
+impl Link {
+    /// An address, if it is one of the web.
+    pub(crate) fn of(url: &str) -> Option<Self> {
+        let is_web = url.starts_with("https://") || url.starts_with("http://");
+        let is_plain = url.bytes().all(|byte| (0x21..0x7f).contains(&byte));
+        (is_web && is_plain && url.len() <= LONGEST_LINK).then(|| Self(url.into()))
+    }
 }
 
 /// The style of a text.
@@ -29,19 +49,70 @@ pub(crate) struct TextStyle {
 /// The colours used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Colour {
-    Red = 31,
-    Green = 32,
-    Yellow = 33,
-    Magenta = 35,
-    Cyan = 36,
+    Red,
+    Green,
+    Yellow,
+    Blue,
+    Magenta,
+    Cyan,
+    BrightRed,
+    BrightMagenta,
+}
+
+impl Colour {
+    /// The colour that a definition of an agent names, as near as the terminal's palette has it.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        match name.trim().to_ascii_lowercase().as_str() {
+            "red" => Some(Self::Red),
+            "orange" => Some(Self::BrightRed),
+            "yellow" => Some(Self::Yellow),
+            "green" => Some(Self::Green),
+            "cyan" => Some(Self::Cyan),
+            "blue" => Some(Self::Blue),
+            "purple" | "magenta" => Some(Self::Magenta),
+            "pink" => Some(Self::BrightMagenta),
+            _ => None,
+        }
+    }
 }
 
 /// Colours, bold and the like, on or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Colours {
+    /// The terminal's own, as they are meant for a dark background.
     On,
+    /// Darker ones, which can be read on white.
+    OnLight,
     Off,
 }
+
+impl Colour {
+    /// The code on a dark background, or on a light one: there each has a contrast of 5 to 1 at least with white.
+    fn code(self, colours: Colours) -> &'static str {
+        let light = colours == Colours::OnLight;
+        match self {
+            Self::Red if light => "38;5;124",
+            Self::Green if light => "38;5;22",
+            Self::Yellow if light => "38;5;94",
+            Self::Magenta if light => "38;5;90",
+            Self::Cyan if light => "38;5;24",
+            Self::Blue if light => "38;5;19",
+            Self::BrightRed if light => "38;5;88",
+            Self::BrightMagenta if light => "38;5;125",
+            Self::Red => "31",
+            Self::Green => "32",
+            Self::Yellow => "33",
+            Self::Blue => "34",
+            Self::Magenta => "35",
+            Self::Cyan => "36",
+            Self::BrightRed => "91",
+            Self::BrightMagenta => "95",
+        }
+    }
+}
+
+/// What stands back on a light background. Many terminals make dim text there too pale to read.
+const DIM_ON_LIGHT: &str = "38;5;242";
 
 impl TextStyle {
     pub(crate) const PLAIN: Self = Self { bold: false, dim: false, italic: false, struck: false, colour: None };
@@ -53,17 +124,34 @@ impl TextStyle {
         Self { colour: Some(colour), ..Self::PLAIN }
     }
 
-    fn codes(self) -> Vec<String> {
-        let flags = [(self.bold, "1"), (self.dim, "2"), (self.italic, "3"), (self.struck, "9")];
-        let flags = flags.into_iter().filter(|(on, _)| *on).map(|(_, code)| code.to_owned());
-        flags.chain(self.colour.map(|colour| (colour as u8).to_string())).collect()
+    fn codes(self, colours: Colours) -> Vec<&'static str> {
+        let dim = if colours == Colours::OnLight { DIM_ON_LIGHT } else { "2" };
+        let flags = [(self.bold, "1"), (self.dim, dim), (self.italic, "3"), (self.struck, "9")];
+        let flags = flags.into_iter().filter(|(on, _)| *on).map(|(_, code)| code);
+        flags.chain(self.colour.map(|colour| colour.code(colours))).collect()
     }
 }
 
 impl Span {
     /// Text in a style.
     pub(crate) fn new(text: &str, look: TextStyle) -> Self {
-        Self { text: clean(text), look }
+        Self { text: clean(text), look, link: None }
+    }
+
+    /// The same, leading to a page.
+    pub(crate) fn leading_to(mut self, link: Option<Link>) -> Self {
+        self.link = link;
+        self
+    }
+
+    /// Another text in the same style, leading to the same page.
+    pub(crate) fn with_text(&self, text: &str) -> Self {
+        Self { text: clean(text), look: self.look, link: self.link.clone() }
+    }
+
+    /// True if both look the same and lead to the same page.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self.look == other.look && self.link == other.link
     }
 
     /// Text as it is.
@@ -133,11 +221,18 @@ pub(crate) fn cyan(text: &str) -> Span {
 pub(crate) fn paint(spans: &[Span], colours: Colours) -> String {
     let mut out = String::new();
     for span in spans {
-        let codes = span.look.codes();
-        if colours == Colours::On && !codes.is_empty() {
+        let codes = span.look.codes(colours);
+        let link = span.link.as_ref().filter(|_| colours != Colours::Off);
+        if let Some(Link(url)) = link {
+            out.push_str(&format!("\x1b]8;;{url}\x1b\\"));
+        }
+        if colours != Colours::Off && !codes.is_empty() {
             out.push_str(&format!("\x1b[{}m{}\x1b[0m", codes.join(";"), span.text));
         } else {
             out.push_str(&span.text);
+        }
+        if link.is_some() {
+            out.push_str("\x1b]8;;\x1b\\");
         }
     }
     out
@@ -250,6 +345,26 @@ mod tests {
         let text =
             "\u{1b}[1;31mred\u{1b}[0m \u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{7}\n10 %\r100 %\r\n\u{1b}(Bend\u{1b}[";
         assert_eq!(without_escapes(text), "red link\n100 %\nend");
+    }
+
+    #[test]
+    fn only_an_address_of_the_web_becomes_a_link_and_only_with_colours() {
+        let span = |url: &str| [Span::plain("page").leading_to(Link::of(url))];
+        assert_eq!(
+            paint(&span("https://x.org/a?b=c"), Colours::On),
+            "\x1b]8;;https://x.org/a?b=c\x1b\\page\x1b]8;;\x1b\\"
+        );
+        assert_eq!(paint(&span("https://x.org/"), Colours::Off), "page");
+        for bad in ["javascript:alert(1)", "file:///etc/passwd", "https://x\x1b\\y", "https://x y", "https://é"] {
+            assert_eq!(paint(&span(bad), Colours::On), "page", "{bad}");
+        }
+    }
+
+    #[test]
+    fn on_a_light_background_nothing_is_pale() {
+        let spans = [Span::new("a", TextStyle::of(Colour::Yellow)), Span::new("b", TextStyle::DIM)];
+        assert_eq!(paint(&spans, Colours::On), "\x1b[33ma\x1b[0m\x1b[2mb\x1b[0m");
+        assert_eq!(paint(&spans, Colours::OnLight), "\x1b[38;5;94ma\x1b[0m\x1b[38;5;242mb\x1b[0m");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The agent: a driver, and everything around it.
 
+mod agent_servers;
+mod agent_skills;
 mod attachments;
 mod changed_files;
 mod incoming;
@@ -9,8 +11,7 @@ mod parent_snapshot;
 mod parts;
 mod reload;
 mod reports;
-mod servers;
-mod skills;
+mod server_mentions;
 mod turn;
 
 use std::path::Path;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use context::account::ClearingFigures;
-use context::standing::StandingInstruction;
+use context::standing_instructions::StandingInstruction;
 use context::{CompactionReach, Fact, Layers, keep};
 use learning::dream::session_dreams::SessionDreams;
 use learning::extract::Extraction;
@@ -27,7 +28,7 @@ use learning::ledger::{LABEL, Ledger};
 use memory::store::IndexUpkeep;
 use session::window_usage::WindowUsage;
 use session::{Error, Session};
-use settings::hooks::Hook;
+use settings::hook_definitions::Hook;
 use settings::permission::{ChosenBy, Policy, Respondent, SharedMode};
 use tokio_util::sync::CancellationToken;
 use tools::Scope;
@@ -42,7 +43,7 @@ use crate::agents::Subagents;
 use crate::configuration::Configuration;
 use crate::driver::{Driver, MemoryOwner, MemoryPlaces, ReplyResult, SubagentHost, TaskReminder};
 use crate::event::Event;
-use crate::hooks::{CallsBack, ExitReason, HookInput, HookMessage, Hooks, SessionStart};
+use crate::hooks::{ExitReason, HookCallbacks, HookInput, HookMessage, Hooks, SessionStart};
 use crate::journal::Journal;
 use crate::live::LiveSession;
 use crate::parts::DriverParts;
@@ -51,12 +52,12 @@ use crate::queued_messages::QueuedMessages;
 use crate::run::{RunEnd, TurnEnd};
 use crate::servers::{ServerTools, SessionServers};
 use crate::skills::Skills;
+use agent_servers::AgentServers;
+use agent_skills::AgentSkills;
 use changed_files::ChangedFiles;
 use knowledge::AgentKnowledge;
 pub use mail::{Mail, Neighbours};
 use reports::SubagentReports;
-use servers::AgentServers;
-use skills::AgentSkills;
 
 pub use attachments::AttachmentSource;
 pub use parts::{Contacts, NoSubagents, Parts};
@@ -351,7 +352,7 @@ impl Agent {
     }
 
     /// Adds hooks of the embedding program, after all others.
-    pub fn call_back(&mut self, hooks: Vec<Hook>, program: Arc<dyn CallsBack>) {
+    pub fn call_back(&mut self, hooks: Vec<Hook>, program: Arc<dyn HookCallbacks>) {
         self.driver.gate.consent.hooks = self.driver.gate.consent.hooks.clone().driven(hooks, program);
     }
 
@@ -378,7 +379,8 @@ impl Agent {
         }
         self.driver.list_agents()?;
         self.skills.show(&mut self.driver.live)?;
-        if self.driver.gate.consent.approver.who() != Respondent::Person {
+        let has_own = self.driver.live.work.servers.as_ref().is_some_and(ServerTools::has_own);
+        if has_own || self.driver.gate.consent.approver.respondent() != Respondent::Person {
             self.servers.wait(&self.driver.live).await;
         }
         self.servers.show(&mut self.driver.live)?;
@@ -388,28 +390,36 @@ impl Agent {
         self.driver.ask(round, &mut self.known.knowledge, cancel).await
     }
 
-    /// Takes in the user's message, unless a hook blocks it; returns the reason if one does.
-    async fn hear(&mut self, said: Vec<Block>, cancel: &CancellationToken) -> Result<Option<String>, Error> {
+    /// Takes in the user's message, unless a hook blocks it, or what it calls cannot be called; returns that end if so.
+    async fn hear(&mut self, said: Vec<Block>, cancel: &CancellationToken) -> Result<Option<TurnEnd>, Error> {
         let text = text_of(&said);
         let words: Vec<HookMessage> = match self.driver.gate_prompt(&text, cancel).await? {
             Ok(words) => words,
-            Err(why) => return Ok(Some(why)),
+            Err(why) => return Ok(Some(TurnEnd::Stopped(why))),
         };
-        let called = match skills::skills_in(self, &text, cancel).await {
+        let called = match agent_skills::skills_in(self, &text, cancel).await {
             Ok(called) => called,
-            Err(why) => return Ok(Some(why)),
+            Err(why) => return Ok(Some(TurnEnd::NotCalled(why))),
+        };
+        let prompt = match server_mentions::prompt_in(self, &text, cancel).await {
+            Ok(prompt) => prompt,
+            Err(why) => return Ok(Some(TurnEnd::NotCalled(why))),
         };
         let mut attachments = attachments::attachments_of(self, &text, cancel).await?;
         let mut blocks = std::mem::take(&mut attachments.media);
+        blocks.extend(prompt.media);
         blocks.extend(self.bounded(said));
         let said = blocks;
         self.begin()?;
-        let before = self.standing().to_vec();
+        let before = self.standing_instructions().to_vec();
         self.driver.live.session.append(Body::User { blocks: said, source: TextSource::Direct })?;
         self.tell_of_standing(&before);
         self.driver.live.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
         attachments::attach(self, attachments)?;
-        called.into_iter().try_for_each(|skill| skills::put_in(self, skill))?;
+        if let Some((text, meta)) = prompt.text {
+            self.driver.live.session.inject(&text, meta)?;
+        }
+        called.into_iter().try_for_each(|skill| agent_skills::put_in(self, skill))?;
         self.known.recall_for(&text, &mut self.driver.live)?;
         self.changed_files.tell(&mut self.driver.live)?;
         self.driver.attach_words(words)?;
@@ -423,7 +433,7 @@ impl Agent {
     }
 
     /// The user's standing instructions that are still in force.
-    pub fn standing(&self) -> &[StandingInstruction] {
+    pub fn standing_instructions(&self) -> &[StandingInstruction] {
         &self.session().state().standing
     }
 
@@ -435,14 +445,14 @@ impl Agent {
     /// Tells the user which standing instructions their message has lifted, and whether there are more than are kept in
     /// view.
     fn tell_of_standing(&self, before: &[StandingInstruction]) {
-        let now = self.standing();
+        let now = self.standing_instructions();
         let is_lifted = |one: &&StandingInstruction| now.iter().all(|other| other.text != one.text);
         for one in before.iter().filter(is_lifted) {
-            self.driver.live.tell(Event::Warning(format!("no longer in force, as you say: {}", one.text)));
+            self.driver.live.tell(Event::Warning(format!("no longer in force, as you said: {}", one.text)));
         }
-        let (kept, kept_before) = (keep::fitting(now).len(), keep::fitting(before).len());
-        if kept < now.len() && kept_before == before.len() {
-            let gone = now.len() - kept;
+        let left_out = |all: &[StandingInstruction]| all.len() - keep::fitting(all).len();
+        let gone = left_out(now);
+        if gone > left_out(before) {
             let text = format!("{gone} of your standing instructions do not fit into view: /keep shows them");
             self.driver.live.tell(Event::Warning(text));
         }

@@ -3,19 +3,19 @@
 //! It sends the view, logs the reply, runs its calls, and makes room before each request. Everything around it
 //! (approvers, knowledge, incoming messages) belongs to the agent; a subagent owns a driver of its own. Its parts share
 //! the live session (`live`) and keep their own state: cache checks (`cache_watch`), side work (`side_work`), the
-//! listing of agents (`listing`).
+//! listing of agents (`agent_listing`).
 
+mod agent_listing;
+mod ask_model;
 mod cache_watch;
 mod called_skills;
 mod calls;
 mod collapse_ahead;
 mod gated;
 mod guarded_paths;
-mod listing;
 mod media;
 mod memory_places;
 mod notes;
-mod reply;
 mod run_layers;
 mod shorten;
 mod side_work;
@@ -36,10 +36,10 @@ use crate::gate::Gate;
 use crate::live::LiveSession;
 use crate::parts::DriverParts;
 
+pub(crate) use agent_listing::{AgentListing, SubagentHost};
+pub(crate) use ask_model::ReplyResult;
 use cache_watch::CacheWatch;
-pub(crate) use listing::{AgentListing, SubagentHost};
 pub(crate) use memory_places::{MemoryOwner, MemoryPlaces};
-pub(crate) use reply::ReplyResult;
 use side_work::SideWork;
 pub(crate) use task_reminder::TaskReminder;
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use context::Fact;
 use files::Glance;
 use session::Session;
-use settings::hooks::{Hook, Kind};
+use settings::hook_definitions::{Hook, Kind};
 use tokio_util::sync::CancellationToken;
 use tools::Scope;
 use tools::permission::Rule;
@@ -195,6 +195,7 @@ impl Gate {
             guard: site.work.guard.clone(),
             variables: site.variables_file(),
             asking: None,
+            servers: site.work.servers.as_ref().map(|tools| tools.servers().clone()),
             variable: site.work.variable,
         }
     }

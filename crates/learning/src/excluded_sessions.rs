@@ -2,7 +2,7 @@
 //! touched or worked in what the user excluded.
 //!
 //! A session is judged by its file alone, ours and Claude Code's alike, line by line. Agents that look through
-//! transcripts see nothing of an excluded one: neither its file nor what lies beside it. Whatever its subagents touched
+//! transcripts see nothing of an excluded one: neither its file nor what is next to it. Whatever its subagents touched
 //! counts as touched by it.
 
 use std::collections::{HashMap, HashSet};
@@ -36,7 +36,7 @@ impl ExcludedSessions {
         &self.exclusions
     }
 
-    /// True if a file is an excluded session, or lies beside one.
+    /// True if a file is an excluded session, or is next to one.
     pub(crate) fn has(&self, path: &Path) -> bool {
         let Some(session) = self.folders.iter().find_map(|folder| session(folder, path)) else { return false };
         let judge = || self.is_apart(&session).unwrap_or(true) || self.subagents_touched(&session, |_| true);

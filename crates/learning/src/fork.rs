@@ -1,4 +1,4 @@
-//! A fork: a question to the conversation as it stands, asked beside it.
+//! A fork: a question to the conversation as it stands, asked outside of it.
 //!
 //! It sends what the parent sends, byte for byte, and then its own words: so it reads the parent's cache, and costs
 //! little more than its answer. Nothing that the cache depends on may differ: not the tools, the limits, the thinking,
@@ -23,7 +23,7 @@ use transcript::{Block, Message, Outcome, Remarks, Reply, Request, Role, StopRea
 
 use crate::ledger::{BYTES_PER_TOKEN, BudgetPause, Ledger, broken_off};
 
-/// A small model, for questions beside the conversation.
+/// A small model, for questions outside the conversation.
 #[derive(Clone)]
 pub struct SmallModel {
     /// The client.
@@ -101,6 +101,8 @@ impl<F: Fn(&dyn Tool, &Value, &Scope) -> Result<(), String> + Send + Sync> Judge
 pub struct ForkResult {
     /// The text of its last reply; if it may call no tool, the longest one.
     pub text: String,
+    /// The blocks of its last reply.
+    pub blocks: Vec<Block>,
     /// Usage of its first request, which should have read the parent's cache.
     pub first: Usage,
     /// Number of its requests.
@@ -209,7 +211,7 @@ impl Fork {
                 answer = text;
             }
             if unfinished != Some("") {
-                return Ok(ForkResult { text: answer, first, rounds, unfinished });
+                return Ok(ForkResult { text: answer, blocks: reply.blocks, first, rounds, unfinished });
             }
             request.messages.push(Message { role: Role::Assistant, blocks: reply.blocks });
             request.messages.push(Message { role: Role::User, blocks: results });

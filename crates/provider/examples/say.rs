@@ -86,11 +86,13 @@ async fn converse(client: &dyn Model, model: &str, text: &str, tools: bool) -> R
         own_blocks: 0,
         loaded: Vec::new(),
         tools: if tools { vec![bash] } else { vec![] },
+        web_search: None,
         thinking: None,
         effort: None,
         betas: vec![],
         format: None,
         context_management: None,
+        web_search: None,
     });
     let mut messages = vec![Message { role: Role::User, blocks: vec![Block::text(text)] }];
     let request = |messages: &[Message]| {

@@ -18,11 +18,13 @@ pub(crate) fn prologue() -> Prologue {
             description: "runs".into(),
             input_schema: json!({"type": "object"}),
         }],
+        web_search: None,
         thinking: Some(Thinking::Enabled { budget_tokens: 32 }),
         effort: None,
         betas: vec!["b".into()],
         format: None,
         context_management: None,
+        web_search: None,
     }
 }
 

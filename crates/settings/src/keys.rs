@@ -114,6 +114,12 @@ const EFFORTS: &[&str] = &["low", "medium", "high", "xhigh", "max"];
 const CHANNELS: &[&str] =
     &["terminal_bell", "auto", "iterm2", "iterm2_with_bell", "kitty", "ghostty", "notifications_disabled"];
 
+/// Kinds of background that colours are chosen for.
+const THEMES: &[&str] = &["auto", "dark", "light"];
+
+/// Keys of the prompt.
+const EDITOR_MODES: &[&str] = &["normal", "vim"];
+
 macro_rules! keys {
     ($($group:ident {
         $($constant:ident = $name:literal $(or $older:literal)?, $kind:expr, $reach:ident, $about:literal;)*
@@ -154,6 +160,7 @@ keys! {
         DENY = "permissions.deny", Kind::Texts, Anyone, "Rules for calls that never run; they override all others.";
         DIRECTORIES = "permissions.additionalDirectories", Kind::Texts, Trusted, "More directories to work in.";
         PRIVATE_HOSTS = "webPrivateHosts", Kind::Texts, Own, "Hosts that WebFetch may contact though they are at private addresses, as `NAME` or `NAME:PORT`, such as `localhost:3000`.";
+        WEB_SEARCH = "webSearch", Kind::Switch, Trusted, "Offer WebSearch, which has the provider search the web. Default: on for the Messages API at its own address. Servers that only speak its protocol may not search; providers of the type `openai` never do.";
         NO_BYPASS = "permissions.disableBypassPermissionsMode", Kind::OneOf(&["disable"]), Trusted, "Disables the mode `bypassPermissions`, whatever a flag or another file says.";
         ENV = "env", Kind::Variables, Trusted, "Environment variables for the commands that tools run. Your own also apply where Cairn itself reads a variable. A project cannot set variables that load code, redirect traffic or hold a key.";
         COMMAND_CREDENTIALS = "commandCredentials", Kind::Switch, Own, "Pass variables that look like credentials (`…_TOKEN`, `…_KEY`, addresses with a password) to commands that you allow. Commands that run unasked never get them, and no command gets the keys to the model.";
@@ -237,6 +244,8 @@ keys! {
         ON_NOTIFICATION = "hooks.Notification", Kind::Hooks(HOOK), Trusted, "When the session waits for you.";
     }
     Screen {
+        THEME = "theme", Kind::OneOf(THEMES), Own, "The background that colours are chosen for. `auto`, the default, takes `COLORFGBG` at its word where the terminal sets it, and dark otherwise.";
+        EDITOR_MODE = "editorMode", Kind::OneOf(EDITOR_MODES), Own, "The keys of the prompt: `vim`, or the usual ones.";
         STATUS_LINE = "statusLine", Kind::Entry(LINE), Trusted, "A line above the status line, printed by a command of yours.";
         CHANNEL = "preferredNotifChannel", Kind::OneOf(CHANNELS), Own, "How to tell you that the session waits for you: by the bell, or by a notification of iTerm2, Kitty or Ghostty. `auto` detects the terminal.";
         IDLE = "messageIdleNotifThresholdMs", Kind::Count, Own, "The time without input after which you are told that the session waits for you, in milliseconds. Default: 60000.";
@@ -272,11 +281,11 @@ keys! {
         RESTORE_FILES = "restoreFiles", Kind::Count, Trusted, "The number of recently read files that are shown again after a compaction.";
         REACTIVE = "reactive", Kind::Switch, Trusted, "Shorten a request that the provider refuses as too long, and send it again.";
         REACTIVE_ONLY = "reactiveOnly", Kind::Switch, Trusted, "Compact nothing until the provider refuses a request as too long.";
-        SNIP = "snip", Kind::Switch, Trusted, "Drop the oldest messages instead of compacting. Nothing of them is written down: the model has to look them up.";
+        SNIP = "snip", Kind::Switch, Trusted, "Drop the oldest messages instead of compacting. Nothing from them is written down: the model has to look them up.";
         COLLAPSE = "collapse", Kind::Switch, Trusted, "Replace spans of old messages with summaries when the window is nearly full, instead of compacting.";
-        CACHE_EDITS = "cacheEdits", Kind::Switch, Trusted, "Have the provider drop old tool results from its cache, if it can (a private beta of the Messages API). Nothing of them is written down.";
+        CACHE_EDITS = "cacheEdits", Kind::Switch, Trusted, "Have the provider drop old tool results from its cache, if it can (a private beta of the Messages API). Nothing from them is written down.";
         CACHE_EDITS_AFTER = "cacheEditsAfter", Kind::Count, Trusted, "The number of droppable results above which the provider is asked to drop them.";
-        API_CONTEXT_MANAGEMENT = "apiContextManagement", Kind::Switch, Trusted, "Have the provider leave out old tool results itself, if it can (Messages API). Nothing of them is written down.";
+        API_CONTEXT_MANAGEMENT = "apiContextManagement", Kind::Switch, Trusted, "Have the provider leave out old tool results itself, if it can (Messages API). Nothing from them is written down.";
         API_THINKING = "apiThinkingTurns", Kind::Count, Trusted, "The number of turns whose thinking the provider then keeps. Default: all.";
         API_COMPACTION = "apiCompaction", Kind::Switch, Trusted, "Have the provider summarise a full window itself, if it can (Messages API). Nothing is written down before.";
         TOKEN_ESTIMATE = "tokenEstimate", Kind::OneOf(&["fitted", "rough"]), Trusted, "How tokens are estimated: fitted to the session, or at four bytes a token.";

@@ -1,4 +1,5 @@
-//! Settings for output beside the conversation: the custom status line, notifications and the event log.
+//! Settings for the screen and for output outside the conversation: colours, keys, the custom status line, notifications and the
+//! event log.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,12 +8,12 @@ use serde::Deserialize;
 
 use super::{SetValue, SettingsSource, keys};
 use crate::effective_values::{BasePaths, EffectiveValues};
-use crate::hooks::settings::HooksOf;
+use crate::hook_definitions::settings::HooksOf;
 
 /// Default time without input after which the user is notified, as in Claude Code.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Settings for output beside the conversation.
+/// Settings for output outside the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notifications {
     /// The custom status line.
@@ -23,12 +24,47 @@ pub struct Notifications {
     pub patience: Duration,
     /// The event log.
     pub event_log: Option<PathBuf>,
+    /// The background that colours are chosen for.
+    pub theme: Theme,
+    /// The keys of the prompt.
+    pub editor_mode: EditorMode,
 }
 
 impl Default for Notifications {
     fn default() -> Self {
-        Self { status_line: None, channel: Channel::default(), patience: PATIENCE, event_log: None }
+        Self {
+            status_line: None,
+            channel: Channel::default(),
+            patience: PATIENCE,
+            event_log: None,
+            theme: Theme::default(),
+            editor_mode: EditorMode::default(),
+        }
     }
+}
+
+/// The background that colours are chosen for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Theme {
+    /// What the terminal says of itself; dark if it says nothing.
+    #[default]
+    Auto,
+    /// Dark.
+    Dark,
+    /// Light.
+    Light,
+}
+
+/// The keys of the prompt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EditorMode {
+    /// Those of shells.
+    #[default]
+    Normal,
+    /// Those of vim.
+    Vim,
 }
 
 /// A status line that a command prints.
@@ -84,6 +120,8 @@ impl Notifications {
             channel: counting.one(&keys::CHANNEL).unwrap_or_default(),
             patience: counting.one(&keys::IDLE).map_or(PATIENCE, Duration::from_millis),
             event_log: counting.of(&keys::EVENT_LOG).find_map(|set| path(set, base_paths)),
+            theme: counting.one(&keys::THEME).unwrap_or_default(),
+            editor_mode: counting.one(&keys::EDITOR_MODE).unwrap_or_default(),
         }
     }
 }

@@ -14,7 +14,7 @@ use tools::sandbox::SandboxExit;
 use tools::{Access, Scope, Subject, Tool};
 use transcript::tool_names;
 
-use crate::agents::ToolRestriction;
+use crate::agent_definitions::ToolRestriction;
 use crate::sandbox;
 use crate::values::BypassPermission;
 
@@ -124,6 +124,8 @@ pub enum Question {
     Sender(SenderQuestion),
     /// An include from outside the project by an instruction file. The answer is kept.
     Include(IncludeQuestion),
+    /// What a server asks in the middle of a call. The answer is for it, and permits nothing.
+    Server(Box<mcp::ElicitationRequest>),
 }
 
 impl Question {
@@ -135,6 +137,7 @@ impl Question {
             Self::Include(_) => {
                 "it would become instructions for the model, and is outside the project; your answer is remembered"
             }
+            Self::Server(_) => "what you answer goes to this server",
         }
     }
 
@@ -144,6 +147,7 @@ impl Question {
             Self::Call(call) => &call.tool,
             Self::Sender(sender) => &sender.from,
             Self::Include(include) => &include.place,
+            Self::Server(request) => request.server(),
         }
     }
 }
@@ -236,7 +240,7 @@ pub trait Approver: Send + Sync {
     fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer>;
 
     /// The kind of respondent.
-    fn who(&self) -> Respondent {
+    fn respondent(&self) -> Respondent {
         Respondent::Person
     }
 }
@@ -266,7 +270,7 @@ impl Approver for NoApprover {
         Box::pin(std::future::ready(PermissionAnswer::Unanswered { why }))
     }
 
-    fn who(&self) -> Respondent {
+    fn respondent(&self) -> Respondent {
         Respondent::Nobody
     }
 }

@@ -17,7 +17,7 @@ use crate::background::{Admission, Budget, Rhythm};
 use crate::effective_values::{BasePaths, EffectiveValues, expand};
 use crate::extract::Extract;
 use crate::finding::{SettingsFinding, Weight};
-use crate::hooks::settings::{HookSettings, HooksOf, hooks_of};
+use crate::hook_definitions::settings::{HookSettings, HooksOf, hooks_of};
 use crate::keys::{self, SettingKey};
 use crate::kind::ValuePart;
 use crate::layers::layers;
@@ -110,9 +110,11 @@ pub struct Settings {
     pub servers: Vec<SetValue>,
     /// `disabledMcpServers`: servers that are not started, each with its origin.
     pub disabled_servers: Vec<(String, ValueOrigin)>,
+    /// `webSearch`: whether the provider's own search is offered; by what is known of the provider if nothing is said.
+    pub web_search: Option<bool>,
     /// `webPrivateHosts`: hosts at private addresses that may be contacted.
     pub private_hosts: Vec<String>,
-    /// Output beside the conversation.
+    /// Output outside the conversation.
     pub signals: Notifications,
     /// Every value of the files, with its status.
     pub sets: Vec<SetValue>,
@@ -231,6 +233,7 @@ impl Settings {
                 .of(&keys::DISABLED_SERVERS)
                 .filter_map(|set| Some((set.value.as_str()?.to_owned(), set.origin.clone())))
                 .collect(),
+            web_search: counting.one(&keys::WEB_SEARCH),
             private_hosts: counting.texts(&keys::PRIVATE_HOSTS),
             signals: Notifications::of(&counting, whose, base_paths),
             sets: Vec::new(),

@@ -4,15 +4,15 @@ mod importing;
 mod mending;
 mod past;
 mod saving;
-mod shelves;
+
 mod showing;
 
 use std::path::PathBuf;
 
 use crate::exit::Code;
+use crate::memory_shelves::CommandShelves;
 use crate::out::{data, talk};
 use crate::program_paths::ProgramPaths;
-use shelves::CommandShelves;
 
 /// Manage memories: of this project, and yours across projects.
 #[derive(Debug, clap::Args)]

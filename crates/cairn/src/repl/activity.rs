@@ -28,6 +28,8 @@ const AGENTS: usize = 6;
 const ROOM_FOR_TOKENS: usize = 60;
 /// Time after which seconds are shown: what is quicker needs no clock.
 const SLOW: Duration = Duration::from_secs(1);
+/// Columns from which the row of a retry names the key that stops it.
+const ROOM_FOR_KEY: usize = 60;
 /// Facts of a turn that give way in a narrow window, by their place: tokens, then the key for the background.
 const GIVE_WAY: [usize; 2] = [1, 3];
 /// Bytes of a token of English or code, roughly: the true number comes with the end of the reply.
@@ -183,7 +185,11 @@ impl TurnActivity {
         }
         let facts = Span::new(&text(&facts), TextStyle::DIM);
         let room = columns.saturating_sub(spans_width(std::slice::from_ref(&facts)));
-        let mut row = fit(&[Span::new(&format!("{spin} {doing}"), TextStyle::of(Colour::Cyan))], room);
+        let look = match agents {
+            [agent] if look_of(agent).colour.is_some() => look_of(agent),
+            _ => TextStyle::of(Colour::Cyan),
+        };
+        let mut row = fit(&[Span::new(&format!("{spin} {doing}"), look)], room);
         row.push(facts);
         row
     }
@@ -198,7 +204,10 @@ impl TurnActivity {
         facts.extend(has_room.then(|| format!("{} tokens", short_tokens(progress.tokens))));
         let facts = Span::new(&format!("  {}", facts.join(" · ")), TextStyle::DIM);
         let room = columns.saturating_sub(spans_width(std::slice::from_ref(&facts)));
-        let mut row = fit(&[Span::plain(&format!("    {doing}"))], room);
+        // What it does begins with its type, which has the colour.
+        let rest = doing.strip_prefix(agent.kind.as_str()).unwrap_or(doing);
+        let kind = &doing[..doing.len() - rest.len()];
+        let mut row = fit(&[Span::plain("    "), Span::new(kind, look_of(agent)), Span::plain(rest)], room);
         row.push(facts);
         row
     }
@@ -208,13 +217,20 @@ impl AwaitedRetry {
     fn row(&self, spin: &str, now: Instant, columns: usize) -> Vec<Span> {
         let left = self.at.saturating_duration_since(now).as_secs_f32().ceil();
         let when = if left > 0.0 { format!("again in {left} s") } else { "trying again".to_owned() };
-        let facts = Span::new(&format!("; {when}  (Esc stops)"), TextStyle::DIM);
+        // In a narrow window the reason matters more than the key.
+        let key = if columns >= ROOM_FOR_KEY { "  (Esc stops)" } else { "" };
+        let facts = Span::new(&format!("; {when}{key}"), TextStyle::DIM);
         let room = columns.saturating_sub(spans_width(std::slice::from_ref(&facts)));
         let text = format!("{spin} attempt {} failed: {}", self.attempt, self.why);
         let mut row = fit(&[Span::new(&text, TextStyle::of(Colour::Yellow))], room);
         row.push(facts);
         row
     }
+}
+
+/// The look of an agent's type: its colour, if its definition names one.
+pub(super) fn look_of(agent: &Subagent) -> TextStyle {
+    TextStyle { colour: agent.color.as_deref().and_then(Colour::named), ..TextStyle::PLAIN }
 }
 
 /// A time, as `12 s` or `2 min 5 s`.

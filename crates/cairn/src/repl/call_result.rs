@@ -18,6 +18,8 @@ const OUTPUT: usize = 5;
 const HEAD: usize = 2;
 /// Rows of a change.
 const CHANGE: usize = 40;
+/// Columns of a line's number and sign in a change.
+const BESIDE_NUMBERS: usize = 8;
 /// Prefix of the tools of other servers, whose output nobody has summarised.
 const FOREIGN: &str = "mcp__";
 /// Beginning of the summary of a command that runs on in the background.
@@ -28,13 +30,13 @@ const REST_IN_LINES: &str = " (/expand)";
 
 /// A change was shown when it was asked about, or is shown now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ChangeShown {
+pub(super) enum ChangeDisplay {
     Already,
     Not,
 }
 
 /// Prints the end of a call.
-pub(super) fn show(page: &mut Page, tool: &str, what: &str, output: &tools::Output, change: ChangeShown) {
+pub(super) fn show(page: &mut Page, tool: &str, what: &str, output: &tools::Output, change: ChangeDisplay) {
     let (mark, look) = match output.outcome {
         Outcome::Done => ("✓ ", TextStyle::of(Colour::Green)),
         Outcome::Failed => ("✗ ", TextStyle::of(Colour::Red)),
@@ -43,8 +45,8 @@ pub(super) fn show(page: &mut Page, tool: &str, what: &str, output: &tools::Outp
     if let Some(rewrite) = &output.rewrite {
         let diff = diff_of(rewrite, output);
         page.call(mark, tool, what, &diff.counts());
-        if change == ChangeShown::Not {
-            diff.capped(CHANGE, REST).iter().for_each(|row| page.cut(row));
+        if change == ChangeDisplay::Not {
+            diff.capped(CHANGE, REST).iter().for_each(|row| page.line(row, BESIDE_NUMBERS));
         }
         return;
     }
@@ -112,7 +114,7 @@ mod tests {
 
     fn rows(output: &tools::Output) -> Vec<String> {
         let mut page = Page::new(40);
-        show(&mut page, "Bash", "run", output, ChangeShown::Not);
+        show(&mut page, "Bash", "run", output, ChangeDisplay::Not);
         page.take().iter().map(|row| paint(row, Colours::Off)).collect()
     }
 

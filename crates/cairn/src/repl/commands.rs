@@ -12,9 +12,10 @@ use tools::permission::Mode;
 
 use super::conversation::Conversation;
 use super::conversation_view::Display;
+use super::mcp::show_servers;
 use super::modes;
 use super::page::PagePart;
-use super::servers::show_servers;
+use super::screen_choices;
 use super::session_state::SessionState;
 use super::setup_commands;
 use super::slash::{self, COMMANDS, KEYS};
@@ -69,6 +70,8 @@ impl Conversation {
             "doctor" => setup_commands::doctor(self),
             "init" => setup_commands::init(self),
             "review" => setup_commands::review(self, argument),
+            "theme" => screen_choices::choose_theme(self, argument),
+            "vim" => screen_choices::switch_vim(self),
             "add-dir" => setup_commands::add_directory(self, argument).await?,
             "copy" => setup_commands::copy(self),
             "mode" => self.mode(argument),
@@ -103,7 +106,7 @@ impl Conversation {
         let Some(command) = slash::find(name) else { return false };
         match command.name {
             "help" | "exit" | "expand" | "memory" | "learnt" | "team" | "mode" | "tasks" | "agents" | "skills"
-            | "mcp" | "cost" | "status" | "config" | "doctor" => false,
+            | "mcp" | "cost" | "status" | "config" | "doctor" | "theme" | "vim" => false,
             "permissions" => argument.trim().is_empty(),
             _ => true,
         }
@@ -172,11 +175,16 @@ impl Conversation {
         }
         let Some(agent) = &mut self.session.agent else { return };
         let rules = agent.policy_mut().rules.clone();
+        let own = [Some(self.session.background.folder.clone()), self.session.memory.clone()];
+        let own = own.into_iter().flatten().chain([memory::place::user_directory(self.place.home.path())]);
+        let own: Vec<String> = own.map(|folder| folder.display().to_string()).collect();
         let mut entries = vec![("mode".to_owned(), self.session.status.mode().name().to_owned())];
         for (name, rules) in [("allow", &rules.allow), ("ask", &rules.ask), ("deny", &rules.deny)] {
             let mut texts: Vec<String> = rules.iter().map(ToString::to_string).collect();
             let mut seen = std::collections::HashSet::new();
-            texts.retain(|text| seen.insert(text.clone()));
+            // That it may use its own folders and memories is no rule of anybody's.
+            let is_own = |text: &str| own.iter().any(|folder| text.contains(folder));
+            texts.retain(|text| !is_own(text) && seen.insert(text.clone()));
             if texts.is_empty() {
                 texts.push("nothing".to_owned());
             }
@@ -213,13 +221,13 @@ impl Conversation {
         let registry = agents.registry();
         if let Some(agent) = registry.find(name) {
             let mut rows = vec![(agent.name.clone(), agent.listing())];
-            rows.push(("whose".to_owned(), crate::agents::whose(agent, None, agents.denies(agent))));
+            rows.push(("source".to_owned(), crate::agent_sources::source_text(agent, None, agents.denies(agent))));
             rows.push(("prompt".to_owned(), agent.prompt.clone()));
             self.view.page.begin(PagePart::Note);
             return self.view.page.table(&rows, TextStyle::BOLD);
         }
-        let row = |agent: &settings::agents::Definition| {
-            let whose = crate::agents::whose(agent, None, agents.denies(agent));
+        let row = |agent: &settings::agent_definitions::Definition| {
+            let whose = crate::agent_sources::source_text(agent, None, agents.denies(agent));
             (agent.name.clone(), format!("{} ({whose})", agent.description))
         };
         let rows: Vec<(String, String)> = registry.agents().map(row).collect();

@@ -18,6 +18,7 @@ use tools::permission::Mode;
 use super::conversation_view::{ConversationView, Display};
 use super::put_away;
 use super::requests::{PendingQuestion, PendingRequests};
+use super::screen_choices::ScreenChoices;
 use super::session_state::SessionState;
 use crate::args::RunArgs;
 use crate::program_paths::ProgramPaths;
@@ -65,12 +66,14 @@ impl Approver for AgentChannels {
 pub(super) struct Conversation {
     pub(super) args: RunArgs,
     pub(super) place: ProgramPaths,
-    wires: AgentChannels,
+    channels: AgentChannels,
     pub(super) session: SessionState,
     pub(super) requests: PendingRequests,
     pub(super) view: ConversationView,
     /// True if the model was thinking before answers when the program began.
     pub(super) thinks: bool,
+    /// Colours and keys chosen by a command.
+    pub(super) screen_choices: ScreenChoices,
     /// True if Shift-Tab leads to `bypassPermissions`: for those who started in it, or with permission to.
     pub(super) bypass_offered: bool,
     /// The memory that is shared with others, kept in step until the program ends.
@@ -82,7 +85,7 @@ impl Conversation {
     pub(super) fn new(
         args: RunArgs,
         place: ProgramPaths,
-        wires: AgentChannels,
+        channels: AgentChannels,
         ready: PreparedSession,
         face: Display,
     ) -> Self {
@@ -90,13 +93,14 @@ impl Conversation {
             thinks: ready.agent.thinks(),
             bypass_offered: args.allow_dangerously_skip_permissions
                 || ready.agent.mode().get() == Mode::BypassPermissions,
-            sharing: TeamMemory::start(&place, &ready, wires.listener()),
+            screen_choices: ScreenChoices::default(),
+            sharing: TeamMemory::start(&place, &ready, channels.listener()),
             session: SessionState::of(ready),
             requests: PendingRequests::default(),
             view: ConversationView::new(face),
             args,
             place,
-            wires,
+            channels,
         }
     }
 
@@ -116,14 +120,14 @@ impl Conversation {
         if unused && self.args.resume.as_ref() == Some(&session) {
             self.args.resume = None; // there is nothing to go on with
         }
-        let (mut ready, done) = match self.wires.agent(&self.args, &self.place).await {
+        let (mut ready, done) = match self.channels.agent(&self.args, &self.place).await {
             Ok(ready) => (ready, true),
             Err(error) => {
                 self.view.page.note(&format!("{error:#}"), TextStyle::of(Colour::Red));
                 self.args = before;
                 let resume = (!unused).then_some(session);
                 (self.args.resume, self.args.continue_, self.args.session_id) = (resume, false, None);
-                (self.wires.agent(&self.args, &self.place).await?, false)
+                (self.channels.agent(&self.args, &self.place).await?, false)
             }
         };
         for warning in std::mem::take(&mut ready.warnings) {

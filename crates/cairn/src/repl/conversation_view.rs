@@ -75,6 +75,12 @@ impl ConversationView {
         self.page.table(rows, look);
     }
 
+    /// Names and what they stand for, each in a look of its own.
+    pub(super) fn styled_table(&mut self, rows: &[(Span, Vec<Span>)]) {
+        self.page.begin(PagePart::Note);
+        self.page.styled_table(rows);
+    }
+
     /// A text of the model's, or one that reads like it.
     pub(super) fn show_markdown(&mut self, text: &str) {
         let mut markdown = Markdown::new(self.page.columns());
@@ -87,6 +93,9 @@ impl ConversationView {
     pub(super) fn show_said(&mut self, text: &str) {
         let shown = self.said_as.take_if(|(said, _)| said == text).map(|(_, shown)| shown);
         let text = shown.as_deref().unwrap_or(text);
+        if text.is_empty() {
+            return;
+        }
         self.page.begin(PagePart::Said);
         let lines: Vec<&str> = text.lines().collect();
         for (at, line) in lines.iter().take(SAID_LINES).enumerate() {

@@ -3,6 +3,9 @@
 //! It knows nothing of the terminal: keys come in, rows come out. A long paste stands in it as a placeholder, which is one
 //! character to the cursor and the whole text to whoever takes it.
 
+mod vim;
+mod vim_words;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -11,6 +14,7 @@ use super::text_layout::{TextLayout, VisualRow};
 use super::width::width;
 use crate::event_text::count;
 use crate::styled_text::{Span, TextStyle, clean};
+use vim::VimKeys;
 
 /// States that can be gone back to.
 const UNDONE: usize = 200;
@@ -30,6 +34,8 @@ pub(crate) struct Editor {
     room: usize,
     /// The column that the cursor keeps while it moves over shorter rows.
     goal: Option<usize>,
+    /// The keys of vim, if they are wanted.
+    vim: Option<VimKeys>,
 }
 
 /// The effect of a key.
@@ -74,6 +80,7 @@ impl Editor {
     pub(crate) fn take(&mut self) -> String {
         let whole = self.whole();
         self.remember();
+        self.set_vim_to_insert();
         self.cursor = 0;
         self.text.clear();
         whole
@@ -95,6 +102,13 @@ impl Editor {
         placeholder.is_some()
     }
 
+    /// Puts a picture in at the cursor, by a placeholder.
+    pub(crate) fn paste_picture(&mut self, path: &str) {
+        self.remember();
+        let placeholder = self.pasted.picture(path);
+        self.insert(&placeholder);
+    }
+
     /// Puts a text in place of the placeholder before the cursor, to be edited. Says whether there was one.
     pub(crate) fn open_pasted(&mut self) -> bool {
         let Some((placeholder, text)) = self.pasted.at_end_of(self.before()) else { return false };
@@ -114,6 +128,9 @@ impl Editor {
 
     /// Does what a key means.
     pub(crate) fn key(&mut self, key: KeyEvent) -> EditorStep {
+        if let Some(step) = self.vim_key(key) {
+            return step;
+        }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         let goal = self.goal.take();
@@ -268,7 +285,7 @@ impl Editor {
         self.room = columns.saturating_sub(prompt).max(LEAST_ROOM);
     }
 
-    /// The text as rows after a prompt, and where the cursor stands in them.
+    /// The text as rows after a prompt, and where the cursor is in them.
     pub(crate) fn rows(&self, prompt: &Span, columns: usize) -> (Vec<Vec<Span>>, (usize, usize)) {
         let lead = width(prompt.text());
         let layout = TextLayout::new(&self.text, columns.saturating_sub(lead).max(LEAST_ROOM));

@@ -15,8 +15,8 @@ use super::pager::PagerStep;
 use super::picker::{Picker, PickerEntry, PickerStep};
 use super::question::QuestionStep;
 use super::resume_and_rewind::ListPurpose;
-use super::slash;
 use super::terminal_owner::TerminalOwner;
+use super::{clipboard, new_memory, slash};
 use crate::styled_text::one_line;
 
 /// The most characters of earlier input in a list.
@@ -100,6 +100,12 @@ impl Repl {
                 self.menu.close();
                 self.files.rest();
             }
+            // With nothing written there is nothing for vim to do.
+            KeyCode::Esc
+                if self.editor.vim_takes_escape() && !(self.working.is_some() && self.editor.text().is_empty()) =>
+            {
+                return self.edit(key).await;
+            }
             KeyCode::Esc if self.working.is_some() => self.stop(),
             KeyCode::Esc
                 if self.editor.text().is_empty()
@@ -120,6 +126,7 @@ impl Repl {
                 self.talk.command(&format!("think {wish}")).await?;
             }
             KeyCode::Char('l') if control => self.screen.wipe()?,
+            KeyCode::Char('v') if control => self.paste_picture().await,
             KeyCode::Char('t') if control => self.tasks_hidden = !self.tasks_hidden,
             KeyCode::Char('?') if self.editor.text().is_empty() => self.talk.view.show_keys(),
             KeyCode::Esc if self.working.is_none() => return self.escape_idle(escaped).await,
@@ -141,6 +148,19 @@ impl Repl {
             _ => return self.edit(key).await,
         }
         Ok(())
+    }
+
+    /// Puts the picture of the clipboard into the prompt.
+    async fn paste_picture(&mut self) {
+        match clipboard::picture(&self.talk.session.background.folder).await {
+            Ok(path) => {
+                // A name with blanks in it is one in quotes.
+                let name = path.display().to_string();
+                self.editor.paste_picture(&if name.contains(' ') { format!("\"{name}\"") } else { name });
+                self.typed();
+            }
+            Err(why) => self.talk.view.hint = Some(format!("{why:#}")),
+        }
     }
 
     /// Earlier input in a list, searched by typing on.
@@ -231,6 +251,7 @@ impl Repl {
             home: self.talk.session.scope.home().map(Path::to_owned),
             agents: agents.as_deref(),
             skills: self.talk.session.skill_completions(),
+            resources: self.talk.session.resource_completions(),
         };
         self.menu = complete(&before, sources, files);
     }
@@ -320,6 +341,8 @@ impl Repl {
         }
         self.start_compaction();
         if let Some(words) = self.talk.requests.saying.take() {
+            // The command stands there already.
+            self.talk.view.said_as = Some((words.clone(), String::new()));
             self.start(vec![Block::text(&words)]);
         }
         if self.talk.requests.leaving {
@@ -365,6 +388,10 @@ impl Repl {
                 self.asked(question, reply);
             }
             self.follow();
+            return Ok(());
+        }
+        if let Some(fact) = new_memory::fact_in(trimmed) {
+            new_memory::save(&mut self.talk, fact);
             return Ok(());
         }
         match (&self.working, trimmed.strip_prefix('!')) {

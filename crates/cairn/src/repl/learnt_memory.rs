@@ -13,6 +13,8 @@ use super::picker::PickerEntry;
 use super::resume_and_rewind::ListPurpose;
 use crate::styled_text::{Colour, TextStyle};
 
+/// Marks that the user knows of learning, below the config home.
+const ANNOUNCED: &str = "cairn/learning-announced";
 /// So many are named when a session begins.
 const TOLD: usize = 5;
 
@@ -57,6 +59,7 @@ const WHAT: [(&str, &str); 3] = [
 impl Conversation {
     /// Something was learnt.
     pub(super) fn was_learnt(&mut self, outcome: &learning::extract::Outcome) {
+        self.announce_learning(outcome);
         if let Some(run) = &outcome.run {
             let of = outcome.tally.saved.iter().chain(&outcome.tally.removed);
             self.session.learnt.splice(..0, of.map(|path| LearntMemory { run: run.clone(), path: path.clone() }));
@@ -67,6 +70,21 @@ impl Conversation {
         {
             self.view.page.warning(&format!("{error}"));
         }
+    }
+
+    /// Says once, to a user who meets it for the first time, what learning cost and how it is turned off.
+    fn announce_learning(&mut self, outcome: &learning::extract::Outcome) {
+        let Some(price) = self.session.status.prices.of(&outcome.model) else { return };
+        // The file can be made once only.
+        if files::create_new(self.place.home.path().join(ANNOUNCED), b"").is_err() {
+            return;
+        }
+        let text = format!(
+            "Cairn learns from sessions, as background work: this run cost ${:.4}. /cost has the sum, /private pauses it, and \
+             `cairn config set --user extract false` turns it off. (This is said once.)",
+            price.cost(&outcome.usage)
+        );
+        self.view.page.note(&text, TextStyle::DIM);
     }
 
     /// Says what was learnt since the last session, and puts it among what can be looked at, changed and taken back.
@@ -124,7 +142,7 @@ impl Conversation {
 
     fn take_back_learnt(&mut self, one: &LearntMemory) {
         let Some(directory) = &self.session.memory else { return };
-        // What is about the user lies in a place of its own, and is named by its whole path.
+        // What is about the user is in a place of its own, and is named by its whole path.
         let user = memory::place::user_directory(self.place.home.path());
         let (directory, path) = match std::path::Path::new(&one.path).strip_prefix(&user) {
             Ok(below) => (&user, below.to_string_lossy().into_owned()),
@@ -166,9 +184,9 @@ impl Conversation {
         }
         self.session.status.private = on;
         let said = if on {
-            "private: nothing is learnt from what is said from here on"
+            "private: nothing is learnt from what follows"
         } else {
-            "no longer private: what is said from here on may be learnt from"
+            "no longer private: what follows may be learnt from"
         };
         self.view.page.note(said, TextStyle::PLAIN);
     }

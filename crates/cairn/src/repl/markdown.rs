@@ -8,7 +8,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::width::{spans_width, wrap};
 use crate::code_colours::CodeColours;
-use crate::styled_text::{Colour, Span, TextStyle};
+use crate::styled_text::{Colour, Link, Span, TextStyle};
 
 /// A line without an end is flushed when it is as long as this, so that memory and work stay bounded.
 const LONGEST_LINE: usize = 8_192;
@@ -332,17 +332,43 @@ fn inline(text: &str, base: TextStyle) -> Vec<Span> {
             Event::End(TagEnd::Link) => {
                 looks.pop();
                 if let Some(url) = link.take().filter(|url| spans.last().is_none_or(|shown| shown.text() != url)) {
-                    spans.push(Span::new(&format!(" ({url})"), TextStyle::DIM));
+                    let to = Link::of(&url);
+                    spans.push(Span::new(" (", TextStyle::DIM));
+                    spans.push(Span::new(&url, TextStyle::DIM).leading_to(to));
+                    spans.push(Span::new(")", TextStyle::DIM));
                 }
             }
             Event::End(TagEnd::Strong | TagEnd::Emphasis | TagEnd::Strikethrough) => drop(looks.pop()),
-            Event::Text(text) | Event::InlineHtml(text) | Event::Html(text) => spans.push(Span::new(&text, look)),
+            Event::Text(text) => match &link {
+                Some(url) => spans.push(Span::new(&text, look).leading_to(Link::of(url))),
+                None => spans.extend(with_links(&text, look)),
+            },
+            Event::InlineHtml(text) | Event::Html(text) => spans.push(Span::new(&text, look)),
             Event::Code(code) => spans.push(Span::new(&code, TextStyle { colour: Some(Colour::Yellow), ..look })),
             Event::SoftBreak | Event::HardBreak => spans.push(Span::plain(" ")),
             _ => {}
         }
     }
     if spans.is_empty() { vec![Span::new(text, base)] } else { spans }
+}
+
+/// A text in which addresses lead to their pages.
+fn with_links(text: &str, look: TextStyle) -> Vec<Span> {
+    let (mut spans, mut rest) = (Vec::new(), text);
+    while let Some(at) = rest.find("http") {
+        let end =
+            rest[at..].find(|c: char| c.is_whitespace() || "<>\"`".contains(c)).map_or(rest.len(), |end| at + end);
+        // A sign behind an address ends the sentence, not the address.
+        let url = rest[at..end].trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '\'', '*', '_']);
+        let link = Link::of(url);
+        let end = if link.is_some() { at + url.len() } else { at + "http".len() };
+        spans.push(Span::new(&rest[..at], look));
+        spans.push(Span::new(&rest[at..end], look).leading_to(link));
+        rest = &rest[end..];
+    }
+    spans.push(Span::new(rest, look));
+    spans.retain(|span| !span.text().is_empty());
+    spans
 }
 
 #[cfg(test)]
@@ -416,6 +442,22 @@ mod tests {
         }
         rows.extend(markdown.finish());
         assert_eq!(rows.iter().map(|row| paint(row, Colours::Off)).collect::<Vec<_>>(), whole);
+    }
+
+    /// A link that breaks over rows leads to its page from each of them.
+    #[test]
+    fn addresses_lead_to_their_pages() {
+        let page = |text: &str, columns| {
+            let mut markdown = Markdown::new(columns);
+            markdown.push(&format!("{text}\n")).iter().map(|row| paint(row, Colours::On)).collect::<Vec<_>>()
+        };
+        let link = |url: &str, text: &str| format!("\x1b]8;;{url}\x1b\\{text}\x1b]8;;\x1b\\");
+        let url = "https://x.org/a_b";
+        assert_eq!(page(&format!("see {url}, or http"), 60), [format!("see {}, or http", link(url, url))]);
+        let long = "https://x.org/0123456789";
+        assert_eq!(page(long, 14), [link(long, &long[..14]), link(long, &long[14..])]);
+        let named = page("[it](https://x.org/)", 60).concat();
+        assert_eq!(named.matches("\x1b]8;;https://x.org/\x1b\\").count(), 2, "{named:?}");
     }
 
     #[test]

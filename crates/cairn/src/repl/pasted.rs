@@ -3,7 +3,7 @@
 //! It keeps every text until the session ends, since a prompt can come back; a placeholder that was changed by hand is only
 //! words.
 
-/// Lines and characters above which a text is long: less can be read where it stands.
+/// Lines and characters above which a text is long: less can be read where it is.
 const LINES: usize = 10;
 const CHARACTERS: usize = 1_000;
 
@@ -35,6 +35,14 @@ impl PastedTexts {
         let placeholder = format!("[Pasted text #{number}, {size}]");
         self.texts.push(PastedText { placeholder: placeholder.clone(), text: text.to_owned() });
         Some(placeholder)
+    }
+
+    /// The placeholder of a picture, which stands for its path.
+    pub(super) fn picture(&mut self, path: &str) -> String {
+        let number = self.texts.iter().filter(|known| known.placeholder.starts_with("[Picture")).count() + 1;
+        let placeholder = format!("[Picture #{number}]");
+        self.texts.push(PastedText { placeholder: placeholder.clone(), text: path.to_owned() });
+        placeholder
     }
 
     /// The text with every placeholder filled in.

@@ -13,6 +13,7 @@ use engine::hooks::ExitReason;
 use engine::plan::ask::Inquiry;
 use engine::run::TurnEnd;
 use futures_util::FutureExt;
+use mcp::ElicitationRequest;
 use settings::permission::{CallQuestion, PermissionAnswer, Question};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -20,20 +21,22 @@ use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use transcript::{Block, Outcome};
 
-use super::background::done_by;
+use super::background_list::done_by;
 use super::call_result;
 use super::choice_prompt::{self, ChoicePrompt};
 use super::conversation::{AgentChannels, Conversation};
 use super::conversation_view::{Display, about};
 use super::expand::{is_own, recalled};
-use super::leaving::Awaited;
+use super::form_prompt::{FormPrompt, FormStep};
+use super::leaving::UnfinishedWork;
 use super::modes;
+use super::new_memory;
 use crate::args::RunArgs;
 use crate::exit::Code;
 use crate::out::{show, show_part, talk};
 use crate::program_paths::ProgramPaths;
 use crate::shutdown::{ShutdownCause, ShutdownSignals};
-use crate::styled_text::{Colours, first_line, paint};
+use crate::styled_text::{Colours, Span, first_line, paint};
 use crate::{event_text, question_lines, trust_prompt};
 
 /// Runs the session until the input ends or the user leaves.
@@ -44,14 +47,14 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     }
     let (events_in, events) = mpsc::unbounded_channel();
     let (questions_in, questions) = mpsc::unbounded_channel();
-    let wires = AgentChannels { events: events_in, questions: questions_in };
+    let channels = AgentChannels { events: events_in, questions: questions_in };
     let mut args = args.clone();
     let is_choosing = args.take_choice_of_session();
-    let ready = wires.agent(&args, &place).await?;
+    let ready = channels.agent(&args, &place).await?;
     for warning in &ready.warnings {
         talk!("warning: {warning}");
     }
-    let mut talk = Conversation::new(args.clone(), place, wires, ready, Display::Lines);
+    let mut talk = Conversation::new(args.clone(), place, channels, ready, Display::Lines);
     if talk.session.status.mode() == Mode::BypassPermissions {
         talk!("warning: {}", modes::BYPASS_WARNING);
     }
@@ -179,7 +182,7 @@ impl PlainSession {
     async fn finish(&mut self) {
         let Some(mut agent) = self.talk.session.agent.take() else { return };
         let stop = CancellationToken::new();
-        if let (None, Some(awaited)) = (self.closed, Awaited::of(&agent, &self.talk.args)) {
+        if let (None, Some(awaited)) = (self.closed, UnfinishedWork::of(&agent, &self.talk.args)) {
             talk!("{awaited}; Enter leaves at once");
             let work = awaited.wait(&mut agent, &stop);
             tokio::pin!(work);
@@ -230,6 +233,11 @@ impl PlainSession {
                 let turn = self.turn(AgentTask::Say(&words)).await;
                 self.tell(turn);
             }
+            return Ok(());
+        }
+        if let Some(fact) = new_memory::fact_in(text) {
+            new_memory::save(&mut self.talk, fact);
+            self.print();
             return Ok(());
         }
         let work = match text.strip_prefix('!') {
@@ -289,6 +297,9 @@ impl PlainSession {
     /// Asks on the same input that the prompts come from.
     async fn ask(&mut self, question: &Question, reply: oneshot::Sender<PermissionAnswer>, cancel: &CancellationToken) {
         let mut allowed_in_mode = None;
+        if let Question::Server(request) = question {
+            return self.respond(question, request, reply, cancel).await;
+        }
         if let Question::Call(call) = question {
             if let Some(inquiring) = ChoicePrompt::of(call) {
                 return self.inquire(call, inquiring.questions(), reply, cancel).await;
@@ -326,6 +337,39 @@ impl PlainSession {
         }
     }
 
+    /// Asks what a server wants to know: whether to answer at all, then each field in a line.
+    async fn respond(
+        &mut self,
+        question: &Question,
+        request: &ElicitationRequest,
+        reply: oneshot::Sender<PermissionAnswer>,
+        cancel: &CancellationToken,
+    ) {
+        question_lines::rows(question).iter().for_each(|row| show!([row.as_str()]));
+        show_part!([question_lines::prompt(question, "")]);
+        let Some(line) = self.answer_line(cancel).await else { return };
+        let mut answer = question_lines::answer(&line);
+        if let (PermissionAnswer::Allow, Some(mut form)) = (&answer, FormPrompt::of(request)) {
+            let values = loop {
+                let lines = form.lines();
+                lines.iter().for_each(|line| show!([line.iter().map(Span::text).collect::<String>()]));
+                show_part!([form.prompt()]);
+                let Some(line) = self.answer_line(cancel).await else { return };
+                match form.say(&line) {
+                    FormStep::Done(values) => break Some(values),
+                    // At the end of the input nothing else comes.
+                    _ if form.has_trouble() && line.trim().is_empty() => break None,
+                    _ => {}
+                }
+            };
+            answer = match values {
+                Some(values) => PermissionAnswer::With { input: Some(values.into()), permissions: Vec::new() },
+                None => PermissionAnswer::Deny { why: question_lines::NO.to_owned() },
+            };
+        }
+        let _ = reply.send(answer); // a turn that is over needs none
+    }
+
     /// Asks what the model wants to know, each in a line.
     async fn inquire(
         &mut self,
@@ -345,7 +389,7 @@ impl PlainSession {
             let several = if one.takes_several() { ", several with commas" } else { "" };
             show_part!("A number{several}, or your own words; an empty line answers nothing: ");
             let Some(line) = self.answer_line(cancel).await else { return };
-            answers.extend(choice_prompt::said(one, &line).map(|said| (one.question.clone(), said)));
+            answers.extend(choice_prompt::answer_in(one, &line).map(|said| (one.question.clone(), said)));
         }
         let answer = match answers.is_empty() {
             true => PermissionAnswer::Deny { why: "The user answered none of it.".to_owned() },

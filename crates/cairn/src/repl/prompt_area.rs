@@ -3,16 +3,16 @@
 use tokio::time::Instant;
 use transcript::Block;
 
-use super::Repl;
 use super::editor::window;
 use super::screen::Area;
 use super::status_line::BackgroundWork;
-use super::width::wrap;
+use super::width::{spans_width, wrap};
+use super::{Repl, new_memory};
 use crate::styled_text::{Colour, Span, TextStyle, first_line};
 
 /// The most characters of a queued message that are shown.
 const QUEUED: usize = 200;
-/// Rows below the menu that the screen needs: the status line, and one where the cursor may stand.
+/// Rows below the menu that the screen needs: the status line, and one where the cursor may be.
 const BELOW_MENU: usize = 2;
 
 impl Repl {
@@ -50,7 +50,7 @@ impl Repl {
         } else if let Some(picker) = &self.picker {
             picker.rows(columns, self.screen.lines().saturating_sub(rows.len() + BELOW_MENU))
         } else {
-            let (lines, cursor) = self.editor.rows(&Span::new("› ", TextStyle::of(Colour::Cyan)), columns);
+            let (lines, cursor) = self.editor.rows(&Span::new("› ", TextStyle::of(self.meaning().1)), columns);
             window(lines, cursor, half)
         };
         let cursor = (rows.len() + cursor.0, cursor.1);
@@ -58,30 +58,50 @@ impl Repl {
         let below = self.line.rows().len() + BELOW_MENU;
         rows.extend(self.menu.rows(columns, self.screen.lines().saturating_sub(rows.len() + below)));
         rows.extend(self.line.rows().iter().map(|row| super::width::fit(row, columns)));
-        let beside = &self.talk.session.background;
-        let subagents = beside.subagents();
+        let background = &self.talk.session.background;
+        let subagents = background.subagents();
         let out: Vec<_> = subagents.iter().filter(|subagent| subagent.is_background()).collect();
-        let (mates, mut asking) = (beside.teammates(), beside.teammates_asking());
-        let teammates = mates.len();
+        let (names, mut asking) = (background.teammates(), background.teammates_asking());
+        let teammates = names.len();
         let work = BackgroundWork {
             background: self.running_jobs() - teammates,
             teammates,
-            busy: beside.mail.busy().len().min(teammates),
+            busy: background.mail.busy().len().min(teammates),
             questions: self.asking.len(),
             waiting: out.iter().filter(|subagent| subagent.waits_for().is_some()).count() + asking.len(),
             asks: asking.pop(),
-            dream: beside
+            dream: background
                 .dreaming
                 .as_ref()
                 .map(|dream| format!("dream: {}, round {}", dream.phase.word(), dream.rounds)),
             label: out.iter().rev().find_map(|subagent| subagent.progress().label),
-            mates_label: mates.iter().rev().find_map(|name| beside.teammate_label(name)),
+            teammate_label: names.iter().rev().find_map(|name| background.teammate_label(name)),
         };
         rows.push(match &self.talk.view.hint {
             Some(hint) => vec![Span::new(hint, TextStyle::of(Colour::Yellow))],
-            None => self.talk.session.status.row(&work, columns),
+            None => self.status_row(&work, columns),
         });
         Area { rows, cursor }
+    }
+
+    /// The status line, with what is special about the prompt at its beginning.
+    fn status_row(&self, work: &BackgroundWork, columns: usize) -> Vec<Span> {
+        let (meaning, colour) = self.meaning();
+        let vim = self.editor.vim_mode().map(|mode| Span::new(&format!("{mode} · "), TextStyle::BOLD));
+        let meaning = meaning.map(|meaning| Span::new(&format!("{meaning} · "), TextStyle::of(colour)));
+        let mut row: Vec<Span> = vim.into_iter().chain(meaning).collect();
+        row.extend(self.talk.session.status.row(work, columns.saturating_sub(spans_width(&row))));
+        row
+    }
+
+    /// What becomes of the text in the prompt, where that is no message; and the colour of its mark.
+    fn meaning(&self) -> (Option<&'static str>, Colour) {
+        let text = self.editor.text();
+        match text.strip_prefix('!') {
+            Some(_) => (Some("runs as a command"), Colour::Yellow),
+            None if new_memory::fact_in(text).is_some() => (Some("saves a memory"), Colour::Green),
+            None => (None, Colour::Cyan),
+        }
     }
 
     /// The number of commands and agents in the background, teammates included.

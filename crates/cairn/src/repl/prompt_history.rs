@@ -40,6 +40,11 @@ impl PromptHistory {
         Self { file, project: project.to_owned(), entries, at: None, draft: String::new() }
     }
 
+    /// True if nothing was ever typed in this project.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Adds an entry, also to the file. That it cannot be written is no reason to stop.
     pub(crate) fn add(&mut self, text: &str, session: &str, now: jiff::Timestamp) {
         self.at = None;

@@ -44,4 +44,12 @@ impl PendingRequests {
     pub(super) fn choose(&mut self, title: &str, list: Vec<PickerEntry>, what: ListPurpose) {
         self.choices = Some(ChoiceList { title: title.to_owned(), list, what });
     }
+
+    /// Opens a list of the values that a command can have, each with its description.
+    pub(super) fn choose_command(&mut self, title: &str, command: &str, values: &[(&str, &str)]) {
+        let entry =
+            |(label, about): &(&str, &str)| PickerEntry { label: (*label).to_owned(), about: (*about).to_owned() };
+        let lines = values.iter().map(|(value, _)| format!("{command} {value}")).collect();
+        self.choose(title, values.iter().map(entry).collect(), ListPurpose::Command(lines));
+    }
 }

@@ -25,6 +25,9 @@ const SCOPES: [(&str, RewindExtent, &str); 3] = [
     ("files", RewindExtent::Files, "the conversation stays"),
 ];
 
+/// Length of a short id: the time in it, to the millisecond, so that no two look the same.
+const SHORT_ID: usize = 13;
+
 /// The purpose of an open list.
 pub(super) enum ListPurpose {
     Resume(Vec<String>),
@@ -38,6 +41,8 @@ pub(super) enum ListPurpose {
     CompactUpTo(Vec<Id>, Option<String>),
     Snip(Vec<Id>),
     Model(Vec<String>),
+    /// Commands, each with a value.
+    Command(Vec<String>),
     /// Earlier input, to be edited and sent again.
     History(Vec<String>),
 }
@@ -57,7 +62,7 @@ impl Conversation {
                 continue; // nothing was said in it
             }
             let label = whose.mark().map_or(said.clone(), |mark| format!("[{mark}] {said}"));
-            let id = &session.id[..session.id.len().min(8)];
+            let id = &session.id[..session.id.len().min(SHORT_ID)];
             let about = format!("{}  {id}", event_text::when(&session));
             choices.push(PickerEntry { label, about });
             ids.push(session.id);
@@ -98,7 +103,7 @@ impl Conversation {
             match scope {
                 None => self.choose_scope(point.line.clone()),
                 Some(Some((_, scope, _))) => return self.rewind_to(&point.line, *scope),
-                Some(None) => self.view.hint = Some("name what goes back: both, conversation or files".into()),
+                Some(None) => self.view.hint = Some("name what to rewind: both, conversation or files".into()),
             }
             return Ok(());
         }
@@ -137,6 +142,7 @@ impl Conversation {
             }
             ListPurpose::Snip(mut lines) => return self.session.snip_before(&lines.swap_remove(at), &mut self.view),
             ListPurpose::Model(mut names) => return self.model(&names.swap_remove(at)).await,
+            ListPurpose::Command(mut lines) => return Box::pin(self.command(&lines.swap_remove(at))).await,
             ListPurpose::History(mut entries) => self.requests.prompt = Some(entries.swap_remove(at)),
             ListPurpose::Learnt(mut learnt) => self.choose_about(learnt.swap_remove(at)),
             ListPurpose::LearntWhat(one) => self.do_with(&one, at),

@@ -29,7 +29,7 @@ pub(crate) struct Screen<W> {
     drawn: Area,
     /// Widths of the rows on the screen, from the area's first to the cursor's.
     above: Vec<usize>,
-    /// The column the cursor stands in.
+    /// The column the cursor is in.
     column: usize,
     /// Rows over the whole window, while there are some.
     cover: Option<Vec<Vec<Span>>>,
@@ -50,6 +50,14 @@ impl<W: Write> Screen<W> {
             column: 0,
             cover: None,
             title: String::new(),
+        }
+    }
+
+    /// The colours from now on; what is on the screen already keeps its own.
+    pub(crate) fn set_colours(&mut self, colours: Colours) {
+        if self.colours != colours {
+            self.colours = colours;
+            (self.drawn, self.cover) = (Area::default(), self.cover.take().map(|_| Vec::new()));
         }
     }
 

@@ -79,7 +79,8 @@ pub(super) async fn effort(talk: &mut Conversation, level: &str) -> anyhow::Resu
     let names = Effort::ALL.map(Effort::name).join(", ");
     if level.is_empty() {
         let now = talk.args.effort.map_or("the model's usual one", Effort::name);
-        talk.view.page.note(&format!("the effort is {now}; /effort LEVEL changes it: {names}"), TextStyle::PLAIN);
+        let levels = Effort::ALL.map(|level| (level.name(), if level.name() == now { "in use" } else { "" }));
+        talk.requests.choose_command(&format!("Which effort? It is {now}"), "effort", &levels);
         return Ok(());
     }
     let Some(effort) = Effort::ALL.into_iter().find(|one| one.name() == level) else {
@@ -124,7 +125,7 @@ pub(super) async fn add_directory(talk: &mut Conversation, name: &str) -> anyhow
     }
     let path = talk.session.scope.absolute(name);
     if !path.is_dir() {
-        talk.view.hint = Some(format!("{} is no directory", talk.place.short(&path)));
+        talk.view.hint = Some(format!("{} is not a directory", talk.place.short(&path)));
         return Ok(());
     }
     let added = path.clone();
@@ -161,14 +162,14 @@ pub(super) fn copy(talk: &mut Conversation) {
     talk.view.hint = Some(format!("{} characters {said}", text.chars().count()));
 }
 
-/// Shows the settings that count, and where each stands.
+/// Shows the settings that count, and where each is.
 pub(super) fn show_config(talk: &mut Conversation) -> anyhow::Result<()> {
     let settings = trusted_settings::judge(&talk.place, talk.args.settings.as_deref(), RunTrust::No)?.settings;
     let counting = settings.sets.iter().filter(|set| set.standing == ValueStatus::Counts);
     let row = |set: &SetValue| (set.name(), format!("{}  ({} {})", set.value, set.origin.source.name(), set.origin));
     let rows: Vec<(String, String)> = counting.map(row).collect();
     if rows.is_empty() {
-        talk.view.page.note("no settings are set; `cairn config set KEY VALUE` sets one", TextStyle::PLAIN);
+        talk.view.page.note("no settings are set; `cairn config set --user KEY VALUE` sets one", TextStyle::PLAIN);
         return Ok(());
     }
     talk.view.table(&rows, TextStyle::BOLD);
@@ -178,9 +179,9 @@ pub(super) fn show_config(talk: &mut Conversation) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Shows what the session stands on, and what is amiss.
+/// Shows the state of this session, and what is wrong with it.
 pub(super) fn doctor(talk: &mut Conversation) {
-    let colours = if out::colours(&out::stdout()) == Colours::On { "colours" } else { "no colours" };
+    let colours = if out::colours(&out::stdout()) != Colours::Off { "colours" } else { "no colours" };
     let (columns, lines) = super::terminal::size();
     let terminal = env::TERM.get().unwrap_or_else(|| "unknown".to_owned());
     let directory = talk.session.scope.directory();

@@ -38,6 +38,8 @@ commands! {
     "think" "[on|off]" "thinking before answers, on or off (Alt-T)";
     "init" "" "let the model write an AGENTS.md for this project";
     "review" "[WHAT]" "let the model review what is not committed, a branch or a pull request";
+    "theme" "[NAME]" "colours for a dark or a light background";
+    "vim" "" "the keys of vim in the prompt, or the usual ones again";
     "add-dir" "[DIR]" "work in another directory as well";
     "copy" "" "copy the newest reply to the clipboard";
     "mode" "[MODE]" "show or change the permission mode (Shift-Tab)";
@@ -49,8 +51,8 @@ commands! {
     "mcp" "[NAME]" "MCP servers: their state and tools; `NAME on`, `NAME off`";
     "statusline" "[TEXT]" "let an agent set up a custom status line, from your shell's prompt or as you describe";
     "sandbox" "[on|off]" "show the state of the sandbox, or turn it on or off";
-    "config" "" "the settings that count, and where each is set";
-    "doctor" "" "what the session stands on, and what is amiss";
+    "config" "" "the settings in effect, and where each is set";
+    "doctor" "" "the state of this session, and what is wrong with it";
     "cost" "" "what this session used and cost";
     "status" "" "session, model, window, directory";
     "export" "[FILE]" "write the conversation to a Markdown file";
@@ -80,6 +82,7 @@ pub(crate) fn arguments(command: &str) -> &'static [&'static str] {
         "model" => &["opus", "sonnet", "haiku"],
         "compact" => &["from", "up-to"],
         "sandbox" | "private" | "think" => &["on", "off"],
+        "theme" => &["auto", "dark", "light"],
         "effort" => &["low", "medium", "high", "xhigh", "max"],
         "tasks" => &["stop", "front"],
         "team" => &["now", "delete"],
@@ -101,14 +104,16 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Esc Esc", "go back to an earlier message; clear what is typed"),
     ("Ctrl-B", "move the running command or agents to the background"),
     ("Alt-T", "thinking before answers, on or off"),
-    ("Ctrl-O", "all of the tool calls and recalled memories, to scroll in"),
+    ("Ctrl-O", "tool calls and recalled memories in full, to scroll through"),
     ("Ctrl-T", "hide or show the task list"),
     ("Ctrl-L", "clear the screen"),
     ("?", "these keys, in an empty prompt"),
     ("Ctrl-S", "what was learnt: show, edit, undo"),
     ("Ctrl-G", "write the prompt in your editor ($VISUAL, $EDITOR)"),
     ("Ctrl-Z", "suspend; `fg` in the shell continues"),
+    ("Ctrl-V", "paste a picture from the clipboard"),
+    ("# fact", "save a memory of this project"),
     ("! command", "run a command yourself; the model sees its output"),
-    ("@path", "attach a file or an image; letters of its path find it"),
+    ("@path", "attach a file or an image; type letters of its path to find it"),
     ("@agent-NAME", "ask for an agent; /agents names them"),
 ];

@@ -25,7 +25,7 @@ pub(crate) fn wrap(spans: &[Span], columns: usize, indent: usize) -> Vec<Vec<Spa
     for span in spans {
         for word in span.text().split_inclusive(' ') {
             let wide = width(word.trim_end_matches(' '));
-            // A word that fits no row is broken where it stands.
+            // A word that fits no row is broken where it is.
             if row.used + wide > columns && row.used > row.start && indent + wide <= columns {
                 rows.push(row.end());
                 row = WidthRow::indented(indent);
@@ -39,7 +39,7 @@ pub(crate) fn wrap(spans: &[Span], columns: usize, indent: usize) -> Vec<Vec<Spa
                     rows.push(row.end());
                     row = WidthRow::indented(indent);
                 }
-                row.push(part, wide, span.look());
+                row.push(part, wide, span);
             }
         }
     }
@@ -60,10 +60,11 @@ impl WidthRow {
         Self { spans, used: indent, start: indent }
     }
 
-    fn push(&mut self, part: &str, wide: usize, look: TextStyle) {
+    /// Adds text that looks like a span.
+    fn push(&mut self, part: &str, wide: usize, like: &Span) {
         match self.spans.last_mut() {
-            Some(last) if last.look() == look => last.push(part),
-            _ => self.spans.push(Span::new(part, look)),
+            Some(last) if last.is_like(like) => last.push(part),
+            _ => self.spans.push(like.with_text(part)),
         }
         self.used += wide;
     }
@@ -88,11 +89,11 @@ pub(crate) fn fit(spans: &[Span], columns: usize) -> Vec<Span> {
             if row.used + wide + 1 > columns {
                 break 'all;
             }
-            row.push(part, wide, span.look());
+            row.push(part, wide, span);
         }
     }
     if columns > 0 {
-        row.push("…", 1, TextStyle::DIM);
+        row.push("…", 1, &Span::new("", TextStyle::DIM));
     }
     row.spans
 }

@@ -15,6 +15,9 @@ use crate::styled_text::{Colour, Span, TextStyle, first_line};
 
 /// Length of the bar of a full window.
 const BAR: u64 = 40;
+const SHORTEST_BAR: u64 = 4;
+/// Columns of what stands around it, without the name.
+const AROUND_BAR: usize = 32;
 
 impl SessionState {
     /// Shows what fills the window, as bars.
@@ -24,8 +27,11 @@ impl SessionState {
         let fill = layers.window.fill(window_usage.tokens, layers.auto_compact);
         let threshold = layers.window.threshold(layers.auto_compact);
         let heading = format!(
-            "{} of {} tokens, compaction is due at {threshold} ({} % left)",
-            window_usage.tokens, layers.window.size, fill.percent_left
+            "{} of {} tokens, compaction is due at {} ({} % left)",
+            grouped(window_usage.tokens),
+            grouped(layers.window.size),
+            grouped(threshold),
+            fill.percent_left
         );
         view.page.begin(PagePart::Note);
         view.page.line(&[Span::new(&heading, TextStyle::BOLD)], 2);
@@ -44,7 +50,7 @@ impl SessionState {
     /// Shows what the user forbade or required, or lifts one of it.
     pub(super) fn keep(&mut self, argument: &str, view: &mut ConversationView) -> anyhow::Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
-        let standing: Vec<String> = agent.standing().iter().map(|one| one.text.clone()).collect();
+        let standing: Vec<String> = agent.standing_instructions().iter().map(|one| one.text.clone()).collect();
         let wanted = argument.strip_prefix("drop").and_then(|number| number.trim().parse::<usize>().ok());
         let text = wanted.and_then(|number| standing.get(number.checked_sub(1)?));
         match (argument, text) {
@@ -56,10 +62,10 @@ impl SessionState {
                 view.page.note("nothing is kept: say \"never …\" or \"always …\", and it will be", TextStyle::DIM);
             }
             ("", None) => {
-                let kept = keep::fitting(agent.standing());
+                let kept = keep::fitting(agent.standing_instructions());
                 let rows = standing.iter().enumerate().map(|(at, text)| {
                     let is_kept = kept.iter().any(|one| one.text == *text);
-                    let note = if is_kept { "" } else { "  (too much: not in view after a compaction)" };
+                    let note = if is_kept { "" } else { "  (no room: a compaction will remove it from view)" };
                     ((at + 1).to_string(), format!("{text}{note}"))
                 });
                 view.table(&rows.collect::<Vec<_>>(), TextStyle::of(Colour::Cyan));
@@ -147,22 +153,33 @@ impl SessionState {
     }
 }
 
+/// A number with commas between its thousands.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let comma = |at: usize| at > 0 && (digits.len() - at).is_multiple_of(3);
+    digits.chars().enumerate().flat_map(|(at, digit)| comma(at).then_some(',').into_iter().chain([digit])).collect()
+}
+
 /// A bar for each part, and one for what is left.
 fn bars(window_usage: &WindowUsage, threshold: u64, view: &mut ConversationView) {
     let room = threshold.saturating_sub(window_usage.tokens);
     let widest = window_usage.parts.iter().map(|part| part.name.len()).max().unwrap_or(0);
+    // The bar takes what the figures leave.
+    let bar = (view.page.columns().saturating_sub(widest + AROUND_BAR) as u64).clamp(SHORTEST_BAR, BAR);
     let row = |name: &str, tokens: u64, end: String, look: TextStyle| {
-        let cells = (tokens * BAR).div_ceil(threshold.max(1)).min(BAR) as usize;
+        // What fills less than half a cell has none.
+        let cells = ((tokens * bar + threshold / 2) / threshold.max(1)).min(bar) as usize;
         let share = tokens * 100 / threshold.max(1);
+        let cells = if cells == 0 { String::new() } else { format!("{} ", "█".repeat(cells)) };
         [
-            Span::plain(&format!("{name:<widest$}  {tokens:>8}  {share:>3} %  ")),
-            Span::new(&"█".repeat(cells), look),
-            Span::new(&format!(" {end}"), TextStyle::DIM),
+            Span::plain(&format!("{name:<widest$}  {:>9}  {share:>3} %  ", grouped(tokens))),
+            Span::new(&cells, look),
+            Span::new(&end, TextStyle::DIM),
         ]
     };
     for part in &window_usage.parts {
         let look = TextStyle::of(if part.name.starts_with("result") { Colour::Yellow } else { Colour::Cyan });
-        view.page.line(&row(part.name, part.tokens, format!("×{}", part.count), look), 2);
+        view.page.cut(&row(part.name, part.tokens, format!("in {}", count(part.count, "part", "parts")), look));
     }
-    view.page.line(&row("room", room, String::new(), TextStyle::DIM), 2);
+    view.page.cut(&row("room", room, String::new(), TextStyle::DIM));
 }

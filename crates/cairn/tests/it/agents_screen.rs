@@ -1,7 +1,7 @@
 //! Agents on the screen: who runs in the background, looking, stopping, bringing to the front, and hearing of an end.
 
 use crate::stage::Stage;
-use crate::terminal::{DOWN, ESC, Reflow, Terminal, ctrl};
+use crate::terminal::{DOWN, ESC, Reflow, SIZES, Terminal, ctrl};
 
 /// An agent in the background that waits for a file, and a command that counts.
 const BACKGROUND: &str = r#"
@@ -131,7 +131,7 @@ fn agents_that_a_rule_denies_are_marked() {
     terminal.keys("/agents\r");
     terminal.until("the list", marked);
     terminal.keys("/agents Explore\r");
-    terminal.until("one of them", |screen| screen.rows.iter().any(|row| row.trim() == "whose    built-in, denied"));
+    terminal.until("one of them", |screen| screen.rows.iter().any(|row| row.trim() == "source   built-in, denied"));
     terminal.leave();
 }
 
@@ -209,21 +209,24 @@ fn narrow(stage: &Stage) -> Terminal {
 /// conversation goes on meanwhile. What the agent cost stands in `/cost`.
 #[test]
 fn a_question_in_the_background_comes_up_when_nothing_else_is_under_way() {
-    let stage = several();
-    let mut terminal = narrow(&stage);
-    terminal.say("write");
-    terminal.until("the question, under its name", |screen| {
-        let named = screen.contains("Write wants to create note.txt") && screen.contains("the agent general-purpose");
-        named && screen.contains("Esc says no") && screen.contains("They are out.")
-    });
-    assert!(!stage.project().join("note.txt").exists());
-    terminal.keys("y");
-    terminal.rests("I heard of it.");
-    assert_eq!(std::fs::read_to_string(stage.project().join("note.txt")).unwrap(), "green\n");
-    assert!(!terminal.screen().contains("an agent asks"), "it is answered");
-    terminal.keys("/cost\r");
-    terminal.until("what it cost", |screen| screen.contains("general-purpose 1× $"));
-    terminal.leave();
+    for (columns, lines) in SIZES {
+        let stage = several();
+        let mut terminal = Terminal::start_in(&stage, &[], columns, lines);
+        terminal.say("write");
+        terminal.until("the question, under its name", |screen| {
+            let text = screen.rows.iter().map(|row| row.trim()).collect::<Vec<_>>().join(" ");
+            let named = text.contains("Write wants to create note.txt") && text.contains("the agent general-purpose");
+            named && screen.contains("Esc says no") && (lines == 15 || screen.contains("They are out."))
+        });
+        assert!(!stage.project().join("note.txt").exists());
+        terminal.keys("y");
+        terminal.rests("I heard of it.");
+        assert_eq!(std::fs::read_to_string(stage.project().join("note.txt")).unwrap(), "green\n");
+        assert!(!terminal.screen().contains("an agent asks"), "it is answered");
+        terminal.keys("/cost\r");
+        terminal.until("what it cost", |screen| screen.contains("general-purpose 1×"));
+        terminal.leave();
+    }
 }
 
 /// An agent in the background that sends out two at once, each of which asks.
@@ -436,7 +439,7 @@ fn an_agent_in_front_is_followed_and_asks_at_once() {
         std::thread::yield_now();
     }
     terminal.keys(&format!("/tasks front {id}\r"));
-    terminal.shows("what it does is shown as it goes on");
+    terminal.shows("its work is shown as it happens");
     stage.write("there", "");
     terminal.until("its question, without being looked for", |screen| {
         screen.contains("Write wants to create note.txt") && screen.contains("the agent general-purpose asks")
@@ -452,4 +455,69 @@ fn an_agent_in_front_is_followed_and_asks_at_once() {
     });
     assert_eq!(std::fs::read_to_string(stage.project().join("note.txt")).unwrap(), "green\n");
     terminal.leave();
+}
+
+/// AGENT-1: the colour of a definition is that of the agent's type where the agent has a row; without colours it has none.
+#[test]
+fn an_agent_has_the_colour_of_its_definition() {
+    let stage = Stage::new(&several_script("painter"));
+    let definition = "---\nname: painter\ndescription: Paints.\ncolor: purple\n---\nYou paint.";
+    std::fs::create_dir_all(stage.config().join("agents")).unwrap();
+    std::fs::write(stage.config().join("agents/painter.md"), definition).unwrap();
+    for (no_color, expected) in [("", vt100::Color::Idx(5)), ("1", vt100::Color::Default)] {
+        let _ = std::fs::remove_file(stage.project().join("there"));
+        let mut command = stage.cairn();
+        command.args(["--permission-mode", "bypassPermissions"]).env("TERM", "xterm-256color");
+        if !no_color.is_empty() {
+            command.env("NO_COLOR", no_color);
+        }
+        let mut terminal = Terminal::open(&command, 80, 24);
+        terminal.until("a prompt", |screen| screen.has_prompt());
+        terminal.say("paint");
+        terminal.until("both rows", |screen| screen.count("    painter: ") == 2);
+        assert_eq!(colours_of(&terminal, "painter"), [expected, expected]);
+        stage.write("there", "");
+        terminal.rests("Both have painted.");
+        terminal.keys("/tasks\r");
+        terminal.until("the list", |screen| screen.count("painter: paint ") == 2);
+        assert_eq!(colours_of(&terminal, "painter: paint "), [expected, expected]);
+        terminal.leave();
+    }
+}
+
+/// A model that sends out two agents of this type at once, which wait for a file.
+fn several_script(kind: &str) -> String {
+    let one = |number: usize| {
+        format!(
+            r#"{{ tool = "Agent", input = {{ description = "paint {number}", prompt = "Watch it.", subagent_type = "{kind}" }} }}"#
+        )
+    };
+    let wait = "until [ -e {{ project }}/there ]; do sleep 0.05; done";
+    format!(
+        r#"
+        [[rule]]
+        when = {{ user = "^Watch it", tool = "Bash" }}
+        say = "Done."
+        [[rule]]
+        when = {{ user = "^Watch it" }}
+        call = [{{ tool = "Bash", input = {{ command = "{wait}" }} }}]
+        [[rule]]
+        when = {{ tool = "Agent" }}
+        say = "Both have painted."
+        [[rule]]
+        call = [{}, {}]
+        "#,
+        one(1),
+        one(2)
+    )
+}
+
+/// The colours of the first letters of this text, wherever a row of the screen has it.
+fn colours_of(terminal: &Terminal, text: &str) -> Vec<vt100::Color> {
+    let screen = terminal.emulated();
+    let (_, columns) = screen.size();
+    let rows = screen.rows(0, columns).enumerate();
+    let found = rows.filter_map(|(row, line)| Some((row, line.find(text)?)));
+    let cell = |(row, column): (usize, usize)| screen.cell(u16::try_from(row).unwrap(), u16::try_from(column).unwrap());
+    found.filter_map(cell).map(vt100::Cell::fgcolor).collect()
 }

@@ -22,6 +22,9 @@ const DRAWN: &[u8] = b"\x1b[?2026l";
 /// Rows above the screen that are kept.
 const SCROLLBACK: usize = 20_000;
 
+/// Sizes at which habits are tried: a usual window, and a small one.
+pub const SIZES: [(u16, u16); 2] = [(80, 24), (40, 15)];
+
 pub const ENTER: &str = "\r";
 pub const ESC: &str = "\x1b";
 pub const TAB: &str = "\t";
@@ -70,7 +73,12 @@ impl Terminal {
 
     /// The same, with arguments.
     pub fn start_with(stage: &Stage, args: &[&str]) -> Self {
-        let mut terminal = Self::open(stage.cairn().args(args).env("TERM", "xterm-256color"), 80, 24);
+        Self::start_in(stage, args, 80, 24)
+    }
+
+    /// The same, in a window of another size.
+    pub fn start_in(stage: &Stage, args: &[&str], columns: u16, lines: u16) -> Self {
+        let mut terminal = Self::open(stage.cairn().args(args).env("TERM", "xterm-256color"), columns, lines);
         terminal.until("a prompt", |screen| screen.has_prompt());
         terminal
     }

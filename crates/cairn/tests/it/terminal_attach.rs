@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::stage::{Stage, piped, run};
-use crate::terminal::{DOWN, ENTER, ESC, TAB, Terminal};
+use crate::terminal::{DOWN, ENTER, ESC, SIZES, TAB, Terminal};
 
 const HELLO: &str = "[[rule]]\nsay = 'Hello.'";
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89";
@@ -34,7 +34,7 @@ fn sent(stage: &Stage) -> Value {
 /// TERM-4: a file is found wherever it lies, what git ignores is not, and its text goes with the message, as is said.
 #[test]
 fn a_file_is_found_by_letters_and_its_text_is_attached() {
-    for (columns, lines) in [(80, 24), (40, 15)] {
+    for (columns, lines) in SIZES {
         let stage = stage();
         let mut terminal = open(&stage, columns, lines);
         terminal.keys("explain @conf");
@@ -89,7 +89,7 @@ fn a_part_is_attached_and_a_file_that_was_attached_was_read() {
 /// TRUST-5: a file or a picture from outside is asked about; what is refused is not sent, and that is said.
 #[test]
 fn what_lies_outside_is_asked_about() {
-    for (columns, lines) in [(80, 24), (40, 15)] {
+    for (columns, lines) in SIZES {
         let stage = stage();
         let outside = stage.config().parent().unwrap().join("outside");
         std::fs::create_dir_all(&outside).unwrap();

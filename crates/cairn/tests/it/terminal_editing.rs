@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use crate::stage::Stage;
-use crate::terminal::{ALT_ENTER, DOWN, ENTER, ESC, LEFT, RIGHT, TAB, Terminal, UP, ctrl};
+use crate::terminal::{ALT_ENTER, DOWN, ENTER, ESC, LEFT, RIGHT, SIZES, TAB, Terminal, UP, ctrl};
 
 const HELLO: &str = "[[rule]]\nsay = 'Hello.'";
 
@@ -71,40 +71,42 @@ fn several_lines_are_written_and_sent_as_one_message() {
 
 #[test]
 fn history_comes_back_in_this_session_and_the_next() {
-    let stage = Stage::new(HELLO);
-    let mut terminal = Terminal::start(&stage);
-    for line in ["cargo test", "what is this", "cargo doc"] {
-        terminal.say(line);
-        terminal.until("the answer", |screen| screen.typed().is_empty() && !screen.is_working());
-    }
-    terminal.types("draft");
-    terminal.keys(UP);
-    terminal.holds("cargo doc");
-    terminal.keys(&format!("{UP}{UP}"));
-    terminal.holds("cargo test");
-    terminal.keys(&format!("{DOWN}{DOWN}{DOWN}"));
-    terminal.holds("draft");
-    terminal.keys(&ctrl('c'));
-    terminal.holds("");
-    terminal.leave();
+    for (columns, lines) in SIZES {
+        let stage = Stage::new(HELLO);
+        let mut terminal = Terminal::start_in(&stage, &[], columns, lines);
+        for line in ["cargo test", "what is this", "cargo doc"] {
+            terminal.say(line);
+            terminal.until("the answer", |screen| screen.typed().is_empty() && !screen.is_working());
+        }
+        terminal.types("draft");
+        terminal.keys(UP);
+        terminal.holds("cargo doc");
+        terminal.keys(&format!("{UP}{UP}"));
+        terminal.holds("cargo test");
+        terminal.keys(&format!("{DOWN}{DOWN}{DOWN}"));
+        terminal.holds("draft");
+        terminal.keys(&ctrl('c'));
+        terminal.holds("");
+        terminal.leave();
 
-    let mut terminal = Terminal::start(&stage);
-    terminal.keys(UP);
-    terminal.holds("cargo doc");
-    terminal.keys(&format!("{}cargo", ctrl('u')));
-    terminal.holds("cargo");
-    terminal.keys(&ctrl('r'));
-    terminal.until("the newest", |screen| screen.contains("search: cargo") && screen.contains("› cargo doc"));
-    terminal.keys(&ctrl('r'));
-    terminal.shows("› cargo test");
-    terminal.keys(" doc");
-    terminal.until("the one", |screen| screen.contains("› cargo doc") && !screen.contains("cargo test"));
-    terminal.keys(ENTER);
-    terminal.holds("cargo doc");
-    terminal.keys(&ctrl('r'));
-    terminal.shows("search: cargo doc");
-    terminal.keys(ESC);
-    terminal.holds("cargo doc");
+        let mut terminal = Terminal::start_in(&stage, &[], columns, lines);
+        terminal.keys(UP);
+        terminal.holds("cargo doc");
+        terminal.keys(&format!("{}cargo", ctrl('u')));
+        terminal.holds("cargo");
+        terminal.keys(&ctrl('r'));
+        terminal.until("the newest", |screen| screen.contains("search: cargo") && screen.contains("› cargo doc"));
+        terminal.keys(&ctrl('r'));
+        terminal.shows("› cargo test");
+        terminal.keys(" doc");
+        terminal.until("the one", |screen| screen.contains("› cargo doc") && !screen.contains("cargo test"));
+        terminal.keys(ENTER);
+        terminal.holds("cargo doc");
+        terminal.keys(&ctrl('r'));
+        terminal.shows("search: cargo doc");
+        terminal.keys(ESC);
+        terminal.holds("cargo doc");
+    }
 }
 
 #[test]
@@ -165,7 +167,7 @@ fn pasted_lines_are_one_message_and_wait_for_enter() {
 /// TERM-7: a long paste is a placeholder in the prompt, on the screen and in the history; what is sent is the text.
 #[test]
 fn a_long_paste_is_a_placeholder_and_sent_whole() {
-    for (columns, lines) in [(80, 24), (40, 15)] {
+    for (columns, lines) in SIZES {
         let stage = Stage::new(HELLO);
         let mut terminal = open(&stage, columns, lines);
         let pasted = (1..=2_000).map(|n| format!("line {n} of what was pasted")).collect::<Vec<_>>().join("\n");
@@ -190,86 +192,101 @@ fn a_long_paste_is_a_placeholder_and_sent_whole() {
 /// TERM-7: a placeholder is one character to the cursor; Tab shows the text, to be edited.
 #[test]
 fn a_placeholder_is_removed_whole_or_opened() {
-    let stage = Stage::new(HELLO);
-    let mut terminal = open(&stage, 80, 24);
-    let pasted = (1..=12).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
-    terminal.paste(&pasted);
-    terminal.holds("[Pasted text #1, 12 lines]");
-    terminal.keys("\x7f");
-    terminal.holds("");
-    terminal.paste(&pasted);
-    terminal.holds("[Pasted text #1, 12 lines]");
-    terminal.keys(&format!("{LEFT}a {RIGHT} z{LEFT}{LEFT}"));
-    terminal.holds("a [Pasted text #1, 12 lines] z");
-    terminal.keys(TAB);
-    terminal.until("the text", |screen| screen.contains("line 12 z") && screen.contains("line 11"));
-    terminal.keys("!");
-    terminal.shows("line 12! z");
-    terminal.keys(ENTER);
-    terminal.rests("Hello.");
-    assert_eq!(last_said(&stage), format!("a {pasted}! z"));
+    for (columns, lines) in SIZES {
+        let stage = Stage::new(HELLO);
+        let mut terminal = open(&stage, columns, lines);
+        let pasted = (1..=12).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
+        terminal.paste(&pasted);
+        terminal.holds("[Pasted text #1, 12 lines]");
+        terminal.keys("\x7f");
+        terminal.holds("");
+        terminal.paste(&pasted);
+        terminal.holds("[Pasted text #1, 12 lines]");
+        terminal.keys(&format!("{LEFT}a {RIGHT} z{LEFT}{LEFT}"));
+        terminal.holds("a [Pasted text #1, 12 lines] z");
+        terminal.keys(TAB);
+        terminal.until("the text", |screen| screen.contains("line 12 z") && screen.contains("line 11"));
+        terminal.keys("!");
+        terminal.shows("line 12! z");
+        terminal.keys(ENTER);
+        terminal.rests("Hello.");
+        assert_eq!(last_said(&stage), format!("a {pasted}! z"));
+    }
 }
 
 /// TERM-8: Shift-Enter is asked for with the keyboard protocol of Kitty, and taken back at the end.
 #[test]
 fn shift_enter_is_a_new_line_where_the_terminal_tells_it() {
-    let stage = Stage::new(HELLO);
-    let mut terminal = open(&stage, 40, 15);
-    let written = String::from_utf8_lossy(&terminal.written).into_owned();
-    assert!(written.contains("\x1b[>1u"), "{written:?}");
-    terminal.keys("one\x1b[13;2utwo");
-    terminal.holds("one\ntwo");
-    terminal.keys("\x1b[13u");
-    terminal.rests("Hello.");
-    assert_eq!(last_said(&stage), "one\ntwo");
-    terminal.keys("\x1b[100;5u");
-    assert_eq!(terminal.ended(), 0);
-    let written = String::from_utf8_lossy(&terminal.written).into_owned();
-    assert!(written.rfind("\x1b[<u") > written.rfind("\x1b[>1u"), "it is taken back");
+    for (columns, lines) in SIZES {
+        let stage = Stage::new(HELLO);
+        let mut terminal = open(&stage, columns, lines);
+        let written = String::from_utf8_lossy(&terminal.written).into_owned();
+        assert!(written.contains("\x1b[>1u"), "{written:?}");
+        terminal.keys("one\x1b[13;2utwo");
+        terminal.holds("one\ntwo");
+        terminal.keys("\x1b[13u");
+        terminal.rests("Hello.");
+        assert_eq!(last_said(&stage), "one\ntwo");
+        terminal.keys("\x1b[100;5u");
+        assert_eq!(terminal.ended(), 0);
+        let written = String::from_utf8_lossy(&terminal.written).into_owned();
+        assert!(written.rfind("\x1b[<u") > written.rfind("\x1b[>1u"), "it is taken back");
+    }
 }
 
 /// TERM-9: Up and Down move by the rows that are seen, which break at words.
 #[test]
 fn the_cursor_moves_by_rows_as_they_are_seen() {
-    let stage = Stage::new(HELLO);
-    let mut terminal = open(&stage, 40, 15);
-    terminal.say("before");
-    terminal.rests("Hello.");
-    terminal.keys("these are quite a few words that need more than one row");
-    let screen = terminal.shows("one row");
-    assert!(screen.rows.iter().any(|row| row == "› these are quite a few words that need"), "{}", screen.text());
-    terminal.keys(&format!("{UP}X"));
-    terminal.until("in the first row", |screen| screen.rows.iter().any(|row| row.starts_with("› these are quite aX")));
-    terminal.keys(UP);
-    terminal.until("what was sent before", |screen| screen.typed() == "before");
-    terminal.keys(DOWN);
-    terminal.until("the draft", |screen| screen.typed().starts_with("these are quite aX"));
+    for (columns, lines) in SIZES {
+        let stage = Stage::new(HELLO);
+        let mut terminal = open(&stage, columns, lines);
+        terminal.say("before");
+        terminal.rests("Hello.");
+        let words = "these are quite a few words that need".split(' ').cycle().take(usize::from(columns) / 4);
+        terminal.keys(&words.collect::<Vec<_>>().join(" "));
+        terminal.keys(" and end here");
+        let screen = terminal.shows("end here");
+        let first = screen.rows.iter().find(|row| row.starts_with("› these")).unwrap().clone();
+        let next = screen.rows.iter().rev().find(|row| row.starts_with("  ")).unwrap();
+        assert!(first.chars().count() < columns.into() && !next.starts_with("   "), "{}", screen.text());
+        assert!("these are quite a few words that need".split(' ').any(|word| first.ends_with(&format!(" {word}"))));
+        terminal.keys(&format!("{UP}X"));
+        terminal.until("in the first row", |screen| {
+            screen.rows.iter().any(|row| row.starts_with("› these") && row.contains('X'))
+        });
+        terminal.keys(UP);
+        terminal.until("what was sent before", |screen| screen.typed() == "before");
+        terminal.keys(DOWN);
+        terminal.until("the draft", |screen| screen.typed().starts_with("these are") && screen.typed().contains('X'));
+    }
 }
 
 /// TERM-9: typing is undone, word by word as it was typed; what was cleared comes back.
 #[test]
 fn typing_is_undone() {
-    let stage = Stage::new(HELLO);
-    let mut terminal = open(&stage, 80, 24);
-    terminal.types("first words");
-    terminal.keys(&format!("{LEFT}{RIGHT} and more"));
-    terminal.holds("first words and more");
-    terminal.keys("\x1f");
-    terminal.holds("first words");
-    terminal.keys("\x1f");
-    terminal.holds("");
-    terminal.types("thought");
-    terminal.keys(&ctrl('u'));
-    terminal.holds("");
-    terminal.keys("\x1f");
-    terminal.holds("thought");
+    for (columns, lines) in SIZES {
+        let stage = Stage::new(HELLO);
+        let mut terminal = open(&stage, columns, lines);
+        terminal.types("first words");
+        terminal.keys(&format!("{LEFT}{RIGHT} and more"));
+        terminal.holds("first words and more");
+        terminal.keys("\x1f");
+        terminal.holds("first words");
+        terminal.keys("\x1f");
+        terminal.holds("");
+        terminal.types("thought");
+        terminal.keys(&ctrl('u'));
+        terminal.holds("");
+        terminal.keys("\x1f");
+        terminal.holds("thought");
+    }
 }
 
 /// TERM-10: Esc Esc goes back in the conversation, and clears what is written; `?` shows the keys, Ctrl-T hides the tasks,
 /// Ctrl-L clears the window.
 #[test]
 fn single_keys_do_what_fingers_expect() {
-    for (columns, lines) in [(80, 24), (40, 15)] {
+    for (columns, lines) in SIZES {
         let stage = Stage::new(HELLO);
         let mut terminal = open(&stage, columns, lines);
         terminal.say("hello you");

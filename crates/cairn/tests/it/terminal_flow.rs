@@ -4,7 +4,7 @@
 use simulator::Fault;
 
 use crate::stage::{Stage, piped, run};
-use crate::terminal::{ENTER, ESC, Terminal};
+use crate::terminal::{ENTER, ESC, SIZES, Terminal};
 
 const HELLO: &str = "[[rule]]\nsay = 'Hello.'";
 
@@ -25,7 +25,7 @@ fn resume_without_an_id_lets_one_choose() {
     for topic in ["apples", "pears"] {
         assert_eq!(run(stage.cairn().args(["-p", &format!("about {topic}")])).code, Some(0));
     }
-    for (columns, lines) in [(80, 24), (40, 15)] {
+    for (columns, lines) in SIZES {
         let mut terminal = open(&stage, columns, lines, &["--resume"]);
         terminal.until("the list", |screen| screen.contains("about pears") && screen.contains("about apples"));
         terminal.keys("apples");
@@ -60,30 +60,30 @@ fn resume_without_an_id_lets_one_choose() {
 /// TERM-11: what is above the part that is shown is counted, and the part begins with the user's words.
 #[test]
 fn resuming_says_how_much_is_above() {
-    let stage = Stage::new(HELLO);
-    let mut terminal = open(&stage, 80, 24, &[]);
-    for n in 1..=9 {
-        terminal.say(&format!("message {n}"));
-        terminal.until("the answer", |screen| {
-            screen.contains(&format!("› message {n}")) && !screen.is_working() && screen.has_prompt()
-        });
+    for (columns, lines) in SIZES {
+        let stage = Stage::new(HELLO);
+        let mut terminal = open(&stage, columns, lines, &[]);
+        for n in 1..=9 {
+            terminal.say(&format!("message {n}"));
+            terminal.until("the answer", |screen| {
+                screen.contains(&format!("› message {n}")) && !screen.is_working() && screen.has_prompt()
+            });
+        }
+        terminal.leave();
+        let mut terminal = open(&stage, columns, 40, &["--continue"]);
+        let screen = terminal.rests("› message 9");
+        let above =
+            screen.rows.iter().find_map(|row| row.split(" earlier messages above: cairn session").next()?.parse().ok());
+        let above: usize = above.unwrap_or_else(|| panic!("{}", screen.text()));
+        assert!(screen.contains(&format!("› message {}", above + 1)), "{}", screen.text());
+        assert!(!screen.contains(&format!("› message {above}")), "{}", screen.text());
     }
-    terminal.leave();
-    let mut terminal = open(&stage, 80, 40, &["--continue"]);
-    let screen = terminal.rests("› message 9");
-    let above = screen
-        .rows
-        .iter()
-        .find_map(|row| row.split(" earlier messages above: cairn session show").next()?.parse().ok());
-    let above: usize = above.unwrap_or_else(|| panic!("{}", screen.text()));
-    assert!(screen.contains(&format!("› message {}", above + 1)), "{}", screen.text());
-    assert!(!screen.contains(&format!("› message {above}")), "{}", screen.text());
 }
 
 /// TERM-12: what only reads runs during a turn, other commands wait for its end, and nothing typed is lost.
 #[test]
 fn commands_run_or_wait_during_a_turn() {
-    for (columns, lines) in [(80, 24), (40, 15)] {
+    for (columns, lines) in SIZES {
         let stage = Stage::new(HELLO);
         let mut terminal = open(&stage, columns, lines, &[]);
         stage.simulator.push_fault(Fault { stall: true, ..Fault::default() }).unwrap();
@@ -94,32 +94,34 @@ fn commands_run_or_wait_during_a_turn() {
         terminal.keys(&format!("/context{ENTER}"));
         terminal.shows("queued: /context");
         terminal.keys(ESC);
-        terminal.until("it runs", |screen| screen.contains("compaction is") && !screen.contains("queued"));
+        terminal.until("it runs", |screen| screen.contains("layers that are off") && !screen.contains("queued"));
     }
 }
 
 /// TERM-12: a line that begins like a path is a message.
 #[test]
 fn a_path_is_no_command() {
-    let stage = Stage::new(HELLO);
-    let mut terminal = open(&stage, 80, 24, &[]);
-    terminal.keys("/usr/bin/env is broken");
-    terminal.shows("is broken");
-    terminal.keys(ENTER);
-    terminal.rests("Hello.");
-    assert!(said(&stage).contains("/usr/bin/env is broken"));
-    terminal.keys("/tmp is full");
-    terminal.shows("is full");
-    terminal.keys(ENTER);
-    terminal.until("the answer", |screen| screen.count("Hello.") == 2 && !screen.is_working());
-    terminal.keys(&format!("/nonsense{ENTER}"));
-    terminal.shows("there is no /nonsense");
+    for (columns, lines) in SIZES {
+        let stage = Stage::new(HELLO);
+        let mut terminal = open(&stage, columns, lines, &[]);
+        terminal.keys("/usr/bin/env is broken");
+        terminal.shows("is broken");
+        terminal.keys(ENTER);
+        terminal.rests("Hello.");
+        assert!(said(&stage).contains("/usr/bin/env is broken"));
+        terminal.keys("/tmp is full");
+        terminal.shows("is full");
+        terminal.keys(ENTER);
+        terminal.until("the answer", |screen| screen.count("Hello.") == 2 && !screen.is_working());
+        terminal.keys(&format!("/nonsense{ENTER}"));
+        terminal.shows("there is no /nonsense");
+    }
 }
 
 /// TERM-13: the mode stands first, with a colour of its own, and in which nothing is asked there is a warning.
 #[test]
 fn the_mode_cannot_be_missed() {
-    for (columns, lines) in [(80, 24), (40, 15)] {
+    for (columns, lines) in SIZES {
         let stage = Stage::new(HELLO);
         let mut terminal = open(&stage, columns, lines, &["--permission-mode", "bypassPermissions"]);
         let screen = terminal.shows("bypassPermissions");

@@ -7,7 +7,7 @@ use std::process::Command;
 use simulator::Fault;
 
 use crate::stage::Stage;
-use crate::terminal::{ENTER, ESC, Terminal, ctrl};
+use crate::terminal::{ENTER, ESC, SIZES, Terminal, ctrl};
 
 const WORKER: &str = r#"
     [[rule]]
@@ -67,7 +67,7 @@ fn release(gate: &Path) {
 /// TERM-5: the end of what a command prints is seen while it runs, with the time it takes; it is gone when the command is.
 #[test]
 fn the_end_of_the_output_is_seen_while_a_command_runs() {
-    for (columns, lines) in [(80, 24), (40, 15)] {
+    for (columns, lines) in SIZES {
         let stage = Stage::new(WORKER);
         let gate = gate(&stage, "gate");
         let mut terminal = open(&stage, columns, lines);
@@ -84,26 +84,29 @@ fn the_end_of_the_output_is_seen_while_a_command_runs() {
 /// TERM-5: Ctrl-B moves a command to the background, where it runs on; what it printed is there to be read.
 #[test]
 fn a_running_command_goes_to_the_background() {
-    let stage = Stage::new(WORKER);
-    let gate = gate(&stage, "gate");
-    let mut terminal = open(&stage, 80, 24);
-    terminal.say("run them");
-    terminal.shows("Ctrl-B: background");
-    terminal.keys(&ctrl('b'));
-    let screen = terminal.rests("It runs on.");
-    assert!(screen.contains("1 in the background"), "{}", screen.text());
-    terminal.keys(&format!("/tasks bash_1{ENTER}"));
-    terminal.until("what it printed", |screen| screen.contains("  test 1 ok") && screen.contains("  last test"));
-    release(&gate);
-    terminal.until("its end", |screen| !screen.contains("1 in the background"));
-    terminal.keys(&format!("/tasks{ENTER}"));
-    terminal.until("its state", |screen| screen.contains("bash_1  done"));
+    for (columns, lines) in SIZES {
+        let stage = Stage::new(WORKER);
+        let gate = gate(&stage, "gate");
+        let mut terminal = open(&stage, columns, lines);
+        terminal.say("run them");
+        // Where there is no room for it, the key works all the same.
+        terminal.shows(if columns == 80 { "Ctrl-B: background" } else { "last test" });
+        terminal.keys(&ctrl('b'));
+        let screen = terminal.rests("It runs on.");
+        assert!(screen.contains("1 in the background"), "{}", screen.text());
+        terminal.keys(&format!("/tasks bash_1{ENTER}"));
+        terminal.until("what it printed", |screen| screen.contains("  test 1 ok") && screen.contains("  last test"));
+        release(&gate);
+        terminal.until("its end", |screen| !screen.contains("1 in the background"));
+        terminal.keys(&format!("/tasks{ENTER}"));
+        terminal.until("its state", |screen| screen.contains("bash_1  done"));
+    }
 }
 
 /// TERM-5: agents at work in front have a row each, and Ctrl-B moves them too.
 #[test]
 fn each_agent_has_a_row() {
-    for (columns, lines) in [(80, 24), (40, 15)] {
+    for (columns, lines) in SIZES {
         let stage = Stage::new(WORKER);
         let (one, other) = (gate(&stage, "gate"), gate(&stage, "other"));
         let mut terminal = open(&stage, columns, lines);
@@ -123,19 +126,21 @@ fn each_agent_has_a_row() {
 /// TERM-6: failed attempts are one row that counts down, and nothing of them stays.
 #[test]
 fn retries_are_one_row() {
-    let stage = Stage::new(WORKER);
-    let busy = Fault { status: Some(529), times: Some(2), retry_after: Some(1), ..Fault::default() };
-    stage.simulator.push_fault(busy).unwrap();
-    let mut terminal = open(&stage, 80, 24);
-    terminal.say("hello");
-    let screen = terminal.shows("attempt 1 failed");
-    assert_eq!(screen.count("attempt"), 1);
-    assert!(screen.contains("again in 1 s"), "{}", screen.text());
-    terminal.rests("Hello.");
-    assert!(!terminal.everything().contains("attempt"), "{}", terminal.everything());
-    stage.simulator.push_fault(Fault { status: Some(529), retry_after: Some(30), ..Fault::default() }).unwrap();
-    terminal.say("hello again");
-    terminal.until("a long wait", |screen| screen.contains("again in 30 s") || screen.contains("again in 29 s"));
-    terminal.keys(ESC);
-    terminal.rests("stopped");
+    for (columns, lines) in SIZES {
+        let stage = Stage::new(WORKER);
+        let busy = Fault { status: Some(529), times: Some(2), retry_after: Some(1), ..Fault::default() };
+        stage.simulator.push_fault(busy).unwrap();
+        let mut terminal = open(&stage, columns, lines);
+        terminal.say("hello");
+        let screen = terminal.shows("attempt 1 failed");
+        assert_eq!(screen.count("attempt"), 1);
+        assert!(screen.contains("again in 1 s"), "{}", screen.text());
+        terminal.rests("Hello.");
+        assert!(!terminal.everything().contains("attempt"), "{}", terminal.everything());
+        stage.simulator.push_fault(Fault { status: Some(529), retry_after: Some(30), ..Fault::default() }).unwrap();
+        terminal.say("hello again");
+        terminal.until("a long wait", |screen| screen.contains("again in 30 s") || screen.contains("again in 29 s"));
+        terminal.keys(ESC);
+        terminal.rests("stopped");
+    }
 }

@@ -1,7 +1,7 @@
 //! Menus and lists: fuzzy, scrolled, counted, taken with Enter, and seen without colours and in small windows.
 
 use crate::stage::{Stage, run};
-use crate::terminal::{DOWN, ENTER, ESC, Screen, TAB, Terminal, UP};
+use crate::terminal::{DOWN, ENTER, ESC, SIZES, Screen, TAB, Terminal, UP};
 
 const HELLO: &str = "[[rule]]\nsay = 'Hello.'";
 
@@ -48,48 +48,55 @@ fn the_menu_of_commands_scrolls_to_the_last_one() {
 /// TERM-3: letters in order are enough, Enter runs what is chosen and Tab completes it.
 #[test]
 fn commands_are_matched_fuzzily_and_enter_runs_them() {
-    let stage = Stage::new(HELLO);
-    let mut terminal = open(&stage, 80, 24, "xterm");
-    terminal.keys("/prm");
-    terminal.until("the menu", |screen| chosen(screen) == ["prm", "permissions"]);
-    terminal.keys(TAB);
-    terminal.until("what it can be", |screen| screen.contains("  acceptEdits"));
-    terminal.keys(ENTER);
-    let screen = terminal.until("the rules", |screen| screen.contains("deny   nothing"));
-    assert!(screen.contains("› /permissions"), "no mode was taken: {}", screen.text());
-    terminal.keys("/stat");
-    terminal.until("the menu", |screen| chosen(screen).contains(&"status"));
-    terminal.keys(ENTER);
-    terminal.until("what it says", |screen| screen.contains("window  ") && screen.contains("replies"));
-    assert_eq!(stage.simulator.requests().len(), 0);
+    for (columns, lines) in SIZES {
+        let stage = Stage::new(HELLO);
+        let mut terminal = open(&stage, columns, lines, "xterm");
+        terminal.keys("/prm");
+        terminal.until("the menu", |screen| chosen(screen) == ["prm", "permissions"]);
+        terminal.keys(TAB);
+        terminal.until("what it can be", |screen| screen.contains("  acceptEdits"));
+        terminal.keys(ENTER);
+        let screen = terminal.until("the rules", |screen| screen.contains("deny   nothing"));
+        assert!(screen.contains("› /permissions"), "no mode was taken: {}", screen.text());
+        terminal.keys("/stat");
+        terminal.until("the menu", |screen| chosen(screen).contains(&"status"));
+        terminal.keys(ENTER);
+        terminal.until("what it says", |screen| screen.contains("window  ") && screen.contains("replies"));
+        assert_eq!(stage.simulator.requests().len(), 0);
+    }
 }
 
 /// TERM-3: a skill of the user's stands among the commands.
 #[test]
 fn skills_stand_in_the_menu() {
-    let stage = Stage::new(HELLO);
-    std::fs::create_dir_all(stage.config().join("commands")).unwrap();
-    std::fs::write(stage.config().join("commands/greet.md"), "---\ndescription: Says hello\n---\nSay hello.").unwrap();
-    let mut terminal = open(&stage, 80, 24, "xterm");
-    terminal.keys("/gre");
-    terminal.until("the menu", |screen| screen.contains("› /greet") && screen.contains("Says hello"));
-    terminal.keys(&format!("{ENTER}{ENTER}"));
-    terminal.rests("Hello.");
+    for (columns, lines) in SIZES {
+        let stage = Stage::new(HELLO);
+        std::fs::create_dir_all(stage.config().join("commands")).unwrap();
+        std::fs::write(stage.config().join("commands/greet.md"), "---\ndescription: Says hello\n---\nSay hello.")
+            .unwrap();
+        let mut terminal = open(&stage, columns, lines, "xterm");
+        terminal.keys("/gre");
+        terminal.until("the menu", |screen| screen.contains("› /greet") && screen.contains("Says hello"));
+        terminal.keys(&format!("{ENTER}{ENTER}"));
+        terminal.rests("Hello.");
+    }
 }
 
 /// TERM-3: Enter takes the file that is chosen and sends nothing; a second one sends.
 #[test]
 fn enter_takes_a_file_and_sends_nothing() {
-    let stage = Stage::new(HELLO);
-    stage.write("setup.md", "Set it up.\n");
-    let mut terminal = open(&stage, 40, 15, "xterm");
-    terminal.keys("look at @s");
-    terminal.until("the menu", |screen| screen.contains("› @setup.md"));
-    terminal.keys(ENTER);
-    terminal.holds("look at @setup.md");
-    assert_eq!(stage.simulator.requests().len(), 0);
-    terminal.keys(ENTER);
-    terminal.rests("Hello.");
+    for (columns, lines) in SIZES {
+        let stage = Stage::new(HELLO);
+        stage.write("setup.md", "Set it up.\n");
+        let mut terminal = open(&stage, columns, lines, "xterm");
+        terminal.keys("look at @s");
+        terminal.until("the menu", |screen| screen.contains("› @setup.md"));
+        terminal.keys(ENTER);
+        terminal.holds("look at @setup.md");
+        assert_eq!(stage.simulator.requests().len(), 0);
+        terminal.keys(ENTER);
+        terminal.rests("Hello.");
+    }
 }
 
 /// TERM-3: a list of sessions fits a small window, counts, and finds by letters.

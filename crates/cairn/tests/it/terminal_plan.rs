@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use crate::stage::{Stage, piped, run};
-use crate::terminal::{DOWN, ENTER, ESC, Terminal};
+use crate::terminal::{DOWN, ENTER, ESC, SIZES, Terminal, ctrl};
 
 const PLANNER: &str = r##"
     [[rule]]
@@ -66,7 +66,7 @@ fn a_plan_is_approved_and_carried_out() {
 /// TERM-14: a plan is rendered, and its answers are those of a plan: the third goes on planning, with a word on why.
 #[test]
 fn a_plan_is_rendered_and_can_be_kept_planning() {
-    for (columns, lines) in [(80, 24), (40, 15)] {
+    for (columns, lines) in SIZES {
         let stage = Stage::new(PLANNER);
         let args = ["--permission-mode", "plan"];
         let mut terminal = Terminal::open(stage.cairn().args(args).env("TERM", "xterm-256color"), columns, lines);
@@ -89,16 +89,22 @@ fn a_plan_is_rendered_and_can_be_kept_planning() {
 /// PLAN-1: what is to be done stands above the prompt; nothing was asked.
 #[test]
 fn tasks_stand_above_the_prompt() {
-    let stage = Stage::new(PLANNER);
-    let mut terminal = Terminal::open(stage.cairn().env("TERM", "xterm-256color"), 80, 24);
-    terminal.until("a prompt", |screen| screen.has_prompt());
-    terminal.say("list");
-    terminal.rests("It is on the list.");
-    terminal.until("tasks", |screen| {
-        let text = screen.text();
-        text.contains("▶ mending the roof") && text.contains("☐ paint the door")
-    });
-    terminal.leave();
+    for (columns, lines) in SIZES {
+        let stage = Stage::new(PLANNER);
+        let mut terminal = Terminal::open(stage.cairn().env("TERM", "xterm-256color"), columns, lines);
+        terminal.until("a prompt", |screen| screen.has_prompt());
+        terminal.say("list");
+        terminal.rests("It is on the list.");
+        terminal.until("tasks", |screen| {
+            let text = screen.text();
+            text.contains("▶ mending the roof") && text.contains("☐ paint the door")
+        });
+        terminal.keys(&ctrl('t'));
+        terminal.until("no tasks", |screen| !screen.contains("☐ paint the door"));
+        terminal.keys(&ctrl('t'));
+        terminal.shows("☐ paint the door");
+        terminal.leave();
+    }
 }
 
 /// PLAN-1: the model asks, with answers to choose from: by an arrow, several ticked, with words of one's own. What the

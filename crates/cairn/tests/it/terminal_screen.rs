@@ -107,6 +107,7 @@ pub fn named(text: &str) -> String {
         (r"\$\d+\.\d+", "$$N"),
         (r"\d+ % context", "N % context"),
         (r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}", "<time>          "),
+        (r"\b01[0-9a-f]{6}-[0-9a-f]{4}\b", "<id>         "),
         (r"\b01[0-9a-f]{6}\b", "<id>"),
     ];
     let text = text.replace(env!("CARGO_PKG_VERSION"), "<version>");
@@ -115,7 +116,7 @@ pub fn named(text: &str) -> String {
 
 /// Counts of tokens get a name that is as long as they are, where they change with every word of a prompt.
 pub fn figures(text: &str) -> String {
-    let number = Regex::new(r"\d{3,}").unwrap();
+    let number = Regex::new(r"\d[\d,]*\d\d\b").unwrap();
     number.replace_all(text, |found: &regex::Captures<'_>| "N".repeat(found[0].len())).into_owned()
 }
 

@@ -6,14 +6,14 @@ use std::process::Stdio;
 use simulator::Fault;
 
 use crate::stage::{Stage, run};
-use crate::terminal::{ENTER, ESC, Terminal};
+use crate::terminal::{ENTER, ESC, SIZES, Terminal};
 
 const HELLO: &str = "[[rule]]\nsay = 'Hello.'";
 
 /// TERM-17: a key that was typed once serves every later session; it is not shown, and nobody else reads it.
 #[test]
 fn a_key_is_stored_and_used() {
-    for (columns, lines) in [(80, 24), (40, 15)] {
+    for (columns, lines) in SIZES {
         let stage = Stage::new(HELLO);
         let without = || {
             let mut command = stage.cairn();
@@ -46,7 +46,7 @@ fn the_first_line_says_what_was_found() {
     stage.write("CLAUDE.md", "Colours have names.\n");
     let about = ["--type", "feedback", "--description", "Tabs", "--body", "Indent with tabs."];
     run(stage.cairn().args(["memory", "add", "Tabs"]).args(about));
-    for (columns, lines) in [(80, 24), (40, 15)] {
+    for (columns, lines) in SIZES {
         let mut terminal = Terminal::open(stage.cairn().env("TERM", "xterm"), columns, lines);
         let screen = terminal.until("a prompt", |screen| screen.has_prompt());
         let top = screen.rows[..3].join(" ").replace("   ", " ");
@@ -57,20 +57,24 @@ fn the_first_line_says_what_was_found() {
 /// TERM-17: the window's title says whether something is under way, and is given back at the end.
 #[test]
 fn the_title_says_what_goes_on() {
-    let stage = Stage::new(HELLO);
-    let mut terminal = Terminal::open(stage.cairn().env("TERM", "xterm"), 40, 15);
-    terminal.until("a prompt", |screen| screen.has_prompt());
-    stage.simulator.push_fault(Fault { stall: true, ..Fault::default() }).unwrap();
-    terminal.say("hi");
-    terminal.shows("waiting for the model");
-    terminal.keys(ESC);
-    terminal.rests("stopped");
-    terminal.keys("\u{4}");
-    assert_eq!(terminal.ended(), 0);
-    let written = String::from_utf8_lossy(&terminal.written).into_owned();
-    let titles: Vec<&str> = written.split("\x1b]2;").skip(1).map(|rest| rest.split('\x07').next().unwrap()).collect();
-    assert_eq!(titles, ["cairn · project", "● cairn · project", "cairn · project"]);
-    assert!(
-        written.find("\x1b[22;2t") < written.find("\x1b]2;") && written.rfind("\x1b[23;2t") > written.rfind("\x1b]2;")
-    );
+    for (columns, lines) in SIZES {
+        let stage = Stage::new(HELLO);
+        let mut terminal = Terminal::open(stage.cairn().env("TERM", "xterm"), columns, lines);
+        terminal.until("a prompt", |screen| screen.has_prompt());
+        stage.simulator.push_fault(Fault { stall: true, ..Fault::default() }).unwrap();
+        terminal.say("hi");
+        terminal.shows("waiting for the model");
+        terminal.keys(ESC);
+        terminal.rests("stopped");
+        terminal.keys("\u{4}");
+        assert_eq!(terminal.ended(), 0);
+        let written = String::from_utf8_lossy(&terminal.written).into_owned();
+        let titles: Vec<&str> =
+            written.split("\x1b]2;").skip(1).map(|rest| rest.split('\x07').next().unwrap()).collect();
+        assert_eq!(titles, ["cairn · project", "● cairn · project", "cairn · project"]);
+        assert!(
+            written.find("\x1b[22;2t") < written.find("\x1b]2;")
+                && written.rfind("\x1b[23;2t") > written.rfind("\x1b]2;")
+        );
+    }
 }

@@ -68,7 +68,7 @@ fn context_shows_what_fills_the_window() {
     let (_stage, mut terminal) = talked();
     terminal.keys(&format!("/context{ENTER}"));
     let screen = terminal.rests("room");
-    assert!(screen.contains("of 1000000 tokens, compaction is due at 967000 (99 % left)"), "{}", screen.text());
+    assert!(screen.contains("of 1,000,000 tokens, compaction is due at 967,000 (99 % left)"), "{}", screen.text());
     assert_snapshot!(figures(&terminal.everything()));
 }
 
@@ -270,7 +270,7 @@ fn plain_lines_make_room_too() {
         assert!(rows.iter().any(|shown| shown.trim_end().ends_with(row)), "{row} in {text}");
     }
     for part in [
-        "compaction is due at 967000 (99 % left)",
+        "compaction is due at 967,000 (99 % left)",
         "what you said",
         "compacting ",
         "compacted: a summary",

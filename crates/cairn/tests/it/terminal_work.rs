@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use crate::stage::Stage;
-use crate::terminal::{DOWN, ENTER, ESC, Terminal, UP, ctrl};
+use crate::terminal::{DOWN, ENTER, ESC, SIZES, Terminal, UP, ctrl};
 
 /// A model that edits, runs a command that prints a lot, and one that fails.
 const WORKER: &str = r#"
@@ -44,7 +44,7 @@ fn open(stage: &Stage, columns: u16, lines: u16, args: &[&str]) -> Terminal {
 /// TERM-1: an edit that nobody was asked about is seen as what it changed, with the number of lines.
 #[test]
 fn an_accepted_edit_shows_its_change_and_its_counts() {
-    for (columns, lines) in [(80, 24), (40, 15)] {
+    for (columns, lines) in SIZES {
         for mode in ["acceptEdits", "bypassPermissions"] {
             let stage = Stage::new(WORKER);
             stage.write("list.txt", "one\ntwo\nthree\nfour\nfive\nsix\n");
@@ -66,16 +66,18 @@ fn an_accepted_edit_shows_its_change_and_its_counts() {
 /// TERM-1: a change that was read in its question is not printed twice.
 #[test]
 fn an_edit_that_was_asked_about_shows_its_counts_only() {
-    let stage = Stage::new(WORKER);
-    stage.write("list.txt", "one\ntwo\nthree\nfour\nfive\nsix\n");
-    let mut terminal = open(&stage, 80, 24, &[]);
-    terminal.say("edit it");
-    terminal.shows("Edit wants to change list.txt +2 −1");
-    terminal.keys("y");
-    terminal.rests("Finished.");
-    let all = terminal.everything();
-    assert!(all.contains("✓ Edit list.txt — +2 −1\n\nFinished."), "{all}");
-    assert_eq!(all.matches("+ two and a half").count(), 1, "{all}");
+    for (columns, lines) in SIZES {
+        let stage = Stage::new(WORKER);
+        stage.write("list.txt", "one\ntwo\nthree\nfour\nfive\nsix\n");
+        let mut terminal = open(&stage, columns, lines, &[]);
+        terminal.say("edit it");
+        terminal.shows("Edit wants to change list.txt +2 −1");
+        terminal.keys("y");
+        terminal.rests("Finished.");
+        let all = terminal.everything();
+        assert!(all.contains("✓ Edit list.txt — +2 −1\n\nFinished."), "{all}");
+        assert_eq!(all.matches("+ two and a half").count(), 1, "{all}");
+    }
 }
 
 /// TERM-2: of a command the ends of its output are seen, of a failure its end; colours of the command are not printed as
@@ -104,7 +106,7 @@ fn commands_show_a_few_lines_and_errors_their_end() {
 /// scrollback.
 #[test]
 fn the_pager_shows_everything_in_reading_order() {
-    for (columns, lines) in [(80, 24), (40, 15)] {
+    for (columns, lines) in SIZES {
         let stage = Stage::new(WORKER);
         stage.write("list.txt", "one\ntwo\nthree\nfour\nfive\nsix\n");
         let mut terminal = open(&stage, columns, lines, &["--permission-mode", "bypassPermissions"]);

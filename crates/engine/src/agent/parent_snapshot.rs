@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use settings::agents::FORK;
+use settings::agent_definitions::FORK;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Rules;
 use transcript::tool_names;

@@ -20,7 +20,7 @@ use transcript::tool_names;
 
 use super::Reload;
 use crate::activity;
-use crate::agents::{InTeam, StartAgent, Subagents, knowing};
+use crate::agents::{StartAgent, Subagents, TeamAgentTool, knowing};
 use crate::configuration::{Configuration, MAX_OUTPUT_TOKENS};
 use crate::hooks::Hooks;
 use crate::parts::{Consent, Lineage, Outlets, PromptParts, Talk, Workplace};
@@ -179,7 +179,7 @@ impl Parts {
                 *tools = knowing(std::mem::take(tools), subagents);
                 let tool: Arc<dyn Tool> = Arc::new(StartAgent::of(subagents.clone()));
                 tools.push(match self.contacts.teammates.clone() {
-                    Some(teammates) => Arc::new(InTeam::new(tool, teammates, subagents.clone())),
+                    Some(teammates) => Arc::new(TeamAgentTool::new(tool, teammates, subagents.clone())),
                     None => tool,
                 });
             }
@@ -208,8 +208,9 @@ impl Parts {
             let rules = self.consent.policy.rules.clone();
             self.work.servers = Some(servers.only(move |tool| !rules.forbid(tool)));
         }
-        // Without commands there is nothing in the background to look at.
-        if !self.work.tools.iter().any(|tool| tool.name() == tool_names::BASH) {
+        // Without commands and servers there is nothing in the background to look at.
+        let has_servers = self.work.tools.iter().any(|tool| tool.name() == tool_names::TOOL_SEARCH);
+        if !has_servers && !self.work.tools.iter().any(|tool| tool.name() == tool_names::BASH) {
             self.work.tools.retain(|tool| ![tool_names::TASK_OUTPUT, tool_names::TASK_STOP].contains(&tool.name()));
         }
         // Nor is there anybody to write to without agents, a team, or somebody who sent it out.
@@ -227,10 +228,10 @@ impl Parts {
 
 /// True for tools that older sessions may have started without.
 fn added_later(tool: &str) -> bool {
-    settings::agents::OF_PLANS.contains(&tool) || [StartAgent::NAME, SendMessage::NAME].contains(&tool)
+    settings::agent_definitions::OF_PLANS.contains(&tool) || [StartAgent::NAME, SendMessage::NAME].contains(&tool)
 }
 
-/// Rules that let it read spilled results beside the session, and write to its scratchpad.
+/// Rules that let it read spilled results next to the session, and write to its scratchpad.
 pub(super) fn kept(session: &Session, scratchpad: Option<&Path>) -> Result<Vec<Rule>, Error> {
     let mut inside = vec![format!("Read(/{}/**)", session.folder().display())];
     if let Some(path) = scratchpad {

@@ -11,7 +11,7 @@ use transcript::price::Dollars;
 use transcript::{Block, Purpose, Usage, tool_names};
 
 use super::incoming::MessageTiming;
-use super::{Agent, parent_snapshot, skills, text_of};
+use super::{Agent, agent_skills, parent_snapshot, text_of};
 use crate::driver::ReplyResult;
 use crate::event::Event;
 use crate::hooks::SessionStart;
@@ -59,7 +59,7 @@ impl Agent {
             Ok(end) => end,
             Err(error) => TurnEnd::NotWritten(error),
         };
-        if let Err(error) = skills::end_skills(self) {
+        if let Err(error) = agent_skills::end_skills(self) {
             turn.end = TurnEnd::NotWritten(error);
         }
         if cancel.is_cancelled() {
@@ -117,8 +117,8 @@ impl Agent {
             if !self.reports.take(&mut self.driver.live)? && !mail {
                 return Ok(TurnEnd::Ended(RunEnd::Answered));
             }
-        } else if let Some(why) = self.hear(said, cancel).await? {
-            return Ok(TurnEnd::Stopped(why));
+        } else if let Some(end) = self.hear(said, cancel).await? {
+            return Ok(end);
         }
         if cleared {
             self.loaded(cancel).await?;
@@ -145,9 +145,12 @@ impl Agent {
                 step = Step::CallModel;
                 let mut said = Some(said);
                 while let Some(words) = said {
-                    if let Some(why) = self.hear(words, cancel).await? {
-                        self.driver.live.tell(Event::Warning(format!("what you said was held back by a hook: {why}")));
-                    }
+                    let held_back = match self.hear(words, cancel).await? {
+                        Some(TurnEnd::Stopped(why)) => Some(format!("a hook held back your message: {why}")),
+                        Some(TurnEnd::NotCalled(why)) => Some(why),
+                        _ => None,
+                    };
+                    held_back.into_iter().for_each(|why| self.driver.live.tell(Event::Warning(why)));
                     said = self.inbox.next();
                 }
             }
@@ -186,7 +189,7 @@ impl Agent {
                     let caller = parent_snapshot::caller(self, &calls, Rules::default(), cancel);
                     self.driver.call_tools(&mut calls, run.repeats(), caller, cancel).await?;
                     self.known.touched(&calls, &mut self.driver, cancel).await?;
-                    skills::take_called_skills(self, &calls, cancel).await?;
+                    agent_skills::take_called_skills(self, &calls, cancel).await?;
                     if calls.iter().any(|call| call.tool == tool_names::TOOL_SEARCH) {
                         self.declare()?; // what was loaded
                     }

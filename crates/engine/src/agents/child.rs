@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use learning::knowledge::Knowledge;
 use mail::Neighbours;
 use session::{Error, LineMeta, Session, SubagentMeta, World, savings};
-use settings::agents::{Definition, Isolation};
+use settings::agent_definitions::{Definition, Isolation};
 use settings::permission::{Approver, PermissionAnswer, Question, Respondent};
 use tools::sandbox::Sandbox;
 use tools::{Scope, TypedTool};
@@ -99,7 +99,15 @@ impl SpawnKind {
     pub(super) fn kind(&self) -> &str {
         match self {
             Self::Typed(definition) => &definition.name,
-            Self::Fork(_) => settings::agents::FORK,
+            Self::Fork(_) => settings::agent_definitions::FORK,
+        }
+    }
+
+    /// Its colour on the screen, as the definition names it.
+    pub(super) fn color(&self) -> Option<String> {
+        match self {
+            Self::Typed(definition) => definition.color.clone(),
+            Self::Fork(_) => None,
         }
     }
 
@@ -115,7 +123,7 @@ impl SpawnKind {
     fn is_instructed(&self) -> bool {
         match self {
             Self::Typed(definition) => {
-                definition.source != settings::agents::DefinitionSource::BuiltIn
+                definition.source != settings::agent_definitions::DefinitionSource::BuiltIn
                     || !UNINSTRUCTED.contains(&definition.name.as_str())
             }
             Self::Fork(_) => true,
@@ -241,6 +249,7 @@ fn ended(turn: Turn, model: String, spent: String, subagent: &Subagent, left: &W
         TurnEnd::NoRoom(why) => SubagentOutcome::Failed(why),
         TurnEnd::NotWritten(error) => SubagentOutcome::Failed(error.to_string()),
         TurnEnd::Stopped(why) => SubagentOutcome::Failed(format!("a hook stopped it: {why}")),
+        TurnEnd::NotCalled(why) => SubagentOutcome::Failed(why),
     };
     let report = subagent_report::framed(subagent, &turn.text, left);
     SubagentResult {
@@ -363,7 +372,7 @@ fn agent(
     Ok(memory.into_iter().fold(agent, |agent, memory| agent.remembering(&memory.directory)))
 }
 
-/// Writes a subagent's metadata, beside its transcript.
+/// Writes a subagent's metadata, next to its transcript.
 pub(super) fn write_meta(
     parent: &ParentSnapshot,
     who: &SpawnKind,
@@ -430,7 +439,7 @@ impl Approver for ParentApprover {
         let Question::Call(mut question) = question else { return approver.ask(question) };
         question.why = format!("the agent {} asks: {}", self.subagent.kind, question.why);
         question.agent.get_or_insert_with(|| self.subagent.id.clone());
-        if approver.who() != Respondent::Person || !self.subagent.keeps_questions() {
+        if approver.respondent() != Respondent::Person || !self.subagent.keeps_questions() {
             return approver.ask(Question::Call(question));
         }
         let answer = self.subagent.keep_question(*question);
@@ -442,7 +451,7 @@ impl Approver for ParentApprover {
         })
     }
 
-    fn who(&self) -> Respondent {
-        self.parent.parts.consent.approver.who()
+    fn respondent(&self) -> Respondent {
+        self.parent.parts.consent.approver.respondent()
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use mail::mailbox::{MailError, Message};
 use mail::{Mail, MessageOrigin, Neighbours, WaitingMessage};
 use session::child::{SubagentMeta, folder_of, id_of, meta_of, subagents_folder, transcript_of};
-use settings::agents::{FORK, Isolation, Runs};
+use settings::agent_definitions::{FORK, Isolation, Runs};
 
+use super::agent_tool::spawn;
 use super::child::{ParentSnapshot, SpawnKind, SpawnRequest, SubagentStart};
 use super::subagents::Subagents;
-use super::tool::spawn;
 use crate::subagent::{Subagent, SubagentCard};
 
 /// Characters of a message that are quoted back to its sender.
@@ -103,6 +103,7 @@ fn card_of(subagent: &Subagent, mail: Mail) -> SubagentCard {
         kind: kind.clone(),
         name: name.clone(),
         description: description.clone(),
+        color: None,
         model: model.clone(),
         call: call.clone(),
         file: file.clone(),
@@ -124,6 +125,7 @@ fn left(parent: &ParentSnapshot, to: &str) -> Option<SubagentCard> {
             kind: meta.agent_type,
             name: meta.name,
             description: meta.description,
+            color: None,
             model: None,
             call: meta.tool_use_id,
             file,

@@ -9,7 +9,7 @@ use futures_util::stream::FuturesUnordered;
 use learning::saver::Saver;
 use serde_json::Value;
 use session::{Error, LineMeta, SeenFile};
-use settings::hooks::HookEvent;
+use settings::hook_definitions::HookEvent;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Rights;

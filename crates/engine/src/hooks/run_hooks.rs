@@ -7,18 +7,20 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use parking_lot::Mutex;
-use settings::hooks::{Hook, HookEvent, HookRepetition, HookSettings, HookWait, Kind};
+use settings::hook_definitions::{Hook, HookEvent, HookRepetition, HookSettings, HookWait, Kind};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tools::permission::{RuleVerdict, Rules, fits};
 use tools::program::Program;
 use tools::{Environment, Subject};
 
-use super::callback::{self, CallbackReply, CallsBack};
+use super::callback::{self, CallbackReply, HookCallbacks};
 use super::hook_input::{CommonInput, HookInput};
 use super::hook_output::{HookOutput, HookOutputs};
 use super::hook_question::{HookAnswerer, HookInquiry, HookQuestion};
 use super::long_input;
+use super::server_call::ServerCall;
+use crate::servers::SessionServers;
 
 /// Limit on background hooks at the same time.
 const MOST_IN_BACKGROUND: usize = 16;
@@ -28,7 +30,7 @@ const MOST_IN_BACKGROUND: usize = 16;
 pub struct Hooks {
     settings: Arc<HookSettings>,
     /// The embedding program, if it has hooks of its own.
-    program: Option<Arc<dyn CallsBack>>,
+    program: Option<Arc<dyn HookCallbacks>>,
     state: Arc<Mutex<State>>,
 }
 
@@ -57,6 +59,8 @@ pub struct HookContext {
     pub variables: PathBuf,
     /// Models that can be asked, if any.
     pub asking: Option<Arc<HookInquiry>>,
+    /// Servers whose tools can be called, if any.
+    pub servers: Option<Arc<SessionServers>>,
     /// Reads an environment variable of this program.
     pub variable: Option<fn(&str) -> Option<String>>,
 }
@@ -89,7 +93,7 @@ impl Hooks {
 
     /// Appends the hooks of the embedding program.
     #[must_use]
-    pub fn driven(mut self, more: Vec<Hook>, program: Arc<dyn CallsBack>) -> Self {
+    pub fn driven(mut self, more: Vec<Hook>, program: Arc<dyn HookCallbacks>) -> Self {
         self.program = Some(program);
         self.and(more)
     }
@@ -201,7 +205,7 @@ impl Hooks {
     fn may_post(&self, hook: &Hook) -> Result<(), String> {
         let (Kind::Http { url, .. }, Some(allowed)) = (&hook.kind, &self.settings.urls) else { return Ok(()) };
         let fits = |pattern: &String| fits(pattern, url);
-        if allowed.iter().any(fits) { Ok(()) } else { Err(format!("allowedHttpHookUrls does not have {url}")) }
+        if allowed.iter().any(fits) { Ok(()) } else { Err(format!("{url} is not in allowedHttpHookUrls")) }
     }
 
     fn headers(&self, hook: &Hook, context: &HookContext) -> BTreeMap<String, String> {
@@ -287,7 +291,7 @@ struct HookRun {
     context: HookContext,
     url: Result<(), String>,
     headers: BTreeMap<String, String>,
-    program: Option<Arc<dyn CallsBack>>,
+    program: Option<Arc<dyn HookCallbacks>>,
     cancel: CancellationToken,
 }
 
@@ -327,6 +331,11 @@ impl HookRun {
             }
             Kind::Prompt { prompt, model } => self.ask_model(HookAnswerer::Model, prompt, model.as_deref()).await,
             Kind::Agent { prompt, model } => self.ask_model(HookAnswerer::Agent, prompt, model.as_deref()).await,
+            Kind::McpTool { server, tool, input } => {
+                let call = ServerCall { hook: &self.hook, server, tool, arguments: input, event: &self.input };
+                let ran = self.in_time(call.run(self.context.servers.as_deref())).await;
+                ran.unwrap_or_else(HookOutput::failed)
+            }
             Kind::NotYet { .. } | Kind::Command { .. } => HookOutput::default(),
         }
     }

@@ -214,13 +214,14 @@ async fn ask(
 ) -> PermissionAnswer {
     let nobody = || PermissionAnswer::Unanswered { why: NOBODY.to_owned() };
     let Some((approver, listener)) = contacts else { return nobody() };
-    if approver.who() != Respondent::Person {
+    if approver.respondent() != Respondent::Person {
         return approver.ask(question).await;
     }
     let tool = match &question {
         Question::Call(call) => call.tool.clone(),
         Question::Sender(_) => "a sender".to_owned(),
         Question::Include(_) => "an include".to_owned(),
+        Question::Server(_) => return nobody(),
     };
     let answer = questions.keep(name, question);
     listener(Event::TeammateAsks { name: name_of(name), tool });
@@ -257,7 +258,7 @@ mod tests {
 
     use super::*;
     use mail::{AskLead, Messenger, TeamInvitation};
-    use settings::agents::Isolation;
+    use settings::agent_definitions::Isolation;
 
     /// An approver that denies everything, with the tool's name as the reason.
     struct Denier;
@@ -267,7 +268,7 @@ mod tests {
             Box::pin(ready(PermissionAnswer::Deny { why: question.asker().to_owned() }))
         }
 
-        fn who(&self) -> Respondent {
+        fn respondent(&self) -> Respondent {
             Respondent::Program
         }
     }

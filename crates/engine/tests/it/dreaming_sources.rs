@@ -3,7 +3,7 @@
 use learning::dream::SourcePurpose;
 use learning::dream::dream_log::DreamOutcome;
 use learning::dream::run::{Dream, NoDreamReason};
-use memory::spoken::Register;
+use memory::quoted_sentences::Register;
 use serde_json::{Value, json};
 use tools::permission::{Places, Rule, Rules};
 

@@ -1,7 +1,7 @@
 //! What the user removed: it is learnt again when the user says it again, and not because anybody else does.
 
 use memory::changes::{RunHead, USER};
-use memory::spoken::Register;
+use memory::quoted_sentences::Register;
 use memory::store::{IndexUpkeep, Store};
 
 use crate::learning::{TASK, learning_requests, settled};

@@ -273,7 +273,7 @@ async fn the_conversations_own_saves_are_checked_and_can_be_taken_back() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let changes = stage.home().changes(&stage.memories());
-    let register = memory::spoken::Register::in_folder(changes.folder()).read();
+    let register = memory::quoted_sentences::Register::in_folder(changes.folder()).read();
     let body = text.rsplit("---\n").next().unwrap();
     assert_eq!(register.of(body).unwrap().sentence, "I want tabs in all of my code; remember it.");
     // A later session sees whose word it is: the sentence that the user typed, and no other.

@@ -9,7 +9,7 @@ use learning::fork::ToolPolicy;
 use learning::saver::{Author, SavingLimits, SavingPlace};
 use learning::unattended::{UnattendedContext, UnattendedPolicy, UserShelfAccess};
 use memory::echo_check::InjectedWords;
-use memory::spoken::TypedMessages;
+use memory::quoted_sentences::TypedMessages;
 use memory::store::IndexUpkeep;
 use serde_json::{Value, json};
 use session::{Home, World};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use memory::echo_check::InjectedWords;
-use memory::spoken::TypedMessages;
+use memory::quoted_sentences::TypedMessages;
 use serde_json::Value;
 use session::LineMeta;
 use settings::ExtractFilter;
@@ -18,7 +18,7 @@ use transcript::line::{Body, Line, TextSource};
 use transcript::{Block, Id, Log, Purpose, Request, tool_names};
 
 use super::note::Note;
-use super::render;
+use super::turn_text;
 use super::turns::{LATER, LoggedTurn, Turns};
 use crate::excluded_sessions::ExcludedSessions;
 
@@ -74,7 +74,7 @@ impl NewTurn {
     fn of(log: &Log, turn: &LoggedTurn, zone: &TimeZone) -> Self {
         let mut new = Self {
             id: turn.id.clone(),
-            text: render::turn_text(log, turn, zone),
+            text: turn_text::turn_text(log, turn, zone),
             messages: 0,
             first: (String::new(), None),
             newest: None,
@@ -94,7 +94,7 @@ impl NewTurn {
     fn take(&mut self, line: &Line) {
         match &line.body {
             Body::User { blocks, source: TextSource::Direct } => {
-                let words = render::words_of(blocks);
+                let words = turn_text::words_of(blocks);
                 self.shown.extend(blocks.iter().filter(|block| *block.kind() != Kind::Text).cloned());
                 if !words.trim().is_empty() {
                     if self.typed.is_empty() {
@@ -109,9 +109,9 @@ impl NewTurn {
             Body::User { blocks, source: TextSource::Injected } | Body::Attachment { blocks }
                 if LineMeta::purpose_of(line).is_some_and(Purpose::shows_others) =>
             {
-                self.beside.push(render::words_of(blocks));
+                self.beside.push(turn_text::words_of(blocks));
             }
-            Body::Commit(Commit { act: Act::Restore { blocks }, .. }) => self.beside.push(render::words_of(blocks)),
+            Body::Commit(Commit { act: Act::Restore { blocks }, .. }) => self.beside.push(turn_text::words_of(blocks)),
             Body::Assistant { blocks, .. } => {
                 for block in blocks {
                     if let Kind::ToolUse { id, name } = block.kind() {
@@ -247,7 +247,7 @@ impl TurnJudge<'_> {
         if written.any(|(_, _, input)| place(input).is_some_and(|real| real.starts_with(self.memory))) {
             return Some("memories were saved in the conversation itself");
         }
-        let worth_it = self.filter == ExtractFilter::Open || memory::extract::signals(&turn.typed);
+        let worth_it = self.filter == ExtractFilter::Open || memory::extraction_prompt::signals(&turn.typed);
         (!worth_it).then_some("nothing in it looked worth it")
     }
 }

@@ -273,7 +273,7 @@ fn what_the_user_types_after_a_removal_may_be_learnt() {
     let body = "Releases of the archive go out on Fridays after the night shift.";
     let stones = place.changes.tombstones();
     stones.plant("releases.md", &text("releases", body), Some("2026-03-02T00:00:00Z".into())).unwrap();
-    let spoken = |sentence: &str, at: &str| memory::spoken::QuotedSentence {
+    let spoken = |sentence: &str, at: &str| memory::quoted_sentences::QuotedSentence {
         sentence: sentence.into(),
         at: Some(at.into()),
         session: None,
@@ -281,7 +281,7 @@ fn what_the_user_types_after_a_removal_may_be_learnt() {
     };
     let (before, after) = ("2026-02-01T00:00:00Z", "2026-12-01T00:00:00Z");
     let new = text("releases", "It is Tuesdays now.");
-    let is_refused = |text: &str, spoken: Option<&memory::spoken::QuotedSentence>| {
+    let is_refused = |text: &str, spoken: Option<&memory::quoted_sentences::QuotedSentence>| {
         stones.refusing("releases.md", text, spoken).is_some()
     };
     assert!(!is_refused(&new, Some(&spoken("We release on Tuesdays now.", after))));
@@ -305,7 +305,7 @@ fn a_second_removal_by_hand_is_buried_too() {
     let body = "What comes and goes is said nowhere else in here.";
     let earlier = "2020-01-01T00:00:00Z";
     place.changes.tombstones().plant("twice.md", &text("twice", "Something else."), Some(earlier.into())).unwrap();
-    let spoken = memory::spoken::QuotedSentence {
+    let spoken = memory::quoted_sentences::QuotedSentence {
         sentence: body.into(),
         at: Some("2025-01-01T00:00:00Z".into()),
         session: None,

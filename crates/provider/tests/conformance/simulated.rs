@@ -49,11 +49,13 @@ fn request(messages: Vec<Message>) -> Request {
             description: "Runs a command.".into(),
             input_schema: json!({"type": "object", "properties": {"command": {"type": "string"}}}),
         }],
+        web_search: None,
         thinking: Some(Thinking::Enabled { budget_tokens: 1024 }),
         effort: None,
         betas: vec!["interleaved-thinking-2025-05-14".into()],
         format: None,
         context_management: None,
+        web_search: None,
     };
     let last = messages.len() - 1;
     let place = BlockPlace { message: last, block: messages[last].blocks.len() - 1 };

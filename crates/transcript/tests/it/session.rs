@@ -271,11 +271,13 @@ pub fn prologue(variant: u8) -> Prologue {
         static_blocks: 1,
         own_blocks: 0,
         tools: Vec::new(),
+        web_search: None,
         thinking: None,
         effort: None,
         betas: Vec::new(),
         format: None,
         context_management: None,
+        web_search: None,
     }
 }
 

@@ -1,6 +1,5 @@
 //! Logging in to a server and out of it.
 
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -8,10 +7,11 @@ use engine::servers::http_endpoint;
 use mcp::{Callback, CallbackListener, HttpEndpoint, Login, ServerTransport};
 use settings::servers::ServerApproval;
 
+use crate::browser;
 use crate::exit::Code;
 use crate::out::{show, talk};
 use crate::program_paths::ProgramPaths;
-use crate::servers;
+use crate::server_setup;
 use crate::trusted_settings::{self, RunTrust};
 
 /// Time for the user to log in.
@@ -25,14 +25,14 @@ pub(super) async fn login(place: &ProgramPaths, name: &str, no_browser: bool) ->
     talk!("Log in to {name} at this address:");
     show!("{}", login.url());
     let callback = if no_browser {
-        talk!("Then paste the address that the browser ends at, even if it shows an error there:");
+        talk!("Then paste the address that the browser ends up at, even if it shows an error there:");
         let line = tokio::task::spawn_blocking(|| {
             let mut line = String::new();
             std::io::stdin().read_line(&mut line).map(|_| line)
         });
         Callback::from_address(&line.await??).map_err(anyhow::Error::msg)?
     } else {
-        open_browser(login.url());
+        browser::open(login.url());
         talk!("Waiting for the browser…");
         let waiting = tokio::time::timeout(PATIENCE, login.callback(&listener)).await;
         waiting.context("nobody logged in within ten minutes; with --no-browser you can paste the address instead")?
@@ -69,17 +69,7 @@ fn endpoint(place: &ProgramPaths, name: &str) -> anyhow::Result<(HttpEndpoint, O
     };
     let judged = trusted_settings::judge(place, None, RunTrust::No)?;
     let environment = engine::configuration::environment(&judged.settings);
-    let surroundings = servers::surroundings(place, Vec::new(), environment, std::collections::BTreeMap::new());
+    let surroundings = server_setup::surroundings(place, Vec::new(), environment, std::collections::BTreeMap::new());
     let endpoint = http_endpoint(&server, &surroundings).context("it has no address")?;
     Ok((endpoint, port))
-}
-
-/// Opens the user's browser; where there is none, the address stands on the screen.
-fn open_browser(url: &str) {
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let opened =
-        Command::new(program).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    if let Ok(mut child) = opened {
-        std::thread::spawn(move || child.wait());
-    }
 }

@@ -6,7 +6,7 @@ use memory::import::{ImportSource, apply, plan};
 use memory::remember::MemoryOrigin;
 
 use super::saving::report;
-use super::shelves::CommandShelves;
+use crate::memory_shelves::CommandShelves;
 use crate::out::{data, talk};
 
 /// The most that is read of a document.

@@ -2,8 +2,8 @@
 
 use memory::{Memory, doctor, drift, scan};
 
-use super::shelves::CommandShelves;
 use crate::exit::Code;
+use crate::memory_shelves::CommandShelves;
 use crate::out::{data, talk};
 
 /// Finds what is out of order, and mends what can be mended.

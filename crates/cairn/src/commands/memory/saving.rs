@@ -9,7 +9,7 @@ use memory::shelf::is_about_the_user;
 use memory::store::{self, MemoryEdit, NewMemory, SaveResult};
 use memory::{Kind, Memory, Ranker, lookup};
 
-use super::shelves::{CommandShelves, NamedMemory};
+use crate::memory_shelves::{CommandShelves, NamedMemory};
 use crate::out::talk;
 
 /// The most that is read as the text of a memory.

@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use memory::quoted_sentences::QuotedSentence;
 use memory::rank::{RankQuestion, WorkAtHand};
 use memory::shelf::{Shelf, ShelfScope};
-use memory::spoken::QuotedSentence;
 use memory::{Kind, Memory};
 use serde_json::json;
 use transcript::line::Line;
 
-use super::shelves::{CommandShelves, NamedMemory};
 use crate::event_text::local_time;
+use crate::memory_shelves::{CommandShelves, NamedMemory};
 use crate::out::{data, talk};
 use crate::styled_text::{Span, cyan, dim, first_line};
 
