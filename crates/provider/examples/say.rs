@@ -86,7 +86,6 @@ async fn converse(client: &dyn Model, model: &str, text: &str, tools: bool) -> R
         own_blocks: 0,
         loaded: Vec::new(),
         tools: if tools { vec![bash] } else { vec![] },
-        web_search: None,
         thinking: None,
         effort: None,
         betas: vec![],

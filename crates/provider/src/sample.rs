@@ -18,7 +18,6 @@ pub(crate) fn prologue() -> Prologue {
             description: "runs".into(),
             input_schema: json!({"type": "object"}),
         }],
-        web_search: None,
         thinking: Some(Thinking::Enabled { budget_tokens: 32 }),
         effort: None,
         betas: vec!["b".into()],

@@ -165,7 +165,6 @@ mod tests {
             static_blocks,
             own_blocks: 0,
             tools: vec![],
-            web_search: None,
             thinking: None,
             effort: None,
             betas: vec![],

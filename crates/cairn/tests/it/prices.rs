@@ -163,7 +163,7 @@ fn the_window_and_the_policies_can_be_chosen() {
         priced["policies"][0]["ofEverything"]["5m"].as_f64().unwrap()
     };
     assert!(ours("80000") < 0.97, "{}", ours("80000"));
-    assert_eq!(ours("1000000"), 1.0);
+    assert!(ours("80000") < ours("1000000") && ours("1000000") <= 1.0, "{}", ours("1000000"));
     let unknown = home.cairn(&["session", "replay", &file, "--price", "--policy", "magic"]);
     assert!(unknown.code == Some(2) && unknown.stderr.contains("everything, ours, age"), "{unknown:?}");
     let two = home.cairn(&["session", "replay", &file, &file]);

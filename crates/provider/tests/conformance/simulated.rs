@@ -49,7 +49,6 @@ fn request(messages: Vec<Message>) -> Request {
             description: "Runs a command.".into(),
             input_schema: json!({"type": "object", "properties": {"command": {"type": "string"}}}),
         }],
-        web_search: None,
         thinking: Some(Thinking::Enabled { budget_tokens: 1024 }),
         effort: None,
         betas: vec!["interleaved-thinking-2025-05-14".into()],

@@ -125,7 +125,6 @@ pub(crate) fn request() -> Request {
             description: "Runs a command.".into(),
             input_schema: json!({"type": "object", "properties": {"command": {"type": "string"}}}),
         }],
-        web_search: None,
         thinking: Some(Thinking::Enabled { budget_tokens: 1024 }),
         effort: None,
         betas: vec!["interleaved-thinking-2025-05-14".into(), "other-2026-01-01".into()],

@@ -271,7 +271,6 @@ pub fn prologue(variant: u8) -> Prologue {
         static_blocks: 1,
         own_blocks: 0,
         tools: Vec::new(),
-        web_search: None,
         thinking: None,
         effort: None,
         betas: Vec::new(),
