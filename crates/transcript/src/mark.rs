@@ -170,6 +170,7 @@ mod tests {
             betas: vec![],
             format: None,
             context_management: None,
+            web_search: None,
         }
     }
 
