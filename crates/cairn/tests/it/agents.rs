@@ -155,10 +155,10 @@ fn what_waits_is_no_failure() {
     let stage = Stage::new(SENDER);
     std::fs::create_dir_all(stage.config().join("agents")).unwrap();
     let file = stage.config().join("agents/one.md");
-    std::fs::write(&file, "---\nname: one\ndescription: a\ntools: WebSearch\n---\nx").unwrap();
+    std::fs::write(&file, "---\nname: one\ndescription: a\ntools: Monitor\n---\nx").unwrap();
     let ran = run(stage.cairn().args(["agents", "check"]));
     assert_eq!(
-        (ran.code, ran.stdout.contains("one.md:4: tools names WebSearch, which Cairn does not have yet")),
+        (ran.code, ran.stdout.contains("one.md:4: tools names Monitor, which Cairn does not have yet")),
         (Some(0), true),
         "{ran:?}"
     );

@@ -108,10 +108,10 @@ fn when_to_clear_is_changed_while_a_session_runs() {
     read_and_chat(&stage);
     let mut terminal = Terminal::start_with(&stage, &["--continue"]);
     let says = |terminal: &mut Terminal, word: &str| -> String {
-        let before = stage.simulator.requests().len();
+        let sent = || stage.last_said()["messages"].to_string();
         terminal.say(word);
-        terminal.until("an answer", |screen| stage.simulator.requests().len() > before && !screen.is_working());
-        stage.simulator.requests().pop().unwrap()["messages"].to_string()
+        terminal.until("an answer", |screen| sent().contains(&format!("\"{word}\"")) && !screen.is_working());
+        sent()
     };
     for (when, is_in_view) in [("never", true), ("window", true), ("pays", false)] {
         clear_when(&stage, when);
