@@ -22,6 +22,7 @@ impl Examples for Kind {
             Self::OneOf(values) => json!(values[0]),
             Self::Texts => json!(["Read(/a)"]),
             Self::Counts => json!({"A": 1}),
+            Self::Object => json!({"a": [1]}),
             Self::Switches => json!({"a@b": true}),
             Self::Variables => json!({"APP_A": "b", "APP_C": 1, "APP_D": true}),
             Self::Entry(entry) => entry.keys.iter().map(|key| (key.name, key.kind.example())).collect(),

@@ -50,6 +50,7 @@ variables! {
     TEAM_TOKEN = "CAIRN_TEAM_TOKEN", "The token for team memory, instead of the one that `team join` saved.";
     TEAM_DATABASE = "CAIRN_TEAM_DATABASE", "The database of `team serve`: `postgres://…` or the path of a file.";
     TEAM_OIDC_SECRET = "CAIRN_TEAM_OIDC_SECRET", "The client secret of `team serve` at the issuer.";
+    CALL_PATIENCE = "CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS", "Milliseconds after which a call of an MCP server's tool goes to the background in a session at a terminal. Default: 120000.";
     AGENT_TEAMS = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS", "1 lets the model start teammates, as the setting `teammates` does.";
     RUNTIME_DIR = "XDG_RUNTIME_DIR", "The directory for sockets of sessions, in its subdirectory `cairn`. Default: \
         the config home.";
@@ -82,6 +83,7 @@ files! {
     "~/.claude/projects/SLUG/memory/", "Memories of the project: Markdown files, with MEMORY.md as their index.";
     "~/.claude/cairn/team.json", "Repositories that share team memory, their servers, and your tokens.";
     "~/.claude/teams/TEAM/", "A lead and its teammates: members, mailboxes and the shared task list.";
+    "~/.claude/cairn/mcp-logins/", "Logins to MCP servers, one file each, that only you can read.";
     "~/.claude/cairn/anthropic-key", "The key that cairn login stores.";
     "~/.claude/history.jsonl", "Your prompts, for the history.";
     "~/.claude/settings.json", "Your settings.";

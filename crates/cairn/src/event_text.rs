@@ -107,7 +107,7 @@ pub(crate) fn trouble(end: &TurnEnd) -> Option<String> {
         TurnEnd::Ended(RunEnd::Answered) => return None,
         TurnEnd::Cancelled => "stopped".to_owned(),
         TurnEnd::Failed(error) => error.to_string(),
-        TurnEnd::NoRoom(why) => why.clone(),
+        TurnEnd::NoRoom(why) | TurnEnd::NotCalled(why) => why.clone(),
         TurnEnd::Stopped(why) => format!("a hook ended it: {why}"),
         TurnEnd::NotWritten(error) => {
             format!("the session could not be written: {error}; what was written before is safe")

@@ -2,6 +2,7 @@
 
 mod agents;
 mod args;
+mod browser;
 mod code_colours;
 mod commands;
 mod configure;

@@ -90,7 +90,7 @@ impl TurnFacts<'_> {
                 "inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens,
                 "cacheReadInputTokens": usage.cache_read_input_tokens,
                 "cacheCreationInputTokens": usage.cache_creation_input_tokens,
-                "webSearchRequests": 0, "costUSD": cost((model, usage)),
+                "webSearchRequests": usage.web_searches, "costUSD": cost((model, usage)),
             });
             (model.clone(), used)
         };
@@ -357,6 +357,7 @@ fn verdict(end: &TurnEnd, closed: Option<ShutdownCause>) -> (&'static str, Code,
         TurnEnd::Failed(error) => ("error_during_execution", Code::of_provider(error)),
         TurnEnd::NotWritten(_) => ("error_during_execution", Code::Files),
         TurnEnd::Stopped(_) => ("error_stopped_by_hook", Code::Refused),
+        TurnEnd::NotCalled(_) => ("error_during_execution", Code::Refused),
     };
     (subtype, code, event_text::trouble(end))
 }

@@ -39,9 +39,10 @@ impl LoadedPlugins {
         };
         let of_flags = named(&place.plugin_folders, PluginOrigin::Flag);
         let of_settings = named(&settings.plugin_directories, PluginOrigin::Setting);
+        let in_skills = if place.sources.user { installed::in_skills(place.home.path()) } else { Vec::new() };
         let data = place.home.path().join("plugins/data");
         let (mut list, mut names) = (Vec::new(), BTreeSet::new());
-        for found in of_flags.into_iter().chain(of_settings).chain(installed) {
+        for found in of_flags.into_iter().chain(of_settings).chain(installed).chain(in_skills) {
             match Plugin::load(&found, &data) {
                 Ok(plugin) if names.insert(plugin.name.clone()) => list.push(plugin),
                 Ok(plugin) => {

@@ -2,6 +2,7 @@
 //!
 //! Each value stands on rows of its own, indented: no name or value can look like the words that ask for the answer.
 
+use mcp::ElicitationRequest;
 use settings::permission::{CallQuestion, IncludeQuestion, PermissionAnswer, Question, SenderQuestion};
 
 /// Text for the model when the user gives no reason.
@@ -24,7 +25,19 @@ pub(crate) fn rows(question: &Question) -> Vec<String> {
             ),
             format!("  {}", file.display()),
         ],
+        Question::Server(request) => server_rows(request),
     }
+}
+
+/// A server's question: its words, and the address that would be opened, whole.
+fn server_rows(request: &ElicitationRequest) -> Vec<String> {
+    let mut rows = vec![format!("the MCP server {} asks you:", request.server())];
+    rows.extend(request.message().split('\n').map(|line| format!("  {line}")));
+    if let ElicitationRequest::Url { url, .. } = request {
+        rows.push("and wants this page opened in your browser:".to_owned());
+        rows.push(format!("  {url}"));
+    }
+    rows
 }
 
 /// The session that somebody writes to.
@@ -53,6 +66,7 @@ pub(crate) fn prompt(question: &Question, more: &str) -> String {
         Question::Sender(_) | Question::Include(_) => {
             "Allow it from now on? Your answer is remembered. y or n: ".to_owned()
         }
+        Question::Server(_) => "Your answer goes to this server. y or n: ".to_owned(),
     }
 }
 

@@ -5,6 +5,7 @@
 //! typing never waits for it.
 
 mod activity;
+mod asked_call;
 mod background;
 mod call_result;
 mod choice_prompt;
@@ -18,6 +19,7 @@ mod dreams;
 mod editor;
 mod expand;
 mod file_search;
+mod form_prompt;
 mod fuzzy;
 mod keys;
 mod learnt_memory;

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use engine::servers::{ServerSurroundings, SessionServer, SessionServers};
+use engine::agent::Parts;
+use engine::servers::{ServerSurroundings, SessionServer, SessionServers, elicitation};
 use mcp::{OpenPipes, ServerState};
 use serde_json::{Map, Value, json};
 use settings::servers::{DefinedServers, ServerSources};
@@ -82,7 +83,7 @@ pub(crate) fn servers(
     place: &ProgramPaths,
     judged: &TrustedSettings,
     roots: Vec<PathBuf>,
-    environment: tools::Environment,
+    parts: &Parts,
 ) -> anyhow::Result<SessionServers> {
     let flags = FlagServers::read(&args.mcp_config, place)?;
     let sources = sources(flags.defined, args.strict_mcp_config, place, judged);
@@ -92,7 +93,9 @@ pub(crate) fn servers(
         let names = flags.hosted.iter().chain(servers);
         hosted.extend(names.map(|name| (name.clone(), program.clone().pipes(name))));
     }
-    Ok(SessionServers::new(&defined, &surroundings(place, roots, environment, hosted)))
+    let surroundings = surroundings(place, roots, parts.work.environment.clone(), hosted);
+    let elicitation = elicitation(&parts.consent.approver);
+    Ok(SessionServers::new(&defined, &ServerSurroundings { elicitation, ..surroundings }))
 }
 
 /// Everything that servers are started with.

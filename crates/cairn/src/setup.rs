@@ -16,6 +16,7 @@ use engine::prompt::BARE;
 use engine::servers::{ServerTools, SessionServer, SessionServers, ToolSearch};
 use engine::skills::CallSkill;
 use engine::web::WebFetch;
+use engine::web_search::WebSearch;
 use extensions::plugin::Plugin;
 use extensions::skill::ModelUse;
 use learning::dream::session_dreams::SessionDreams;
@@ -51,6 +52,9 @@ const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Time that a session waits for servers whose tools are in every request, as Claude Code has it.
 const SERVER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Time after which a call of a server's tool goes to the background, as Claude Code has it.
+const CALL_PATIENCE: Duration = Duration::from_secs(120);
 
 /// The tool that sends agents out, as it is called and as it was.
 const AGENT_NAMES: [&str; 2] = [tool_names::AGENT, tool_names::TASK];
@@ -139,6 +143,7 @@ pub(crate) async fn agent(
     if !bare {
         let fetch = WebFetch::of(&parts, session.world().clone(), settings.private_hosts.clone());
         parts.work.tools.push(Arc::new(fetch));
+        parts.work.tools.extend(WebSearch::of(&parts, settings.web_search).map(|search| Arc::new(search) as _));
         if has_notebooks(&place.directory) {
             parts.work.tools.push(Arc::new(NotebookEdit));
         }
@@ -154,7 +159,7 @@ pub(crate) async fn agent(
     }
     if !bare {
         let added = added(args, place);
-        let servers = servers::servers(args, place, &judged, added, parts.work.environment.clone())?;
+        let servers = servers::servers(args, place, &judged, added, &parts)?;
         warnings.extend(servers.findings().iter().cloned());
         equip_with_servers(&mut parts, servers).await;
     }
@@ -205,8 +210,13 @@ pub(crate) async fn agent(
     parts.reload = Some(reload::reload(watch, follower));
     let Configuration { layers, knowledge_settings, learning, sandbox, .. } = configuration;
     let model = parts.talk.model.clone();
+    let has_person = parts.consent.approver.who() == Respondent::Person;
     let mut agent = Agent::new(session, parts)?.starting(start(args)).with_mail(mailing.post.mail().clone());
     warnings.extend(confine(&mut agent, args, place, &sandbox).await?);
+    if has_person {
+        let patience = env::CALL_PATIENCE.number()?.map_or(CALL_PATIENCE, Duration::from_millis);
+        agent.scope().jobs().move_calls_after(patience);
+    }
     if let Some(plan) = plan {
         let selector = knowledge_settings.and_then(|said| said.selector).map(|name| Selector { model, name, ledger });
         let mut knowledge = plan.knowledge(selector, agent.session(), judged.trust.clone());

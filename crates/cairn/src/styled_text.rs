@@ -52,8 +52,28 @@ pub(crate) enum Colour {
     Red,
     Green,
     Yellow,
+    Blue,
     Magenta,
     Cyan,
+    BrightRed,
+    BrightMagenta,
+}
+
+impl Colour {
+    /// The colour that a definition of an agent names, as near as the terminal's palette has it.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        match name.trim().to_ascii_lowercase().as_str() {
+            "red" => Some(Self::Red),
+            "orange" => Some(Self::BrightRed),
+            "yellow" => Some(Self::Yellow),
+            "green" => Some(Self::Green),
+            "cyan" => Some(Self::Cyan),
+            "blue" => Some(Self::Blue),
+            "purple" | "magenta" => Some(Self::Magenta),
+            "pink" => Some(Self::BrightMagenta),
+            _ => None,
+        }
+    }
 }
 
 /// Colours, bold and the like, on or off.
@@ -76,11 +96,17 @@ impl Colour {
             Self::Yellow if light => "38;5;94",
             Self::Magenta if light => "38;5;90",
             Self::Cyan if light => "38;5;24",
+            Self::Blue if light => "38;5;19",
+            Self::BrightRed if light => "38;5;88",
+            Self::BrightMagenta if light => "38;5;125",
             Self::Red => "31",
             Self::Green => "32",
             Self::Yellow => "33",
+            Self::Blue => "34",
             Self::Magenta => "35",
             Self::Cyan => "36",
+            Self::BrightRed => "91",
+            Self::BrightMagenta => "95",
         }
     }
 }

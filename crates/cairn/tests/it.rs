@@ -60,6 +60,8 @@ mod hooks;
 mod hooks_events;
 #[path = "it/hooks_hostile.rs"]
 mod hooks_hostile;
+#[path = "it/hooks_servers.rs"]
+mod hooks_servers;
 #[path = "it/hostile.rs"]
 mod hostile;
 #[path = "it/includes.rs"]
@@ -90,6 +92,10 @@ mod sdk;
 mod secrets;
 #[path = "it/servers.rs"]
 mod servers;
+#[path = "it/servers_hostile.rs"]
+mod servers_hostile;
+#[path = "it/servers_real.rs"]
+mod servers_real;
 #[path = "it/session_flags.rs"]
 mod session_flags;
 #[path = "it/sessions.rs"]
@@ -172,6 +178,8 @@ mod terminal_plan;
 mod terminal_resize;
 #[path = "it/terminal_screen.rs"]
 mod terminal_screen;
+#[path = "it/terminal_servers.rs"]
+mod terminal_servers;
 #[path = "it/terminal_setup.rs"]
 mod terminal_setup;
 #[path = "it/terminal_signals.rs"]

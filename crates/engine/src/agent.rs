@@ -9,6 +9,7 @@ mod parent_snapshot;
 mod parts;
 mod reload;
 mod reports;
+mod server_mentions;
 mod servers;
 mod skills;
 mod turn;
@@ -371,7 +372,8 @@ impl Agent {
         }
         self.driver.list_agents()?;
         self.skills.show(&mut self.driver.live)?;
-        if self.driver.gate.consent.approver.who() != Respondent::Person {
+        let has_own = self.driver.live.work.servers.as_ref().is_some_and(ServerTools::has_own);
+        if has_own || self.driver.gate.consent.approver.who() != Respondent::Person {
             self.servers.wait(&self.driver.live).await;
         }
         self.servers.show(&mut self.driver.live)?;
@@ -381,19 +383,24 @@ impl Agent {
         self.driver.ask(round, &mut self.known.knowledge, cancel).await
     }
 
-    /// Takes in the user's message, unless a hook blocks it; returns the reason if one does.
-    async fn hear(&mut self, said: Vec<Block>, cancel: &CancellationToken) -> Result<Option<String>, Error> {
+    /// Takes in the user's message, unless a hook blocks it, or what it calls cannot be called; returns that end if so.
+    async fn hear(&mut self, said: Vec<Block>, cancel: &CancellationToken) -> Result<Option<TurnEnd>, Error> {
         let text = text_of(&said);
         let words: Vec<HookMessage> = match self.driver.gate_prompt(&text, cancel).await? {
             Ok(words) => words,
-            Err(why) => return Ok(Some(why)),
+            Err(why) => return Ok(Some(TurnEnd::Stopped(why))),
         };
         let called = match skills::skills_in(self, &text, cancel).await {
             Ok(called) => called,
-            Err(why) => return Ok(Some(why)),
+            Err(why) => return Ok(Some(TurnEnd::NotCalled(why))),
+        };
+        let prompt = match server_mentions::prompt_in(self, &text, cancel).await {
+            Ok(prompt) => prompt,
+            Err(why) => return Ok(Some(TurnEnd::NotCalled(why))),
         };
         let mut attachments = attachments::attachments_of(self, &text, cancel).await?;
         let mut blocks = std::mem::take(&mut attachments.media);
+        blocks.extend(prompt.media);
         blocks.extend(self.bounded(said));
         let said = blocks;
         self.begin()?;
@@ -402,6 +409,9 @@ impl Agent {
         self.tell_of_standing(&before);
         self.driver.live.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
         attachments::attach(self, attachments)?;
+        if let Some((text, meta)) = prompt.text {
+            self.driver.live.session.inject(&text, meta)?;
+        }
         called.into_iter().try_for_each(|skill| skills::put_in(self, skill))?;
         self.known.recall_for(&text, &mut self.driver.live)?;
         self.changed_files.tell(&mut self.driver.live)?;

@@ -195,6 +195,7 @@ impl Gate {
             guard: site.work.guard.clone(),
             variables: site.variables_file(),
             asking: None,
+            servers: site.work.servers.as_ref().map(|tools| tools.servers().clone()),
             variable: site.work.variable,
         }
     }

@@ -14,6 +14,7 @@ mod hook_question;
 mod long_input;
 pub(crate) mod response;
 mod run_hooks;
+mod server_call;
 
 pub use callback::{CallbackReply, CallsBack, registered_hooks};
 pub use hook_input::{CommonInput, ExitReason, HookInput, HookedCall, SessionExit, SessionStart};

@@ -53,6 +53,7 @@ pub mod skills;
 pub mod subagent;
 pub mod teammates;
 pub mod web;
+pub mod web_search;
 
 // Those below, so that a program need name only this crate.
 pub use {context, learning, mail, provider, session, settings, tools, transcript};

@@ -108,6 +108,7 @@ pub fn prologue(from: &PrologueParts<'_>, known: Option<&Prologue>) -> Prologue 
         own_blocks,
         tools: from.tools.clone(),
         loaded: from.loaded.clone(),
+        web_search: None,
         thinking: from.thinking,
         effort: from.effort,
         betas: from.betas.clone(),

@@ -206,6 +206,8 @@ pub enum TurnEnd {
     NotWritten(session::Error),
     /// A hook ended it, or blocked the prompt, for this reason.
     Stopped(String),
+    /// A skill or a server's prompt that the message calls could not be called, for this reason.
+    NotCalled(String),
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 mod connect;
 mod loaded;
+mod questions;
 mod search;
 mod tool;
 
@@ -21,6 +22,7 @@ use tools::{Environment, Tool};
 
 pub use connect::http_endpoint;
 pub(crate) use loaded::LoadedTools;
+pub use questions::elicitation;
 pub(crate) use search::loaded;
 pub use search::{ToolSearch, ToolSearchInput};
 use tool::ServerTool;
@@ -55,6 +57,7 @@ pub struct ServerSurroundings {
 pub struct SessionServers {
     servers: Vec<Arc<SessionServer>>,
     findings: Vec<String>,
+    surroundings: ServerSurroundings,
 }
 
 /// One server of a session.
@@ -105,7 +108,20 @@ impl SessionServers {
             }
         });
         let servers: Vec<Arc<SessionServer>> = of_program.chain(of_files).map(Arc::new).collect();
-        Self { servers, findings }
+        Self { servers, findings, surroundings: surroundings.clone() }
+    }
+
+    /// These, and those of an agent alone, which are connected in the background and end with it. One of the agent's takes
+    /// the place of another with its name.
+    pub(crate) fn with_own(&self, defined: &DefinedServers) -> Self {
+        let surroundings = ServerSurroundings { hosted: BTreeMap::new(), ..self.surroundings.clone() };
+        let mut own = Self::new(defined, &surroundings);
+        own.start();
+        // One that would share a key with another could not be told apart from it.
+        let others = self.servers.iter().filter(|server| own.servers.iter().all(|one| one.key != server.key));
+        let others: Vec<Arc<SessionServer>> = others.cloned().collect();
+        own.servers.extend(others);
+        own
     }
 
     /// All of them, by name.
@@ -212,6 +228,18 @@ impl SessionServer {
         tool_names(&self.key, &names)
     }
 
+    /// Names of its prompts, as users call them.
+    pub fn prompt_names(&self) -> Vec<String> {
+        let Some(status) = self.status().filter(|status| status.state == ServerState::Ready) else { return Vec::new() };
+        let names: Vec<&str> = status.prompts.iter().map(|prompt| prompt.name.as_str()).collect();
+        tool_names(&self.key, &names)
+    }
+
+    /// The name that a tool of its would have, for rules.
+    pub(crate) fn tool_name(&self, tool: &str) -> String {
+        tool_names(&self.key, &[tool]).concat()
+    }
+
     fn is_program(&self) -> bool {
         let transport = self.defined.as_ref().map(|defined| &defined.definition.transport);
         matches!(transport, Some(mcp::ServerTransport::Stdio(_)))
@@ -229,19 +257,39 @@ impl SessionServer {
 pub struct ServerTools {
     servers: Arc<SessionServers>,
     allows: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    /// True if some of them are the agent's alone.
+    has_own: bool,
 }
 
 impl ServerTools {
     /// All of them.
     pub fn of(servers: Arc<SessionServers>) -> Self {
-        Self { servers, allows: Arc::new(|_| true) }
+        Self { servers, allows: Arc::new(|_| true), has_own: false }
     }
 
     /// Those of them that also pass a test of their name.
     #[must_use]
     pub(crate) fn only(&self, allows: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         let before = self.allows.clone();
-        Self { servers: self.servers.clone(), allows: Arc::new(move |name| before(name) && allows(name)) }
+        let allows = Arc::new(move |name: &str| before(name) && allows(name));
+        Self { servers: self.servers.clone(), allows, has_own: self.has_own }
+    }
+
+    /// These, and the servers that a definition brings along.
+    #[must_use]
+    pub(crate) fn with_own(&self, defined: &DefinedServers) -> Self {
+        let servers = Arc::new(self.servers.with_own(defined));
+        Self { servers, allows: self.allows.clone(), has_own: true }
+    }
+
+    /// True if some of them are the agent's alone.
+    pub(crate) fn has_own(&self) -> bool {
+        self.has_own
+    }
+
+    /// The beginnings of the names of tools of some servers.
+    pub(crate) fn prefixes<'n>(&self, names: impl Iterator<Item = &'n String>) -> Vec<String> {
+        names.filter_map(|name| Some(format!("mcp__{}__", self.servers.find(name)?.key))).collect()
     }
 
     /// The servers.

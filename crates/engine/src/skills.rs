@@ -75,12 +75,13 @@ impl Skills {
     }
 
     /// The names that the model can call now, and their listing without those that are in view. Skills for certain files
-    /// are left out until one of these was touched.
+    /// are left out until one of these was touched. `called` names the skills that were called, once for each call.
     pub(crate) fn listing(
         &self,
         in_view: &BTreeSet<String>,
         touched: &[PathBuf],
         budget: usize,
+        called: impl FnOnce() -> Vec<String>,
     ) -> (Vec<String>, String) {
         let registry = self.registry.read();
         let is_due = |skill: &&Skill| {
@@ -89,8 +90,13 @@ impl Skills {
                 && (skill.paths.is_empty() || touched.iter().any(|file| skill.is_about(file)))
         };
         let due: Vec<&Skill> = registry.all().iter().filter(is_due).collect();
+        if due.is_empty() {
+            return (Vec::new(), String::new());
+        }
+        let called = called();
+        let uses = |name: &str| called.iter().filter(|one| *one == name).count() as u64;
         let names = due.iter().map(|skill| skill.name.clone()).collect();
-        (names, extensions::listing::listing(due, |_| 0, budget))
+        (names, extensions::listing::listing(due, uses, budget))
     }
 
     /// A file was touched: reads the skills of the folders between it and the directory of the session. Returns its path

@@ -26,6 +26,8 @@ pub struct Subagent {
     pub name: Option<String>,
     /// Its task in a few words.
     pub description: String,
+    /// Its colour on the screen, as its definition names it.
+    pub color: Option<String>,
     /// The requested model, if it differs from its own.
     pub(crate) model: Option<String>,
     /// The call that started it.
@@ -158,6 +160,7 @@ pub(crate) struct SubagentCard {
     pub(crate) kind: String,
     pub(crate) name: Option<String>,
     pub(crate) description: String,
+    pub(crate) color: Option<String>,
     pub(crate) model: Option<String>,
     pub(crate) call: Option<String>,
     pub(crate) file: PathBuf,
@@ -166,9 +169,10 @@ pub(crate) struct SubagentCard {
 
 impl Subagent {
     pub(crate) fn new(card: SubagentCard, phase: SubagentPhase, stop: CancellationToken, since: Timestamp) -> Self {
-        let SubagentCard { id, kind, name, description, model, call, file, mail } = card;
+        let SubagentCard { id, kind, name, description, color, model, call, file, mail } = card;
         let phase = watch::channel(phase).0;
-        Self { id, kind, name, description, model, call, file, since, mail, stop, phase, now: Mutex::default() }
+        let now = Mutex::default();
+        Self { id, kind, name, description, color, model, call, file, since, mail, stop, phase, now }
     }
 
     /// Its name, or its id if it has none.

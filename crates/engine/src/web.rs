@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// Characters of a page that are shown if no model answers.
 const SHOWN_UNANSWERED: usize = 10_000;
 
-/// Fetches a web page and answers a question about it. The answer is untrusted data.
+/// Answers a question about a web page. The answer is untrusted data.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct WebFetchInput {
     /// The page's http(s) URL.

@@ -101,6 +101,8 @@ impl<F: Fn(&dyn Tool, &Value, &Scope) -> Result<(), String> + Send + Sync> Judge
 pub struct ForkResult {
     /// The text of its last reply; if it may call no tool, the longest one.
     pub text: String,
+    /// The blocks of its last reply.
+    pub blocks: Vec<Block>,
     /// Usage of its first request, which should have read the parent's cache.
     pub first: Usage,
     /// Number of its requests.
@@ -209,7 +211,7 @@ impl Fork {
                 answer = text;
             }
             if unfinished != Some("") {
-                return Ok(ForkResult { text: answer, first, rounds, unfinished });
+                return Ok(ForkResult { text: answer, blocks: reply.blocks, first, rounds, unfinished });
             }
             request.messages.push(Message { role: Role::Assistant, blocks: reply.blocks });
             request.messages.push(Message { role: Role::User, blocks: results });

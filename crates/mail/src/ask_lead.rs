@@ -68,6 +68,8 @@ impl AskLead {
             Question::Call(call) => (TeammateQuestion::Call, call.input.clone(), call.suggestions()),
             Question::Sender(sender) => (TeammateQuestion::Sender, json!({"message": sender.message}), Vec::new()),
             Question::Include(include) => (TeammateQuestion::Include, json!({"file_path": include.file}), Vec::new()),
+            // Servers ask only the person at their own session.
+            Question::Server(_) => return Ok(LeadAnswer::Unanswered(NOBODY.to_owned())),
         };
         let suggestions = suggestions.iter().filter_map(|one| serde_json::to_value(one).ok()).collect();
         let (tool, why) = (question.asker().to_owned(), question.why().to_owned());

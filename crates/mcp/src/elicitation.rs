@@ -2,6 +2,8 @@
 //!
 //! The caller supplies the way to the user. Without one, every question is declined; none is ever answered here.
 
+pub(crate) mod form;
+
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
@@ -32,6 +34,22 @@ pub enum ElicitationRequest {
         /// Address of the page.
         url: String,
     },
+}
+
+impl ElicitationRequest {
+    /// Name of the server, from its definition.
+    pub fn server(&self) -> &str {
+        match self {
+            Self::Form { server, .. } | Self::Url { server, .. } => server,
+        }
+    }
+
+    /// Its message.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Form { message, .. } | Self::Url { message, .. } => message,
+        }
+    }
 }
 
 /// The user's answer.

@@ -24,6 +24,9 @@ pub trait OpenPipes: Send + Sync {
     fn open(&self) -> BoxFuture<'static, Result<Pipes, String>>;
 }
 
+/// The last words of a program, asked for once it is gone.
+pub type LastWords = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
+
 /// The two pipes of a process. Both are dropped when the connection ends, which is when the process should end.
 pub struct Pipes {
     /// Its standard output.
@@ -31,7 +34,7 @@ pub struct Pipes {
     /// Its standard input.
     pub write: Box<dyn AsyncWrite + Send + Unpin>,
     /// The end of its standard error, shown if it dies.
-    pub last_words: Option<Arc<dyn Fn() -> String + Send + Sync>>,
+    pub last_words: Option<LastWords>,
 }
 
 /// Makes headers fresh for each connection.

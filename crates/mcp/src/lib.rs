@@ -29,8 +29,9 @@ pub use definition::{
     DefinitionError, DefinitionFinding, ExpandedDefinition, HttpDefinition, OAuthSettings, ServerDefinition,
     ServerDefinitions, ServerTransport, StdioDefinition, ToolLoading,
 };
+pub use elicitation::form::{FieldKind, FieldOption, FormField, form_fields, form_values};
 pub use elicitation::{Elicitation, ElicitationAnswer, ElicitationRequest};
-pub use endpoint::{Endpoint, HeadersHelper, HttpEndpoint, OpenPipes, Pipes};
+pub use endpoint::{Endpoint, HeadersHelper, HttpEndpoint, LastWords, OpenPipes, Pipes};
 pub use error::Error;
 pub use login::Login;
 pub use names::{

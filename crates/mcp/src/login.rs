@@ -77,7 +77,7 @@ impl Login {
         let (manager, client_secret, url) = prepared
             .with_subscriber(NoSubscriber::new())
             .await
-            .map_err(|error: AuthError| failed(error.to_string()))?;
+            .map_err(|error: AuthError| failed(short(&error.to_string())))?;
         let parsed = Url::parse(&url).map_err(|_| failed("it names no address for the browser".to_owned()))?;
         // The page is for a browser: no file, no program.
         if !matches!(parsed.scheme(), "http" | "https") {
@@ -132,6 +132,14 @@ impl fmt::Debug for Login {
 fn login_failed(server: &str, message: &str) -> Error {
     let clean: String = message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     Error::Login { server: server.to_owned(), message: cut(clean.trim(), LONGEST_WORDS).into_owned() }
+}
+
+/// The first and the last line of an error that lists all its causes.
+fn short(text: &str) -> String {
+    let mut lines =
+        text.lines().map(|line| line.trim().trim_start_matches("Caused by: ")).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    lines.next_back().map_or_else(|| first.to_owned(), |last| format!("{first}: {last}"))
 }
 
 /// An error of an exchange without the answer that it may quote.

@@ -17,12 +17,12 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use transcript::Request;
 
-use crate::Model;
 use crate::error::{Error, FailedAttempt};
 use crate::event::{Emit, Event};
 use crate::exchange::{self, Exchange};
 use crate::http::{APP, Patience, Server, bearer, secret_header, settings};
 use crate::retry::{Retry, persist};
+use crate::{Model, ProviderSearch};
 use reply::Draft;
 
 /// Default base URL of the API.
@@ -71,6 +71,8 @@ impl Config {
 pub struct Anthropic {
     server: Arc<Server>,
     retry: Retry,
+    /// True if it is the provider's own host, which is known to search.
+    searches: bool,
 }
 
 impl Anthropic {
@@ -90,7 +92,8 @@ impl Anthropic {
             }
         };
         let server = Server::new(&config.base_url, root, &config.app, &headers, secret, config.patience)?;
-        Ok(Self { server: Arc::new(server), retry: config.retry })
+        let searches = config.base_url.trim_end_matches('/').trim_end_matches("/v1") == BASE_URL;
+        Ok(Self { server: Arc::new(server), retry: config.retry, searches })
     }
 
     fn exchange(&self, path: &'static str, headers: HeaderMap, body: Bytes) -> Exchange {
@@ -109,6 +112,10 @@ impl Model for Anthropic {
 
     fn edits_cache(&self) -> bool {
         true
+    }
+
+    fn web_search(&self) -> ProviderSearch {
+        if self.searches { ProviderSearch::Offered } else { ProviderSearch::Unknown }
     }
 
     fn count_tokens(&self, request: Request) -> BoxFuture<'static, Result<u64, Error>> {

@@ -63,4 +63,20 @@ pub trait Model: Send + Sync {
     fn edits_cache(&self) -> bool {
         false
     }
+
+    /// Support for a search of the web that the provider makes by itself.
+    fn web_search(&self) -> ProviderSearch {
+        ProviderSearch::Never
+    }
+}
+
+/// Support for the provider's own search of the web.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProviderSearch {
+    /// The provider is known to offer it.
+    Offered,
+    /// The provider speaks the protocol that has it, and may or may not offer it.
+    Unknown,
+    /// The protocol has none.
+    Never,
 }

@@ -10,6 +10,7 @@ mod definition_lint;
 mod find;
 mod hooks;
 mod registry;
+mod servers;
 mod tool_restriction;
 
 pub use definition::{
@@ -19,4 +20,5 @@ pub use definition_lint::OF_PLANS;
 pub use find::{DefinitionSources, PluginAgent, claims};
 pub use hooks::hooks_in;
 pub use registry::{DefinitionSource, DefinitionTrouble, ListedAgent, Registry};
+pub use servers::servers_in;
 pub use tool_restriction::{ToolRestriction, narrow, offers};

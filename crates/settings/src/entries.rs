@@ -38,7 +38,7 @@ entry! { HIDDEN_VARIABLE needs ["name"];
 }
 
 entry! { HOOK needs ["type"];
-    "type": Kind::OneOf(&["command", "http", "prompt", "agent", "mcp_tool"]), "The kind of hook: a command, a POST to a URL, a question to the small model, or an agent that checks first. `mcp_tool` is not supported yet.";
+    "type": Kind::OneOf(&["command", "http", "prompt", "agent", "mcp_tool"]), "The kind of hook: a command, a POST to a URL, a question to the small model, an agent that checks first, or a call of a tool of an MCP server.";
     "command": Kind::Text, "The command: a shell command line, or with `args` a program.";
     "args": Kind::Texts, "The program's arguments; no shell is involved.";
     "url": Kind::Text, "The URL that the input is posted to. No other host is contacted.";
@@ -46,6 +46,9 @@ entry! { HOOK needs ["type"];
     "allowedEnvVars": Kind::Texts, "Variables that headers may contain.";
     "prompt": Kind::Text, "The question to the model or the agent; `$ARGUMENTS` stands for the hook's input.";
     "model": Kind::Text, "The model that is asked. Default: the small model.";
+    "server": Kind::Text, "The server whose tool is called, by the name that `cairn mcp list` shows.";
+    "tool": Kind::Text, "The tool, by its name there.";
+    "input": Kind::Object, "The call's input; `${tool_input.file_path}` and the like stand for parts of the event's input.";
     "timeout": Kind::Amount, "The most time it may take, in seconds.";
     "if": Kind::Text, "A permission rule: the hook runs only for calls that it covers.";
     "once": Kind::Switch, "Run only once in a session.";

@@ -160,6 +160,7 @@ keys! {
         DENY = "permissions.deny", Kind::Texts, Anyone, "Rules for calls that never run; they override all others.";
         DIRECTORIES = "permissions.additionalDirectories", Kind::Texts, Trusted, "More directories to work in.";
         PRIVATE_HOSTS = "webPrivateHosts", Kind::Texts, Own, "Hosts that WebFetch may contact though they are at private addresses, as `NAME` or `NAME:PORT`, such as `localhost:3000`.";
+        WEB_SEARCH = "webSearch", Kind::Switch, Trusted, "Offer WebSearch, which has the provider search the web. Default: on for the Messages API at its own address. Servers that only speak its protocol may not search; providers of the type `openai` never do.";
         NO_BYPASS = "permissions.disableBypassPermissionsMode", Kind::OneOf(&["disable"]), Trusted, "Disables the mode `bypassPermissions`, whatever a flag or another file says.";
         ENV = "env", Kind::Variables, Trusted, "Environment variables for the commands that tools run. Your own also apply where Cairn itself reads a variable. A project cannot set variables that load code, redirect traffic or hold a key.";
         COMMAND_CREDENTIALS = "commandCredentials", Kind::Switch, Own, "Pass variables that look like credentials (`…_TOKEN`, `…_KEY`, addresses with a password) to commands that you allow. Commands that run unasked never get them, and no command gets the keys to the model.";

@@ -23,6 +23,8 @@ pub enum Kind {
     Counts,
     /// An object of true or false by name.
     Switches,
+    /// An object of anything.
+    Object,
     /// An object with these keys.
     Entry(EntryForm),
     /// A list of such objects.
@@ -136,6 +138,7 @@ impl Kind {
             Self::Switch => value.is_boolean(),
             Self::Count => value.is_u64(),
             Self::Amount => value.as_f64().is_some_and(|amount| amount >= 0.0),
+            Self::Object => value.is_object(),
             Self::OneOf(values) => value.as_str().is_some_and(|value| values.contains(&value)),
             Self::Entry(EntryForm { keys, required }) => value.as_object().is_some_and(|entry| {
                 let wrong = |key: &Field| entry.get(key.name).is_some_and(|value| !key.kind.fits(value));
@@ -164,6 +167,7 @@ impl Kind {
                 quoted.join(" or ")
             }
             Self::Texts => "a list of strings".into(),
+            Self::Object => "an object".into(),
             Self::Variables => "an object of strings by name".into(),
             Self::Counts => "an object of whole numbers by name".into(),
             Self::Switches => "an object of true or false by name".into(),
@@ -202,6 +206,7 @@ impl Kind {
             Self::Count => json!({"type": "integer", "minimum": 0}),
             Self::Amount => json!({"type": "number", "minimum": 0}),
             Self::OneOf(values) => json!({"enum": values}),
+            Self::Object => json!({"type": "object"}),
             Self::Texts => json!({"type": "array", "items": {"type": "string"}}),
             Self::Variables => {
                 json!({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}})

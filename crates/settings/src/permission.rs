@@ -124,6 +124,8 @@ pub enum Question {
     Sender(SenderQuestion),
     /// An include from outside the project by an instruction file. The answer is kept.
     Include(IncludeQuestion),
+    /// What a server asks in the middle of a call. The answer is for it, and permits nothing.
+    Server(Box<mcp::ElicitationRequest>),
 }
 
 impl Question {
@@ -135,6 +137,7 @@ impl Question {
             Self::Include(_) => {
                 "it would become instructions for the model, and is outside the project; your answer is remembered"
             }
+            Self::Server(_) => "what you answer goes to this server",
         }
     }
 
@@ -144,6 +147,7 @@ impl Question {
             Self::Call(call) => &call.tool,
             Self::Sender(sender) => &sender.from,
             Self::Include(include) => &include.place,
+            Self::Server(request) => request.server(),
         }
     }
 }

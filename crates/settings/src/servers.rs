@@ -147,7 +147,7 @@ impl DefinedServers {
         defined
     }
 
-    fn add(
+    pub(crate) fn add(
         &mut self,
         servers: &Value,
         author: ServerAuthor,

@@ -26,7 +26,7 @@ use record::TrustDecision;
 pub use claim::{Claim, Kind, claims};
 pub use record::{TrustRecord, file, list, revoke};
 pub use server_claims::PROJECT_SERVERS;
-pub(crate) use server_claims::{ProjectServers, texts};
+pub(crate) use server_claims::{ProjectServers, claim_words, texts};
 
 /// The paths needed to look up trust in a directory.
 #[derive(Debug, Clone, Copy)]

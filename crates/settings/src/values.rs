@@ -110,6 +110,8 @@ pub struct Settings {
     pub servers: Vec<SetValue>,
     /// `disabledMcpServers`: servers that are not started, each with its origin.
     pub disabled_servers: Vec<(String, ValueOrigin)>,
+    /// `webSearch`: whether the provider's own search is offered; by what is known of the provider if nothing is said.
+    pub web_search: Option<bool>,
     /// `webPrivateHosts`: hosts at private addresses that may be contacted.
     pub private_hosts: Vec<String>,
     /// Output beside the conversation.
@@ -231,6 +233,7 @@ impl Settings {
                 .of(&keys::DISABLED_SERVERS)
                 .filter_map(|set| Some((set.value.as_str()?.to_owned(), set.origin.clone())))
                 .collect(),
+            web_search: counting.one(&keys::WEB_SEARCH),
             private_hosts: counting.texts(&keys::PRIVATE_HOSTS),
             signals: Notifications::of(&counting, whose, base_paths),
             sets: Vec::new(),

@@ -27,6 +27,6 @@ pub use error::Error;
 pub use faults::{Fault, Overflow};
 pub use price::Price;
 pub use report::{PrefixBreak, Report, RequestLine, Totals};
-pub use script::{Defaults, Script, ScriptRule, ScriptedCall};
+pub use script::{Defaults, Script, ScriptRule, ScriptedCall, ScriptedSearch};
 pub use server::{Options, Simulator};
 pub use when::When;

@@ -91,6 +91,8 @@ pub struct ScriptRule {
     pub say: Option<String>,
     /// Pads the text with filler to this many bytes.
     pub say_bytes: Option<usize>,
+    /// Searches of the web that the provider makes before the text, in order.
+    pub search: Vec<ScriptedSearch>,
     /// Tool calls, in order.
     pub call: Vec<ScriptedCall>,
     /// The reply to a structured-output request; strings inside are templates. A string is a template of the JSON text.
@@ -112,6 +114,16 @@ pub struct ScriptedCall {
     /// Its input: a table.
     #[serde(default = "empty_object")]
     pub input: Value,
+}
+
+/// One search by the provider; strings are templates.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptedSearch {
+    /// The query.
+    pub query: String,
+    /// What it finds: objects with `url` and `title`. An error's code instead is the answer of a search that failed.
+    pub results: Value,
 }
 
 fn empty_object() -> Value {

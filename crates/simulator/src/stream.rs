@@ -94,7 +94,14 @@ fn head(reply: &Reply, envelope: &Envelope) -> Value {
 
 /// Usage of a reply. A summary of the provider's own is counted beside the reply.
 fn usage(split: Split, reply: &Reply) -> Value {
-    let Some((read, written)) = reply.after_summary else { return counts(split, reply.output_tokens) };
+    let Some((read, written)) = reply.after_summary else {
+        let searches = reply.content.iter().filter(|block| block["type"] == "web_search_tool_result").count();
+        let mut counts = counts(split, reply.output_tokens);
+        if searches > 0 {
+            counts["server_tool_use"] = json!({"web_search_requests": searches});
+        }
+        return counts;
+    };
     let step = |kind: &str, mut counts: Value| {
         counts["type"] = json!(kind);
         counts
@@ -136,7 +143,7 @@ fn pieces_of(block: &Value) -> (Value, Vec<Value>) {
                 .chain([json!({"type": "signature_delta", "signature": block["signature"]})])
                 .collect()
         }
-        Some("tool_use") => {
+        Some("tool_use" | "server_tool_use") => {
             start["input"] = json!({});
             let input = Value::String(block["input"].to_string());
             let piece = |part: &str| json!({"type": "input_json_delta", "partial_json": part});

@@ -27,7 +27,7 @@ mod foreground;
 mod unread;
 
 use foreground::Foreground;
-pub use foreground::ForegroundCommand;
+pub use foreground::{CallInFront, CallWait, EndedCall, ForegroundCommand, ProgressLines};
 pub(crate) use foreground::{CommandInFront, ForegroundEnd};
 use unread::UnreadOutput;
 pub(crate) use unread::{IncompleteRest, NewOutput};
@@ -46,6 +46,8 @@ pub struct Jobs {
     foreground: Foreground,
     /// Guarded paths that they made in a sandbox.
     made: Arc<Mutex<Vec<MadePath>>>,
+    /// The time after which a call that another program answers is moved to the background.
+    call_patience: Mutex<Option<Duration>>,
 }
 
 /// A job, as a status line shows it.
@@ -68,6 +70,8 @@ pub enum JobKind {
     Command,
     /// One of our own programs that works beside the session.
     Teammate,
+    /// A call that another program answers.
+    Call,
 }
 
 /// State of a job.
@@ -187,24 +191,30 @@ impl Jobs {
         if self.has_room() { self.foreground.move_all() } else { 0 }
     }
 
+    /// Moves calls that other programs answer to the background after this time.
+    pub fn move_calls_after(&self, patience: Duration) {
+        *self.call_patience.lock() = Some(patience);
+    }
+
     /// True if another job can run.
     fn has_room(&self) -> bool {
         self.known.lock().entries.iter().filter(|entry| entry.runs()).count() < RUNNING
     }
 
-    /// Makes a job of a command that was in front, and returns its id.
+    /// Makes a job of what was in front, and returns its id.
     fn adopt(
         &self,
-        command: &str,
+        (kind, command): (JobKind, &str),
         printed: Arc<Mutex<UnreadOutput>>,
         stop: CancellationToken,
-        ended: impl Future<Output = Result<EndedShell, ShellTrouble>> + Send + 'static,
+        ended: impl Future<Output = JobStatus> + Send + 'static,
     ) -> String {
         let mut known = self.known.lock();
         known.forget();
         known.started += 1;
-        let id = format!("bash_{}", known.started);
-        self.follow(&mut known, Job::new(id.clone(), command, JobKind::Command), printed, stop, ended);
+        let prefix = if kind == JobKind::Call { "call" } else { "bash" };
+        let id = format!("{prefix}_{}", known.started);
+        Self::follow(&mut known, Job::new(id.clone(), command, kind), printed, stop, ended);
         id
     }
 
@@ -216,7 +226,7 @@ impl Jobs {
     /// Empty jobs for a forked scope. No id means one job here and another there.
     pub(crate) fn fork(&self) -> Self {
         let known = JobList { started: self.known.lock().started, entries: Vec::new() };
-        Self { known: Mutex::new(known), foreground: Foreground::default(), made: Arc::default() }
+        Self { known: Mutex::new(known), ..Self::default() }
     }
 
     /// Starts a command and returns its id.
@@ -279,29 +289,40 @@ impl Jobs {
             let limit = limit.unwrap_or(Duration::MAX);
             process.watch(limit, &stopped, |bytes| printed.lock().push(bytes)).await
         };
-        self.follow(known, started, unread, stop, ended);
+        let ended = self.shell_status(unread.clone(), ended);
+        Self::follow(known, started, unread, stop, ended);
         id
     }
 
-    /// Waits for the end of a job, and keeps what is known of it.
-    fn follow(
+    /// The status of a shell that has ended, with what is kept of its end.
+    fn shell_status(
         &self,
-        known: &mut JobList,
-        started: Job,
         unread: Arc<Mutex<UnreadOutput>>,
-        stop: CancellationToken,
         ended: impl Future<Output = Result<EndedShell, ShellTrouble>> + Send + 'static,
-    ) {
+    ) -> impl Future<Output = JobStatus> + Send + 'static {
         let made = self.made.clone();
-        let (told, status) = watch::channel(JobStatus { state: JobState::Running, stopped_others: false });
-        let handle = JobHandle { started, unread: unread.clone(), status, stop };
-        let task = tokio::spawn(async move {
+        async move {
             let ended = ended.await;
             match &ended {
                 Ok(ended) => made.lock().extend(ended.made.iter().cloned()),
                 Err(trouble) => unread.lock().push(trouble.to_string().as_bytes()),
             }
-            told.send_replace(JobStatus::of(ended));
+            JobStatus::of(ended)
+        }
+    }
+
+    /// Waits for the end of a job, and keeps what is known of it.
+    fn follow(
+        known: &mut JobList,
+        started: Job,
+        unread: Arc<Mutex<UnreadOutput>>,
+        stop: CancellationToken,
+        ended: impl Future<Output = JobStatus> + Send + 'static,
+    ) {
+        let (told, status) = watch::channel(JobStatus { state: JobState::Running, stopped_others: false });
+        let handle = JobHandle { started, unread, status, stop };
+        let task = tokio::spawn(async move {
+            told.send_replace(ended.await);
         });
         known.entries.push(JobEntry { handle, _task: AbortOnDropHandle::new(task) });
     }
@@ -365,7 +386,7 @@ impl JobHandle {
         self.ended().await;
     }
 
-    fn job(&self) -> Job {
+    pub(crate) fn job(&self) -> Job {
         Job { state: self.status().state, ..self.started.clone() }
     }
 }

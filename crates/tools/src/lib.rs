@@ -54,7 +54,9 @@ pub use environment::{Credentials, Environment};
 pub use file_change::{FileChange, texts_put_in};
 pub use glob::{Glob, GlobInput, project_files};
 pub use grep::{Grep, GrepInput, OutputMode};
-pub use jobs::{ForegroundCommand, Job, JobKind, JobState, Jobs, NoSuchJob};
+pub use jobs::{
+    CallInFront, CallWait, EndedCall, ForegroundCommand, Job, JobKind, JobState, Jobs, NoSuchJob, ProgressLines,
+};
 pub use notebook_edit::{CellEdit, CellType, NotebookEdit, NotebookEditInput};
 pub use read::{Read, ReadInput, picture};
 pub use run::{ToolCall, run_all};

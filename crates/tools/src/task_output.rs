@@ -12,7 +12,7 @@ use serde::Deserialize;
 use transcript::tool_names;
 
 use crate::bash::OTHERS_STOPPED;
-use crate::jobs::{IncompleteRest, JobState, NewOutput};
+use crate::jobs::{IncompleteRest, JobKind, JobState, NewOutput};
 use crate::scope::Scope;
 use crate::show;
 use crate::subject::Access;
@@ -80,7 +80,7 @@ async fn look(input: &TaskOutputInput, scope: &Scope) -> Result<Output, String> 
         None if printed.trim().is_empty() => "Nothing new was printed.".to_owned(),
         None => printed.trim_end_matches('\n').to_owned(),
     };
-    let state = format!("{} {}", input.task_id, words(status.state));
+    let state = format!("{} {}", input.task_id, words(job.job().kind, status.state));
     let mut text = format!("{state}.\n");
     if dropped > 0 {
         text.push_str(&format!("[… {dropped} bytes left out …]\n"));
@@ -104,8 +104,10 @@ fn matching(printed: &str, filter: &RegexMatcher) -> String {
     matching.into_iter().map(str::to_owned).chain(note).collect::<Vec<_>>().join("\n")
 }
 
-fn words(state: JobState) -> String {
+fn words(kind: JobKind, state: JobState) -> String {
     match state {
+        JobState::Exited { code: Some(0) } if kind == JobKind::Call => "was answered".to_owned(),
+        JobState::Exited { .. } if kind == JobKind::Call => "failed".to_owned(),
         JobState::Running => "is running".to_owned(),
         JobState::Exited { code: Some(code) } => format!("ended with exit code {code}"),
         JobState::Exited { code: None } => "ended with an unknown exit code".to_owned(),

@@ -55,6 +55,9 @@ pub struct Usage {
     pub cache_creation: CacheCreation,
     /// Output, thinking included.
     pub output_tokens: u64,
+    /// Searches of the web that the provider made.
+    #[serde(skip_serializing_if = "is_none")]
+    pub web_searches: u64,
 }
 
 /// Cache writes by lifetime.
@@ -81,6 +84,7 @@ impl Usage {
                 ephemeral_1h_input_tokens: bounded(self.cache_creation.ephemeral_1h_input_tokens),
             },
             output_tokens: bounded(self.output_tokens),
+            web_searches: bounded(self.web_searches),
         }
     }
 
@@ -99,6 +103,7 @@ impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         self.input_tokens += other.input_tokens;
         self.output_tokens += other.output_tokens;
+        self.web_searches += other.web_searches;
         self.cache_read_input_tokens += other.cache_read_input_tokens;
         self.cache_creation_input_tokens += other.cache_creation_input_tokens;
         self.cache_creation.ephemeral_5m_input_tokens += other.cache_creation.ephemeral_5m_input_tokens;
@@ -125,6 +130,17 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+/// The provider's own search of the web, as a request offers it to the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WebSearchOffer {
+    /// Limit on searches in the request.
+    pub max_uses: u32,
+}
+
 /// Everything of a request before its messages. Changing it is a declared cache break at position 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prologue {
@@ -146,6 +162,9 @@ pub struct Prologue {
     /// to it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loaded: Vec<ToolDefinition>,
+    /// The provider's own search, if it is offered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web_search: Option<WebSearchOffer>,
     /// Thinking mode, if set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
@@ -167,9 +186,10 @@ impl Prologue {
     /// True if requests with these two begin with the same bytes, as far as the provider's cache is concerned.
     pub fn is_same_prefix(&self, other: &Self) -> bool {
         let Self { model, max_tokens, system, static_blocks, own_blocks, tools, loaded: _, .. } = self;
-        let Self { thinking, effort, betas, format, context_management, .. } = self;
+        let Self { web_search, thinking, effort, betas, format, context_management, .. } = self;
         (model, max_tokens, system, static_blocks, own_blocks, tools)
             == (&other.model, &other.max_tokens, &other.system, &other.static_blocks, &other.own_blocks, &other.tools)
+            && web_search == &other.web_search
             && (thinking, effort, betas, format, context_management)
                 == (&other.thinking, &other.effort, &other.betas, &other.format, &other.context_management)
     }

@@ -20,6 +20,9 @@ pub struct Price {
     pub cache_read: f64,
 }
 
+/// Dollars for a thousand searches that the provider makes, with every model.
+const WEB_SEARCHES: f64 = 10.0;
+
 impl Price {
     /// A price from the two published figures, with the usual factors for the cache.
     pub const fn new(input: f64, output: f64) -> Self {
@@ -35,7 +38,7 @@ impl Price {
             + five_minutes as f64 * self.cache_write_5m
             + hour as f64 * self.cache_write_1h
             + usage.cache_read_input_tokens as f64 * self.cache_read;
-        sum / 1_000_000.0
+        sum / 1_000_000.0 + usage.web_searches as f64 * WEB_SEARCHES / 1_000.0
     }
 }
 
@@ -108,11 +111,12 @@ mod tests {
                 ephemeral_1h_input_tokens: 1_000_000,
             },
             output_tokens: 1_000_000,
+            web_searches: 100,
         };
         let prices = Prices::with(vec![("mine".into(), Price::new(1.0, 2.0))]);
         let cost = |model: &str| prices.of(model).map(|price| price.cost(&usage));
-        assert_eq!(cost("claude-sonnet-4-5"), Some(3.0 + 0.3 + 3.75 + 6.0 + 15.0));
-        assert_eq!(cost("mine"), Some(1.0 + 0.1 + 1.25 + 2.0 + 2.0));
+        assert_eq!(cost("claude-sonnet-4-5"), Some(3.0 + 0.3 + 3.75 + 6.0 + 15.0 + 1.0));
+        assert_eq!(cost("mine"), Some(1.0 + 0.1 + 1.25 + 2.0 + 2.0 + 1.0));
         assert_eq!(cost("nobody-knows"), None);
     }
 }

@@ -24,6 +24,8 @@ pub const AGENT: &str = "Agent";
 pub const TASK: &str = "Task";
 /// Reads a web page.
 pub const WEB_FETCH: &str = "WebFetch";
+/// Searches the web.
+pub const WEB_SEARCH: &str = "WebSearch";
 /// Calls a skill.
 pub const SKILL: &str = "Skill";
 /// Finds tools of MCP servers.

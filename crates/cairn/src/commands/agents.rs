@@ -127,6 +127,7 @@ fn rest(agent: &Definition) -> Vec<(&'static str, String)> {
         ("memory", memory),
         ("isolation", worktree),
         ("background", background),
+        ("color", agent.color.clone()),
     ];
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }

@@ -124,6 +124,7 @@ async fn test(place: &ProgramPaths, settings: &Settings, hook_input: &HookInput)
         guard: env::program(),
         variables: std::path::PathBuf::from("/dev/null"),
         asking: None,
+        servers: None,
         variable: Some(env::named),
     };
     talk!([dim(&hook_input.json(&context.common).to_string())]);

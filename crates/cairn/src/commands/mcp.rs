@@ -236,8 +236,8 @@ fn show(server: &Arc<SessionServer>) -> anyhow::Result<()> {
     for resource in &status.resources {
         data!(["  @", server.name.as_str(), ":", resource.uri.as_str()])?;
     }
-    for prompt in &status.prompts {
-        data!(["  /mcp__", server.name.as_str(), "__", prompt.name.as_str()])?;
+    for prompt in server.prompt_names() {
+        data!(["  /", prompt.as_str()])?;
     }
     for problem in &status.problems {
         data!(["  ", dim(problem)])?;

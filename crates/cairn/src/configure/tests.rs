@@ -13,7 +13,7 @@ mod examples;
 use examples::Examples;
 
 /// Keys that decide about something else, by how they begin.
-const ELSEWHERE: [(&str, &str); 11] = [
+const ELSEWHERE: [(&str, &str); 12] = [
     ("mcpServers", "servers are read when a session starts"),
     ("disabledMcpServers", "servers are read when a session starts"),
     ("model", "which model is asked is chosen before"),
@@ -25,6 +25,7 @@ const ELSEWHERE: [(&str, &str); 11] = [
     ("enabledPlugins", "it is not installed"),
     ("pluginDirectories", "there is no such folder"),
     ("webPrivateHosts", "it is a part of a tool"),
+    ("webSearch", "it adds a tool"),
 ];
 
 fn with(base: &Value, key: &SettingKey, value: &Value) -> Value {

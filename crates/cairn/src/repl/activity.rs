@@ -185,7 +185,11 @@ impl TurnActivity {
         }
         let facts = Span::new(&text(&facts), TextStyle::DIM);
         let room = columns.saturating_sub(spans_width(std::slice::from_ref(&facts)));
-        let mut row = fit(&[Span::new(&format!("{spin} {doing}"), TextStyle::of(Colour::Cyan))], room);
+        let look = match agents {
+            [agent] if look_of(agent).colour.is_some() => look_of(agent),
+            _ => TextStyle::of(Colour::Cyan),
+        };
+        let mut row = fit(&[Span::new(&format!("{spin} {doing}"), look)], room);
         row.push(facts);
         row
     }
@@ -200,7 +204,10 @@ impl TurnActivity {
         facts.extend(has_room.then(|| format!("{} tokens", short_tokens(progress.tokens))));
         let facts = Span::new(&format!("  {}", facts.join(" · ")), TextStyle::DIM);
         let room = columns.saturating_sub(spans_width(std::slice::from_ref(&facts)));
-        let mut row = fit(&[Span::plain(&format!("    {doing}"))], room);
+        // What it does begins with its type, which has the colour.
+        let rest = doing.strip_prefix(agent.kind.as_str()).unwrap_or(doing);
+        let kind = &doing[..doing.len() - rest.len()];
+        let mut row = fit(&[Span::plain("    "), Span::new(kind, look_of(agent)), Span::plain(rest)], room);
         row.push(facts);
         row
     }
@@ -219,6 +226,11 @@ impl AwaitedRetry {
         row.push(facts);
         row
     }
+}
+
+/// The look of an agent's type: its colour, if its definition names one.
+pub(super) fn look_of(agent: &Subagent) -> TextStyle {
+    TextStyle { colour: agent.color.as_deref().and_then(Colour::named), ..TextStyle::PLAIN }
 }
 
 /// A time, as `12 s` or `2 min 5 s`.

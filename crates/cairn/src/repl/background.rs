@@ -13,12 +13,13 @@ use settings::permission::Question;
 use tools::{JobKind, JobState};
 use transcript::price::Prices;
 
+use super::activity::look_of;
 use super::conversation_view::{ConversationView, about};
 use super::page::PagePart;
 use super::requests::PendingQuestion;
 use crate::messaging::SessionMail;
 use crate::program_paths::ProgramPaths;
-use crate::styled_text::{TextStyle, first_line, without_escapes};
+use crate::styled_text::{Span, TextStyle, bold, first_line, without_escapes};
 
 /// The last lines of a job that are shown.
 const SHOWN: usize = 40;
@@ -120,18 +121,21 @@ impl Background {
             let what = if job.kind == JobKind::Teammate { "teammate: " } else { "" };
             let doing = self.teammate_label(&job.id).filter(|_| job.kind == JobKind::Teammate);
             let doing = doing.map(|label| format!(" ({label})")).unwrap_or_default();
-            (job.id.clone(), format!("{state:<12} {what}{}{doing}", first_line(&job.command, 200)))
+            let about = format!("{state:<12} {what}{}{doing}", first_line(&job.command, 200));
+            (bold(&job.id), vec![Span::plain(&about)])
         };
         let agent = |subagent: &Arc<Subagent>| {
-            let about = format!("{}: {}", subagent.kind, first_line(&subagent.description, 100));
             let doing = subagent.progress().label.map(|label| format!(" ({label})")).unwrap_or_default();
-            (subagent.id.clone(), format!("{:<12} {about}{doing}", phase(subagent)))
+            let about = format!(": {}{doing}", first_line(&subagent.description, 100));
+            let kind = Span::new(&subagent.kind, look_of(subagent));
+            let phase = Span::plain(&format!("{:<12} ", phase(subagent)));
+            (bold(&subagent.id), vec![phase, kind, Span::plain(&about)])
         };
         let dream = self.dreaming.iter().map(|dream| {
             let how = format!("{:<12} {} (/dream status, /dream stop)", dream.phase.word(), dream.line());
-            ("dream".to_owned(), how)
+            (bold("dream"), vec![Span::plain(&how)])
         });
-        let rows: Vec<(String, String)> =
+        let rows: Vec<(Span, Vec<Span>)> =
             jobs.iter().map(job).chain(self.subagents().iter().map(agent)).chain(dream).collect();
         self.read_tasks();
         if rows.is_empty() && self.tasks.is_empty() {
@@ -139,7 +143,7 @@ impl Background {
             return;
         }
         if !rows.is_empty() {
-            view.table(&rows, TextStyle::BOLD);
+            view.styled_table(&rows);
         }
         self.show_tasks(view);
     }

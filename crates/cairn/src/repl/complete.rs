@@ -34,6 +34,8 @@ pub(super) struct CompletionSources<'a> {
     pub(super) agents: Option<&'a Registry>,
     /// Skills that can be called like commands.
     pub(super) skills: Vec<Completion>,
+    /// Resources of MCP servers.
+    pub(super) resources: Vec<Completion>,
 }
 
 /// The letters after `@` before the cursor, if a file of the project can be meant by them.
@@ -50,7 +52,7 @@ pub(super) fn word_start(before: &str) -> usize {
 
 /// The menu for the word before the cursor; `files` are the project's that fit it.
 pub(super) fn complete(before: &str, sources: CompletionSources<'_>, files: Option<Vec<String>>) -> CompletionMenu {
-    let CompletionSources { directory, home, agents, skills } = sources;
+    let CompletionSources { directory, home, agents, skills, resources } = sources;
     if let Some(typed) = before.strip_prefix('/').filter(|typed| !typed.contains([' ', '\n'])) {
         let command = |command: &slash::SlashCommand| Completion {
             text: format!("/{}", command.name),
@@ -79,6 +81,8 @@ pub(super) fn complete(before: &str, sources: CompletionSources<'_>, files: Opti
                 Some(files) => found.extend(files.iter().filter(|path| *path != name).map(|path| file(path))),
                 None => found.extend(files_like(name, directory, home.as_deref())),
             }
+            let is_meant = |one: &Completion| name.len() > 1 && one.text.contains(name) && one.text[1..] != *name;
+            found.extend(resources.into_iter().filter(is_meant));
             found.truncate(OFFERED);
             CompletionMenu::new(word.len(), found)
         }
@@ -133,8 +137,15 @@ mod tests {
     fn texts(before: &str, directory: &Path) -> Vec<String> {
         let agents = Registry::load(&settings::agents::DefinitionSources::default());
         let skill = Completion { text: "/greet".to_owned(), about: String::new() };
+        let resource = Completion { text: "@db:demo://notes/1".to_owned(), about: String::new() };
         let home = Some(directory.join("src"));
-        let sources = CompletionSources { directory, home, agents: Some(&agents), skills: vec![skill] };
+        let sources = CompletionSources {
+            directory,
+            home,
+            agents: Some(&agents),
+            skills: vec![skill],
+            resources: vec![resource],
+        };
         let mut menu = complete(before, sources, None);
         let mut texts = Vec::new();
         while let Some(text) = menu.first().map(|one| one.text.clone()).filter(|text| !texts.contains(text)) {
@@ -160,10 +171,18 @@ mod tests {
         assert_eq!(texts("/mode byp", root.path()), ["bypassPermissions"]);
         assert_eq!(texts("look at @s", root.path()), ["@src/", "@setup.md"]);
         assert_eq!(texts("@src/", root.path()), ["@src/main.rs"]);
+        assert_eq!(texts("@db:", root.path()), ["@db:demo://notes/1"]);
+        assert_eq!(texts("@notes", root.path()), ["@db:demo://notes/1"]);
         assert_eq!(texts("@~/ma", root.path()), ["@~/main.rs"]);
         let found = complete(
             "see @ma",
-            CompletionSources { directory: root.path(), home: None, agents: None, skills: Vec::new() },
+            CompletionSources {
+                directory: root.path(),
+                home: None,
+                agents: None,
+                skills: Vec::new(),
+                resources: Vec::new(),
+            },
             Some(vec!["a b/ma.rs".to_owned()]),
         );
         assert_eq!((found.first().unwrap().text.as_str(), found.replaces), ("@\"a b/ma.rs\"", 3));

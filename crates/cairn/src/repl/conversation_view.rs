@@ -75,6 +75,12 @@ impl ConversationView {
         self.page.table(rows, look);
     }
 
+    /// Names and what they stand for, each in a look of its own.
+    pub(super) fn styled_table(&mut self, rows: &[(Span, Vec<Span>)]) {
+        self.page.begin(PagePart::Note);
+        self.page.styled_table(rows);
+    }
+
     /// A text of the model's, or one that reads like it.
     pub(super) fn show_markdown(&mut self, text: &str) {
         let mut markdown = Markdown::new(self.page.columns());

@@ -251,6 +251,7 @@ impl Repl {
             home: self.talk.session.scope.home().map(Path::to_owned),
             agents: agents.as_deref(),
             skills: self.talk.session.skill_completions(),
+            resources: self.talk.session.resource_completions(),
         };
         self.menu = complete(&before, sources, files);
     }

@@ -110,15 +110,22 @@ impl Page {
 
     /// Names and what they mean, in two columns; where there is no room for two, below one another.
     pub(crate) fn table(&mut self, entries: &[(String, String)], look: TextStyle) {
+        let entries: Vec<_> =
+            entries.iter().map(|(name, about)| (Span::new(name, look), vec![Span::plain(about)])).collect();
+        self.styled_table(&entries);
+    }
+
+    /// Names and what they stand for, each in a look of its own.
+    pub(crate) fn styled_table(&mut self, entries: &[(Span, Vec<Span>)]) {
         const GAP: usize = 2;
-        let widest = entries.iter().map(|(name, _)| super::width::width(name)).max().unwrap_or_default();
+        let widest = entries.iter().map(|(name, _)| super::width::width(name.text())).max().unwrap_or_default();
         for (name, about) in entries {
             if widest + GAP + 16 > self.columns {
-                self.line(&[Span::new(name, look)], 2);
-                self.line(&[Span::plain("  "), Span::plain(about)], 2);
+                self.line(std::slice::from_ref(name), 2);
+                self.line(&[&[Span::plain("  ")], about.as_slice()].concat(), 2);
             } else {
-                let pad = " ".repeat(widest - super::width::width(name) + GAP);
-                self.line(&[Span::new(name, look), Span::plain(&pad), Span::plain(about)], widest + GAP);
+                let pad = Span::plain(&" ".repeat(widest - super::width::width(name.text()) + GAP));
+                self.line(&[&[name.clone(), pad], about.as_slice()].concat(), widest + GAP);
             }
         }
     }

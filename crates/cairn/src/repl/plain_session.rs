@@ -13,6 +13,7 @@ use engine::hooks::ExitReason;
 use engine::plan::ask::Inquiry;
 use engine::run::TurnEnd;
 use futures_util::FutureExt;
+use mcp::ElicitationRequest;
 use settings::permission::{CallQuestion, PermissionAnswer, Question};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -26,6 +27,7 @@ use super::choice_prompt::{self, ChoicePrompt};
 use super::conversation::{AgentChannels, Conversation};
 use super::conversation_view::{Display, about};
 use super::expand::{is_own, recalled};
+use super::form_prompt::{FormPrompt, FormStep};
 use super::leaving::Awaited;
 use super::modes;
 use super::new_memory;
@@ -34,7 +36,7 @@ use crate::exit::Code;
 use crate::out::{show, show_part, talk};
 use crate::program_paths::ProgramPaths;
 use crate::shutdown::{ShutdownCause, ShutdownSignals};
-use crate::styled_text::{Colours, first_line, paint};
+use crate::styled_text::{Colours, Span, first_line, paint};
 use crate::{event_text, question_lines, trust_prompt};
 
 /// Runs the session until the input ends or the user leaves.
@@ -295,6 +297,9 @@ impl PlainSession {
     /// Asks on the same input that the prompts come from.
     async fn ask(&mut self, question: &Question, reply: oneshot::Sender<PermissionAnswer>, cancel: &CancellationToken) {
         let mut allowed_in_mode = None;
+        if let Question::Server(request) = question {
+            return self.respond(question, request, reply, cancel).await;
+        }
         if let Question::Call(call) = question {
             if let Some(inquiring) = ChoicePrompt::of(call) {
                 return self.inquire(call, inquiring.questions(), reply, cancel).await;
@@ -330,6 +335,39 @@ impl PlainSession {
                 None
             }
         }
+    }
+
+    /// Asks what a server wants to know: whether to answer at all, then each field in a line.
+    async fn respond(
+        &mut self,
+        question: &Question,
+        request: &ElicitationRequest,
+        reply: oneshot::Sender<PermissionAnswer>,
+        cancel: &CancellationToken,
+    ) {
+        question_lines::rows(question).iter().for_each(|row| show!([row.as_str()]));
+        show_part!([question_lines::prompt(question, "")]);
+        let Some(line) = self.answer_line(cancel).await else { return };
+        let mut answer = question_lines::answer(&line);
+        if let (PermissionAnswer::Allow, Some(mut form)) = (&answer, FormPrompt::of(request)) {
+            let values = loop {
+                let lines = form.lines();
+                lines.iter().for_each(|line| show!([line.iter().map(Span::text).collect::<String>()]));
+                show_part!([form.prompt()]);
+                let Some(line) = self.answer_line(cancel).await else { return };
+                match form.say(&line) {
+                    FormStep::Done(values) => break Some(values),
+                    // At the end of the input nothing else comes.
+                    _ if form.has_trouble() && line.trim().is_empty() => break None,
+                    _ => {}
+                }
+            };
+            answer = match values {
+                Some(values) => PermissionAnswer::With { input: Some(values.into()), permissions: Vec::new() },
+                None => PermissionAnswer::Deny { why: question_lines::NO.to_owned() },
+            };
+        }
+        let _ = reply.send(answer); // a turn that is over needs none
     }
 
     /// Asks what the model wants to know, each in a line.

@@ -4,26 +4,22 @@
 use std::path::Path;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use settings::permission::{CallQuestion, PermissionAnswer, Question};
+use mcp::ElicitationRequest;
+use serde_json::{Map, Value};
+use settings::permission::{PermissionAnswer, Question};
 use tokio::sync::oneshot;
+use tools::FileChange;
 use tools::permission::Mode;
-use tools::{FileChange, Subject};
 
+use super::asked_call::{is_plan, show_call};
 use super::choice_prompt::{self, ChoicePrompt, ChoiceStep};
 use super::editor::{Editor, EditorStep};
-use super::markdown::Markdown;
+use super::form_prompt::{FormPrompt, FormStep};
 use super::page::{Page, PagePart};
 use super::width::wrap;
-use crate::diff_rows::DiffRows;
+use crate::browser;
 use crate::question_lines::{self, NO, NO_BECAUSE};
 use crate::styled_text::{Colour, Span, TextStyle};
-
-/// The most lines of a diff or a text that are shown.
-const SHOWN: usize = 300;
-/// Columns before the rows of a plan.
-const PLAN_INDENT: usize = 2;
-/// The largest file a diff is made of.
-const DIFF_LIMIT: u64 = 1_000_000;
 
 /// A question that waits for its answer.
 pub(crate) struct OpenQuestion {
@@ -33,6 +29,8 @@ pub(crate) struct OpenQuestion {
     reason: Option<Editor>,
     /// The model's own question, if that is what is asked.
     inquiring: Option<ChoicePrompt>,
+    /// The form of a server's question, while it is filled.
+    form: Option<FormPrompt>,
     focus: KeyFocus,
 }
 
@@ -49,6 +47,10 @@ enum AnswerChoice {
     No,
     /// And the answer is kept. No model hears it.
     Declined,
+    /// Answers a server.
+    Respond,
+    /// Declines to answer a server.
+    Decline,
 }
 
 /// Recipient of a key.
@@ -84,16 +86,17 @@ impl OpenQuestion {
     pub(crate) fn new(question: Question, reply: oneshot::Sender<PermissionAnswer>) -> Self {
         let inquiring = match &question {
             Question::Call(call) => ChoicePrompt::of(call),
-            Question::Sender(_) | Question::Include(_) => None,
+            Question::Sender(_) | Question::Include(_) | Question::Server(_) => None,
         };
-        Self { question, reply: Some(reply), chosen: 0, reason: None, inquiring, focus: KeyFocus::Answers }
+        let (reply, focus) = (Some(reply), KeyFocus::Answers);
+        Self { question, reply, chosen: 0, reason: None, inquiring, form: None, focus }
     }
 
     /// The id of the call whose change of a file it shows.
     pub(crate) fn changing(&self) -> Option<&str> {
         match &self.question {
             Question::Call(call) => FileChange::of(&call.input).map(|_| call.id.as_str()),
-            Question::Sender(_) | Question::Include(_) => None,
+            Question::Sender(_) | Question::Include(_) | Question::Server(_) => None,
         }
     }
 
@@ -108,6 +111,10 @@ impl OpenQuestion {
             return; // its questions stand with their answers, and stay with what was said
         }
         page.begin(PagePart::Note);
+        if let Question::Server(_) = &self.question {
+            let rows = question_lines::rows(&self.question);
+            return rows.iter().for_each(|row| page.line(&[Span::plain(row)], 2));
+        }
         let asker = match &self.question {
             // Nobody knows the tool by which a plan is handed in.
             Question::Call(call) if is_plan(call) && call.agent.is_none() => "The model",
@@ -135,6 +142,7 @@ impl OpenQuestion {
                 page.line(&[asker, Span::plain(" wants to include "), file], 2);
                 include.teammate.as_ref().map(|name| format!("for the teammate {name} — ")).unwrap_or_default()
             }
+            Question::Server(_) => String::new(),
         };
         page.line(&[Span::new(&format!("  {place}{}", self.question.why()), TextStyle::DIM)], 2);
     }
@@ -160,6 +168,16 @@ impl OpenQuestion {
                 _ => {}
             }
             return QuestionStep::Not;
+        }
+        if let Some(form) = &mut self.form {
+            return match form.key(key) {
+                FormStep::Not => QuestionStep::Not,
+                FormStep::Left => {
+                    self.form = None;
+                    QuestionStep::Not
+                }
+                FormStep::Done(values) => self.respond(values),
+            };
         }
         let writing = self.inquiring.as_ref().is_some_and(ChoicePrompt::is_writing);
         match (key.code, self.focus) {
@@ -213,13 +231,17 @@ impl OpenQuestion {
 
     /// True if keys go to the message.
     pub(crate) fn is_left(&self) -> bool {
-        self.focus == KeyFocus::Message && self.reason.is_none()
+        self.focus == KeyFocus::Message && self.reason.is_none() && self.form.is_none()
     }
 
     /// The answers there are: edits are accepted for a session rather than by a rule, and a call that no pattern covers
     /// cannot be allowed for always.
     fn choices(&self) -> &'static [AnswerChoice] {
-        let Question::Call(call) = &self.question else { return &[AnswerChoice::Kept, AnswerChoice::Declined] };
+        let call = match &self.question {
+            Question::Call(call) => call,
+            Question::Server(_) => return &[AnswerChoice::Respond, AnswerChoice::Decline],
+            Question::Sender(_) | Question::Include(_) => return &[AnswerChoice::Kept, AnswerChoice::Declined],
+        };
         match (call.allowed_in_mode, call.always.as_slice()) {
             (Some(_), _) => &[AnswerChoice::Once, AnswerChoice::Edits, AnswerChoice::No],
             (None, []) => &[AnswerChoice::Once, AnswerChoice::No],
@@ -234,14 +256,24 @@ impl OpenQuestion {
     fn choose(&mut self, choice: AnswerChoice) -> QuestionStep {
         let (allowed_in_mode, always) = match &self.question {
             Question::Call(call) => (call.allowed_in_mode, call.always.clone()),
-            Question::Sender(_) | Question::Include(_) => (None, Vec::new()),
+            Question::Sender(_) | Question::Include(_) | Question::Server(_) => (None, Vec::new()),
         };
         match choice {
             AnswerChoice::Once | AnswerChoice::Kept => {
                 self.answer(PermissionAnswer::Allow);
                 QuestionStep::Once
             }
-            AnswerChoice::Declined => {
+            AnswerChoice::Respond => match &self.question {
+                Question::Server(request) => {
+                    self.form = FormPrompt::of(request);
+                    if let ElicitationRequest::Url { url, .. } = &**request {
+                        browser::open(url);
+                    }
+                    if self.form.is_some() { QuestionStep::Not } else { self.respond(Map::new()) }
+                }
+                _ => QuestionStep::Not,
+            },
+            AnswerChoice::Declined | AnswerChoice::Decline => {
                 self.answer(PermissionAnswer::Deny { why: NO.to_owned() });
                 QuestionStep::No
             }
@@ -268,6 +300,13 @@ impl OpenQuestion {
         QuestionStep::Stop
     }
 
+    /// What a server asked is answered.
+    fn respond(&mut self, values: Map<String, Value>) -> QuestionStep {
+        self.form = None;
+        self.answer(PermissionAnswer::With { input: Some(Value::Object(values)), permissions: Vec::new() });
+        QuestionStep::Once
+    }
+
     fn answer(&mut self, answer: PermissionAnswer) {
         if let Some(reply) = self.reply.take() {
             let _ = reply.send(answer); // the turn may be over already
@@ -280,6 +319,9 @@ impl OpenQuestion {
             let (mut rows, cursor) = editor.rows(&Span::new("no, because: ", TextStyle::of(Colour::Yellow)), columns);
             rows.push(vec![Span::new("Enter tells the model, Esc goes back", TextStyle::DIM)]);
             return (rows, cursor);
+        }
+        if let Some(form) = &self.form {
+            return form.rows(columns);
         }
         let (keys, look) = match (self.focus, &self.inquiring) {
             (KeyFocus::Message, _) => {
@@ -304,10 +346,17 @@ impl OpenQuestion {
                 AnswerChoice::Edits => "yes, and accept edits in this session (a)".to_owned(),
                 AnswerChoice::Kept => "yes, now and later (y)".to_owned(),
                 AnswerChoice::Declined => "no, now and later (n)".to_owned(),
+                AnswerChoice::Respond => match &self.question {
+                    Question::Server(request) if matches!(**request, ElicitationRequest::Url { .. }) => {
+                        "open it in your browser (y)".to_owned()
+                    }
+                    _ => "answer (y)".to_owned(),
+                },
+                AnswerChoice::Decline => "decline (n)".to_owned(),
                 AnswerChoice::Always => {
                     let always = match &self.question {
                         Question::Call(call) => call.always.as_slice(),
-                        Question::Sender(_) | Question::Include(_) => &[],
+                        Question::Sender(_) | Question::Include(_) | Question::Server(_) => &[],
                     };
                     let rules = always.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>();
                     format!("yes, and always for {} (a)", rules.join(" and "))
@@ -326,50 +375,6 @@ impl OpenQuestion {
     }
 }
 
-/// True if it is a plan that is asked about.
-fn is_plan(call: &CallQuestion) -> bool {
-    call.input["plan"].is_string() && call.subject == Subject::Whole
-}
-
-/// A call, with what it would do.
-fn show_call(call: &CallQuestion, asker: Span, page: &mut Page, short: impl Fn(&Path) -> String) {
-    match &call.subject {
-        Subject::Command(command) => {
-            page.line(&[asker, Span::plain(" wants to run")], 2);
-            for (at, line) in command.lines().enumerate() {
-                page.line(&[Span::new(if at == 0 { "  $ " } else { "    " }, TextStyle::DIM), Span::plain(line)], 4);
-            }
-        }
-        Subject::Path { named, real } => {
-            let change = FileChange::of(&call.input);
-            let verb = match (change.is_some(), files::stamp(real).is_ok()) {
-                (true, true) => " wants to change ",
-                (true, false) => " wants to create ",
-                (false, _) => " wants to look at ",
-            };
-            let (counts, rows) = change.map(|change| detail(&change, real)).unwrap_or_default();
-            let file = Span::new(&short(named), TextStyle::BOLD);
-            page.line(&[asker, Span::plain(verb), file, Span::new(&counts, TextStyle::DIM)], 2);
-            for row in rows {
-                page.line(&row, 8);
-            }
-        }
-        Subject::Whole if is_plan(call) => {
-            page.line(&[asker, Span::plain(" proposes this plan:")], 2);
-            let mut markdown = Markdown::new(page.columns().saturating_sub(PLAN_INDENT));
-            let mut rows = vec![Vec::new()];
-            rows.extend(markdown.push(call.input["plan"].as_str().unwrap_or_default()));
-            rows.extend(markdown.finish());
-            let indent = Span::plain(&" ".repeat(PLAN_INDENT));
-            page.rows(rows.into_iter().map(|row| [vec![indent.clone()], row].concat()).collect());
-        }
-        Subject::Name(_) | Subject::Whole => {
-            page.line(&[asker, Span::plain(" wants to run")], 2);
-            page.line(&[Span::plain("  "), Span::plain(&call.input.to_string())], 2);
-        }
-    }
-}
-
 /// Why a call was denied, as the one reads it who denied it.
 pub(crate) fn reason_shown(why: &str) -> String {
     match why.strip_prefix(NO_BECAUSE) {
@@ -377,23 +382,4 @@ pub(crate) fn reason_shown(why: &str) -> String {
         None if why == NO => "you said no".to_owned(),
         None => why.to_owned(),
     }
-}
-
-/// The change of a file, its size and its lines: the diff of an edit, the text of a new file.
-fn detail(change: &FileChange, file: &Path) -> (String, Vec<Vec<Span>>) {
-    let before = current(file);
-    match change.applied(&before) {
-        Ok(after) => {
-            let diff = DiffRows::of_file(&before, &after, file);
-            (format!(" {}", diff.counts()), diff.capped(SHOWN, ""))
-        }
-        Err(why) => {
-            let why = Span::new(&format!("  This edit would fail: {why}"), TextStyle::of(Colour::Red));
-            (String::new(), vec![vec![why]])
-        }
-    }
-}
-
-fn current(path: &Path) -> String {
-    files::read(path, DIFF_LIMIT).map(|file| String::from_utf8_lossy(&file.bytes).into_owned()).unwrap_or_default()
 }

@@ -52,6 +52,12 @@ fn show(server: &Arc<SessionServer>, view: &mut ConversationView) {
     if let Some(status) = server.status() {
         let named = server.tool_names().into_iter().zip(&status.tools);
         rows.extend(named.map(|(name, tool)| (name, one_line(&tool.description, ABOUT))));
+        let named = server.prompt_names().into_iter().zip(&status.prompts);
+        let about = |text: Option<&String>| one_line(text.map_or("", String::as_str), ABOUT);
+        rows.extend(named.map(|(name, prompt)| (format!("/{name}"), about(prompt.description.as_ref()))));
+        let resource =
+            |resource: &mcp::ResourceOffer| (format!("@{}:{}", server.name, resource.uri), about(Some(&resource.name)));
+        rows.extend(status.resources.iter().map(resource));
         rows.extend(status.problems.iter().map(|problem| ("problem".to_owned(), problem.clone())));
     }
     view.table(&rows, TextStyle::BOLD);

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use engine::servers::SessionServer;
 use extensions::skill::{ModelUse, Skill, SkillRights, UserUse};
 
 use super::complete::Completion;
@@ -23,6 +24,10 @@ impl SessionState {
         if name.contains('/') || is_path {
             return None;
         }
+        // Which prompts there are is for the servers to say, and some may be on their way.
+        if name.starts_with("mcp__") && self.servers.as_ref().is_some_and(|servers| !servers.is_empty()) {
+            return None;
+        }
         let is_skill = slash::find(name).is_none() && self.skills.as_ref().is_some_and(|known| known.is_callable(name));
         (!is_skill).then_some(command)
     }
@@ -36,7 +41,38 @@ impl SessionState {
             Completion { text: format!("/{}", skill.name), about }
         };
         let is_callable = |skill: &Skill| skill.user_use == UserUse::Callable && slash::find(&skill.name).is_none();
-        all.into_iter().filter(is_callable).map(completion).collect()
+        let skills = all.into_iter().filter(is_callable).map(completion);
+        skills.chain(self.prompt_completions()).collect()
+    }
+
+    /// Prompts of connected servers, to complete.
+    fn prompt_completions(&self) -> Vec<Completion> {
+        let servers = self.servers.as_ref().map(|servers| servers.all()).unwrap_or_default();
+        let of_server = |server: &std::sync::Arc<SessionServer>| {
+            let prompts = server.status().map(|status| status.prompts.clone()).unwrap_or_default();
+            let completion = |(name, prompt): (String, mcp::PromptOffer)| {
+                let arguments: Vec<String> = prompt.arguments.into_iter().map(|argument| argument.name).collect();
+                let hint = if arguments.is_empty() { String::new() } else { format!("[{}] ", arguments.join("] [")) };
+                let about = one_line(&format!("{hint}{}", prompt.description.unwrap_or_default()), ABOUT);
+                Completion { text: format!("/{name}"), about }
+            };
+            server.prompt_names().into_iter().zip(prompts).map(completion).collect::<Vec<_>>()
+        };
+        servers.iter().flat_map(of_server).collect()
+    }
+
+    /// Resources of connected servers, to complete after `@`.
+    pub(super) fn resource_completions(&self) -> Vec<Completion> {
+        let servers = self.servers.as_ref().map(|servers| servers.all()).unwrap_or_default();
+        let of_server = |server: &std::sync::Arc<SessionServer>| {
+            let resources = server.status().map(|status| status.resources.clone()).unwrap_or_default();
+            let completion = |resource: mcp::ResourceOffer| Completion {
+                text: format!("@{}:{}", server.name, resource.uri),
+                about: one_line(&resource.name, ABOUT),
+            };
+            resources.into_iter().map(completion).collect::<Vec<_>>()
+        };
+        servers.iter().flat_map(of_server).collect()
     }
 
     /// Lists the skills, or shows one.

@@ -47,7 +47,7 @@ fn what_agents_add_to_every_request_is_small() {
 fn an_agent_is_shown_with_all_it_says() {
     let stage = Stage::new("[[rule]]\nsay = 'Hello.'");
     let mine = "---\nname: painter\ndescription: Paints walls.\nmodel: opus\neffort: xhigh\nbudget: 50000\nmaxTurns: 9\n\
-                memory: local\nisolation: worktree\nbackground: true\npermissionMode: plan\n---\nYou paint.";
+                memory: local\nisolation: worktree\nbackground: true\npermissionMode: plan\ncolor: pink\n---\nYou paint.";
     std::fs::create_dir_all(stage.config().join("agents")).unwrap();
     std::fs::write(stage.config().join("agents/painter.md"), mine).unwrap();
     let shown = run(stage.cairn().args(["agents", "show", "painter"])).stdout;
@@ -60,6 +60,7 @@ fn an_agent_is_shown_with_all_it_says() {
         "memory: local",
         "isolation: worktree",
         "background: true",
+        "color: pink",
     ] {
         assert!(shown.lines().any(|one| one == line), "{line}: {shown}");
     }
@@ -154,9 +155,13 @@ fn what_waits_is_no_failure() {
     let stage = Stage::new(SENDER);
     std::fs::create_dir_all(stage.config().join("agents")).unwrap();
     let file = stage.config().join("agents/one.md");
-    std::fs::write(&file, "---\nname: one\ndescription: a\nmcpServers: [db]\n---\nx").unwrap();
+    std::fs::write(&file, "---\nname: one\ndescription: a\ntools: WebSearch\n---\nx").unwrap();
     let ran = run(stage.cairn().args(["agents", "check"]));
-    assert_eq!((ran.code, ran.stdout.contains("one.md:4: mcpServers has no effect yet")), (Some(0), true), "{ran:?}");
+    assert_eq!(
+        (ran.code, ran.stdout.contains("one.md:4: tools names WebSearch, which Cairn does not have yet")),
+        (Some(0), true),
+        "{ran:?}"
+    );
     std::fs::write(&file, "---\nname: one\ndescription: a\nmemory: everywhere\n---\nx").unwrap();
     let ran = run(stage.cairn().args(["agents", "check"]));
     assert_eq!(

@@ -456,3 +456,68 @@ fn an_agent_in_front_is_followed_and_asks_at_once() {
     assert_eq!(std::fs::read_to_string(stage.project().join("note.txt")).unwrap(), "green\n");
     terminal.leave();
 }
+
+/// AGENT-1: the colour of a definition is that of the agent's type where the agent has a row; without colours it has none.
+#[test]
+fn an_agent_has_the_colour_of_its_definition() {
+    let stage = Stage::new(&several_script("painter"));
+    let definition = "---\nname: painter\ndescription: Paints.\ncolor: purple\n---\nYou paint.";
+    std::fs::create_dir_all(stage.config().join("agents")).unwrap();
+    std::fs::write(stage.config().join("agents/painter.md"), definition).unwrap();
+    for (no_color, expected) in [("", vt100::Color::Idx(5)), ("1", vt100::Color::Default)] {
+        let _ = std::fs::remove_file(stage.project().join("there"));
+        let mut command = stage.cairn();
+        command.args(["--permission-mode", "bypassPermissions"]).env("TERM", "xterm-256color");
+        if !no_color.is_empty() {
+            command.env("NO_COLOR", no_color);
+        }
+        let mut terminal = Terminal::open(&command, 80, 24);
+        terminal.until("a prompt", |screen| screen.has_prompt());
+        terminal.say("paint");
+        terminal.until("both rows", |screen| screen.count("    painter: ") == 2);
+        assert_eq!(colours_of(&terminal, "painter"), [expected, expected]);
+        stage.write("there", "");
+        terminal.rests("Both have painted.");
+        terminal.keys("/tasks\r");
+        terminal.until("the list", |screen| screen.count("painter: paint ") == 2);
+        assert_eq!(colours_of(&terminal, "painter: paint "), [expected, expected]);
+        terminal.leave();
+    }
+}
+
+/// A model that sends out two agents of this type at once, which wait for a file.
+fn several_script(kind: &str) -> String {
+    let one = |number: usize| {
+        format!(
+            r#"{{ tool = "Agent", input = {{ description = "paint {number}", prompt = "Watch it.", subagent_type = "{kind}" }} }}"#
+        )
+    };
+    let wait = "until [ -e {{ project }}/there ]; do sleep 0.05; done";
+    format!(
+        r#"
+        [[rule]]
+        when = {{ user = "^Watch it", tool = "Bash" }}
+        say = "Done."
+        [[rule]]
+        when = {{ user = "^Watch it" }}
+        call = [{{ tool = "Bash", input = {{ command = "{wait}" }} }}]
+        [[rule]]
+        when = {{ tool = "Agent" }}
+        say = "Both have painted."
+        [[rule]]
+        call = [{}, {}]
+        "#,
+        one(1),
+        one(2)
+    )
+}
+
+/// The colours of the first letters of this text, wherever a row of the screen has it.
+fn colours_of(terminal: &Terminal, text: &str) -> Vec<vt100::Color> {
+    let screen = terminal.emulated();
+    let (_, columns) = screen.size();
+    let rows = screen.rows(0, columns).enumerate();
+    let found = rows.filter_map(|(row, line)| Some((row, line.find(text)?)));
+    let cell = |(row, column): (usize, usize)| screen.cell(u16::try_from(row).unwrap(), u16::try_from(column).unwrap());
+    found.filter_map(cell).map(vt100::Cell::fgcolor).collect()
+}

@@ -14,6 +14,8 @@ mod agents;
 mod code;
 #[path = "clients/commits.rs"]
 mod commits;
+#[path = "clients/examples.rs"]
+mod examples;
 #[path = "clients/exchange.rs"]
 mod exchange;
 #[path = "clients/hooks.rs"]

@@ -144,6 +144,20 @@ fn installed_plugins_and_folders_of_settings_count() {
     assert_eq!((&listed[0]["source"], &listed[0]["hooks"]), (&json!("named by your settings"), &json!(1)));
 }
 
+/// PLUGIN-1, SKILL-2: a folder with a manifest among the user's skills is a plugin; among the project's it is none.
+#[test]
+fn a_folder_with_a_manifest_among_the_skills_is_a_plugin() {
+    let stage = Stage::new(SAYS);
+    demo(&stage, "config/skills/demo");
+    demo(&stage, "project/.claude/skills/other");
+    say(&stage, &["--trust"], "/demo:greet Ann");
+    assert!(sent(&stage).contains("Greet Ann from"), "{}", sent(&stage));
+    let listed: Value = serde_json::from_str(&run(stage.cairn().args(["plugin", "list", "--json"])).stdout).unwrap();
+    assert_eq!((listed.as_array().unwrap().len(), &listed[0]["id"]), (1, &json!("demo@skills-dir")));
+    let without = run(stage.cairn().args(["-p", "/demo:greet Ann", "--setting-sources", "project"]));
+    assert!(!sent(&stage).contains("Greet Ann from"), "{without:?}");
+}
+
 /// PLUGIN-1, TRUST-2: a project's settings enable what the user installed once that is trusted, and can name no folder.
 #[test]
 fn a_project_enables_a_plugin_once_it_is_trusted() {

@@ -82,7 +82,7 @@ fn last(screen: &Screen) -> String {
 
 /// Keys of which a conversation that runs is told nothing, by how they begin, and why. Each is turned in a test below, or of
 /// its own.
-const LATER: [(&str, &str); 9] = [
+const LATER: [(&str, &str); 10] = [
     ("mcpServers", "servers are connected when a session starts"),
     ("disabledMcpServers", "servers are connected when a session starts"),
     ("language", "it is a part of the prompt, which stays as it was sent until /clear"),
@@ -91,6 +91,7 @@ const LATER: [(&str, &str); 9] = [
     ("teammates", "it adds a tool, which is a part of the prompt"),
     ("extractHeadless", "it is about runs without a terminal"),
     ("webPrivateHosts", "it is a part of a tool, which stays as it is"),
+    ("webSearch", "it adds a tool, which is a part of the prompt"),
     ("teamDeletions", "it is read whenever folders are brought into step"),
 ];
 
@@ -154,6 +155,7 @@ fn turned(key: &SettingKey, stage: &Stage) -> (Value, [Value; 2]) {
         Kind::List(_) => [json!([{"name": "ONE"}]), json!([{"name": "TWO"}])],
         Kind::Agents => ["one", "two"].map(|text| json!({"painter": {"description": text, "prompt": "You paint."}})),
         Kind::Hooks(_) => [hook("true"), hook("true; true")],
+        Kind::Object => [json!({"a": 1}), json!({"a": 2})],
         Kind::Counts => [json!({"Bash": 1_000}), json!({"Bash": 2_000})],
         Kind::Switches => {
             install(&plugin(stage), stage);

@@ -187,6 +187,48 @@ fn a_called_skill_survives_a_compaction() {
     assert_eq!(text.matches("- greet: Greet like a pirate.").count(), 1, "{text}");
 }
 
+/// SKILL-2: after a compaction at most 5,000 tokens of each skill are sent again, and 25,000 of all, those used last first.
+#[test]
+fn called_skills_come_back_within_their_limits() {
+    let stage = Stage::new(SAYS);
+    let names = ["one", "two", "three", "four", "five", "six"];
+    for name in names {
+        user_skill(&stage, name, &format!("---\ndescription: Begins.\n---\nBegin {name}. {}", "word ".repeat(8_000)));
+    }
+    let said: String = names.iter().map(|name| format!("/{name}\n")).collect();
+    piped(&stage, &[], &format!("{said}how are you\n/compact\nand now\n"));
+    let text = texts(&stage.last_said()["messages"]);
+    // The oldest has what the others left.
+    let words_of = |name: &str| {
+        let whole = text.split_once(&format!("Begin {name}. ")).map_or("", |(_, rest)| rest);
+        whole.split("</skill>").next().unwrap_or_default().matches("word ").count()
+    };
+    assert!(words_of("one") < 100, "{}", words_of("one"));
+    assert!(names[1..].iter().all(|name| (2_400..5_000).contains(&words_of(name))), "{}", words_of("two"));
+    let words = text.matches("word ").count();
+    // A word and its blank are about a token and a quarter, as the limits count.
+    assert!((12_000..25_000).contains(&words), "{words}");
+    assert!(text.matches("The rest of this skill was left out").count() >= 5);
+}
+
+/// SKILL-1: where not all descriptions fit, the names stay, and after a compaction the descriptions of skills that were called.
+#[test]
+fn descriptions_of_called_skills_stay() {
+    let stage = Stage::new(SAYS);
+    for number in 100..300 {
+        user_skill(
+            &stage,
+            &format!("skill-{number}"),
+            &format!("---\ndescription: {}\n---\nDo.", "what it does ".repeat(20)),
+        );
+    }
+    let listed = |name: &str| sent(&stage).contains(&format!("- {name}: what it does"));
+    say(&stage, &[], "hello");
+    assert!(listed("skill-100") && !listed("skill-299") && sent(&stage).contains("- skill-299\n"), "{}", sent(&stage));
+    piped(&stage, &["--continue"], "/skill-299\n/compact\nand now\n");
+    assert!(listed("skill-100") && listed("skill-299") && !listed("skill-298"), "{}", sent(&stage));
+}
+
 /// SKILL-2: a skill with a context of its own works in an agent, and its report comes back.
 #[test]
 fn a_skill_can_work_in_an_agent() {

@@ -90,3 +90,46 @@ fn answers_have_a_language_and_a_style() {
     run(stage.cairn().args(["-p", "hello"]));
     assert!(!told(&stage).contains("Stranger") && !told(&stage).contains("TODO(human)"));
 }
+
+/// TOOL-1: files that somebody changed since the model read them are named with the user's next words, once for each change,
+/// also after the session was resumed or compacted; a name in them cannot add a line.
+#[test]
+fn files_that_changed_outside_are_named_once() {
+    let stage = Stage::new(
+        r#"
+        [[rule]]
+        when = { user = "read", missing = "Read \\{" }
+        call = [
+            { tool = "Read", input = { file_path = "{{ project }}/note.txt" } },
+            { tool = "Read", input = { file_path = "{{ project }}/other.txt" } },
+        ]
+        [[rule]]
+        when = { user = "change", missing = "Bash \\{" }
+        call = [{ tool = "Bash", input = { command = "echo more >> note.txt" } }]
+        [[rule]]
+        say = "Well."
+    "#,
+    );
+    stage.write("note.txt", "alpha\n");
+    stage.write("other.txt", "beta\n");
+    let told = |stage: &Stage| {
+        let sent = stage.last_said()["messages"].to_string();
+        (sent.matches("These files have changed since you read or wrote them.").count(), sent)
+    };
+    let args = ["--permission-mode", "bypassPermissions"];
+    crate::stage::piped(&stage, &args, "read them\nchange one\nso?\nand now?\n");
+    let (count, sent) = told(&stage);
+    assert!(count == 1 && sent.contains("\\n- note.txt\\n") && !sent.contains("- other.txt"), "{sent}");
+    // By somebody else, between two runs.
+    std::fs::remove_file(stage.project().join("other.txt")).unwrap();
+    run(stage.cairn().args(args).args(["--continue", "-p", "and this?"]));
+    let (count, sent) = told(&stage);
+    assert!(count == 2 && sent.contains("- other.txt (gone)"), "{sent}");
+    // After a compaction the file is shown as it is, which is no news until it changes again.
+    crate::stage::piped(&stage, &["--continue"], "/compact\nwell?\n");
+    let (count, sent) = told(&stage);
+    assert!(count == 1 && !sent.contains("\\n- note.txt\\n") && sent.contains("- other.txt (gone)"), "{sent}");
+    stage.write("note.txt", "all new\n");
+    run(stage.cairn().args(args).args(["--continue", "-p", "and then?"]));
+    assert!(told(&stage).1.contains("\\n- note.txt\\n"), "{}", told(&stage).1);
+}

@@ -11,7 +11,7 @@ use tools::{Output, Runs, ToolCall, run_all};
 use transcript::block::Kind;
 use transcript::{Block, Injected, Outcome, Purpose, tool_names};
 
-use super::Agent;
+use super::{Agent, server_mentions};
 use crate::event::{AttachedFile, Event};
 use crate::gate::{ModelCall, Ruling};
 
@@ -22,7 +22,7 @@ const BYTES: usize = 150_000;
 /// Endings of pictures that are attached by their path alone.
 const PICTURES: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 /// Signs that end a sentence rather than a name.
-const SENTENCE_ENDS: [char; 8] = ['.', ',', ';', ':', '!', '?', ')', '"'];
+pub(super) const SENTENCE_ENDS: [char; 8] = ['.', ',', ';', ':', '!', '?', ')', '"'];
 
 /// The text in which names of files are looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,6 +66,7 @@ pub(super) async fn attachments_of(
         AttachmentSource::Messages => text.to_owned(),
         AttachmentSource::Text(text) => text.clone(),
     };
+    take_resources(agent, &text, &mut all, cancel).await;
     let has_read = agent.driver.live.work.tools.iter().any(|tool| tool.name() == tool_names::READ);
     if !has_read {
         return Ok(all);
@@ -108,6 +109,28 @@ pub(super) async fn attachments_of(
         all.told.push(AttachedFile { name, outcome: Ok(summary) });
     }
     Ok(all)
+}
+
+/// Takes the resources of servers that a text names.
+async fn take_resources(agent: &mut Agent, text: &str, all: &mut Attachments, cancel: &CancellationToken) {
+    let mut named: Vec<String> = words(text).into_iter().filter(|word| word.starts_with('@')).collect();
+    named.sort();
+    named.dedup();
+    for word in named {
+        let Some(read) = server_mentions::resource(agent, &word, cancel).await else { continue };
+        let name = word.trim_start_matches('@').to_owned();
+        if all.told.len() >= MOST {
+            let why = "there are too many files and resources".to_owned();
+            all.told.push(AttachedFile { name, outcome: Err(why) });
+            continue;
+        }
+        let outcome = read.map(|found| {
+            all.media.extend(found.media);
+            all.texts.extend(found.text);
+            "from its server".to_owned()
+        });
+        all.told.push(AttachedFile { name, outcome });
+    }
 }
 
 /// Puts the texts beside the message, and says what was attached.

@@ -208,8 +208,9 @@ impl Parts {
             let rules = self.consent.policy.rules.clone();
             self.work.servers = Some(servers.only(move |tool| !rules.forbid(tool)));
         }
-        // Without commands there is nothing in the background to look at.
-        if !self.work.tools.iter().any(|tool| tool.name() == tool_names::BASH) {
+        // Without commands and servers there is nothing in the background to look at.
+        let has_servers = self.work.tools.iter().any(|tool| tool.name() == tool_names::TOOL_SEARCH);
+        if !has_servers && !self.work.tools.iter().any(|tool| tool.name() == tool_names::BASH) {
             self.work.tools.retain(|tool| ![tool_names::TASK_OUTPUT, tool_names::TASK_STOP].contains(&tool.name()));
         }
         // Nor is there anybody to write to without agents, a team, or somebody who sent it out.

@@ -69,7 +69,8 @@ impl AgentSkills {
         listings.retain(|(line, _)| view.shows(line));
         let in_view: BTreeSet<String> = listings.iter().flat_map(|(_, names)| names.iter().cloned()).collect();
         let budget = extensions::listing::budget(live.talk.layers.window.size);
-        let (names, text) = skills.listing(&in_view, &self.touched, budget);
+        let called = || live.session.called_skills().into_iter().map(|(name, _)| name).collect();
+        let (names, text) = skills.listing(&in_view, &self.touched, budget, called);
         if names.is_empty() {
             return Ok(());
         }

@@ -117,8 +117,8 @@ impl Agent {
             if !self.reports.take(&mut self.driver.live)? && !mail {
                 return Ok(TurnEnd::Ended(RunEnd::Answered));
             }
-        } else if let Some(why) = self.hear(said, cancel).await? {
-            return Ok(TurnEnd::Stopped(why));
+        } else if let Some(end) = self.hear(said, cancel).await? {
+            return Ok(end);
         }
         if cleared {
             self.loaded(cancel).await?;
@@ -145,9 +145,12 @@ impl Agent {
                 step = Step::CallModel;
                 let mut said = Some(said);
                 while let Some(words) = said {
-                    if let Some(why) = self.hear(words, cancel).await? {
-                        self.driver.live.tell(Event::Warning(format!("what you said was held back by a hook: {why}")));
-                    }
+                    let held_back = match self.hear(words, cancel).await? {
+                        Some(TurnEnd::Stopped(why)) => Some(format!("what you said was held back by a hook: {why}")),
+                        Some(TurnEnd::NotCalled(why)) => Some(why),
+                        _ => None,
+                    };
+                    held_back.into_iter().for_each(|why| self.driver.live.tell(Event::Warning(why)));
                     said = self.inbox.next();
                 }
             }

@@ -10,7 +10,9 @@ use extensions::expand::{ExpandPlan, ExpandValues};
 use extensions::skill::Skill;
 use session::{Error, LineMeta, Session};
 use settings::BasePaths;
-use settings::agents::{Definition, MOST_ROUNDS, OF_PLANS, ToolRestriction, built_in, narrow, offers};
+use settings::agents::{
+    Definition, MOST_ROUNDS, OF_PLANS, OfferedTools, ToolRestriction, built_in, narrow, offers, servers_in,
+};
 use tools::Tool;
 use transcript::line::{Body, TextSource};
 use transcript::tool_names;
@@ -60,10 +62,20 @@ fn apply(
     Ok(())
 }
 
-/// Leaves it the tools of servers that its definition offers.
+/// Leaves it the tools of servers that its definition offers, with all of the servers that the definition brings along.
 fn narrow_servers(parts: &mut Parts, definition: &Definition) {
-    let Some(servers) = &parts.work.servers else { return };
-    let offered = definition.clone();
+    let Some(mut servers) = parts.work.servers.clone() else { return };
+    let (own, mut offered) = (servers_in(definition), definition.clone());
+    if !own.servers.is_empty() {
+        servers = servers.with_own(&own);
+        let has_search = parts.work.tools.iter().any(|tool| tool.name() == tool_names::TOOL_SEARCH);
+        if !has_search && !definition.without.iter().any(|name| name == tool_names::TOOL_SEARCH) {
+            parts.work.tools.push(Arc::new(ToolSearch::of(servers.clone())));
+        }
+        if let OfferedTools::Only(names) = &mut offered.tools {
+            names.extend(servers.prefixes(own.servers.keys()).iter().map(|prefix| format!("{prefix}*")));
+        }
+    }
     let servers = servers.only(move |tool| offers(&offered, tool));
     for tool in parts.work.tools.iter_mut().filter(|tool| tool.name() == tool_names::TOOL_SEARCH) {
         *tool = Arc::new(ToolSearch::of(servers.clone()));

@@ -100,6 +100,14 @@ impl SpawnKind {
         }
     }
 
+    /// Its colour on the screen, as the definition names it.
+    pub(super) fn color(&self) -> Option<String> {
+        match self {
+            Self::Typed(definition) => definition.color.clone(),
+            Self::Fork(_) => None,
+        }
+    }
+
     /// The branch, if this is a fresh fork.
     fn branch(&self) -> Option<&Arc<Branch>> {
         match self {
@@ -238,6 +246,7 @@ fn ended(turn: Turn, model: String, spent: String, subagent: &Subagent, left: &W
         TurnEnd::NoRoom(why) => SubagentOutcome::Failed(why),
         TurnEnd::NotWritten(error) => SubagentOutcome::Failed(error.to_string()),
         TurnEnd::Stopped(why) => SubagentOutcome::Failed(format!("a hook stopped it: {why}")),
+        TurnEnd::NotCalled(why) => SubagentOutcome::Failed(why),
     };
     let report = subagent_report::framed(subagent, &turn.text, left);
     SubagentResult {

@@ -100,6 +100,7 @@ async fn send(subagents: &Arc<Subagents>, input: AgentInput, scope: &Scope) -> R
         kind: order.who.kind().to_owned(),
         name,
         description: input.description,
+        color: None,
         model: order.model.clone(),
         call: scope.call().map(str::to_owned),
         file: Default::default(),
@@ -170,6 +171,7 @@ pub(super) fn spawn(
         card.file = transcript_of(&parent.session, &card.id);
     }
     card.mail.keep_in(folder_of(&card.file)).map_err(|error| error.to_string())?;
+    card.color = order.who.color();
     let phase = match runs {
         Runs::Foreground => SubagentPhase::Foreground,
         Runs::Background => SubagentPhase::Background,

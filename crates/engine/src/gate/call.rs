@@ -197,7 +197,7 @@ impl Gate {
             Some((HookVerdict::Allow, _)) => {
                 self.change_input(site, call, &answers);
                 // A project's hook sets none.
-                let own = answers.0.iter().filter(|(hook, _)| hook.voice() == HookAuthor::User);
+                let own = answers.0.iter().filter(|(hook, said)| said.voice(hook) == HookAuthor::User);
                 let changes: Vec<Value> = own.flat_map(|(_, said)| said.permissions.clone()).collect();
                 self.change_permissions(site, &changes);
                 Some(self.weigh(site, tool, call, CallGrant::AsByRule))

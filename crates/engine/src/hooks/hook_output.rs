@@ -45,11 +45,18 @@ pub struct HookOutput {
     pub watch: Vec<PathBuf>,
     /// Reason for its failure.
     pub failed: Option<String>,
+    /// Its author, if that is not the author of the hook.
+    pub author: Option<HookAuthor>,
     /// Model and usage, if it asked one.
     pub used: Option<(String, Usage)>,
 }
 
 impl HookOutput {
+    /// The author of the output of this hook.
+    pub fn voice(&self, hook: &Hook) -> HookAuthor {
+        self.author.unwrap_or_else(|| hook.voice())
+    }
+
     /// Output of a hook that failed.
     pub fn failed(why: impl Into<String>) -> Self {
         Self { failed: Some(why.into()), ..Self::default() }
@@ -205,26 +212,26 @@ pub struct HookMessage {
 }
 
 impl HookOutputs {
-    fn word(hook: &Hook, text: &str) -> HookMessage {
-        HookMessage { hook_event: hook.hook_event, voice: hook.voice(), text: text.to_owned() }
+    fn word(hook: &Hook, said: &HookOutput, text: &str) -> HookMessage {
+        HookMessage { hook_event: hook.hook_event, voice: said.voice(hook), text: text.to_owned() }
     }
 
     /// The strictest verdict on a call, with the reason of the first hook that gave it.
     pub fn verdict(&self) -> Option<(HookVerdict, HookMessage)> {
         let strictest = self.0.iter().filter_map(|(_, said)| said.verdict).max()?;
         let (hook, said) = self.0.iter().find(|(_, said)| said.verdict == Some(strictest))?;
-        Some((strictest, Self::word(hook, said.block.as_deref().unwrap_or_default())))
+        Some((strictest, Self::word(hook, said, said.block.as_deref().unwrap_or_default())))
     }
 
     /// The first reason to block something.
     pub fn block(&self) -> Option<HookMessage> {
         let (hook, said) = self.0.iter().find(|(_, said)| said.block.is_some())?;
-        Some(Self::word(hook, said.block.as_deref()?))
+        Some(Self::word(hook, said, said.block.as_deref()?))
     }
 
     /// All reasons why something should not have happened.
     pub fn blocks(&self) -> Vec<HookMessage> {
-        self.0.iter().filter_map(|(hook, said)| Some(Self::word(hook, said.block.as_deref()?))).collect()
+        self.0.iter().filter_map(|(hook, said)| Some(Self::word(hook, said, said.block.as_deref()?))).collect()
     }
 
     /// The reason to end the turn.
@@ -235,7 +242,7 @@ impl HookOutputs {
     /// Context for the model.
     pub fn context(&self) -> Vec<HookMessage> {
         let of = |(hook, said): &(Arc<Hook>, HookOutput)| -> Vec<HookMessage> {
-            said.context.iter().map(|text| Self::word(hook, text)).collect()
+            said.context.iter().map(|text| Self::word(hook, said, text)).collect()
         };
         self.0.iter().flat_map(of).collect()
     }
@@ -252,7 +259,7 @@ impl HookOutputs {
                 others.join(", ")
             )
         });
-        Some((said.input.clone()?, last.voice(), note))
+        Some((said.input.clone()?, said.voice(last), note))
     }
 
     /// The changed output, as the model is to see it.

@@ -19,6 +19,8 @@ use super::hook_input::{CommonInput, HookInput};
 use super::hook_output::{HookOutput, HookOutputs};
 use super::hook_question::{HookAnswerer, HookInquiry, HookQuestion};
 use super::long_input;
+use super::server_call::ServerCall;
+use crate::servers::SessionServers;
 
 /// Limit on background hooks at the same time.
 const MOST_IN_BACKGROUND: usize = 16;
@@ -57,6 +59,8 @@ pub struct HookContext {
     pub variables: PathBuf,
     /// Models that can be asked, if any.
     pub asking: Option<Arc<HookInquiry>>,
+    /// Servers whose tools can be called, if any.
+    pub servers: Option<Arc<SessionServers>>,
     /// Reads an environment variable of this program.
     pub variable: Option<fn(&str) -> Option<String>>,
 }
@@ -327,6 +331,11 @@ impl HookRun {
             }
             Kind::Prompt { prompt, model } => self.ask_model(HookAnswerer::Model, prompt, model.as_deref()).await,
             Kind::Agent { prompt, model } => self.ask_model(HookAnswerer::Agent, prompt, model.as_deref()).await,
+            Kind::McpTool { server, tool, input } => {
+                let call = ServerCall { hook: &self.hook, server, tool, arguments: input, event: &self.input };
+                let ran = self.in_time(call.run(self.context.servers.as_deref())).await;
+                ran.unwrap_or_else(HookOutput::failed)
+            }
             Kind::NotYet { .. } | Kind::Command { .. } => HookOutput::default(),
         }
     }

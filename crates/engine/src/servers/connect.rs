@@ -98,7 +98,7 @@ impl OpenPipes for ProgramPipes {
         let started = ServerProgram { words, directory, variables, environment, guard }.start();
         let opened = started.map(|(process, socket)| {
             let (read, write) = tokio::io::split(socket);
-            let last_words = Some(process.errors());
+            let last_words = Some(process.last_words());
             Pipes { read: Box::new(read), write: Box::new(ProgramInput { write, _process: process }), last_words }
         });
         std::future::ready(opened).boxed()

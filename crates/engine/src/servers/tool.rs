@@ -1,12 +1,14 @@
 //! A tool of a server, as the engine runs it.
 //!
 //! That a server calls its tool read-only grants nothing: every call is one that may change something, unless a rule of the
-//! user's covers it.
+//! user's covers it. While a call is waited for, its progress is on the screen, and it can be moved to the background.
+
+use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, ready};
-use mcp::{ServerReply, ToolInteraction};
+use mcp::{CallProgress, OnProgress, ServerReply, ToolInteraction};
 use serde_json::{Map, Value};
-use tools::{Access, Limit, Output, Runs, Scope, Subject, Tool};
+use tools::{Access, CallWait, EndedCall, Limit, Output, ProgressLines, Runs, Scope, Subject, Tool};
 use transcript::block::Outcome;
 use transcript::message::ToolDefinition;
 
@@ -61,21 +63,58 @@ impl Tool for ServerTool {
             Value::Null => Map::new(),
             _ => return Box::pin(ready(Output::failed("The input of this tool is an object."))),
         };
-        let OfferedTool { offer, server, .. } = self.0.clone();
+        let OfferedTool { name, offer, server } = self.0.clone();
         Box::pin(async move {
-            let Some(connection) = server.connection() else { return Output::failed("This server is switched off.") };
-            tokio::select! {
-                reply = connection.call(&offer.name, arguments, None) => match reply {
+            let front = scope.jobs().call_in_front(scope.call(), &name);
+            let heard = on_progress(front.progress());
+            let work = async move {
+                let Some(connection) = server.connection() else {
+                    return Output::failed("This server is switched off.");
+                };
+                match connection.call(&offer.name, arguments, Some(heard)).await {
                     Ok(reply) => output(reply),
                     Err(error @ mcp::Error::NeedsLogin { .. }) => {
                         Output::failed(format!("{error}: the user can run `cairn mcp login {}`.", server.name))
                     }
                     Err(error) => Output::failed(error.to_string()),
+                }
+            };
+            tokio::select! {
+                waited = scope.jobs().wait_for_call(front, work, |output| ended(&output)) => match waited {
+                    CallWait::Answered(output) => output,
+                    CallWait::Moved(id) => moved(&id),
                 },
                 () = scope.cancel().cancelled() => Output::failed("cancelled by the user"),
             }
         })
     }
+}
+
+/// Progress as lines: the server's words, or else its numbers.
+fn on_progress(lines: ProgressLines) -> OnProgress {
+    Arc::new(move |progress: CallProgress| {
+        let CallProgress { done, total, message } = progress;
+        let numbers = total.map_or_else(|| done.to_string(), |total| format!("{done} of {total}"));
+        lines.push(&message.map_or_else(|| numbers.clone(), |message| format!("{message} ({numbers})")));
+    })
+}
+
+/// The answer to a call in the background, as TaskOutput shows it.
+fn ended(output: &Output) -> EndedCall {
+    let others = output.content.iter().filter(|block| block.as_text().is_none()).count();
+    let mut text = output.text();
+    if others > 0 {
+        text.push_str(&format!("\n[{others} pictures or documents are left out of an answer in the background]"));
+    }
+    EndedCall { text, failed: output.outcome != Outcome::Done }
+}
+
+fn moved(id: &str) -> Output {
+    let text = format!(
+        "The server has not answered yet, so the call runs on in the background as {id}. TaskOutput shows its progress and \
+         its answer, TaskStop stops it; it does not outlive the session."
+    );
+    Output::done(text, format!("Running as {id}"))
 }
 
 fn output(reply: ServerReply) -> Output {

@@ -221,6 +221,7 @@ async fn ask(
         Question::Call(call) => call.tool.clone(),
         Question::Sender(_) => "a sender".to_owned(),
         Question::Include(_) => "an include".to_owned(),
+        Question::Server(_) => return nobody(),
     };
     let answer = questions.keep(name, question);
     listener(Event::TeammateAsks { name: name_of(name), tool });

@@ -173,7 +173,7 @@ fn a_changed_definition_is_asked_about_anew() {
 /// AGENT-1: what there is not yet is kept and named, and is nothing wrong; hooks that cannot be understood are.
 #[test]
 fn what_waits_is_told_apart_from_what_is_wrong() {
-    let waits = "---\nname: waits\ndescription: b\nskills: pdf\nmcpServers:\n  github:\n    command: x\n---\nx";
+    let waits = "---\nname: waits\ndescription: b\nskills: pdf\nmcpServers:\n  old:\n    type: sse\n    url: x\n---\nx";
     let wrong =
         "---\nname: wrong\ndescription: b\nhooks:\n  PreToolUze: []\n  Stop: [{hooks: [{type: command}]}]\n---\nx";
     let user = folder(&[("waits.md", waits), ("wrong.md", wrong)]);
@@ -186,7 +186,7 @@ fn what_waits_is_told_apart_from_what_is_wrong() {
     assert_eq!(
         told,
         [
-            "Note 5 mcpServers has no effect yet: agents cannot have any",
+            "Warning 5 mcpServers: the agent waits: MCP server \"old\": the transport \"sse\" is not supported; most servers that have it also speak \"http\" at another path",
             "Warning 4 there is no hook event PreToolUze",
             "Warning 4 a Stop hook: a hook of the type command needs `command`; this one does not run",
         ]

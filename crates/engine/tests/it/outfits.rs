@@ -146,7 +146,7 @@ fn tools_and_models_that_are_none_are_named_with_their_line() {
     write("a.md", "tools: [Read, Nope]").unwrap();
     write("b.md", "model: 7\ntools: Bash(read-only), Agent(a, b), Task, Grep, AskUserQuestion, SendMessage, History")
         .unwrap();
-    write("c.md", "model: \"\"\ntools: WebSearch, mcp__github__search, KillShell").unwrap();
+    write("c.md", "model: \"\"\ntools: LSP, WebSearch, mcp__github__search, KillShell").unwrap();
     write("d.md", "color: red\ndisallowedTools:\n  - Wrte\n  - bash\n  - Bash(rm:*)\n  - WebFetch\n  - Write").unwrap();
     write("e.md", "model: inherit\ntools: \"*\"").unwrap();
     let programs = json!({"f": {"description": "d", "prompt": "p", "model": null, "tools": ["Reed"]},
@@ -161,8 +161,7 @@ fn tools_and_models_that_are_none_are_named_with_their_line() {
             "Warning 3: tools names \"Nope\", but there is no such tool",
             "Warning 3: model 7 is not a name such as sonnet; it uses the model of the agent that starts it",
             "Warning 3: model is empty; it uses the model of the agent that starts it",
-            "Note 4: tools names WebSearch, which Cairn does not have yet",
-            "Note 4: tools names mcp__github__search, a tool of an MCP server; these are not supported yet",
+            "Note 4: tools names LSP, which Cairn does not have yet",
             "Note 4: tools names KillShell, which Cairn does not have; TaskStop does the same",
             "Warning 4: disallowedTools names \"Wrte\", but there is no such tool",
             "Warning 4: disallowedTools names \"bash\", but there is no such tool; did you mean Bash?",

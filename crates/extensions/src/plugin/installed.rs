@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 use super::{MarketplaceEntry, PluginOrigin, PluginPlace};
 use crate::trouble::ExtensionTrouble;
 
+/// In place of a marketplace, for plugins among the user's skills.
+const IN_SKILLS: &str = "skills-dir";
 /// The version of the list that is read.
 const VERSION: u64 = 2;
 /// Size limit of each of the files.
@@ -44,8 +46,9 @@ pub fn places(
         return (places, troubles);
     }
     for EnabledPlugin { id, origin } in enabled {
-        // Those that are built into Claude Code are no folders.
-        let Some((name, marketplace)) = id.split_once('@').filter(|(_, from)| *from != "builtin") else { continue };
+        // Those that are built into Claude Code are no folders, and those among the skills are installed by being there.
+        let is_listed = |(_, from): &(&str, &str)| *from != "builtin" && *from != IN_SKILLS;
+        let Some((name, marketplace)) = id.split_once('@').filter(is_listed) else { continue };
         let entries = installed.get("plugins").and_then(|plugins| plugins.get(id)).and_then(Value::as_array);
         let copy = entries.and_then(|entries| copy_for(entries, directory));
         let (entry, in_place) = match known.get(marketplace) {
@@ -62,6 +65,21 @@ pub fn places(
         }
     }
     (places, troubles)
+}
+
+/// Plugins among the user's skills: folders there that have a manifest.
+pub fn in_skills(config_home: &Path) -> Vec<PluginPlace> {
+    let folder = config_home.join("skills");
+    let entries = files::list(&folder).unwrap_or_default();
+    let mut names: Vec<String> = entries.into_iter().map(|entry| entry.name.to_string_lossy().into_owned()).collect();
+    names.sort();
+    let place = |name: String| PluginPlace {
+        folder: folder.join(&name),
+        id: format!("{name}@{IN_SKILLS}"),
+        origin: PluginOrigin::Installed,
+        entry: None,
+    };
+    names.into_iter().map(place).filter(|place| place.folder.join(super::MANIFEST).is_file()).collect()
 }
 
 /// The installed copy that counts in a directory: the one for its project, else the user's.

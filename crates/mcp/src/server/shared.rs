@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 use super::fault::{Challenge, FaultMeaning};
 use super::{ServerLimits, ServerOptions, ServerState, ServerStatus};
 use crate::elicitation::Elicitation;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, LastWords};
 use crate::names::cut;
 use crate::outcome::{CallProgress, OnProgress};
 
@@ -41,7 +41,7 @@ pub(super) struct ServerCore {
     /// Problems of each list.
     pub(super) problems: Mutex<BTreeMap<List, Vec<String>>>,
     /// The end of the standard error of the process, while it runs.
-    pub(super) last_words: Mutex<Option<Arc<dyn Fn() -> String + Send + Sync>>>,
+    pub(super) last_words: Mutex<Option<LastWords>>,
     /// Told when a call found that the server cannot be reached any more.
     pub(super) unreachable: Notify,
     /// Told when a call found that the server wants a login.

@@ -53,7 +53,7 @@ pub(super) async fn supervise(shared: Arc<ServerCore>, stop: CancellationToken, 
                 break;
             }
             ConnectionEnd::Broke if matches!(shared.endpoint, Endpoint::Stdio(_)) => {
-                shared.set_state(ServerState::Failed(ended(&shared, "the process ended")));
+                shared.set_state(ServerState::Failed(ended(&shared, "the process ended").await));
                 break;
             }
             ConnectionEnd::Broke => attempts = ATTEMPTS,
@@ -86,7 +86,9 @@ async fn connect(shared: &Arc<ServerCore>, stop: &CancellationToken, attempts: u
                 shared.rejected()
             }
             Err(StartFault::Transient(_)) if attempt < attempts => continue,
-            Err(StartFault::Transient(text) | StartFault::Lasting(text)) => ServerState::Failed(ended(shared, &text)),
+            Err(StartFault::Transient(text) | StartFault::Lasting(text)) => {
+                ServerState::Failed(ended(shared, &text).await)
+            }
         };
         shared.set_state(state);
         return None;
@@ -164,8 +166,12 @@ async fn close(mut connection: Connection) {
 }
 
 /// Text about a server that is gone, with its last words.
-fn ended(shared: &ServerCore, text: &str) -> String {
-    let last = shared.last_words.lock().take().map(|last_words| words(&last_words()));
+async fn ended(shared: &ServerCore, text: &str) -> String {
+    let last_words = shared.last_words.lock().take();
+    let last = match last_words {
+        Some(last_words) => Some(words(&last_words().await)),
+        None => None,
+    };
     match last.filter(|last| !last.is_empty()) {
         Some(last) => format!("{text}: {last}"),
         None => text.to_owned(),

@@ -47,7 +47,10 @@ impl OpenPipes for Program {
                     *hears.lock() += &String::from_utf8_lossy(&chunk[..read]);
                 }
             });
-            let last_words: Arc<dyn Fn() -> String + Send + Sync> = Arc::new(move || said.lock().clone());
+            let last_words: mcp::LastWords = Arc::new(move || {
+                let said = said.lock().clone();
+                Box::pin(async move { said })
+            });
             Ok(Pipes { read: Box::new(read), write: Box::new(write), last_words: Some(last_words) })
         })
     }

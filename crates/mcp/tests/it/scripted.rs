@@ -55,7 +55,7 @@ impl<F: Fn(usize, &Value) -> Vec<Act> + Send + Sync + 'static> OpenPipes for Scr
         let (act, heard) = (self.act.clone(), self.heard.clone());
         tokio::spawn(play(theirs, number, act, heard));
         let (read, write) = tokio::io::split(ours);
-        let last_words: Arc<dyn Fn() -> String + Send + Sync> = Arc::new(|| "its last words".to_owned());
+        let last_words: mcp::LastWords = Arc::new(|| Box::pin(async { "its last words".to_owned() }));
         let pipes = Pipes { read: Box::new(read), write: Box::new(write), last_words: Some(last_words) };
         Box::pin(async move { Ok(pipes) })
     }

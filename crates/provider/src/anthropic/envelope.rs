@@ -19,6 +19,10 @@ use transcript::{Block, Message, Prologue, Request, Role};
 /// The beta under which the provider says why its cache did not hold.
 pub const DIAGNOSIS: &str = "cache-diagnosis-2026-04-07";
 
+/// The provider's search in the version that every model takes. The one from 2026 runs code besides, and newer models alone
+/// take it.
+const WEB_SEARCH: &str = "web_search_20250305";
+
 /// The body that asks for a streamed reply.
 pub fn messages(request: &Request) -> Bytes {
     let max_tokens = format!(",\"max_tokens\":{}", request.prologue.max_tokens);
@@ -53,7 +57,12 @@ fn tools(prologue: &Prologue) -> String {
         tool["defer_loading"] = true.into();
         Some(tool.to_string())
     });
-    let all: Vec<String> = prologue.tools.iter().map(serialise).chain(deferred).collect();
+    let search = prologue.web_search.as_ref().map(|offer| {
+        let mut tool = serde_json::to_value(offer).unwrap_or_default();
+        (tool["type"], tool["name"]) = (WEB_SEARCH.into(), "web_search".into());
+        tool.to_string()
+    });
+    let all: Vec<String> = prologue.tools.iter().map(serialise).chain(search).chain(deferred).collect();
     if all.is_empty() { String::new() } else { format!("[{}]", all.join(",")) }
 }
 

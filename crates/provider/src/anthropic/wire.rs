@@ -136,6 +136,7 @@ pub(crate) struct Counts {
     cache_creation_input_tokens: Option<u64>,
     cache_creation: Option<transcript::message::CacheCreation>,
     output_tokens: Option<u64>,
+    server_tool_use: Option<serde_json::Value>,
     iterations: Option<Vec<Iteration>>,
 }
 
@@ -171,6 +172,8 @@ impl Counts {
         update(self.cache_read_input_tokens, &mut usage.cache_read_input_tokens);
         update(self.cache_creation_input_tokens, &mut usage.cache_creation_input_tokens);
         update(self.output_tokens, &mut usage.output_tokens);
+        let searches = self.server_tool_use.as_ref().and_then(|used| used["web_search_requests"].as_u64());
+        update(searches, &mut usage.web_searches);
         usage.cache_creation = self.cache_creation.unwrap_or(usage.cache_creation);
         *usage = usage.bounded();
     }

@@ -34,6 +34,7 @@ impl CacheSplit {
             cache_creation_input_tokens: self.written,
             cache_creation,
             output_tokens: output,
+            ..Usage::default()
         }
     }
 

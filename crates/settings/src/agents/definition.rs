@@ -12,7 +12,8 @@ use transcript::{Effort, tool_names};
 use super::find::PluginAgent;
 use super::hooks::hooks_of;
 use super::registry::DefinitionSource;
-use crate::trust::{Claim, Kind, TrustSite};
+use super::servers::entries;
+use crate::trust::{Claim, Kind, TrustSite, claim_words};
 
 /// The agent type that continues from the conversation as it stands.
 pub const FORK: &str = "fork";
@@ -280,7 +281,8 @@ impl Definition {
         let memory = MEMORIES.iter().find(|(_, memory)| Some(*memory) == self.memory);
         let mode = self.mode.filter(|mode| *mode != Mode::Plan);
         let mode = MODES.iter().find(|(_, one)| Some(*one) == mode);
-        let servers = self.servers.as_ref().map(|servers| format!("servers {servers}"));
+        let entries = entries(self).0;
+        let servers = entries.iter().map(|(name, entry)| format!("server {}", claim_words(name, entry)));
         let turns = self.max_turns.filter(|most| *most > MOST_ROUNDS);
         hooks
             .chain(servers)

@@ -13,13 +13,15 @@ use crate::Weight;
 pub(super) type DefinitionDoubt = (&'static str, String, Weight);
 
 /// Tools made for each session, beside the standard ones.
-const OF_SESSIONS: [&str; 6] = [
+const OF_SESSIONS: [&str; 8] = [
     tool_names::AGENT,
     tool_names::HISTORY,
     tool_names::NOTEBOOK_EDIT,
     tool_names::SEND_MESSAGE,
     tool_names::SKILL,
     tool_names::WEB_FETCH,
+    tool_names::WEB_SEARCH,
+    tool_names::TOOL_SEARCH,
 ];
 
 /// The tools for plans, questions and tasks. A session that began without them continues without them.
@@ -46,8 +48,7 @@ const ELSEWHERE: [(&str, &str); 6] = [
 /// Tools without an equivalent here.
 const MISSING: &str = "Config CronCreate CronDelete CronList EnterWorktree ExitWorktree LSP ListMcpResourcesTool Monitor \
     NotebookRead PowerShell PushNotification ReadMcpResourceTool RemoteTrigger \
-    SlashCommand StructuredOutput TeamCreate TeamDelete TodoRead TodoWrite ToolSearch WaitForMcpServers \
-    WebSearch";
+    SlashCommand StructuredOutput TeamCreate TeamDelete TodoRead TodoWrite WaitForMcpServers";
 
 /// All warnings about a definition that could be read, by its keys as written.
 pub(super) fn doubts(agent: &Definition, fields: &Map<String, Value>) -> Vec<DefinitionDoubt> {
@@ -76,7 +77,7 @@ fn of_tool(key: &'static str, name: &str) -> Option<DefinitionDoubt> {
     } else if MISSING.split(' ').any(|missing| missing == tool) {
         (format!("{key} names {tool}, which Cairn does not have yet"), Weight::Note)
     } else if tool.starts_with("mcp__") {
-        (format!("{key} names {tool}, a tool of an MCP server; these are not supported yet"), Weight::Note)
+        return None; // a server's, which is known when it is connected
     } else {
         let meant = known().find(|known| known.eq_ignore_ascii_case(tool));
         let meant = meant.map(|known| format!("; did you mean {known}?")).unwrap_or_default();

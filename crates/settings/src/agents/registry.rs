@@ -10,6 +10,7 @@ use super::definition::{Definition, DefinitionStatus, KEYS, OfferedTools, is_den
 use super::definition_lint::doubts;
 use super::find::{self, DefinitionFile, DefinitionPlace, DefinitionSources};
 use super::hooks::hooks_of;
+use super::servers::servers_in;
 use super::tool_restriction::agents_named;
 use super::{FORK, built_in};
 use crate::effective_values::BasePaths;
@@ -146,9 +147,8 @@ impl Registry {
         for what in hooks_of(&agent).1 {
             self.trouble(&at, Some("hooks"), what, Weight::Warning);
         }
-        if agent.servers.is_some() {
-            let what = "mcpServers has no effect yet: agents cannot have any".to_owned();
-            self.trouble(&at, Some("mcpServers"), what, Weight::Note);
+        for what in servers_in(&agent).findings {
+            self.trouble(&at, Some("mcpServers"), what, Weight::Warning);
         }
         let is_strange = agent.source == DefinitionSource::Project
             && at.line.is_none() // those of settings have come through trust already

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tools::permission::{Places, Rule};
 
 use super::hook_event::HookEvent;
@@ -74,6 +74,15 @@ pub enum Kind {
         prompt: String,
         /// The model; the small one if none is given.
         model: Option<String>,
+    },
+    /// A call of a tool of an MCP server.
+    McpTool {
+        /// The server's name.
+        server: String,
+        /// The tool's name there.
+        tool: String,
+        /// The call's input, with `${path}` for parts of the event's.
+        input: Map<String, Value>,
     },
     /// A callback of the controlling program.
     Callback {
@@ -184,6 +193,7 @@ impl Hook {
             Kind::Http { url, .. } => url.clone(),
             Kind::Prompt { prompt, .. } => format!("prompt: {prompt}"),
             Kind::Agent { prompt, .. } => format!("agent: {prompt}"),
+            Kind::McpTool { server, tool, .. } => format!("{tool} of {server}"),
             Kind::Callback { id, .. } => format!("callback {id}"),
             Kind::NotYet { name } => format!("({name})"),
         }
@@ -206,13 +216,12 @@ impl Kind {
             }),
             "prompt" => text("prompt").map(|prompt| Self::Prompt { prompt, model: text("model") }),
             "agent" => text("prompt").map(|prompt| Self::Agent { prompt, model: text("model") }),
-            _ => {
-                let name = kind.to_owned();
-                let why = format!(
-                    "hooks of the type {name} need MCP servers, which are not supported yet; this one does not run"
-                );
-                return Some((Self::NotYet { name }, Some(why)));
-            }
+            "mcp_tool" => text("server").zip(text("tool")).map(|(server, tool)| Self::McpTool {
+                server,
+                tool,
+                input: hook["input"].as_object().cloned().unwrap_or_default(),
+            }),
+            _ => None,
         };
         match made {
             Some(made) => Some((made, None)),
@@ -220,6 +229,7 @@ impl Kind {
                 let lacks = match kind {
                     "http" => "url",
                     "agent" => "prompt",
+                    "mcp_tool" => "server` and `tool",
                     other => other,
                 };
                 let why = format!("a hook of the type {kind} needs `{lacks}`; this one does not run");

@@ -122,7 +122,9 @@ impl Claim {
             let hook = &set.value["hook"];
             let matcher = set.value["matcher"].as_str().map(|matcher| format!(" ({matcher})")).unwrap_or_default();
             let what = ["command", "url", "prompt"].iter().find_map(|key| hook[*key].as_str());
-            let what = what.map_or_else(|| hook.to_string(), str::to_owned);
+            let call = hook["tool"].as_str().zip(hook["server"].as_str());
+            let call = call.map(|(tool, server)| format!("{tool} of the server {server}"));
+            let what = what.map(str::to_owned).or(call).unwrap_or_else(|| hook.to_string());
             let what = format!("{event}{matcher}: {what}");
             (Kind::Hook, what.clone(), format!("{what}\n{hook}"))
         } else if is(&keys::AGENTS) {

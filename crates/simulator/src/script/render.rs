@@ -72,6 +72,10 @@ fn templates(rule: &ScriptRule) -> Vec<&str> {
     let mut texts: Vec<&str> = rule.think.iter().chain(&rule.say).map(String::as_str).collect();
     rule.json.iter().for_each(|value| strings_in(value, &mut texts));
     rule.call.iter().for_each(|call| strings_in(&call.input, &mut texts));
+    for search in &rule.search {
+        texts.push(&search.query);
+        strings_in(&search.results, &mut texts);
+    }
     texts
 }
 
@@ -137,6 +141,10 @@ pub(crate) fn render(frame: &Frame<'_>, choice: &RuleChoice) -> Result<Reply, Re
         let signature = frame.ids.signature(&shown);
         content.push(json!({"type": "thinking", "thinking": shown, "signature": signature}));
     }
+    for (index, search) in rule.search.iter().enumerate() {
+        offers_search(frame, rule, index)?;
+        content.extend(searched(frame, index, &template.text(&search.query)?, template.value(&search.results)?));
+    }
     if let Some(text) = spoken(frame, rule, &template)?
         && !text.is_empty()
     {
@@ -150,6 +158,32 @@ pub(crate) fn render(frame: &Frame<'_>, choice: &RuleChoice) -> Result<Reply, Re
     }
     obeys_choice(frame, rule)?;
     Ok(limited(frame, rule, content))
+}
+
+/// A search is the provider's own tool, used no more often than the request lets it.
+fn offers_search(frame: &Frame<'_>, rule: &ScriptRule, index: usize) -> Result<(), Refusal> {
+    let is_search = |tool: &&Value| tool["type"].as_str().is_some_and(|kind| kind.starts_with("web_search_"));
+    let Some(tool) = items(&frame.body["tools"]).find(is_search) else {
+        return Err(Refusal::script(&rule.name, "searches, which the request does not offer"));
+    };
+    match tool["max_uses"].as_u64() {
+        Some(most) if index as u64 >= most => Err(Refusal::script(&rule.name, "searches more often than max_uses")),
+        _ => Ok(()),
+    }
+}
+
+/// A search and its answer, as the provider puts them into the reply.
+fn searched(frame: &Frame<'_>, index: usize, query: &str, results: Value) -> [Value; 2] {
+    let id = frame.ids.tool_use(index, false).replacen("toolu", "srvtoolu", 1);
+    let page = |page: Value| json!({"type": "web_search_result", "url": page["url"], "title": page["title"], "encrypted_content": "c2VhcmNo", "page_age": null});
+    let answer = match results {
+        Value::Array(pages) => pages.into_iter().map(page).collect(),
+        code => json!({"type": "web_search_tool_result_error", "error_code": code}),
+    };
+    [
+        json!({"type": "server_tool_use", "id": id, "name": "web_search", "input": {"query": query}}),
+        json!({"type": "web_search_tool_result", "tool_use_id": id, "content": answer}),
+    ]
 }
 
 /// A model that is made to call, or to call only once, does.

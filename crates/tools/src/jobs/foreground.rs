@@ -1,4 +1,5 @@
-//! Commands that a call waits for: what they print meanwhile, and moving one to the background.
+//! Commands that a call waits for, and calls that other programs answer: what they print meanwhile, and moving one to the
+//! background.
 //!
 //! A command in front is no job yet. Whoever looks sees the end of its output; whoever moves it ends the waiting, and it goes
 //! on as a job with everything it printed still unread.
@@ -13,8 +14,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Jobs;
 use super::unread::UnreadOutput;
+use super::{JobKind, JobState, JobStatus, Jobs};
 use crate::process::{EndedShell, Process, ShellEnd, ShellTrouble};
 
 /// Distinguishes commands in front.
@@ -101,6 +102,49 @@ pub(crate) enum ForegroundEnd {
     Moved(String),
 }
 
+/// A call that another program answers, while it is waited for.
+#[derive(Debug)]
+pub struct CallInFront {
+    label: String,
+    place: ForegroundPlace,
+}
+
+/// Progress of a call in front, as a screen and TaskOutput show it.
+#[derive(Debug, Clone)]
+pub struct ProgressLines(Arc<Mutex<UnreadOutput>>);
+
+/// The end of a call that was moved to the background.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedCall {
+    /// Its answer, as TaskOutput shows it.
+    pub text: String,
+    /// True if it failed.
+    pub failed: bool,
+}
+
+/// The end of waiting for a call.
+#[derive(Debug)]
+pub enum CallWait<T> {
+    /// It was answered.
+    Answered(T),
+    /// It goes on as the job with this id.
+    Moved(String),
+}
+
+impl ProgressLines {
+    /// Adds a line.
+    pub fn push(&self, line: &str) {
+        self.0.lock().push(format!("{line}\n").as_bytes());
+    }
+}
+
+impl CallInFront {
+    /// Where its progress goes.
+    pub fn progress(&self) -> ProgressLines {
+        ProgressLines(self.place.printed.clone())
+    }
+}
+
 /// A command to be run in front.
 pub(crate) struct CommandInFront<'a> {
     /// The id of its call, if it has one.
@@ -160,7 +204,45 @@ impl Jobs {
             after();
             ended
         };
-        ForegroundEnd::Moved(self.adopt(command, place.printed.clone(), stop, ended))
+        let ended = self.shell_status(place.printed.clone(), ended);
+        ForegroundEnd::Moved(self.adopt((JobKind::Command, command), place.printed.clone(), stop, ended))
+    }
+
+    /// Puts a call in front that another program answers.
+    pub fn call_in_front(&self, call: Option<&str>, label: &str) -> CallInFront {
+        CallInFront { label: label.to_owned(), place: self.foreground.place(call, label) }
+    }
+
+    /// Waits until a call is answered, or was moved: by whoever looks, or because it takes too long. Dropping the future, or
+    /// stopping the job, drops the work.
+    pub async fn wait_for_call<T: Send + 'static>(
+        &self,
+        front: CallInFront,
+        work: impl Future<Output = T> + Send + 'static,
+        end: impl FnOnce(T) -> EndedCall + Send + 'static,
+    ) -> CallWait<T> {
+        let CallInFront { label, place } = front;
+        let mut work = Box::pin(work);
+        let late = tokio::time::sleep(self.call_patience.lock().unwrap_or(Duration::MAX));
+        tokio::pin!(late);
+        loop {
+            tokio::select! {
+                answer = &mut work => return CallWait::Answered(answer),
+                () = &mut late, if !late.is_elapsed() => if self.has_room() { break },
+                () = place.moved.cancelled(), if self.has_room() => break,
+            }
+        }
+        let (stop, printed) = (CancellationToken::new(), place.printed.clone());
+        let stopped = stop.clone();
+        let ended = async move {
+            let answer = tokio::select! {
+                answer = work => end(answer),
+                () = stopped.cancelled() => return JobStatus { state: JobState::Stopped, stopped_others: false },
+            };
+            printed.lock().push(answer.text.as_bytes());
+            JobStatus { state: JobState::Exited { code: Some(i32::from(answer.failed)) }, stopped_others: false }
+        };
+        CallWait::Moved(self.adopt((JobKind::Call, &label), place.printed.clone(), stop, ended))
     }
 }
 

@@ -51,7 +51,7 @@ async fn a_server_hears_and_answers_until_either_side_ends() {
         while process.is_running() {
             tokio::task::yield_now().await;
         }
-        assert_eq!(process.errors()(), "oh no\n");
+        assert_eq!(process.last_words()().await, "oh no\n");
         assert_eq!(process.end().await, "it ended with exit code 7");
     }
 }

@@ -204,6 +204,7 @@ struct LenientUsage {
     cache_creation_input_tokens: Option<u64>,
     cache_creation: Option<crate::message::CacheCreation>,
     output_tokens: Option<u64>,
+    web_searches: Option<u64>,
 }
 
 impl From<LenientUsage> for Usage {
@@ -214,6 +215,7 @@ impl From<LenientUsage> for Usage {
             cache_creation_input_tokens: usage.cache_creation_input_tokens.unwrap_or_default(),
             cache_creation: usage.cache_creation.unwrap_or_default(),
             output_tokens: usage.output_tokens.unwrap_or_default(),
+            web_searches: usage.web_searches.unwrap_or_default(),
         }
         .bounded()
     }

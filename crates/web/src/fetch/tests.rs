@@ -177,7 +177,18 @@ async fn a_name_that_turns_private_is_not_contacted() {
 async fn private_addresses_are_refused_unless_they_are_named() {
     let server = Server::start(|_| answer("200 OK\r\nContent-Type: text/plain", "inside")).await;
     let usual = PageFetch::new(vec![]);
-    for host in ["127.0.0.1", "localhost", "[::1]", "2130706433", "[::ffff:7f00:1]"] {
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "[::1]",
+        "2130706433",
+        "0x7f.1",
+        "0177.0.0.01",
+        "127.1",
+        "0",
+        "[::ffff:7f00:1]",
+        "[::7f00:1]",
+    ] {
         let url = PageUrl::parse(&format!("http://{host}:{}/", server.port)).unwrap();
         let error = usual.fetch(&url).await.unwrap_err();
         assert!(matches!(error, FetchError::Private { .. }), "{host}: {error}");
@@ -189,6 +200,24 @@ async fn private_addresses_are_refused_unless_they_are_named() {
         let url = PageUrl::parse(&format!("http://127.0.0.1:{}/", server.port)).unwrap();
         assert_eq!(PageFetch::new(vec![named.to_owned()]).fetch(&url).await.is_ok(), is_let_in, "{named}");
     }
+}
+
+/// WEB-1: a small body that unpacks to a large one is unpacked up to the limit.
+#[tokio::test]
+async fn a_packed_bomb_is_cut() {
+    let server = Server::start(|_| {
+        let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        for _ in 0..20 {
+            std::io::Write::write_all(&mut bomb, &[b'a'; 1_000_000]).unwrap();
+        }
+        let mut bytes = answer("200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: gzip", "");
+        bytes.extend(bomb.finish().unwrap());
+        bytes
+    })
+    .await;
+    let (fetch, _) = fetch(&[&[HERE]]);
+    let page = text(&fetch, &server.url("/bomb")).await;
+    assert_eq!((page.text.len(), page.is_cut), (1_000, true));
 }
 
 /// WEB-1: an endless body is cut, and a silent server is left.

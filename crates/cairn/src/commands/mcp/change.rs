@@ -82,8 +82,13 @@ pub(super) fn add(place: &ProgramPaths, args: &AddArgs) -> anyhow::Result<Code> 
     if let Some(finding) = checked.findings.first() {
         anyhow::bail!("{finding}");
     }
-    let path = change(place, args.project, |json| Ok(Some(json.with(&[SERVERS, &args.name], &entry)?)))?;
-    talk!("{} is in {}. `cairn mcp check {}` starts it.", args.name, place.short(&path), args.name);
+    let path = change(place, args.project, |json| {
+        let flag = if args.project { " --project" } else { "" };
+        let is_there = json.without(&[SERVERS, &args.name]).is_some();
+        anyhow::ensure!(!is_there, "{0} is there already; `cairn mcp remove{flag} {0}` removes it", args.name);
+        Ok(Some(json.with(&[SERVERS, &args.name], &entry)?))
+    })?;
+    talk!("{} is in {}. `cairn mcp check {}` shows what it offers.", args.name, place.short(&path), args.name);
     Ok(Code::Success)
 }
 

@@ -1,6 +1,5 @@
 //! Logging in to a server and out of it.
 
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -8,6 +7,7 @@ use engine::servers::http_endpoint;
 use mcp::{Callback, CallbackListener, HttpEndpoint, Login, ServerTransport};
 use settings::servers::ServerApproval;
 
+use crate::browser;
 use crate::exit::Code;
 use crate::out::{show, talk};
 use crate::program_paths::ProgramPaths;
@@ -32,7 +32,7 @@ pub(super) async fn login(place: &ProgramPaths, name: &str, no_browser: bool) ->
         });
         Callback::from_address(&line.await??).map_err(anyhow::Error::msg)?
     } else {
-        open_browser(login.url());
+        browser::open(login.url());
         talk!("Waiting for the browser…");
         let waiting = tokio::time::timeout(PATIENCE, login.callback(&listener)).await;
         waiting.context("nobody logged in within ten minutes; with --no-browser you can paste the address instead")?
@@ -72,14 +72,4 @@ fn endpoint(place: &ProgramPaths, name: &str) -> anyhow::Result<(HttpEndpoint, O
     let surroundings = servers::surroundings(place, Vec::new(), environment, std::collections::BTreeMap::new());
     let endpoint = http_endpoint(&server, &surroundings).context("it has no address")?;
     Ok((endpoint, port))
-}
-
-/// Opens the user's browser; where there is none, the address stands on the screen.
-fn open_browser(url: &str) {
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let opened =
-        Command::new(program).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    if let Ok(mut child) = opened {
-        std::thread::spawn(move || child.wait());
-    }
 }

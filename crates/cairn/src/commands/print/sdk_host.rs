@@ -143,6 +143,7 @@ fn request(question: &Question) -> Value {
             request["input"] = json!({"file_path": include.file});
             request["blocked_path"] = json!(include.file);
         }
+        Question::Server(asked) => request["input"] = json!({"message": asked.message()}),
     }
     request
 }
