@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use engine::Agent;
 use engine::agent::Parts;
-use engine::agents::{AtEnd, Subagents, MOST_OUT};
+use engine::agents::{SubagentsAtEnd, Subagents, MOST_OUT};
 use engine::provider::{Error, Event, Model};
 use engine::run::TurnEnd;
 use engine::tools::permission::Mode;
@@ -20,7 +20,7 @@ use futures_util::future::{BoxFuture, ready};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::json;
 use session::{Home, Session, World};
-use settings::agents::{Registry, DefinitionSources};
+use settings::agent_definitions::{Registry, DefinitionSources};
 
 use crate::table::{Row, Unit};
 
@@ -63,7 +63,7 @@ async fn sent(count: usize) -> Result<Seen> {
     std::fs::create_dir(&project)?;
     let mut parts = Parts::new(Arc::new(Thinker { count }), "claude-sonnet-5");
     parts.consent.policy.mode = Mode::Plan.into();
-    let children = Subagents::new(Arc::new(Registry::load(&DefinitionSources::default())), AtEnd::LeavesThem);
+    let children = Subagents::new(Arc::new(Registry::load(&DefinitionSources::default())), SubagentsAtEnd::LeavesThem);
     parts.contacts.agents = Some(children.clone());
     let session = Session::create(&Home::at(folder.path().join("config")), &project, None, World::real())?;
     let mut agent = Agent::new(session, parts)?;

@@ -42,7 +42,7 @@ async fn compare(place: &Path) -> Result<Vec<Row>> {
     let (mut free, mut held) = (Vec::new(), Vec::new());
     for _ in 0..RUNS {
         free.push(timed(&scope, Rights::Full).await?);
-        held.push(timed(&scope, Rights::Looking(ReadOnlyView::default())).await?);
+        held.push(timed(&scope, Rights::ReadOnly(ReadOnlyView::default())).await?);
     }
     let (free, held) = (median(free), median(held));
     Ok(vec![

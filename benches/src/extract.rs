@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use memory::extract::signals;
+use memory::extraction_prompt::signals;
 
 use crate::table::{Row, Unit};
 

@@ -217,7 +217,7 @@ impl Month {
     /// Whether what an item says stands in a memory.
     fn has_learnt(&self, item: &Item) -> bool {
         let text = item.written.trim().rsplit("\n\n").next().unwrap_or_default();
-        let name = format!("{}.md", self.lies_in(item));
+        let name = format!("{}.md", self.file_of(item));
         let files = self.places().map(|place| std::fs::read_to_string(place.join(&name)).unwrap_or_default());
         files.iter().any(|file| file.contains(text))
     }
@@ -291,7 +291,7 @@ impl Month {
     fn learning_rule(&self, some: &[(usize, &Item)], is_fork: bool, script: &mut String) {
         // What is about the user has been put with what holds in every project.
         let path = |item: &Item| {
-            let name = format!("{}.md", self.lies_in(item));
+            let name = format!("{}.md", self.file_of(item));
             let place = self.places().into_iter().rev().find(|place| place.join(&name).exists());
             place.unwrap_or_else(|| self.memory.clone()).join(name).display().to_string()
         };
@@ -305,10 +305,10 @@ impl Month {
                 false => visible.push(format!("'(?s)<new>.*T{turn}: {said}'")),
             }
             let path = path(item);
-            written.push(format!("'(Saved|Not saved)[^ ]* [^ ]*{}.md'", self.lies_in(item)));
+            written.push(format!("'(Saved|Not saved)[^ ]* [^ ]*{}.md'", self.file_of(item)));
             let content = quoted(&item.written);
             writes.push(format!("{{ tool = 'Write', input = {{ file_path = '{path}', content = {content} }} }}"));
-            if self.lies_in(item) != item.file {
+            if self.file_of(item) != item.file {
                 read.push(format!("'Read \\{{\"file_path\":\"{path}\"'"));
                 reads.push(format!("{{ tool = 'Read', input = {{ file_path = '{path}' }} }}"));
             }
@@ -327,7 +327,7 @@ impl Month {
     }
 
     /// The memory an item is written into: its own, or, of two corrections in three, the one it corrects.
-    fn lies_in<'i>(&self, item: &'i Item) -> &'i str {
+    fn file_of<'i>(&self, item: &'i Item) -> &'i str {
         let corrections = self.items.iter().filter(|one| one.replaces.is_some());
         match (corrections.map(|one| &one.file).position(|file| *file == item.file), &item.replaces) {
             (Some(at), Some(old)) if at % 3 != 2 => old,
@@ -366,7 +366,7 @@ impl Month {
     /// The memories that are there, each as a line on what it is about and what was said.
     fn bare(&self, root: &files::Root) -> Result<Vec<Memory>> {
         let paths = scan::paths(root)?;
-        let last = |path: &String| self.items.iter().rfind(|item| format!("{}.md", self.lies_in(item)) == *path);
+        let last = |path: &String| self.items.iter().rfind(|item| format!("{}.md", self.file_of(item)) == *path);
         let memory = |path: &String| {
             let (item, dated) = (last(path)?, Memory::read(root, path).ok()?.modified);
             let name = item.file.replace('-', " ");
@@ -382,7 +382,7 @@ impl Month {
         let mut asked = Asked::default();
         for item in &self.items {
             let by = self.items.iter().find(|other| other.replaces.as_ref() == Some(&item.file));
-            let wanted = format!("{}.md", self.lies_in(by.unwrap_or(item)));
+            let wanted = format!("{}.md", self.file_of(by.unwrap_or(item)));
             let old = by.map(|_| &item.file).or(item.replaces.as_ref()).map(|old| format!("{old}.md"));
             let old = old.filter(|old| *old != wanted);
             let (doing, now) = (WorkAtHand::default(), self.world().now());
@@ -442,7 +442,7 @@ impl Month {
         let valid: Vec<&Item> = self.items.iter().filter(|item| !is_corrected(item)).collect();
         let learnt = valid.iter().filter(|item| self.has_learnt(item)).count() as f64;
         for item in valid.iter().filter(|item| !self.has_learnt(item)) {
-            eprintln!("  not known: {}, in {}", item.file, self.lies_in(item));
+            eprintln!("  not known: {}, in {}", item.file, self.file_of(item));
         }
         rows.push(Row::at_least(
             "said and still valid, known at the end",

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result};
 use memory::bench::{
-    ASKED, QuestionOutcome, Comparison, Difference, RecallFigures, QuestionHalf, LabelledQuestion, Plain, Selected, Set, afterwards, afterwards_asked,
+    ASKED, QuestionOutcome, Comparison, Difference, RecallFigures, QuestionHalf, LabelledQuestion, Plain, SelectionOutcome, QuestionSet, afterwards, afterwards_asked,
     by_kind, projects, projects_afterwards, read_keys, repository,
 };
 use memory::rank::{WorkAtHand, RankQuestion};
@@ -34,7 +34,7 @@ const ENOUGH: usize = 20;
 /// Some sets, and what is expected of them.
 struct Group {
     name: &'static str,
-    sets: Vec<Set>,
+    sets: Vec<QuestionSet>,
     held_out: bool,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn measure(place: &Path) -> Result<Vec<Row>> {
     let sets = repository(QuestionHalf::Telling);
     let asked = sets.iter().zip(ASKED).map(|(set, asked)| set.with_asked(asked)).collect();
     let lined = projects(QuestionHalf::Telling).iter().map(|set| set.with_common_line(first_day)).collect();
-    let all = Set::side_by_side(&[projects(QuestionHalf::Fitting), projects(QuestionHalf::Telling)].concat());
+    let all = QuestionSet::side_by_side(&[projects(QuestionHalf::Fitting), projects(QuestionHalf::Telling)].concat());
     let held_out = |name, sets| Group { name, sets, held_out: true };
     let groups = [
         held_out("the repository's sets, telling half", sets.clone()),
@@ -68,7 +68,7 @@ pub(crate) fn measure(place: &Path) -> Result<Vec<Row>> {
 
 impl Group {
     fn rows(&self, place: &Path, now: jiff::Timestamp) -> Result<Vec<Row>> {
-        let mut selected: Vec<Selected<'_>> = Vec::new();
+        let mut selected: Vec<SelectionOutcome<'_>> = Vec::new();
         for (at, set) in self.sets.iter().enumerate() {
             let shelf = laid_out(set, &place.join(at.to_string()))?;
             selected.extend(set.ask_with(&shelf, now, truthful));
@@ -84,12 +84,12 @@ impl Group {
     }
 
     /// What is surfaced with a model that answers truthfully.
-    fn with_model(&self, selected: &[Selected<'_>]) -> Vec<Row> {
+    fn with_model(&self, selected: &[SelectionOutcome<'_>]) -> Vec<Row> {
         let answers: Vec<QuestionOutcome<'_>> = selected.iter().map(|one| one.answer.clone()).collect();
         let (all, kinds) = (RecallFigures::of(&answers), by_kind(&answers));
         let answerable = || selected.iter().filter(|one| !one.answer.question.wanted.is_empty());
         let is_surfaced =
-            |one: &&Selected<'_>| one.answer.surfaced.iter().any(|path| one.answer.question.wanted.contains(path));
+            |one: &&SelectionOutcome<'_>| one.answer.surfaced.iter().any(|path| one.answer.question.wanted.contains(path));
         let candidates = answerable().filter(|one| one.is_candidate);
         let (among, of_these) =
             candidates.fold((0_u32, 0_u32), |(all, found), one| (all + 1, found + u32::from(is_surfaced(&one))));
@@ -187,7 +187,7 @@ fn truthful(question: &LabelledQuestion, prompt: &str) -> String {
 }
 
 /// A set as files, each as old as its memory.
-fn laid_out(set: &Set, directory: &Path) -> Result<Arc<Shelf>> {
+fn laid_out(set: &QuestionSet, directory: &Path) -> Result<Arc<Shelf>> {
     let _ = std::fs::remove_dir_all(directory);
     for memory in &set.memories {
         let file = directory.join(&memory.path);
@@ -213,7 +213,7 @@ fn as_file(memory: &Memory) -> String {
     })
 }
 
-fn speed(set: &Set, place: &Path) -> Result<Vec<Row>> {
+fn speed(set: &QuestionSet, place: &Path) -> Result<Vec<Row>> {
     let small = filled(set, &place.join("memories-200"), 200)?;
     let large = filled(set, &place.join("memories-10000"), 10_000)?;
     let scan_small = best(15, || scan::headers(&small).is_ok());
@@ -235,7 +235,7 @@ fn speed(set: &Set, place: &Path) -> Result<Vec<Row>> {
 }
 
 /// A directory of so many memories, made once.
-fn filled(set: &Set, directory: &Path, count: usize) -> Result<files::Root> {
+fn filled(set: &QuestionSet, directory: &Path, count: usize) -> Result<files::Root> {
     let done = directory.join("done");
     if !done.exists() {
         std::fs::create_dir_all(directory)?;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use engine::context::Layers;
-use engine::context::layers::ClearRule;
+use engine::context::layer_settings::ClearRule;
 use serde_json::Value;
 use session::price::file_lines;
 use session::record;

@@ -21,7 +21,7 @@ use anyhow::{Context, Result};
 use team::client::Client;
 use team::mirror::Mirror;
 use team::protocol::EntryWrite;
-use team::run::ReadResult;
+use team::sync_run::ReadResult;
 use team::serve::{HEAD, Options, RunningServer, listen, service};
 use team::store::{RepositoryLimits, Store};
 use team::sync::Deletions;

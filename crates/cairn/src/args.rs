@@ -246,7 +246,7 @@ impl RunArgs {
 /// Reads an amount of dollars above zero.
 fn dollars(text: &str) -> Result<Dollars, String> {
     let amount = text.parse().ok().and_then(Dollars::new);
-    amount.ok_or_else(|| format!("{text} is no amount of dollars above zero, such as 0.50"))
+    amount.ok_or_else(|| format!("{text} is not an amount of dollars above zero, such as 0.50"))
 }
 
 /// Parses a level of effort.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use engine::configuration::{Configuration, DreamSettings};
 use engine::context::Layers;
 use learning::knowledge::{CopiedFolder, KnowledgeSettings};
-use settings::agents::Registry;
+use settings::agent_definitions::Registry;
 use settings::{BypassPermission, HookSettings, Learning, Rhythm, SandboxSettings, Settings, keys};
 use tools::permission::{Mode, Rule};
 use transcript::window::{self, AutoCompact, Window, WindowHints};
@@ -18,7 +18,7 @@ use crate::memory_setup::MemorySetup;
 use crate::model::ChosenModel;
 use crate::program_paths::ProgramPaths;
 use crate::trusted_settings::TrustedSettings;
-use crate::{agents, dream_setup, env, output_style};
+use crate::{agent_sources, dream_setup, env, output_style};
 
 /// The largest template for notes that is read.
 const NOTES_BYTES: u64 = 100_000;
@@ -84,7 +84,9 @@ impl<'a> Inputs<'a> {
         }
         let agents = match args.is_bare() {
             true => None,
-            false => Some(agents::registry(place, settings, &judged.trust, &judged.plugins, args.agents.as_deref())?),
+            false => {
+                Some(agent_sources::registry(place, settings, &judged.trust, &judged.plugins, args.agents.as_deref())?)
+            }
         };
         let notes = place.home.path().join("session-memory/config");
         let note = |name: &str| {

@@ -102,7 +102,7 @@ pub(crate) fn due(
     site.due_to_distil(gate, &Rhythm { on, sessions: 1, ..rhythm })
 }
 
-/// The dreams beside a session, if memory is on.
+/// The dreams alongside a session, if memory is on.
 pub(crate) fn session_dreams(
     place: &ProgramPaths,
     settings: &Settings,

@@ -88,7 +88,7 @@ files! {
     "~/.claude/history.jsonl", "Your prompts, for the history.";
     "~/.claude/settings.json", "Your settings.";
     "~/.claude/output-styles/", "Styles of answers, one Markdown file each.";
-    "/etc/claude-code/managed-settings.json", "The organisation's settings, and those in managed-settings.d beside it.";
+    "/etc/claude-code/managed-settings.json", "The organisation's settings, and those in managed-settings.d next to it.";
     ".claude/settings.json", "The project's settings.";
     ".claude/settings.local.json", "Your settings for this project, and the rules from your \"always\" answers.";
 }

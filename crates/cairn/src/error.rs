@@ -6,7 +6,7 @@ use crate::styled_text::{cyan, red};
 /// Why nothing can be said: something else than a secret that was found, also by the exit code.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Unreadable(pub(crate) String);
+pub(crate) struct ScanFailure(pub(crate) String);
 
 /// Something that this build of the program was made without.
 #[derive(Debug, thiserror::Error)]

@@ -15,7 +15,7 @@ use session::home::SessionFile;
 use session::savings::Saving;
 use session::stats::{SideWorkUse, Teammate, cost_with};
 use settings::Budget;
-use settings::hooks::{Hook, HookRepetition, HookWait};
+use settings::hook_definitions::{Hook, HookRepetition, HookWait};
 use similar::TextDiff;
 
 use crate::diff_rows::DiffRows;
@@ -267,8 +267,12 @@ pub(crate) fn hook(hook: &Hook) -> (String, String) {
 
 /// When a session was last written, by the clock on the wall.
 pub(crate) fn when(session: &SessionFile) -> String {
-    let local = written(session).map(|time| time.to_zoned(jiff::tz::TimeZone::system()));
-    local.map(|time| time.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
+    written(session).map(local_time).unwrap_or_default()
+}
+
+/// A time by the clock on the wall.
+pub(crate) fn local_time(time: jiff::Timestamp) -> String {
+    time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
 /// The same as a moment.

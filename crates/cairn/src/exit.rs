@@ -61,7 +61,7 @@ impl Code {
         if error.downcast_ref::<crate::model::NoModel>().is_some() {
             return Self::Credentials;
         }
-        if error.downcast_ref::<crate::error::Unreadable>().is_some() {
+        if error.downcast_ref::<crate::error::ScanFailure>().is_some() {
             return Self::Files;
         }
         if error.downcast_ref::<crate::error::NotBuilt>().is_some() {

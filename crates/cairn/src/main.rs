@@ -1,6 +1,6 @@
 //! The binary: arguments, environment, terminal and exit codes. Everything worth a test elsewhere lives elsewhere.
 
-mod agents;
+mod agent_sources;
 mod args;
 mod browser;
 mod code_colours;
@@ -12,7 +12,7 @@ mod env;
 mod error;
 mod event_text;
 mod exit;
-mod instructions;
+mod instruction_files;
 mod memory_setup;
 mod memory_shelves;
 mod message_socket;
@@ -31,12 +31,12 @@ mod question_lines;
 mod reload;
 mod repl;
 mod server_host;
-mod servers;
+mod server_setup;
 mod session_kind;
 mod session_markdown;
 mod setup;
 mod shutdown;
-mod skills;
+mod skill_sources;
 mod stored_key;
 mod styled_text;
 mod system_facts;

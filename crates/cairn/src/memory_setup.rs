@@ -18,7 +18,7 @@ use tools::Tool;
 use transcript::tool_names;
 
 use crate::program_paths::ProgramPaths;
-use crate::{env, instructions, team_membership, trusted_settings};
+use crate::{env, instruction_files, team_membership, trusted_settings};
 
 /// Instructions and memory that a session starts from.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl MemorySetup {
         let places = directory.iter().cloned().chain(shared).chain(user);
         let indexes = places.map(|directory| directory.join(index::FILE));
         let indexes = indexes.filter(|_| indexing == IndexUpkeep::Kept).collect();
-        let sources = InstructionSources { indexes, ..instructions::sources(place, settings) };
+        let sources = InstructionSources { indexes, ..instruction_files::sources(place, settings) };
         let recalling = if settings.recall == Some(false) { RecallSwitch::Off } else { RecallSwitch::On };
         let daily = if settings.daily_log == Some(true) { DailyLog::Log } else { DailyLog::None };
         let past = (settings.search_past == Some(true)).then(|| place.home.project(&place.directory));

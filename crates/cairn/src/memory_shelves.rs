@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use memory::changes::{Changes, RunHead, USER};
+use memory::quoted_sentences::Register;
 use memory::store::{IndexUpkeep, Store};
 use memory::{Memory, lookup};
 use parking_lot::Mutex;
@@ -80,6 +80,11 @@ impl CommandShelves {
         self.place.home.changes(self.main())
     }
 
+    /// The register of your words that the memories of a directory quote.
+    pub(super) fn register(&self, directory: &Path) -> Register {
+        Register::in_folder(self.place.home.changes(directory).folder())
+    }
+
     /// A directory to read from, or to take something back in.
     pub(crate) fn store(&self, directory: &Path) -> anyhow::Result<Store> {
         Ok(Store::create(directory, self.indexing)?)
@@ -150,9 +155,4 @@ impl CommandShelves {
     ) -> anyhow::Result<T> {
         self.keeping(directory, USER, act)
     }
-}
-
-/// A time as a clock on the wall shows it.
-pub(crate) fn local(time: Timestamp) -> String {
-    time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }

@@ -1,6 +1,6 @@
 //! The socket by which other sessions of the same user write to this one.
 //!
-//! It lies in a folder that only the user can enter, and is itself the user's alone; whoever connects all the same and is
+//! It is in a folder that only the user can enter, and is itself the user's alone; whoever connects all the same and is
 //! somebody else is turned away. What comes is put into the session's mailbox before it is acknowledged. A socket that
 //! nobody listens at any more is taken away by the next session that starts.
 
@@ -21,7 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::env;
 use crate::program_paths::ProgramPaths;
 
-/// The mailbox of a session for those who are not of its team, in the folder beside it.
+/// The mailbox of a session for those who are not of its team, in the folder next to it.
 pub(crate) const INBOX: &str = "inbox";
 /// Extension of a socket's name.
 pub(crate) const ENDING: &str = "sock";

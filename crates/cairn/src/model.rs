@@ -63,7 +63,7 @@ impl ChosenModel {
         settings.selector_model.clone().or_else(|| self.small_name(settings)).filter(|_| asked)
     }
 
-    /// The model for questions beside the conversation, if there is a smaller one.
+    /// The model for questions outside the conversation, if there is a smaller one.
     pub(crate) fn small_name(&self, settings: &Settings) -> Option<String> {
         settings.small_model.clone().or_else(|| self.small.clone())
     }

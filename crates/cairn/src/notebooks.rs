@@ -8,7 +8,7 @@ use files::EntryKind;
 /// The most folders that are looked into.
 const MOST_FOLDERS: usize = 100;
 
-/// True if a notebook lies in a directory or in one of its folders.
+/// True if a notebook is in a directory or in one of its folders.
 pub(crate) fn has_notebooks(directory: &Path) -> bool {
     let listed = files::list(directory).unwrap_or_default();
     let is_visible = |entry: &&files::DirectoryEntry| !entry.name.to_string_lossy().starts_with('.');

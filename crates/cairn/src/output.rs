@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use session::World;
 use session::stats::Teammate;
-use settings::agents::Registry;
+use settings::agent_definitions::Registry;
 use tokio::time::Instant;
 use transcript::price::Prices;
 use transcript::{Usage, tool_names};
@@ -31,7 +31,7 @@ use crate::args::{OutputFormat, RunArgs};
 use crate::event_text;
 use crate::exit::Code;
 use crate::out::{self, data, talk};
-use crate::servers::status_word;
+use crate::server_setup::status_word;
 use crate::shutdown::ShutdownCause;
 use crate::styled_text::{bold, dim, green, one_line, red};
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use extensions::ExtensionTrouble;
 use extensions::plugin::installed::{self, EnabledPlugin};
 use extensions::plugin::{Plugin, PluginOrigin, PluginPlace, PluginStyle};
-use settings::agents::PluginAgent;
+use settings::agent_definitions::PluginAgent;
 use settings::servers::PluginServers;
 use settings::{Settings, Weight};
 

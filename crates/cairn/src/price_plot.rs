@@ -125,7 +125,7 @@ impl Axis {
     }
 }
 
-/// Labels that were placed, so that none lies on another.
+/// Labels that were placed, so that none is on another.
 #[derive(Default)]
 struct PlacedLabels {
     placed: Vec<(f64, f64, f64)>,

@@ -6,7 +6,7 @@
 
 mod activity;
 mod asked_call;
-mod background;
+mod background_list;
 mod call_result;
 mod choice_prompt;
 mod clipboard;
@@ -25,6 +25,7 @@ mod keys;
 mod learnt_memory;
 mod leaving;
 mod markdown;
+mod mcp;
 mod memories;
 mod menu;
 mod modes;
@@ -41,13 +42,12 @@ mod prompt_history;
 mod question;
 mod requests;
 mod resume_and_rewind;
-mod sandbox;
+mod sandbox_command;
 mod screen;
 mod screen_choices;
-mod servers;
 mod session_state;
 mod setup_commands;
-mod skills;
+mod skill_commands;
 pub(crate) mod slash;
 mod status_line;
 mod status_line_input;
@@ -90,7 +90,7 @@ use conversation_view::Display;
 use custom_status_line::{CustomStatusLine, StatusLineStep};
 use editor::Editor;
 use file_search::FileSearch;
-use leaving::Awaited;
+use leaving::UnfinishedWork;
 use markdown::Markdown;
 use menu::CompletionMenu;
 use page::PagePart;
@@ -122,13 +122,13 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     }
     let (events_in, mut events) = mpsc::unbounded_channel();
     let (questions_in, mut questions) = mpsc::unbounded_channel();
-    let wires = AgentChannels { events: events_in, questions: questions_in };
+    let channels = AgentChannels { events: events_in, questions: questions_in };
     let mut args = args.clone();
     let is_choosing = args.take_choice_of_session();
-    let mut ready = wires.agent(&args, &place).await?;
+    let mut ready = channels.agent(&args, &place).await?;
     let warnings = std::mem::take(&mut ready.warnings);
     let first = args.prompt.clone();
-    let mut repl = Repl::new(args, place, wires, ready);
+    let mut repl = Repl::new(args, place, channels, ready);
     let mut raw = Some(terminal::RawMode::enter()?);
     let mut closing = ShutdownSignals::watch_all()?;
     let mut code = Code::Success;
@@ -281,7 +281,7 @@ struct Repl {
 }
 
 impl Repl {
-    fn new(args: RunArgs, place: ProgramPaths, wires: AgentChannels, ready: PreparedSession) -> Self {
+    fn new(args: RunArgs, place: ProgramPaths, channels: AgentChannels, ready: PreparedSession) -> Self {
         let (columns, lines) = terminal::size();
         let colours = out::colours(&out::stdout());
         let screen = Screen::new(out::stdout(), columns, lines, colours);
@@ -289,7 +289,7 @@ impl Repl {
         let history = PromptHistory::load(place.home.path(), &place.directory);
         Self {
             markdown: Markdown::new(screen.columns()),
-            talk: Conversation::new(args, place, wires, ready, Display::Screen { columns: screen.columns() }),
+            talk: Conversation::new(args, place, channels, ready, Display::Screen { columns: screen.columns() }),
             screen,
             working: None,
             editor: Editor::default(),
@@ -341,9 +341,10 @@ impl Repl {
             StatusLineStep::Due => {
                 let (directory, environment) =
                     (self.talk.session.scope.directory(), self.talk.session.scope.environment().clone());
-                let ground =
+                let context =
                     custom_status_line::StatusLineContext { directory, environment, guard: crate::env::program() };
-                self.line.run(self.talk.session.figures.json(&self.talk.session, self.talk.thinks).to_string(), ground);
+                self.line
+                    .run(self.talk.session.figures.json(&self.talk.session, self.talk.thinks).to_string(), context);
             }
             StatusLineStep::Ran(ran) => {
                 if let Some(warning) = self.line.ran(ran) {
@@ -379,7 +380,7 @@ impl Repl {
     ) -> Code {
         let Some(mut agent) = self.talk.session.agent.take() else { return Code::Success };
         let (stop, mut code) = (CancellationToken::new(), Code::Success);
-        if let Some(awaited) = Awaited::of(&agent, &self.talk.args) {
+        if let Some(awaited) = UnfinishedWork::of(&agent, &self.talk.args) {
             self.talk.view.hint = Some(format!("{awaited}; any key leaves"));
             let _ = self.draw(); // who cannot see it can still leave
             let work = awaited.wait(&mut agent, &stop);

@@ -8,25 +8,25 @@ use mcp::OpenPipes;
 /// The program that drives a session, as one that has servers of its own.
 #[derive(Clone, Default)]
 pub(crate) struct ServerHost {
-    program: Option<Arc<dyn HostsServers>>,
+    program: Option<Arc<dyn ServerHosting>>,
     /// Names of servers it has, besides those that flags name.
     servers: Vec<String>,
 }
 
 /// Opens the way to a server within a program.
-pub(crate) trait HostsServers: Send + Sync {
+pub(crate) trait ServerHosting: Send + Sync {
     /// The way to the server of this name.
     fn pipes(self: Arc<Self>, server: &str) -> Arc<dyn OpenPipes>;
 }
 
 impl ServerHost {
     /// A program that has servers.
-    pub(crate) fn of(program: Arc<dyn HostsServers>, servers: Vec<String>) -> Self {
+    pub(crate) fn of(program: Arc<dyn ServerHosting>, servers: Vec<String>) -> Self {
         Self { program: Some(program), servers }
     }
 
     /// The program, and the names of its servers that no flag names.
-    pub(crate) fn get(&self) -> Option<(&Arc<dyn HostsServers>, &[String])> {
+    pub(crate) fn get(&self) -> Option<(&Arc<dyn ServerHosting>, &[String])> {
         self.program.as_ref().map(|program| (program, self.servers.as_slice()))
     }
 }

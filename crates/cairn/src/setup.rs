@@ -6,7 +6,7 @@ use std::time::Duration;
 use engine::Agent;
 use engine::activity::LastRequest;
 use engine::agent::Parts;
-use engine::agents::{AtEnd, Subagents, left_behind};
+use engine::agents::{Subagents, SubagentsAtEnd, left_behind};
 use engine::configuration::Configuration;
 use engine::event::Listener;
 use engine::hooks::SessionStart;
@@ -22,7 +22,7 @@ use extensions::skill::ModelUse;
 use learning::dream::session_dreams::SessionDreams;
 use learning::knowledge::Selector;
 use mail::{AskLead, mode_below};
-use settings::agents::Registry;
+use settings::agent_definitions::Registry;
 use settings::permission::{Approver, ChosenBy, Respondent};
 use settings::{BypassPermission, SandboxSettings, Weight};
 use tools::NotebookEdit;
@@ -42,7 +42,7 @@ use crate::open_session::{open_session, resumed_model};
 use crate::program_paths::ProgramPaths;
 use crate::reload::{self, SettingsReloader};
 use crate::teammate_worktree::TeammateWorktree;
-use crate::{dream_setup, env, servers, skills, system_facts, trust_prompt, trusted_settings};
+use crate::{dream_setup, env, server_setup, skill_sources, system_facts, trust_prompt, trusted_settings};
 
 /// Tokens for thinking where it is switched on and no budget is set: enough for a plan of some steps.
 const THINKING: u64 = 10_000;
@@ -63,7 +63,7 @@ const AGENT_NAMES: [&str; 2] = [tool_names::AGENT, tool_names::TASK];
 pub(crate) struct PreparedSession {
     /// The agent.
     pub(crate) agent: Agent,
-    /// The dreams beside it, for sessions that people sit at.
+    /// The dreams alongside it, for sessions that people sit at.
     pub(crate) dreaming: Option<SessionDreams>,
     /// Prices of tokens.
     pub(crate) prices: Prices,
@@ -149,7 +149,7 @@ pub(crate) async fn agent(
         }
         warnings.extend(judged.plugins.warnings());
         warnings.extend(judged.plugins.make_data_folders());
-        let skills = Arc::new(skills::skills(place, &judged.trust, &judged.plugins, &added(args, place)));
+        let skills = Arc::new(skill_sources::skills(place, &judged.trust, &judged.plugins, &added(args, place)));
         let broken = skills.troubles().into_iter().filter(|trouble| trouble.weight == Weight::Error);
         warnings.extend(broken.map(|trouble| trouble.to_string()));
         if skills.all().iter().any(|skill| skill.model_use != ModelUse::Hidden) {
@@ -159,7 +159,7 @@ pub(crate) async fn agent(
     }
     if !bare {
         let added = added(args, place);
-        let servers = servers::servers(args, place, &judged, added, &parts)?;
+        let servers = server_setup::servers(args, place, &judged, added, &parts)?;
         warnings.extend(servers.findings().iter().cloned());
         equip_with_servers(&mut parts, servers).await;
     }
@@ -210,7 +210,7 @@ pub(crate) async fn agent(
     parts.reload = Some(reload::reload(watch, follower));
     let Configuration { layers, knowledge_settings, learning, sandbox, .. } = configuration;
     let model = parts.talk.model.clone();
-    let has_person = parts.consent.approver.who() == Respondent::Person;
+    let has_person = parts.consent.approver.respondent() == Respondent::Person;
     let mut agent = Agent::new(session, parts)?.starting(start(args)).with_mail(mailing.post.mail().clone());
     warnings.extend(confine(&mut agent, args, place, &sandbox).await?);
     if has_person {
@@ -258,7 +258,7 @@ fn join(parts: &mut Parts, mailing: &SessionMail, mode: Mode, bare: bool) {
         parts.consent.policy.mode = mode_below(team.clone(), mode);
         parts.consent.approver = Arc::new(AskLead::new(mailing.post.clone(), team.clone()));
         parts.lineage.latest = Some(LastRequest::default()); // it says what it is doing
-    } else if parts.consent.approver.who() != Respondent::Nobody && !bare {
+    } else if parts.consent.approver.respondent() != Respondent::Nobody && !bare {
         parts.work.tools.extend(engine::plan::offered(&parts.consent.policy.mode, &mailing.board));
     }
     mailing.equip(&mut parts.work.tools, mode);
@@ -269,9 +269,9 @@ fn join(parts: &mut Parts, mailing: &SessionMail, mode: Mode, bare: bool) {
 
 /// Lets it send out agents. Says what is wrong with their definitions.
 fn send_out(parts: &mut Parts, registry: &Registry, plan: &MemorySetup) -> Vec<String> {
-    let at_end = match parts.consent.approver.who() {
-        Respondent::Person => AtEnd::LeavesThem,
-        _ => AtEnd::WaitsForThem,
+    let at_end = match parts.consent.approver.respondent() {
+        Respondent::Person => SubagentsAtEnd::LeavesThem,
+        _ => SubagentsAtEnd::WaitsForThem,
     };
     let subagents = Subagents::new(Arc::new(registry.clone()), at_end);
     parts.contacts.agents = Some(plan.agent_memory().into_iter().fold(subagents, Subagents::with_memory));
@@ -308,7 +308,7 @@ async fn confine(
         return Ok(None);
     }
     let sandbox = sandbox(sandbox_settings, place, agent).await?;
-    let loose = sandbox.standing().confined() != ConfinementLevel::Wholly;
+    let loose = sandbox.status().confined() != ConfinementLevel::Wholly;
     let told = loose.then(|| format!("the sandbox: {}", sandbox.describe().lines().next().unwrap_or_default()));
     agent.set_sandbox(Some(sandbox), choice);
     Ok(told)

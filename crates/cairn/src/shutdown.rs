@@ -85,7 +85,7 @@ impl ShutdownSignals {
     }
 
     /// Waits for work to end. If the program is to end before, the work is cancelled and still waited for; told again,
-    /// it is dropped where it stands.
+    /// it is dropped where it is.
     pub(crate) async fn or_done<T>(
         &mut self,
         cancel: &CancellationToken,

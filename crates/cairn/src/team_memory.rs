@@ -1,4 +1,4 @@
-//! Team memory while a session runs: kept in step beside it, and what happened is told as events.
+//! Team memory while a session runs: kept in step in the background, and what happened is told as events.
 //!
 //! It begins where the user joined a server and memory is on, and nowhere else. The session neither waits for it nor fails
 //! because of it.
@@ -12,7 +12,7 @@ use session::World;
 use team::EntryKey;
 use team::protocol::OverwrittenText;
 use team::report::{RemoteChange, SyncReport};
-use team::watch::{WatchNews, WatchStatus, WatchedFolder};
+use team::watch_folder::{WatchNews, WatchStatus, WatchedFolder};
 
 use crate::event_text::count;
 use crate::program_paths::ProgramPaths;
@@ -56,8 +56,8 @@ impl TeamMemory {
     }
 
     /// Its status.
-    pub(crate) fn standing(&self) -> WatchStatus {
-        self.watching.standing()
+    pub(crate) fn status(&self) -> WatchStatus {
+        self.watching.status()
     }
 
     /// Pulls and pushes now.

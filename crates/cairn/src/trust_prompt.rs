@@ -79,7 +79,7 @@ fn ask_once(args: &RunArgs, place: &ProgramPaths) -> anyhow::Result<TrustOutcome
     if !too_long.is_empty() {
         show!("{} more are too long to show and are left out.", too_long.len());
     }
-    show!("Without your trust they can only deny calls or have you asked.");
+    show!("Until you trust them, they can only deny calls, or make Cairn ask you.");
     loop {
         show_part!("Trust them with this? t trust · g go on without · q quit: ");
         let mut line = String::new();

@@ -6,7 +6,7 @@ use settings::{LoadedSettings, Settings};
 
 use crate::plugins::LoadedPlugins;
 use crate::program_paths::ProgramPaths;
-use crate::{agents, env, instructions, skills};
+use crate::{agent_sources, env, instruction_files, skill_sources};
 
 /// Trust in the project's files for one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub(crate) fn judge(place: &ProgramPaths, flag: Option<&str>, one_run: RunTrust)
     let loaded = LoadedSettings::read(&place.settings_files(flag)?);
     let mut trust = place.trust();
     let claims = trust::claims(&loaded, trust.site());
-    let extensions = [agents::claims(place, trust.site()), skills::claims(place, trust.site())].concat();
+    let extensions = [agent_sources::claims(place, trust.site()), skill_sources::claims(place, trust.site())].concat();
     trust.take_over(&claims);
     let (is_new_let_in, mut let_in) = match one_run {
         RunTrust::No => (false, Vec::new()),
@@ -60,7 +60,7 @@ pub(crate) fn judge(place: &ProgramPaths, flag: Option<&str>, one_run: RunTrust)
     let mut plugins = LoadedPlugins::read(place, &settings);
     plugins.add_hooks(&mut settings, place);
     env::extend(&settings.own_environment);
-    let mut instructions = instructions::load(place, &settings);
+    let mut instructions = instruction_files::load(place, &settings);
     loop {
         let outside = outside::settle(&mut instructions, &trust);
         let missing: Vec<Claim> = outside.into_iter().map(|outside| outside.claim).collect();

@@ -11,6 +11,8 @@
 
 #[path = "it/memory_commands.rs"]
 mod memory_commands;
+#[path = "it/memory_of_subagents.rs"]
+mod memory_of_subagents;
 #[path = "../../../tests/skipped.rs"]
 mod skipped;
 #[path = "it/stage.rs"]

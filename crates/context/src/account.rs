@@ -45,6 +45,8 @@ pub struct ClearingAccount {
     unanswered: Option<SignedDuration>,
     /// Input of the newest request.
     context: u64,
+    /// True if the provider's cache lives an hour, by the newest reply that wrote to it.
+    is_hour: bool,
     /// The newest call that read a file, by its path.
     reads: HashMap<String, String>,
     cleared_calls: HashSet<String>,
@@ -91,8 +93,8 @@ impl ClearingAccount {
     }
 
     /// The account in dollars.
-    pub fn figures(&self, price: Price, ttl: Ttl) -> ClearingFigures {
-        let rates = Rates::of(Some(price), ttl);
+    pub fn figures(&self, price: Price) -> ClearingFigures {
+        let rates = Rates::of(Some(price), self.ttl());
         let usd = |tokens: f64| tokens * price.input / 1_000_000.0;
         ClearingFigures {
             regrets: self.regrets,
@@ -100,6 +102,10 @@ impl ClearingAccount {
             rewriting_usd: usd(self.rewriting(&rates)),
             regrets_usd: usd(self.regretted(&rates)),
         }
+    }
+
+    fn ttl(&self) -> Ttl {
+        if self.is_hour { Ttl::OneHour } else { Ttl::FiveMinutes }
     }
 
     /// Records that results were cleared, after this idle time.
@@ -118,13 +124,14 @@ impl ClearingAccount {
     /// Records the usage of a reply.
     pub(crate) fn answered(&mut self, usage: &Usage) {
         let before = std::mem::replace(&mut self.context, usage.context());
+        if usage.cache_creation_input_tokens > 0 {
+            self.is_hour = usage.cache_creation.ephemeral_1h_input_tokens > 0;
+        }
         self.unsent_tokens += self.cleared_tokens;
         let freed = std::mem::take(&mut self.freed);
         let Some(idle) = self.unanswered.take() else { return };
-        let is_hour = usage.cache_creation.ephemeral_1h_input_tokens > 0;
-        let ttl = if is_hour { Ttl::OneHour } else { Ttl::FiveMinutes };
         // With a cold cache everything would have been written anyway.
-        if idle < ttl.duration() {
+        if idle < self.ttl().duration() {
             // What was sent before, neither gone nor read: written anew.
             self.rewritten_tokens += before.saturating_sub(usage.cache_read_input_tokens + freed);
         }
@@ -194,6 +201,7 @@ mod tests {
     use transcript::Outcome;
     use transcript::commit::{Act, Commit, Reason, Trigger};
     use transcript::line::{Body, TextSource};
+    use transcript::message::CacheCreation;
 
     const RATES: Rates = Rates { write: 1.25, read: 0.1, output: 5.0 };
 
@@ -277,6 +285,11 @@ mod tests {
         account.reset_view();
         account.answered(&usage(0, 31_000));
         assert_eq!(account.unsent_tokens, 60_000);
+        let dollars = |account: &ClearingAccount| account.figures(Price::new(3.0, 15.0)).rewriting_usd;
+        let five_minutes = dollars(&account);
+        let cache_creation = CacheCreation { ephemeral_1h_input_tokens: 100, ..CacheCreation::default() };
+        account.answered(&Usage { cache_creation, ..usage(100, 31_000) });
+        assert!(dollars(&account) > 1.5 * five_minutes, "an hour's cache is dearer to write");
         let mut cold = ClearingAccount::default();
         cold.answered(&usage(60_000, 0));
         cold.cleared(&[], 30_000, SignedDuration::from_mins(6));

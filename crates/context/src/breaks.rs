@@ -63,7 +63,7 @@ impl std::fmt::Display for Cause {
             Self::Commit { layer, .. } => write!(f, "{layer}"),
             Self::Prologue { parts } => write!(f, "changed: {}", parts.join(", ")),
             Self::Expired { seconds } => write!(f, "{seconds} s went by, and the cache expired"),
-            Self::Changed { block, begins } => write!(f, "block {block} was sent otherwise: {begins}"),
+            Self::Changed { block, begins } => write!(f, "block {block} was sent differently: {begins}"),
             Self::Evicted => write!(f, "the same bytes were sent; the provider no longer had them"),
         }
     }

@@ -13,7 +13,7 @@ use transcript::view::{AnsweredCall, ItemState, View, ViewEntry};
 
 use crate::clear::is_clearable;
 use crate::layer::{Decision, Layer, LayerChange, LayerRole, Occasion, Situation};
-use crate::layers::{KEPT_WHEN_IDLE, Layers};
+use crate::layer_settings::{KEPT_WHEN_IDLE, Layers};
 
 /// The provider drops old results from its cache.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ fn cleared(view: &View, why: &str) -> Option<LayerChange> {
     }
     let mut results: Vec<CallName> = Vec::new();
     let mut first = None;
-    for entry in view.visible().filter(|entry| entry.stands() == ItemState::Reply) {
+    for entry in view.visible().filter(|entry| entry.state() == ItemState::Reply) {
         let dropped: Vec<CallName> = entry.calls().filter(|call| call.dropped).map(|call| call.name()).collect();
         first = first.or_else(|| (!dropped.is_empty()).then(|| entry.line().clone()));
         results.extend(dropped);
@@ -65,7 +65,7 @@ fn edited(view: &View, now: &Situation<'_>) -> Option<LayerChange> {
         return None;
     }
     let unsent = view.visible().rev().find(|entry| entry.is_reply())?.index();
-    let replies = || view.visible().filter(|entry| entry.stands() == ItemState::Reply);
+    let replies = || view.visible().filter(|entry| entry.state() == ItemState::Reply);
     // A server may use an id again: then it names more than one, and the provider would drop all of them.
     let mut uses: HashMap<&str, usize> = HashMap::new();
     replies().flat_map(ViewEntry::calls).for_each(|call| *uses.entry(call.id).or_default() += 1);

@@ -7,7 +7,7 @@
 //!   anyway;
 //! - **early**: at any fill of the window, at the start of a user's turn or with a cold cache, and in the middle of a
 //!   turn once much is carried, if it pays over the expected rounds of the session, carrying the results has already
-//!   cost as much, and the session can afford to end right after it;
+//!   cost as much, and the session can afford to end soon after it;
 //! - **tight**: the window fills up, and [`cache_economics`](crate::cache_economics) says that it pays;
 //! - **due**: compaction is due, and clearing alone makes enough room.
 //!
@@ -27,8 +27,8 @@ use crate::clear_numbers::ClearNumbers;
 use crate::digest::{self, Digest};
 use crate::extent::YOUNG_ROUNDS;
 use crate::layer::{Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Occasion, Situation};
-use crate::layers::{ClearRule, ClearWhen, LayerTiming, Layers};
-use crate::reread_cost::Missed;
+use crate::layer_settings::{ClearRule, ClearWhen, LayerTiming, Layers};
+use crate::reread_cost::RereadCosts;
 
 /// Tools whose results are cleared.
 pub const CLEARABLE: [&str; 9] = [
@@ -143,7 +143,7 @@ fn plan<'v>(view: &'v View, now: &Situation<'_>) -> Option<ClearPlan<'v>> {
     if layers.clear_rule == ClearRule::Age {
         return Some(by_age);
     }
-    let missed = |share| Missed::of(view, &now.rates(), share, numbers);
+    let missed = |share| RereadCosts::of(view, &now.rates(), share, numbers);
     if moment.is_early() {
         let missed = missed(layers.caution * numbers.early_share);
         return worth_it(view, now, moment, spared(view, moment, numbers, &missed));
@@ -275,14 +275,19 @@ fn worth_it<'v>(
     Some(ClearPlan { old, freed: sum.cleared, why, digest })
 }
 
-/// True if the session can afford it: should it end now, clearing has cost at most a small part of the whole. Earlier
+/// True if the session can afford it: should it end soon, clearing has cost at most a small part of the whole. Earlier
 /// losses by clearing, with those by regrets, are subtracted; savings are added. If the provider reports no usage,
 /// nothing is known.
 fn is_affordable(sum: &PricedChange, now: &Situation<'_>) -> bool {
-    let (rates, layers) = (now.rates(), now.layers);
+    let (rates, numbers, pace) = (now.rates(), &now.layers.clear_numbers, &now.state.pace);
     let spent = rates.cost(&now.state.used);
-    let most = spent * layers.clear_numbers.budget / layers.caution;
-    spent == 0.0 || now.state.clearing.lost(&rates) + sum.costs() <= most
+    if spent == 0.0 {
+        return true;
+    }
+    let rounds = if pace.is_start_of_turn() { numbers.rounds_at_start } else { numbers.rounds_midturn };
+    let read = |tokens: u64| tokens as f64 * rates.read * f64::from(rounds);
+    let lost = now.state.clearing.lost(&rates) + sum.costs() - read(sum.cleared);
+    lost <= (spent + read(sum.suffix)) * numbers.budget / now.layers.caution
 }
 
 /// Tokens of the markers that replace so many results.
@@ -310,7 +315,7 @@ fn idle<'v>(view: &'v View, now: &Situation<'_>) -> Option<ClearPlan<'v>> {
 }
 
 /// Results that go with room in the window, without those that are likely to be needed.
-fn spared<'v>(view: &'v View, moment: Moment, numbers: &ClearNumbers, missed: &Missed<'_>) -> Vec<OldResult<'v>> {
+fn spared<'v>(view: &'v View, moment: Moment, numbers: &ClearNumbers, missed: &RereadCosts<'_>) -> Vec<OldResult<'v>> {
     let stays = |one: &OldResult<'_>| {
         let rounds = if missed.is_named(one.item, one.call.id) { numbers.named_rounds } else { numbers.read_rounds };
         // In the middle of a turn holding more back costs more than it spares (docs/decisions/0022).
@@ -321,7 +326,7 @@ fn spared<'v>(view: &'v View, moment: Moment, numbers: &ClearNumbers, missed: &M
 }
 
 /// Results to clear: the old ones that are not held back, and those that a newer one supersedes.
-fn chosen<'v>(view: &'v View, missed: &Missed<'_>) -> Vec<OldResult<'v>> {
+fn chosen<'v>(view: &'v View, missed: &RereadCosts<'_>) -> Vec<OldResult<'v>> {
     let goes = |one: &OldResult<'_>| {
         let is_old = one.round >= YOUNG_ROUNDS && !missed.is_held(one.item, one.call.id);
         is_old || missed.is_superseded(one.item, one.call.id)
@@ -332,7 +337,7 @@ fn chosen<'v>(view: &'v View, missed: &Missed<'_>) -> Vec<OldResult<'v>> {
 /// Results that may go, the newest first; those of the newest `young` replies stay, and those the model has not been sent.
 fn old(view: &View, young: usize) -> Vec<OldResult<'_>> {
     let mut old = Vec::new();
-    let replies = view.visible().rev().filter(|entry| entry.stands() == ItemState::Reply);
+    let replies = view.visible().rev().filter(|entry| entry.state() == ItemState::Reply);
     let unsent = view.visible().rev().find(|entry| entry.is_reply()).map(|entry| entry.index());
     for (round, entry) in replies.enumerate().skip(young).filter(|(_, entry)| Some(entry.index()) != unsent) {
         let clearable = entry.calls().rev().filter(is_clearable);

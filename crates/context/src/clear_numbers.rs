@@ -12,8 +12,12 @@ pub struct ClearNumbers {
     pub named_rounds: usize,
     /// Tokens from which on results are cleared in the middle of a turn too: carrying so much is expensive.
     pub midturn_tokens: u64,
-    /// Limit on the net cost of clearing, if the session ended now, as a part of its whole cost.
+    /// Limit on the net cost of clearing, if the session ended soon, as a part of its whole cost.
     pub budget: f64,
+    /// "Soon", in rounds, at the start of a turn: the user has just asked for something.
+    pub rounds_at_start: u32,
+    /// The same in the middle of a turn: it is less likely to end now.
+    pub rounds_midturn: u32,
     /// Expected number of times that a file is read or edited again from an old result, if the window is full.
     pub uses: f64,
     /// The same for a file that the user's last words name.
@@ -28,7 +32,9 @@ impl Default for ClearNumbers {
             read_rounds: 10,
             named_rounds: 40,
             midturn_tokens: 100_000,
-            budget: 0.03,
+            budget: 0.025,
+            rounds_at_start: 3,
+            rounds_midturn: 8,
             uses: 0.3,
             uses_named: 4.0,
             early_share: 0.5,

@@ -23,7 +23,7 @@ use crate::layer::{
     Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Occasion, Situation, SummaryAhead, WritingSubject,
     WritingTask,
 };
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 use crate::state::Summary;
 use crate::summary_text::{HistorySource, framed};
 use crate::template::fill;
@@ -149,7 +149,7 @@ impl<'a> CollapseSpan<'a> {
         if !now.layers.collapse {
             return None;
         }
-        let newest = view.visible().rev().find(|entry| entry.stands() == ItemState::Reply)?;
+        let newest = view.visible().rev().find(|entry| entry.state() == ItemState::Reply)?;
         // While the summary is written the newest reply is answered; what goes at once leaves it in view.
         let is_for_later = matches!(fullness(view, now), Fullness::Soon | Fullness::Nearly);
         let end = newest.index() + usize::from(is_for_later);
@@ -185,7 +185,7 @@ impl<'a> CollapseSpan<'a> {
 
     /// Summaries in view inside the span, or outside of it.
     fn earlier(&self, view: &View, whether: impl Fn(bool) -> bool) -> Vec<String> {
-        let is_cover = |entry: &ViewEntry<'_>| matches!(entry.stands(), ItemState::Covered(_));
+        let is_cover = |entry: &ViewEntry<'_>| matches!(entry.state(), ItemState::Covered(_));
         let covers =
             view.visible().filter(is_cover).filter(|entry| whether(self.covered.items.contains(&entry.index())));
         covers.flat_map(|entry| entry.shown().filter_map(|(_, block)| block.as_text()).collect::<Vec<_>>()).collect()
@@ -238,16 +238,16 @@ fn most(layers: &Layers) -> u64 {
 
 /// The span that would be collapsed now: from the oldest uncovered prompt or reply to the last reply before an item.
 fn chosen(view: &View, layers: &Layers, end: usize) -> Option<(Id, Id)> {
-    let is_earlier = |entry: &ViewEntry<'_>| entry.stands() == ItemState::Covered(Cover::Collapse);
+    let is_earlier = |entry: &ViewEntry<'_>| entry.state() == ItemState::Covered(Cover::Collapse);
     let earlier: Size = view.visible().filter(is_earlier).map(|entry| entry.size()).sum();
     let takes_earlier = view.tally().estimate(earlier) > layers.window.effective / EARLIER_SHARE;
     let goes = |entry: &ViewEntry<'_>| {
         let stands =
-            matches!(entry.stands(), ItemState::UserText | ItemState::Reply) || takes_earlier && is_earlier(entry);
+            matches!(entry.state(), ItemState::UserText | ItemState::Reply) || takes_earlier && is_earlier(entry);
         stands && entry.index() < end
     };
     let first = view.visible().find(goes)?;
-    let last = view.visible().rev().find(|entry| goes(entry) && entry.stands() == ItemState::Reply)?;
+    let last = view.visible().rev().find(|entry| goes(entry) && entry.state() == ItemState::Reply)?;
     (first.index() < last.index()).then(|| (first.line().clone(), last.line().clone()))
 }
 
@@ -272,7 +272,7 @@ mod tests {
 
     /// The texts that stand for spans.
     fn texts(session: &Session) -> Vec<String> {
-        let covers = session.log.view().visible().filter(|entry| entry.stands() == ItemState::Covered(Cover::Collapse));
+        let covers = session.log.view().visible().filter(|entry| entry.state() == ItemState::Covered(Cover::Collapse));
         covers.flat_map(|entry| entry.shown().filter_map(|(_, block)| block.as_text()).collect::<Vec<_>>()).collect()
     }
 

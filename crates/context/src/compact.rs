@@ -1,7 +1,7 @@
 //! Layer 4: a summary takes the place of what was said.
 //!
-//! A fork of the conversation writes it. Notes come first ([`noted`](crate::noted)), since they are there already; bare
-//! ids come last ([`named`](crate::named)). This module decides when, and has the request to the summariser and the
+//! A fork of the conversation writes it. Notes come first ([`noted`](crate::compact_from_notes)), since they are there already; bare
+//! ids come last ([`named`](crate::compact_names_only)). This module decides when, and has the request to the summariser and the
 //! reading of its answer.
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::layer::{
     CompactionReach, Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Occasion, Situation, WritingSubject,
     WritingTask,
 };
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 use crate::summary_text::{HistorySource, framed};
 use crate::template::fill;
 

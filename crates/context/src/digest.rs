@@ -17,7 +17,7 @@ use transcript::commit::{CLEARED, CallName};
 use transcript::view::{AnsweredCall, ItemState, View, ViewEntry};
 
 use crate::layer::{Situation, WritingSubject, WritingTask};
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 use crate::summary_text::named;
 use crate::template::fill;
 
@@ -129,7 +129,7 @@ pub(crate) fn shown(text: &str, view: &View, layers: &Layers) -> Option<String> 
     // What stands there already, from an earlier clearing or in a summary, need not stand there twice.
     let mut earlier: Vec<String> = Vec::new();
     for entry in view.visible() {
-        match entry.stands() {
+        match entry.state() {
             ItemState::Reply => earlier.extend(entry.calls().filter(stands_in).map(|call| call.shown.result_text())),
             ItemState::Covered(_) => earlier.extend(entry.shown().filter_map(|(_, block)| block.as_text())),
             _ => {}
@@ -178,7 +178,7 @@ pub(crate) fn stands_in(call: &AnsweredCall<'_>) -> bool {
 
 /// The results that are not in the model's own words.
 fn unsaid<'v>(view: &'v View, results: &HashSet<CallName>) -> Vec<AnsweredCall<'v>> {
-    let replies = || view.visible().filter(|entry| entry.stands() == ItemState::Reply);
+    let replies = || view.visible().filter(|entry| entry.state() == ItemState::Reply);
     let going: Vec<(usize, AnsweredCall<'v>)> = replies()
         .flat_map(|entry| entry.calls().map(move |call| (entry.index(), call)))
         .filter(|(_, call)| results.contains(&call.name()))

@@ -11,7 +11,7 @@ use transcript::window::AutoCompact;
 use crate::clear;
 use crate::extent::young_from;
 use crate::layer::{LayerRole, Situation};
-use crate::layers::LayerTiming;
+use crate::layer_settings::LayerTiming;
 use crate::restore;
 use crate::summary_text::{HistorySource, framed};
 
@@ -57,7 +57,7 @@ pub(crate) fn pays(view: &View, now: &Situation<'_>) -> Option<String> {
             continue;
         }
         old += entry.size();
-        if entry.stands() == ItemState::Reply {
+        if entry.state() == ItemState::Reply {
             entry.calls().filter(clear::is_clearable).for_each(|call| old -= call.shown.size());
         }
     }
@@ -86,7 +86,7 @@ pub(crate) fn pays(view: &View, now: &Situation<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use crate::layer::LayerRole;
-    use crate::layers::LayerTiming;
+    use crate::layer_settings::LayerTiming;
     use crate::sample::{SampleParts, Session};
     use transcript::Block;
     use transcript::commit::{Act, Extent, Trigger};

@@ -9,7 +9,7 @@ use transcript::commit::Extent;
 use transcript::size::Size;
 use transcript::view::{Cover, ItemState, View, ViewEntry};
 
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 
 /// Number of newest replies whose results stay when room is made: the model is working with them.
 pub(crate) const YOUNG_ROUNDS: usize = 3;
@@ -58,7 +58,7 @@ impl CoveredItems {
 
 /// The first item of the newest rounds, which the model is working with.
 pub fn young_from(view: &View) -> Option<usize> {
-    let mut replies = view.visible().rev().filter(|entry| entry.stands() == ItemState::Reply);
+    let mut replies = view.visible().rev().filter(|entry| entry.state() == ItemState::Reply);
     replies.nth(YOUNG_ROUNDS - 1).map(|entry| entry.index())
 }
 
@@ -69,7 +69,7 @@ pub fn unanswered_from(view: &View, layers: &Layers) -> Option<usize> {
     let newest = view.visible().next_back()?;
     let first = match first {
         Some(prompt) => prompt.index(),
-        None if newest.stands() == ItemState::Reply => newest.index(),
+        None if newest.state() == ItemState::Reply => newest.index(),
         None => return None,
     };
     // What the user said stays, however long it is; what tools said is in the log.
@@ -83,7 +83,7 @@ pub fn kept_with_notes(view: &View, covered: usize, layers: &Layers) -> usize {
     let (least, most) = (layers.part(layers.tail.tokens, TAIL_SHARE), layers.part(layers.tail.most, TAIL_SHARE));
     let (mut size, mut texts, mut first) = (Size::default(), 0, view.len());
     let is_boundary =
-        |entry: &ViewEntry<'_>| matches!(entry.stands(), ItemState::Covered(Cover::Compact | Cover::Collapse));
+        |entry: &ViewEntry<'_>| matches!(entry.state(), ItemState::Covered(Cover::Compact | Cover::Collapse));
     for entry in view.visible().rev().take_while(|entry| !is_boundary(entry)) {
         if entry.index() <= covered {
             let enough = view.tally().estimate(size) >= least && texts >= layers.tail.texts;

@@ -1,4 +1,4 @@
-//! Facts about the layers in the log, beside the conversation: costs of forks, progress of notes, failures.
+//! Facts about the layers in the log, outside the conversation: costs of forks, progress of notes, failures.
 
 use serde::{Deserialize, Serialize};
 use transcript::line::{Body, Line};
@@ -21,7 +21,7 @@ pub enum Fact {
     Teammate {
         /// Its name.
         name: String,
-        /// Its session, whose file is beside this one.
+        /// Its session, whose file is next to this one.
         session: String,
     },
     /// Notes were updated, or should have been.

@@ -1,7 +1,7 @@
 //! Standing instructions stay in view, in the user's own words.
 //!
 //! A compaction or a collapsed span takes the user's messages out of view, and a summariser may drop or soften what
-//! they forbade. So every [standing instruction](crate::standing) whose message is no longer in view is put back, word
+//! they forbade. So every [standing instruction](crate::standing_instructions) whose message is no longer in view is put back, word
 //! for word. It holds until the user lifts it: in words, or by command.
 
 use std::cmp::Reverse;
@@ -12,8 +12,8 @@ use transcript::view::{ItemState, View};
 use transcript::{Block, Injected, Purpose};
 
 use crate::layer::{Decision, Layer, LayerChange, Situation};
-use crate::layers::Layers;
-use crate::standing::StandingInstruction;
+use crate::layer_settings::Layers;
+use crate::standing_instructions::StandingInstruction;
 
 /// Limit on all of them together, in bytes: about 2,000 tokens.
 const MOST_BYTES: usize = 7_000;
@@ -71,7 +71,7 @@ pub fn fitting(standing: &[StandingInstruction]) -> Vec<&StandingInstruction> {
 
 /// Lines that were put back and are in view.
 fn restated(view: &View) -> HashSet<String> {
-    let restored = view.visible().filter(|entry| entry.stands() == ItemState::Restored);
+    let restored = view.visible().filter(|entry| entry.state() == ItemState::Restored);
     let texts = restored.flat_map(|entry| entry.blocks().iter().filter_map(Block::as_text).collect::<Vec<_>>());
     texts
         .filter(|text| text.contains(HEADING))
@@ -83,7 +83,7 @@ fn restated(view: &View) -> HashSet<String> {
 mod tests {
     use super::*;
     use crate::sample::{SampleParts, Session};
-    use crate::standing::Strength;
+    use crate::standing_instructions::Strength;
     use crate::state::State;
     use transcript::commit::{Extent, Trigger};
     use transcript::line::{Body, TextSource};

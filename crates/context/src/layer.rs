@@ -16,8 +16,8 @@ use transcript::mark::Ttl;
 use transcript::view::View;
 
 use crate::cache_economics::Rates;
-use crate::layers::Layers;
-use crate::spilled::Spilled;
+use crate::layer_settings::Layers;
+use crate::spilled::SpillResult;
 use crate::state::State;
 
 /// One of the layers.
@@ -89,7 +89,7 @@ impl LayerChange {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Need {
     /// Write texts to files of their own. [`NeedAnswer::Kept`].
-    Keep(Vec<Spilled>),
+    Keep(Vec<SpillResult>),
     /// Let a model write something, or wait for the one that is writing it; the request waits. [`NeedAnswer::Text`].
     Write(WritingTask),
     /// Let a model write something in the background, for later; nothing waits for it.

@@ -12,7 +12,7 @@ use crate::clear;
 use crate::due::may;
 use crate::extent::tokens_from;
 use crate::layer::{Decision, Layer, LayerRole, Need, Occasion, Situation, Update};
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 use crate::state::NotesProgress;
 
 /// Expected output of an update, in tokens.
@@ -125,7 +125,7 @@ struct Fullness {
 
 impl Fullness {
     /// The fill now. Notes are updated for a compaction two rounds before it. What comes after them stays in view
-    /// beside them, and every token of it is written again and carried on.
+    /// next to them, and every token of it is written again and carried on.
     fn of(view: &View, now: &Situation<'_>) -> Self {
         let layers = now.layers;
         let newest = view.visible().rev().find(|entry| entry.is_reply()).map_or(0, |entry| entry.index());

@@ -33,13 +33,13 @@ type ResultPlace<'a> = (usize, &'a str);
 
 /// Results that may go although they are young, and results to keep although they are old.
 #[derive(Debug, Default)]
-pub struct Missed<'a> {
+pub struct RereadCosts<'a> {
     superseded: HashSet<ResultPlace<'a>>,
     held: HashSet<ResultPlace<'a>>,
     named: HashSet<ResultPlace<'a>>,
 }
 
-impl<'a> Missed<'a> {
+impl<'a> RereadCosts<'a> {
     /// Looks at the results in view. `share` is the part of the usual holding time for which there is room.
     pub fn of(view: &'a View, rates: &Rates, share: f64, numbers: &ClearNumbers) -> Self {
         let shown = shown(view);
@@ -110,7 +110,7 @@ const NONE: LineRange = (0, 0);
 
 /// The results that are in view as the tools returned them, the newest first.
 fn shown(view: &View) -> Vec<ShownResult<'_>> {
-    let replies = view.visible().rev().filter(|entry| entry.stands() == ItemState::Reply);
+    let replies = view.visible().rev().filter(|entry| entry.state() == ItemState::Reply);
     let mut all: Vec<ShownResult<'_>> = Vec::new();
     for (age, entry) in replies.enumerate() {
         let whole = |call: &AnsweredCall<'_>| call.result.is_some_and(|result| result.is_same(call.shown));
@@ -266,11 +266,11 @@ mod tests {
         }
 
         fn superseded(&self) -> Vec<String> {
-            ids(&Missed::of(self.log.view(), &RATES, 1.0, &ClearNumbers::default()).superseded)
+            ids(&RereadCosts::of(self.log.view(), &RATES, 1.0, &ClearNumbers::default()).superseded)
         }
 
         fn held(&self, share: f64) -> Vec<String> {
-            ids(&Missed::of(self.log.view(), &RATES, share, &ClearNumbers::default()).held)
+            ids(&RereadCosts::of(self.log.view(), &RATES, share, &ClearNumbers::default()).held)
         }
     }
 

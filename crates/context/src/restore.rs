@@ -12,7 +12,7 @@ use transcript::view::{ItemState, View};
 use transcript::{Block, Injected, Purpose};
 
 use crate::layer::{Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Situation};
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 
 /// Limit on one file, in tokens.
 const FILE_TOKENS: u64 = 5_000;
@@ -67,7 +67,7 @@ impl Layer for Restore {
 
 /// Files that were read or written, the newest first, each once, without those that are in view.
 fn candidates(view: &View, now: &Situation<'_>) -> Vec<PathBuf> {
-    let replies = view.visible().filter(|entry| entry.stands() == ItemState::Reply);
+    let replies = view.visible().filter(|entry| entry.state() == ItemState::Reply);
     let whole = replies
         .flat_map(|entry| entry.calls())
         .filter(|call| call.tool == tool_names::READ && call.result.is_some_and(|result| result.is_same(call.shown)));
@@ -147,7 +147,7 @@ impl RestoreRoom {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layers::RESTORED_FILES;
+    use crate::layer_settings::RESTORED_FILES;
     use crate::sample::{SampleParts, Session, layers, tokens};
 
     /// COMPACT-4: after a compaction the files seen last are asked for, each once, without those that are in view.

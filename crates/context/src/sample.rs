@@ -8,7 +8,7 @@ use transcript::window::{Window, WindowHints};
 use transcript::{Block, Id, Log, Outcome, Usage};
 
 use crate::layer::{LayerRole, Occasion, Situation};
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 use crate::state::State;
 
 /// Approximate tokens of a text.

@@ -2,7 +2,7 @@
 //!
 //! Off by default: it asks no model and so writes nothing down. Dropped messages are out of the model's sight until it
 //! looks them up by the ids in the marker. If the window requires compaction, messages go from the oldest on until
-//! there is room; the newest reply and everything after it stay, and so does what programs put beside the conversation:
+//! there is room; the newest reply and everything after it stay, and so does what programs put outside the conversation:
 //! instructions, memories, summaries.
 
 use transcript::commit::{Act, Commit, Reason};
@@ -10,7 +10,7 @@ use transcript::size::Size;
 use transcript::view::{Cover, ItemState, View, ViewEntry};
 
 use crate::layer::{Decision, Layer, LayerChange, LayerRole, Occasion, Situation};
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 
 /// The oldest messages are dropped.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Layer for Snip {
 fn dropped(view: &View, tokens: u64) -> Option<LayerChange> {
     let newest = view.visible().rev().find(|entry| entry.is_reply())?.index();
     let goes = |entry: &ViewEntry<'_>| {
-        matches!(entry.stands(), ItemState::UserText | ItemState::Reply) && entry.index() < newest
+        matches!(entry.state(), ItemState::UserText | ItemState::Reply) && entry.index() < newest
     };
     let (mut size, mut fresh) = (Size::default(), Vec::new());
     for entry in view.visible().filter(goes) {
@@ -58,7 +58,7 @@ fn dropped(view: &View, tokens: u64) -> Option<LayerChange> {
     }
     // What was dropped before is named with it: one marker stands for all.
     let is_snipped = |entry: &ViewEntry<'_>| {
-        matches!(entry.stands(), ItemState::Covered(Cover::Snip) | ItemState::Behind(Cover::Snip))
+        matches!(entry.state(), ItemState::Covered(Cover::Snip) | ItemState::Behind(Cover::Snip))
     };
     let earlier = view.entries(0..newest).filter(is_snipped).map(|entry| entry.line().clone());
     let mut uuids: Vec<_> = earlier.chain(fresh).collect();

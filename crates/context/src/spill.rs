@@ -8,8 +8,8 @@ use transcript::commit::{Act, Commit, Reason, Replacement};
 use transcript::view::View;
 
 use crate::layer::{Decision, Layer, LayerChange, Need, NeedAnswer, Occasion, Situation};
-use crate::layers::Layers;
-pub use crate::spilled::{Fresh, SpillFile, Spilled, choose, long_prompt, place_in};
+use crate::layer_settings::Layers;
+pub use crate::spilled::{SpillFile, SpillResult, UnseenResult, choose, long_prompt, place_in};
 
 /// Upper limit on a tool's own limit, in characters; a setting may exceed it.
 const MOST_CHARACTERS: usize = 50_000;
@@ -35,7 +35,7 @@ impl Layer for Spill {
     fn answered(&self, view: &View, now: &Situation<'_>, answer: &NeedAnswer) -> Result<LayerChange, String> {
         let NeedAnswer::Kept(places) = answer else { return Err("nothing could be kept".to_owned()) };
         let spilled = spilled(view, now);
-        let replacement = |(spilled, place): (&Spilled, &Result<String, String>)| Replacement {
+        let replacement = |(spilled, place): (&SpillResult, &Result<String, String>)| Replacement {
             call: spilled.id.as_str().into(),
             replacement: match place {
                 Ok(path) => spilled.replacement(path),
@@ -53,7 +53,7 @@ impl Layer for Spill {
     }
 }
 
-fn spilled(view: &View, now: &Situation<'_>) -> Vec<Spilled> {
+fn spilled(view: &View, now: &Situation<'_>) -> Vec<SpillResult> {
     if !now.layers.spill || *now.occasion != Occasion::Request {
         return Vec::new();
     }
@@ -63,7 +63,7 @@ fn spilled(view: &View, now: &Situation<'_>) -> Vec<Spilled> {
         let own = (now.limit)(tool)?.min(MOST_CHARACTERS);
         Some(now.layers.spill_limits.get(tool).copied().unwrap_or(own))
     };
-    let fresh: Vec<Fresh<'_>> =
-        fresh.iter().map(|(id, tool, result)| Fresh { id, tool, result, limit: limit(tool) }).collect();
+    let fresh: Vec<UnseenResult<'_>> =
+        fresh.iter().map(|(id, tool, result)| UnseenResult { id, tool, result, limit: limit(tool) }).collect();
     choose(&fresh, now.layers.message_limit)
 }

@@ -4,7 +4,7 @@
 //! picture passes whole; one over its limit is spilled; and if all results of a message together are still too much,
 //! the largest follow until they fit.
 
-use crate::standing;
+use crate::standing_instructions;
 use transcript::Block;
 use transcript::block::Kind;
 
@@ -19,7 +19,7 @@ const FAILURE_CHARACTERS: usize = 10_000;
 
 /// A result the model has not seen yet.
 #[derive(Debug, Clone)]
-pub struct Fresh<'a> {
+pub struct UnseenResult<'a> {
     /// The call it answers.
     pub id: &'a str,
     /// The tool.
@@ -32,7 +32,7 @@ pub struct Fresh<'a> {
 
 /// Treatment of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spilled {
+pub struct SpillResult {
     /// The call it answers.
     pub id: String,
     /// The file to write; none if there is nothing to write.
@@ -56,16 +56,16 @@ enum SpilledPart {
 }
 
 /// Chooses the results to spill. Results that stay as they are are left out.
-pub fn choose(results: &[Fresh<'_>], message_limit: usize) -> Vec<Spilled> {
+pub fn choose(results: &[UnseenResult<'_>], message_limit: usize) -> Vec<SpillResult> {
     let mut spills = Vec::new();
-    let mut kept: Vec<(&Fresh<'_>, String, usize)> = Vec::new();
+    let mut kept: Vec<(&UnseenResult<'_>, String, usize)> = Vec::new();
     for fresh in results {
         let content = fresh.result.result_content();
         let text = fresh.result.result_text();
         let has_media = content.iter().any(|block| matches!(block.kind(), Kind::Image | Kind::Document));
         if !has_media && text.trim().is_empty() {
             let note = format!("({} finished without output)", fresh.tool);
-            spills.push(Spilled { id: fresh.id.to_owned(), file: None, kind: SpilledPart::Note, text: note });
+            spills.push(SpillResult { id: fresh.id.to_owned(), file: None, kind: SpilledPart::Note, text: note });
             continue;
         }
         if has_media {
@@ -91,15 +91,15 @@ pub fn choose(results: &[Fresh<'_>], message_limit: usize) -> Vec<Spilled> {
     spills
 }
 
-fn spill(fresh: &Fresh<'_>, text: String) -> Spilled {
+fn spill(fresh: &UnseenResult<'_>, text: String) -> SpillResult {
     let failed = matches!(fresh.result.kind(), Kind::ToolResult { failed: true, .. });
     let is_json = text.trim_start().starts_with(['{', '[']) && text.trim_end().ends_with(['}', ']']);
     let kind = if failed { SpilledPart::HeadAndTail } else { SpilledPart::Preview };
     let file = Some(SpillFile { extension: if is_json { "json" } else { "txt" } });
-    Spilled { id: fresh.id.to_owned(), file, kind, text }
+    SpillResult { id: fresh.id.to_owned(), file, kind, text }
 }
 
-impl Spilled {
+impl SpillResult {
     /// Content of the file.
     pub fn content(&self) -> &str {
         &self.text
@@ -155,8 +155,8 @@ pub fn place_in(replacement: &str) -> Result<String, String> {
 /// Text in view of a prompt that would not fit, when all of it is in a file.
 pub fn long_prompt(text: &str, path: &str) -> String {
     let shown = head_and_tail(text);
-    let hidden = standing::sentences(text).into_iter().map(|(sentence, _)| sentence).filter(|one| !shown.contains(one));
-    let forbidden: Vec<&str> = hidden.take(MOST_SENTENCES).collect();
+    let sentences = standing_instructions::sentences(text).into_iter().map(|(sentence, _)| sentence);
+    let forbidden: Vec<&str> = sentences.filter(|one| !shown.contains(one)).take(MOST_SENTENCES).collect();
     let forbidden = match forbidden.is_empty() {
         true => String::new(),
         false => format!("\n\n[Between them, this is forbidden or required:]\n{}", forbidden.join("\n")),
@@ -195,7 +195,7 @@ fn head_and_tail(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layers::MESSAGE_CHARACTERS;
+    use crate::layer_settings::MESSAGE_CHARACTERS;
     use proptest::prelude::*;
     use transcript::Outcome;
 
@@ -203,8 +203,8 @@ mod tests {
         Block::tool_result(id, &[Block::text(text)], outcome)
     }
 
-    fn fresh<'a>(id: &'a str, result: &'a Block, limit: Option<usize>) -> Fresh<'a> {
-        Fresh { id, tool: "Bash", result, limit }
+    fn fresh<'a>(id: &'a str, result: &'a Block, limit: Option<usize>) -> UnseenResult<'a> {
+        UnseenResult { id, tool: "Bash", result, limit }
     }
 
     /// SPILL-1, SPILL-2: over its limit a result goes to a file, and a preview with size, path and the first lines stays;
@@ -247,7 +247,8 @@ mod tests {
         let blocks: Vec<Block> =
             (0..10).map(|n| result(&format!("t{n}"), &"x".repeat(20_000 + n * 1_000), Outcome::Done)).collect();
         let ids: Vec<String> = (0..10).map(|n| format!("t{n}")).collect();
-        let all: Vec<Fresh<'_>> = blocks.iter().zip(&ids).map(|(block, id)| fresh(id, block, Some(50_000))).collect();
+        let all: Vec<UnseenResult<'_>> =
+            blocks.iter().zip(&ids).map(|(block, id)| fresh(id, block, Some(50_000))).collect();
         let spilled: Vec<String> = choose(&all, MESSAGE_CHARACTERS).into_iter().map(|spill| spill.id).collect();
         assert_eq!(spilled, ["t9", "t8"], "245,000 characters less 29,000 and 28,000");
     }

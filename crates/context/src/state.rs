@@ -15,7 +15,7 @@ use transcript::{Block, Id, Log, Prologue, Usage};
 use crate::account::{self, ClearingAccount};
 use crate::cache_economics::TurnPace;
 use crate::fact::Fact;
-use crate::standing::{self, StandingInstruction};
+use crate::standing_instructions::{self, StandingInstruction};
 
 /// Forks whose output goes into the notes.
 const NOTE_TAKERS: [&str; 2] = ["notes", DIGESTS];
@@ -214,10 +214,10 @@ impl State {
     fn instructed(&mut self, line: &Line) {
         let Some(id) = &line.id else { return };
         for text in line.typed() {
-            for sentence in standing::split(&text) {
-                self.standing.retain(|one| !standing::lifts(sentence, &one.text));
+            for sentence in standing_instructions::split(&text) {
+                self.standing.retain(|one| !standing_instructions::lifts(sentence, &one.text));
             }
-            for (sentence, strength) in standing::sentences(&text) {
+            for (sentence, strength) in standing_instructions::sentences(&text) {
                 self.standing.retain(|one| one.text != sentence);
                 self.standing.push(StandingInstruction { text: sentence.to_owned(), strength, line: id.clone() });
             }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use transcript::view::{Cover, ItemState, View, ViewEntry};
 use transcript::{Block, Id};
 
-use crate::layers::Layers;
+use crate::layer_settings::Layers;
 use crate::template::fill;
 
 const FRAMING: &str = include_str!("prompts/framing.md");
@@ -73,7 +73,7 @@ pub fn summary_of(text: &str) -> &str {
 
 /// The newest summary in view.
 pub fn newest_summary(view: &View) -> Option<String> {
-    let newest = view.visible().rev().find(|entry| entry.stands() == ItemState::Covered(Cover::Compact))?;
+    let newest = view.visible().rev().find(|entry| entry.state() == ItemState::Covered(Cover::Compact))?;
     let text = newest.shown().find_map(|(_, block)| block.as_text())?;
     Some(summary_of(&text).to_owned())
 }

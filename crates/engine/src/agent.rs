@@ -1,5 +1,7 @@
 //! The agent: a driver, and everything around it.
 
+mod agent_servers;
+mod agent_skills;
 mod attachments;
 mod changed_files;
 mod incoming;
@@ -10,8 +12,6 @@ mod parts;
 mod reload;
 mod reports;
 mod server_mentions;
-mod servers;
-mod skills;
 mod turn;
 
 use std::path::Path;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use context::account::ClearingFigures;
-use context::standing::StandingInstruction;
+use context::standing_instructions::StandingInstruction;
 use context::{CompactionReach, Fact, Layers, keep};
 use learning::dream::session_dreams::SessionDreams;
 use learning::extract::Extraction;
@@ -28,7 +28,7 @@ use learning::ledger::{LABEL, Ledger};
 use memory::store::IndexUpkeep;
 use session::window_usage::WindowUsage;
 use session::{Error, Session};
-use settings::hooks::Hook;
+use settings::hook_definitions::Hook;
 use settings::permission::{ChosenBy, Policy, Respondent, SharedMode};
 use tokio_util::sync::CancellationToken;
 use tools::Scope;
@@ -41,9 +41,9 @@ use transcript::{Block, Request};
 use crate::activity::ActivityReporter;
 use crate::agents::Subagents;
 use crate::configuration::Configuration;
-use crate::driver::{Driver, MemoryOwner, ReplyResult, SubagentHost, TaskReminder};
+use crate::driver::{Driver, MemoryOwner, MemoryPlaces, ReplyResult, SubagentHost, TaskReminder};
 use crate::event::Event;
-use crate::hooks::{CallsBack, ExitReason, HookInput, HookMessage, Hooks, SessionStart};
+use crate::hooks::{ExitReason, HookCallbacks, HookInput, HookMessage, Hooks, SessionStart};
 use crate::journal::Journal;
 use crate::live::LiveSession;
 use crate::parts::DriverParts;
@@ -52,12 +52,12 @@ use crate::queued_messages::QueuedMessages;
 use crate::run::{RunEnd, TurnEnd};
 use crate::servers::{ServerTools, SessionServers};
 use crate::skills::Skills;
+use agent_servers::AgentServers;
+use agent_skills::AgentSkills;
 use changed_files::ChangedFiles;
 use knowledge::AgentKnowledge;
 pub use mail::{Mail, Neighbours};
 use reports::SubagentReports;
-use servers::AgentServers;
-use skills::AgentSkills;
 
 pub use attachments::AttachmentSource;
 pub use parts::{Contacts, NoSubagents, Parts};
@@ -329,6 +329,13 @@ impl Agent {
         self
     }
 
+    /// Lets the agent save to the memory directories of the agent that sent it out, in the same way.
+    #[must_use]
+    pub(crate) fn sharing_memories(mut self, parent: &MemoryPlaces) -> Self {
+        self.driver.memories.inherit(parent);
+        self
+    }
+
     /// Returns whether the model thinks before it answers.
     pub fn thinks(&self) -> bool {
         self.driver.live.talk.thinking.is_some_and(|budget| budget > 0)
@@ -345,7 +352,7 @@ impl Agent {
     }
 
     /// Adds hooks of the embedding program, after all others.
-    pub fn call_back(&mut self, hooks: Vec<Hook>, program: Arc<dyn CallsBack>) {
+    pub fn call_back(&mut self, hooks: Vec<Hook>, program: Arc<dyn HookCallbacks>) {
         self.driver.gate.consent.hooks = self.driver.gate.consent.hooks.clone().driven(hooks, program);
     }
 
@@ -373,7 +380,7 @@ impl Agent {
         self.driver.list_agents()?;
         self.skills.show(&mut self.driver.live)?;
         let has_own = self.driver.live.work.servers.as_ref().is_some_and(ServerTools::has_own);
-        if has_own || self.driver.gate.consent.approver.who() != Respondent::Person {
+        if has_own || self.driver.gate.consent.approver.respondent() != Respondent::Person {
             self.servers.wait(&self.driver.live).await;
         }
         self.servers.show(&mut self.driver.live)?;
@@ -390,7 +397,7 @@ impl Agent {
             Ok(words) => words,
             Err(why) => return Ok(Some(TurnEnd::Stopped(why))),
         };
-        let called = match skills::skills_in(self, &text, cancel).await {
+        let called = match agent_skills::skills_in(self, &text, cancel).await {
             Ok(called) => called,
             Err(why) => return Ok(Some(TurnEnd::NotCalled(why))),
         };
@@ -404,7 +411,7 @@ impl Agent {
         blocks.extend(self.bounded(said));
         let said = blocks;
         self.begin()?;
-        let before = self.standing().to_vec();
+        let before = self.standing_instructions().to_vec();
         self.driver.live.session.append(Body::User { blocks: said, source: TextSource::Direct })?;
         self.tell_of_standing(&before);
         self.driver.live.tell(Event::PromptSubmitted { line: self.session().log().tip().cloned(), text: text.clone() });
@@ -412,7 +419,7 @@ impl Agent {
         if let Some((text, meta)) = prompt.text {
             self.driver.live.session.inject(&text, meta)?;
         }
-        called.into_iter().try_for_each(|skill| skills::put_in(self, skill))?;
+        called.into_iter().try_for_each(|skill| agent_skills::put_in(self, skill))?;
         self.known.recall_for(&text, &mut self.driver.live)?;
         self.changed_files.tell(&mut self.driver.live)?;
         self.driver.attach_words(words)?;
@@ -426,7 +433,7 @@ impl Agent {
     }
 
     /// The user's standing instructions that are still in force.
-    pub fn standing(&self) -> &[StandingInstruction] {
+    pub fn standing_instructions(&self) -> &[StandingInstruction] {
         &self.session().state().standing
     }
 
@@ -438,14 +445,14 @@ impl Agent {
     /// Tells the user which standing instructions their message has lifted, and whether there are more than are kept in
     /// view.
     fn tell_of_standing(&self, before: &[StandingInstruction]) {
-        let now = self.standing();
+        let now = self.standing_instructions();
         let is_lifted = |one: &&StandingInstruction| now.iter().all(|other| other.text != one.text);
         for one in before.iter().filter(is_lifted) {
-            self.driver.live.tell(Event::Warning(format!("no longer in force, as you say: {}", one.text)));
+            self.driver.live.tell(Event::Warning(format!("no longer in force, as you said: {}", one.text)));
         }
-        let (kept, kept_before) = (keep::fitting(now).len(), keep::fitting(before).len());
-        if kept < now.len() && kept_before == before.len() {
-            let gone = now.len() - kept;
+        let left_out = |all: &[StandingInstruction]| all.len() - keep::fitting(all).len();
+        let gone = left_out(now);
+        if gone > left_out(before) {
             let text = format!("{gone} of your standing instructions do not fit into view: /keep shows them");
             self.driver.live.tell(Event::Warning(text));
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use context::Layers;
 use learning::dream::SourcePurpose;
 use learning::knowledge::KnowledgeSettings;
-use settings::agents::Registry;
+use settings::agent_definitions::Registry;
 use settings::{
     Admission, Budget, BypassPermission, HookSettings, Learning, Notifications, Rhythm, SandboxSettings, Settings, keys,
 };

@@ -3,18 +3,19 @@
 //! It sends the view, logs the reply, runs its calls, and makes room before each request. Everything around it
 //! (approvers, knowledge, incoming messages) belongs to the agent; a subagent owns a driver of its own. Its parts share
 //! the live session (`live`) and keep their own state: cache checks (`cache_watch`), side work (`side_work`), the
-//! listing of agents (`listing`).
+//! listing of agents (`agent_listing`).
 
+mod agent_listing;
+mod ask_model;
 mod cache_watch;
 mod called_skills;
 mod calls;
 mod collapse_ahead;
 mod gated;
 mod guarded_paths;
-mod listing;
 mod media;
+mod memory_places;
 mod notes;
-mod reply;
 mod run_layers;
 mod shorten;
 mod side_work;
@@ -24,10 +25,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use context::Layers;
-use learning::saver::SavingPlace;
-use memory::changes::Changes;
 use memory::store::IndexUpkeep;
-use session::{Error, Home, Session};
+use session::{Error, Session};
 use settings::permission::NoApprover;
 use tokio_util::sync::CancellationToken;
 use tools::Output;
@@ -37,20 +36,12 @@ use crate::gate::Gate;
 use crate::live::LiveSession;
 use crate::parts::DriverParts;
 
+pub(crate) use agent_listing::{AgentListing, SubagentHost};
+pub(crate) use ask_model::ReplyResult;
 use cache_watch::CacheWatch;
-pub(crate) use listing::{AgentListing, SubagentHost};
-pub(crate) use reply::ReplyResult;
+pub(crate) use memory_places::{MemoryOwner, MemoryPlaces};
 use side_work::SideWork;
 pub(crate) use task_reminder::TaskReminder;
-
-/// Owner of the memories that an agent keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MemoryOwner {
-    /// The user.
-    Users,
-    /// The agent type.
-    Agents,
-}
 
 /// A memory saved or removed by the conversation's own model.
 pub(crate) enum MemoryChange {
@@ -69,10 +60,8 @@ pub struct Driver {
     reported_regrets: u32,
     /// True if a request of this turn was shortened because the provider refused it.
     reacted: bool,
-    /// Memory directory: all memories are saved in the same way, whoever writes.
-    memories: Option<SavingPlace>,
-    /// Directory of the memories about the user, which hold in every project.
-    user_memories: Option<SavingPlace>,
+    /// Memory directories that it may write to.
+    pub(crate) memories: MemoryPlaces,
     /// Memories saved or removed that are not yet reported.
     pub(crate) memory_changes: Vec<MemoryChange>,
 }
@@ -93,27 +82,14 @@ impl Driver {
             listing,
             reported_regrets,
             reacted: false,
-            memories: None,
-            user_memories: None,
+            memories: MemoryPlaces::default(),
             memory_changes: Vec::new(),
         })
     }
 
-    /// Sets the directory of memories, or none.
-    pub(crate) fn keep_memories(&mut self, directory: Option<&Path>, indexing: IndexUpkeep, whose: MemoryOwner) {
-        let session = &self.live.session;
-        let home = session.config_home().map(Home::at);
-        self.user_memories = home
-            .filter(|_| whose == MemoryOwner::Users && directory.is_some())
-            .map(|home| SavingPlace::of_user(&home, indexing));
-        self.memories = directory.map(|directory| SavingPlace {
-            directory: files::real(directory).unwrap_or_else(|_| directory.to_owned()),
-            indexing,
-            changes: match session.config_home() {
-                Some(home) => Home::at(home).changes(directory),
-                None => Changes::at(session.folder().join("memory-changes")),
-            },
-        });
+    /// Sets the directory of an owner's memories, or none.
+    pub(crate) fn keep_memories(&mut self, directory: Option<&Path>, indexing: IndexUpkeep, owner: MemoryOwner) {
+        self.memories.keep(owner, directory, indexing, &self.live.session);
     }
 
     /// The session.

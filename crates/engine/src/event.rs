@@ -277,21 +277,21 @@ pub enum Event {
     },
     /// An extraction ended.
     Extracted(Box<Outcome>),
-    /// Progress of a dream beside the session.
+    /// Progress of a dream alongside the session.
     Dream(Box<DreamProgress>),
     /// The notification settings have changed.
     SignalsChanged(settings::Notifications),
     /// Hooks are running.
     HooksStarted {
         /// The hook event.
-        hook_event: settings::hooks::HookEvent,
+        hook_event: settings::hook_definitions::HookEvent,
         /// Status text to show meanwhile.
         status: Option<String>,
     },
     /// A hook has a message for the user.
     HookMessage {
         /// The hook event.
-        hook_event: settings::hooks::HookEvent,
+        hook_event: settings::hook_definitions::HookEvent,
         /// The message.
         text: String,
     },

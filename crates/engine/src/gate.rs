@@ -19,7 +19,7 @@ use std::sync::Arc;
 use context::Fact;
 use files::Glance;
 use session::Session;
-use settings::hooks::{Hook, Kind};
+use settings::hook_definitions::{Hook, Kind};
 use tokio_util::sync::CancellationToken;
 use tools::Scope;
 use tools::permission::Rule;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use context::Fact;
 use context::account::ClearingFigures;
-use context::spill::Fresh;
+use context::spill::UnseenResult;
 use session::{Error, LineMeta, Session};
 use tools::Scope;
 use transcript::block::Kind;
@@ -70,7 +70,7 @@ impl LiveSession {
     pub(crate) fn clearing_figures(&self) -> ClearingFigures {
         let clearing = &self.session.state().clearing;
         let unpriced = ClearingFigures { regrets: clearing.regrets, ..ClearingFigures::default() };
-        self.talk.layers.price.map_or(unpriced, |price| clearing.figures(price, self.talk.ttl))
+        self.talk.layers.price.map_or(unpriced, |price| clearing.figures(price))
     }
 
     /// Writes a fact to the log.
@@ -127,7 +127,7 @@ impl LiveSession {
     pub(crate) fn bounded_output(&self, id: &str, text: &str) -> String {
         let result = Block::tool_result(id, &[Block::text(text)], Outcome::Done);
         let limit = self.talk.layers.spill.then_some(SHELL_CHARACTERS);
-        let fresh = Fresh { id, tool: tool_names::BASH, result: &result, limit };
+        let fresh = UnseenResult { id, tool: tool_names::BASH, result: &result, limit };
         match context::spill::choose(&[fresh], usize::MAX).into_iter().find(|spilled| spilled.file.is_some()) {
             None => text.to_owned(),
             Some(spilled) => match self.session.keep_result(id, "txt", text) {

@@ -97,7 +97,7 @@ pub struct Workplace {
     pub environment: Environment,
     /// The [guard](tools::guard) program for commands; without it only their process group is ended.
     pub guard: Option<PathBuf>,
-    /// Scratchpad; beside the session if `None`.
+    /// Scratchpad; next to the session if `None`.
     pub scratchpad: Option<PathBuf>,
     /// Reads an environment variable of this program, for hook headers that refer to one.
     pub variable: Option<fn(&str) -> Option<String>>,
@@ -206,7 +206,11 @@ impl Talk {
 
     /// Context edits that the provider may make.
     fn context_management(&self, tools: &[Arc<dyn Tool>]) -> serde_json::Value {
-        context::server::edits(&self.layers, self.thinks().is_some(), tools.iter().map(|tool| tool.name().to_owned()))
+        context::provider_edits::edits(
+            &self.layers,
+            self.thinks().is_some(),
+            tools.iter().map(|tool| tool.name().to_owned()),
+        )
     }
 }
 

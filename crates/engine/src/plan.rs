@@ -1,7 +1,7 @@
 //! Plans and tasks: tools for work that takes more than a few steps.
 //!
-//! A [plan](mode) is a file beside the session; plan mode ends when the user approves it. The [tasks]
-//! are one list, beside the session or shared by a team. Questions that only the user can answer are
+//! A [plan](mode) is a file next to the session; plan mode ends when the user approves it. The [tasks]
+//! are one list, next to the session or shared by a team. Questions that only the user can answer are
 //! [asked](ask). All are offered if somebody can be asked, the list also in a team, and nowhere else: their definitions
 //! cost tokens in every request.
 

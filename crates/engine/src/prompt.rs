@@ -117,7 +117,7 @@ pub fn prologue(from: &PrologueParts<'_>, known: Option<&Prologue>) -> Prologue 
     }
 }
 
-/// The scratchpad that a session was told of: a copied session keeps that of its original, which lies beside its own;
+/// The scratchpad that a session was told of: a copied session keeps that of its original, which is next to its own;
 /// any other path in a log is ignored.
 pub(crate) fn scratchpad(own: PathBuf, known: Option<&Prologue>) -> PathBuf {
     let told = known.and_then(|known| {

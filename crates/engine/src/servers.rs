@@ -8,7 +8,7 @@ mod connect;
 mod loaded;
 mod questions;
 mod search;
-mod tool;
+mod server_tool;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub(crate) use loaded::LoadedTools;
 pub use questions::elicitation;
 pub(crate) use search::loaded;
 pub use search::{ToolSearch, ToolSearchInput};
-use tool::ServerTool;
+use server_tool::ServerTool;
 
 /// Programs that are started at the same time, as Claude Code has it.
 const PROGRAMS_AT_ONCE: usize = 3;

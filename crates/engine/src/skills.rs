@@ -3,7 +3,7 @@
 //!
 //! Nothing here puts text into a conversation: an agent does that between two rounds, when a call has passed the gate.
 
-mod tool;
+mod skill_tool;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use extensions::skill::{ModelUse, Skill, SkillSource};
 use parking_lot::{Mutex, RwLock};
 use settings::trust::Trust;
 
-pub use tool::{CallSkill, SkillInput};
+pub use skill_tool::{CallSkill, SkillInput};
 
 /// The skills of a session.
 pub struct Skills {
@@ -96,7 +96,7 @@ impl Skills {
         let called = called();
         let uses = |name: &str| called.iter().filter(|one| *one == name).count() as u64;
         let names = due.iter().map(|skill| skill.name.clone()).collect();
-        (names, extensions::listing::listing(due, uses, budget))
+        (names, extensions::skill_listing::listing(due, uses, budget))
     }
 
     /// A file was touched: reads the skills of the folders between it and the directory of the session. Returns its path

@@ -1,4 +1,4 @@
-//! Teammates: processes that work beside a session, below the lead's guard.
+//! Teammates: processes that work alongside a session, below the lead's guard.
 //!
 //! [`Teammates`] starts, stops and resumes them; `lead_service` is the lead's side of their permission requests.
 

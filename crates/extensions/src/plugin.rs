@@ -6,14 +6,14 @@
 
 mod contents;
 mod folder;
-mod hooks;
 pub mod installed;
 mod manifest;
+mod plugin_hooks;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
-use settings::agents::PluginAgent;
+use settings::agent_definitions::PluginAgent;
 use settings::servers::PluginServers;
 
 use crate::expand::{ExpandValues, fill_folders};
@@ -92,7 +92,7 @@ pub struct PluginStyle {
 /// Hooks of a plugin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginHooks {
-    /// The file they stand in.
+    /// The file they are in.
     pub file: PathBuf,
     /// By event.
     pub events: Value,
@@ -114,7 +114,7 @@ pub struct PluginPlace {
 /// The entry of a plugin in a marketplace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MarketplaceEntry {
-    /// The file it stands in.
+    /// The file it is in.
     pub file: PathBuf,
     /// As it is written.
     pub fields: Map<String, Value>,
@@ -188,8 +188,7 @@ fn described(
     let is_strict = fields.get("strict").and_then(Value::as_bool) != Some(false);
     match own {
         Some(own) if !is_strict && own.has_parts() => {
-            let what =
-                "both this entry, which is not strict, and the plugin.json say where parts are; the plugin is left out";
+            let what = "both plugin.json and this entry, which is not strict, list parts of the plugin; the plugin is left out";
             Err(ExtensionTrouble::error(file, 1, what))
         }
         Some(own) => Ok(own.joined(&of_entry)),

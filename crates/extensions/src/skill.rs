@@ -221,14 +221,14 @@ impl Skill {
             },
             None | Some("inline" | "conversation" | "") => SkillContext::Conversation,
             Some(other) => {
-                fields.doubt("context", format!("context {other:?} is not known; it works in the conversation"));
+                fields.doubt("context", format!("unknown context {other:?}; the skill works in the conversation"));
                 SkillContext::Conversation
             }
         };
         let effort = fields.text("effort").and_then(|word| {
             let effort = Effort::ALL.into_iter().find(|effort| effort.name() == word);
             if effort.is_none() {
-                fields.doubt("effort", format!("effort {word:?} is not known; the session's counts"));
+                fields.doubt("effort", format!("unknown effort {word:?}; the session's effort is used"));
             }
             effort
         });

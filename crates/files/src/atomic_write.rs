@@ -257,9 +257,9 @@ mod tests {
     use super::*;
 
     /// A process that is killed while it writes.
-    struct Killed;
+    struct KilledProcess;
 
-    impl crate::faults::FaultyDisk for Killed {
+    impl crate::faults::FaultyDisk for KilledProcess {
         fn before(&mut self, effect: Effect<'_>, _: &Path) -> io::Result<()> {
             match effect {
                 Effect::Name | Effect::Link | Effect::Remove => Err(io::ErrorKind::Interrupted.into()),
@@ -277,7 +277,7 @@ mod tests {
         let names = || -> Vec<String> {
             dir.entries().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
         };
-        let mounted = crate::faults::mount(&place, std::sync::Arc::new(parking_lot::Mutex::new(Killed)));
+        let mounted = crate::faults::mount(&place, std::sync::Arc::new(parking_lot::Mutex::new(KilledProcess)));
         replace(&dir, OsStr::new("one"), b"1", Mode::Inherited).unwrap_err();
         create_new(&dir, OsStr::new("two"), b"2", Mode::Inherited).unwrap_err();
         assert_eq!(names().len(), 2, "{:?}", names());

@@ -2,7 +2,7 @@
 //!
 //! Six doors, each with one promise:
 //!
-//! - [`Root`]: an opened directory. What lies outside it cannot be named: not by `..`, not by an absolute path, not
+//! - [`Root`]: an opened directory. What is outside it cannot be named: not by `..`, not by an absolute path, not
 //!   through a symbolic link.
 //! - [`read`], [`replace`], [`stamp`] and their like: single files that a user or a model named by an absolute path.
 //!   Reading is bounded and never hangs on a pipe; replacing is atomic and notices a concurrent change.

@@ -1,6 +1,6 @@
 //! A lock that several processes respect, held for as long as the value lives.
 //!
-//! It lies on a file of its own, since the files it guards are replaced, and a lock on a replaced file guards nothing.
+//! It is on a file of its own, since the files it guards are replaced, and a lock on a replaced file guards nothing.
 //! The operating system gives it back when the process ends, however it ends: there is no stale lock to clean up.
 
 use std::fs::{File, TryLockError};

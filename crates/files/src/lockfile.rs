@@ -1,7 +1,7 @@
 //! A lock file with a text: who holds it, and since when.
 //!
 //! Other programs read the text and the time it was written; between our own processes the lock of the operating system
-//! decides. That lock lies on the file itself, so this is the one kind of file that is written in place: a replacement
+//! decides. That lock is on the file itself, so this is the one kind of file that is written in place: a replacement
 //! would carry the name and not the lock. Somebody may still remove it or put another in its place, so whoever holds
 //! the lock can ask whether it is on the file of that name ([`LockFile::is_named`]).
 

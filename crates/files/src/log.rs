@@ -4,7 +4,7 @@
 //!   a crash; what it failed for may be there in part.
 //! - **Torn-write safe.** A crash can leave half a line at the end. It is never removed, and never glued to a good one:
 //!   the next append starts with a newline. So a reader meets torn and empty lines, and skips them.
-//! - **One writer.** The file is locked by the operating system for as long as it is open for writing. The lock lies on
+//! - **One writer.** The file is locked by the operating system for as long as it is open for writing. The lock is on
 //!   the log itself, so two names for one file are one lock, and it dies with the process: there is no stale lock to
 //!   clean up. A process that was killed while it started another leaves the lock to that one for a moment, so a log whose
 //!   writer has gone is tried for a little longer. Next to the log, `<name>.writer` holds what the writer said of itself; it is only read when the lock is

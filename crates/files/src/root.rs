@@ -264,7 +264,7 @@ impl Root {
         relative.as_ref().ancestors().filter(|part| !part.as_os_str().is_empty()).any(is_link)
     }
 
-    /// Everything in it, by name. Not what lies below.
+    /// Everything in it, by name. Not what is below.
     pub fn list(&self) -> Result<Vec<DirectoryEntry>, Error> {
         let failed = |error| Error::of(&self.path, error);
         let mut entries = Vec::new();

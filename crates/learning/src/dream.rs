@@ -3,7 +3,7 @@
 //! [`schedule`] decides whether it is time, [`lock`] and [`disk`] ensure that only one process does it, [`sessions`] finds
 //! those that were touched since; all of it is looked up at a [`DreamSite`]. A dream learns what was said in them only
 //! from its `sources`. [`run`] is the dream itself, [`dream_log`] the record of dreams, [`progress`] what can be seen of
-//! one meanwhile, and [`session_dreams`] starts them beside a session. Its changes are kept with those of other agents
+//! one meanwhile, and [`session_dreams`] starts them alongside a session. Its changes are kept with those of other agents
 //! ([`memory::changes`]), and can be undone.
 
 pub mod disk;

@@ -2,7 +2,7 @@
 //! touched or worked in what the user excluded.
 //!
 //! A session is judged by its file alone, ours and Claude Code's alike, line by line. Agents that look through
-//! transcripts see nothing of an excluded one: neither its file nor what lies beside it. Whatever its subagents touched
+//! transcripts see nothing of an excluded one: neither its file nor what is next to it. Whatever its subagents touched
 //! counts as touched by it.
 
 use std::collections::{HashMap, HashSet};
@@ -12,6 +12,7 @@ use files::{Glance, Lines, Text};
 use parking_lot::Mutex;
 use serde_json::Value;
 use session::child::SubagentMeta;
+use transcript::Purpose;
 
 use crate::exclusions::Exclusions;
 
@@ -35,7 +36,7 @@ impl ExcludedSessions {
         &self.exclusions
     }
 
-    /// True if a file is an excluded session, or lies beside one.
+    /// True if a file is an excluded session, or is next to one.
     pub(crate) fn has(&self, path: &Path) -> bool {
         let Some(session) = self.folders.iter().find_map(|folder| session(folder, path)) else { return false };
         let judge = || self.is_apart(&session).unwrap_or(true) || self.subagents_touched(&session, |_| true);
@@ -106,12 +107,33 @@ impl ExcludedSessions {
         }
         let directory = worked.as_deref().unwrap_or(&self.project);
         let content = &line["message"]["content"];
-        let is_result = |block: &Value| block["type"] == "tool_result";
+        let of_type = |block: &Value, all: &[&str]| all.iter().any(|one| block["type"] == *one);
         let mut blocks = content.as_array().into_iter().flatten();
         blocks.any(|block| {
-            block["type"] == "tool_use" && self.exclusions.touched_by(&block["input"], directory)
-                || is_result(block) && self.exclusions.shown_in(&text_of(&block["content"]), directory)
-        })
+            of_type(block, &["tool_use"]) && self.exclusions.touched_by(&block["input"], directory)
+                || of_type(block, &["tool_result"]) && self.exclusions.shown_in(&text_of(&block["content"]), directory)
+                || of_type(block, &["image", "document"]) && self.exclusions.named_in(&text_of(content), directory)
+        }) || beside(line).is_some_and(|text| self.exclusions.shown_beside(&text, directory))
+    }
+}
+
+/// The text of a line that came with a message: a file that it names, a command of the user's own, a report.
+fn beside(line: &Value) -> Option<String> {
+    let content = text_of(&line["message"]["content"]);
+    match serde_json::from_value::<Purpose>(line["cairn"]["injected"].clone()) {
+        Ok(purpose) => purpose.shows_others().then_some(content),
+        Err(_) if line["type"] == "attachment" => Some(strings(&line["attachment"])),
+        Err(_) => content.contains("<bash-").then_some(content),
+    }
+}
+
+/// All texts in a value.
+fn strings(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(all) => all.iter().map(strings).collect::<Vec<_>>().join("\n"),
+        Value::Object(all) => all.values().map(strings).collect::<Vec<_>>().join("\n"),
+        _ => String::new(),
     }
 }
 

@@ -24,6 +24,8 @@ const FILE: u64 = 1024 * 1024;
 const ALL: usize = 16 * 1024 * 1024;
 /// Characters of the shortest line that counts; a shorter one is in too many files.
 const SHORTEST: usize = 12;
+/// The tags around a command of the user's own (`!`), here and in Claude Code.
+const COMMANDS: [(&str, &str); 2] = [("<command>", "</command>"), ("<bash-input>", "</bash-input>")];
 /// Limit on the names in one result that are looked up.
 const NAMES: usize = 4_000;
 
@@ -89,8 +91,18 @@ impl Exclusions {
         !self.is_empty() && (self.named_in(text, directory) || self.quoted_in(text))
     }
 
-    fn named_in(&self, text: &str, directory: &Path) -> bool {
-        let around = |c: char| c.is_whitespace() || matches!(c, ':' | '"' | '\'' | '`' | ',' | '(' | ')' | '<' | '>');
+    /// True if a text that came with a message, such as a file that it names or a command with its output, shows something
+    /// of what is excluded.
+    pub(crate) fn shown_beside(&self, text: &str, directory: &Path) -> bool {
+        let inside = |(from, to): &(&str, &str)| Some(text.split_once(from)?.1.split_once(to)?.0);
+        COMMANDS.iter().filter_map(inside).any(|command| self.touched_by_command(command, directory))
+            || self.shown_in(text, directory)
+    }
+
+    /// True if a text names what is excluded.
+    pub(crate) fn named_in(&self, text: &str, directory: &Path) -> bool {
+        let around =
+            |c: char| c.is_whitespace() || matches!(c, ':' | '"' | '\'' | '`' | ',' | '(' | ')' | '<' | '>' | '@');
         let words = text.split(around).filter(|word| word.contains(['/', '.']) && word.len() < 1_000);
         let names: HashSet<&str> = words.take(NAMES * 16).collect();
         names.into_iter().take(NAMES).any(|name| self.has(&directory.join(name)))

@@ -1,6 +1,6 @@
 //! Learning: after turns, an agent writes down what a later session should know.
 //!
-//! It runs beside the conversation and never holds it up: one run at a time, and while one runs only the newest request
+//! It runs outside the conversation and never holds it up: one run at a time, and while one runs only the newest request
 //! waits. It stays within a share of the session's cost; turns that had to wait for that are learnt from with a later
 //! turn, or by a later session. The log says of each turn whether it is covered (`turns`); a session that leaves some
 //! stays in a queue (`queue`) that every session looks at.
@@ -16,7 +16,7 @@ mod backlog;
 mod job;
 pub(crate) mod note;
 mod queue;
-pub(crate) mod render;
+pub(crate) mod turn_text;
 mod turns;
 mod work;
 
@@ -333,7 +333,7 @@ impl Extraction {
         let may_be_shown = self.turns.all_usable()
             && self.learning.excluded.deny.is_empty()
             && self.turns.last().map(|turn| &turn.id) == new.last().map(|turn| &turn.id)
-            && !view.visible().any(|entry| is_summary(entry.stands()))
+            && !view.visible().any(|entry| is_summary(entry.state()))
             && !on.session.log().lines().iter().any(|line| Note::of(line) == Some(Note::Continued));
         let can_write =
             view.prologue().is_some_and(|known| known.tools.iter().any(|tool| tool.name == tool_names::WRITE));

@@ -1,4 +1,4 @@
-//! A fork: a question to the conversation as it stands, asked beside it.
+//! A fork: a question to the conversation as it stands, asked outside of it.
 //!
 //! It sends what the parent sends, byte for byte, and then its own words: so it reads the parent's cache, and costs
 //! little more than its answer. Nothing that the cache depends on may differ: not the tools, the limits, the thinking,
@@ -23,7 +23,7 @@ use transcript::{Block, Message, Outcome, Remarks, Reply, Request, Role, StopRea
 
 use crate::ledger::{BYTES_PER_TOKEN, BudgetPause, Ledger, broken_off};
 
-/// A small model, for questions beside the conversation.
+/// A small model, for questions outside the conversation.
 #[derive(Clone)]
 pub struct SmallModel {
     /// The client.

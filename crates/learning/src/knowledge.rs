@@ -1,14 +1,14 @@
-//! Knowledge of a session beside the conversation: instruction files and memory.
+//! Knowledge of a session outside the conversation: instruction files and memory.
 //!
 //! Both enter as attachments, rendered once and frozen in the log; a resumed session learns from the log what was
 //! attached and attaches nothing twice. Instructions and the memory index come before the user's first words, and when
-//! a file or a folder they are for is touched. Memories come by `recall`: when the user writes, and when the work of
+//! a file or a folder they are for is touched. Memories come by `recall_for_message`: when the user writes, and when the work of
 //! the turn makes an instruction relevant. Nothing here is waited for, and nothing here can fail a turn.
 
 mod by_hand;
 mod daily;
 pub mod outside;
-mod recall;
+mod recall_for_message;
 mod selector;
 
 use std::collections::HashSet;
@@ -20,10 +20,10 @@ use jiff::civil::Date;
 use memory::instructions::{
     InstructionFault, InstructionSources, Instructions, LoadedInstruction, Note, Reason, first_message, nested,
 };
+use memory::quoted_sentences::Register;
 use memory::rank::WorkAtHand;
 use memory::secrets::{self, Remarks};
 use memory::shelf::{Shelf, ShelfScope};
-use memory::spoken::Register;
 use memory::store::IndexUpkeep;
 use memory::{age, index};
 use provider::Model;
@@ -34,10 +34,10 @@ use transcript::{Injected, Purpose};
 
 use crate::ledger::Ledger;
 use outside::OutsideFile;
-use recall::Recall;
+use recall_for_message::Recall;
 
 pub use daily::DailyLog;
-pub use recall::{Authors, RecallSwitch, UserMessage};
+pub use recall_for_message::{Authors, RecallSwitch, UserMessage};
 pub use selector::Selector;
 
 /// Instruction files and memory of one session.

@@ -25,7 +25,7 @@ use settings::Budget;
 use transcript::Usage;
 use transcript::price::Prices;
 
-use day::{LedgerEntry, Reading, Requests};
+use day::{DayReading, LedgerEntry, Requests};
 
 pub use day::{Day, Spending};
 pub use under_way::{BYTES_PER_TOKEN, broken_off};
@@ -85,7 +85,7 @@ pub struct Ledger {
 struct State {
     budget: Budget,
     /// Today's files, as far as they were read.
-    readings: Vec<(Date, Reading)>,
+    readings: Vec<(Date, DayReading)>,
     /// Requests that could not be written, by day.
     unwritten: Vec<(Date, Requests)>,
     /// Usage of this process, by model.
@@ -256,7 +256,7 @@ impl Ledger {
         if let Some(folder) = &self.folder {
             for date in [Some(today), tomorrow(today)].into_iter().flatten() {
                 let at = state.readings.iter().position(|(known, _)| *known == date).unwrap_or_else(|| {
-                    state.readings.push((date, Reading::default()));
+                    state.readings.push((date, DayReading::default()));
                     state.readings.len() - 1
                 });
                 let reading = &mut state.readings[at].1;
@@ -274,7 +274,7 @@ impl Ledger {
         let Some(folder) = &self.folder else { return Vec::new() };
         let days = std::iter::successors(Some(self.date()), |date| date.yesterday().ok()).take(most);
         let read = days.map(|date| {
-            let mut reading = Reading::default();
+            let mut reading = DayReading::default();
             reading.refresh(&file(folder, date), &self.spender.project);
             (date, reading.day(&self.spender.project))
         });

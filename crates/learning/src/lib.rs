@@ -2,7 +2,7 @@
 //!
 //! [`knowledge`] attaches instructions and memories; [`extract`] writes memories after a turn; [`dream`] puts memories
 //! in order; [`saver`] is the one way in which agents save; [`unattended`] is the policy of agents that nobody watches.
-//! [`fork`] asks a question beside the conversation, [`background`] holds work that nobody waits for, and the
+//! [`fork`] asks a question outside the conversation, [`background`] holds work that nobody waits for, and the
 //! [`ledger`] records spending.
 
 pub mod background;

@@ -122,7 +122,7 @@ impl UnattendedPolicy {
 
     /// Sandbox of its commands: they see what may be read and change nothing, or do not run.
     fn sandbox(&self) -> Sandbox {
-        let mut confinement = Confinement::looking_at(self.looks.clone(), Vec::new(), None);
+        let mut confinement = Confinement::read_only(self.looks.clone(), Vec::new(), None);
         confinement.hidden.push(self.config.clone());
         Sandbox::new(confinement, self.standing.clone()).closed().required()
     }

@@ -51,7 +51,7 @@ impl Approver for AskLead {
         })
     }
 
-    fn who(&self) -> Respondent {
+    fn respondent(&self) -> Respondent {
         Respondent::Program
     }
 }

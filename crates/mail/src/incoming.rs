@@ -180,7 +180,7 @@ impl Mail {
             !state.heard.contains(&message.id) && here.insert(message.id.clone())
         });
         waiting.sort_by_key(|arrived| arrived.message.order());
-        // What can be read is heard first, whatever lies in another's place.
+        // What can be read is heard first, whatever is in another's place.
         match broken.filter(|_| waiting.is_empty()) {
             Some(error) => Err(error),
             None => Ok(waiting),

@@ -13,7 +13,7 @@ use crate::task_file::{Task, TaskBoard, TaskStatus, claim, may_change};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names say it, and what is said besides is paid for in every request")]
-pub enum Becomes {
+pub enum NewStatus {
     Pending,
     InProgress,
     Completed,
@@ -135,7 +135,7 @@ impl TypedTool for TaskList {
 pub struct TaskUpdateInput {
     #[serde(rename = "taskId")]
     pub task_id: String,
-    pub status: Option<Becomes>,
+    pub status: Option<NewStatus>,
     pub subject: Option<String>,
     pub description: Option<String>,
     #[serde(rename = "activeForm")]
@@ -169,7 +169,7 @@ fn change(tasks: &mut Vec<Task>, me: Option<&str>, input: TaskUpdateInput) -> Re
         if me != LEAD && input.owner.as_deref().is_some_and(|owner| !owner.is_empty() && owner != me) {
             return Err("Only the lead gives tasks to others. Write to them instead.".to_owned());
         }
-        if input.status == Some(Becomes::InProgress) {
+        if input.status == Some(NewStatus::InProgress) {
             claim(tasks, at, input.owner.as_deref().filter(|owner| !owner.is_empty()).unwrap_or(me))?;
         } else {
             may_change(&tasks[at], me)?;
@@ -177,12 +177,12 @@ fn change(tasks: &mut Vec<Task>, me: Option<&str>, input: TaskUpdateInput) -> Re
     }
     let task = &mut tasks[at];
     match input.status {
-        Some(Becomes::Pending) => (task.status, task.owner) = (TaskStatus::Pending, None),
-        Some(Becomes::InProgress) => task.status = TaskStatus::InProgress,
-        Some(Becomes::Completed) => task.status = TaskStatus::Completed,
-        Some(Becomes::Deleted) | None => {}
+        Some(NewStatus::Pending) => (task.status, task.owner) = (TaskStatus::Pending, None),
+        Some(NewStatus::InProgress) => task.status = TaskStatus::InProgress,
+        Some(NewStatus::Completed) => task.status = TaskStatus::Completed,
+        Some(NewStatus::Deleted) | None => {}
     }
-    if me.is_some() && input.status != Some(Becomes::InProgress) {
+    if me.is_some() && input.status != Some(NewStatus::InProgress) {
         task.owner = input.owner.filter(|owner| !owner.is_empty()).or(task.owner.take());
     }
     task.subject = input.subject.unwrap_or(std::mem::take(&mut task.subject));
@@ -190,7 +190,7 @@ fn change(tasks: &mut Vec<Task>, me: Option<&str>, input: TaskUpdateInput) -> Re
     task.active_form = input.active_form.or(task.active_form.take());
     task.blocked_by.extend(input.add_blocked_by.unwrap_or_default());
     Ok(match input.status {
-        Some(Becomes::Deleted) => format!("Task #{} is gone.", tasks.remove(at).id),
+        Some(NewStatus::Deleted) => format!("Task #{} is gone.", tasks.remove(at).id),
         _ => tasks[at].line(),
     })
 }

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use settings::agents::Isolation;
+use settings::agent_definitions::Isolation;
 use settings::permission::SharedMode;
 use tools::permission::Mode;
 

@@ -17,7 +17,7 @@ use url::Url;
 
 use crate::endpoint::HttpEndpoint;
 use crate::origin;
-use crate::tokens::{LoginClient, TokenStore, Tokens};
+use crate::token_files::{LoginClient, TokenStore, Tokens};
 
 /// The most bytes of an authorization server's metadata.
 const LARGEST_METADATA: usize = 256 << 10;

@@ -43,7 +43,7 @@ pub struct Callback {
 impl CallbackListener {
     /// Listens on the port that a client was registered with, or on any.
     pub async fn bind(port: Option<u16>) -> Result<Self, String> {
-        let failed = |error: std::io::Error| format!("the port for the browser's way back cannot be opened: {error}");
+        let failed = |error: std::io::Error| format!("the port for the browser's callback cannot be opened: {error}");
         let v4 = TcpListener::bind(("127.0.0.1", port.unwrap_or(0))).await.map_err(failed)?;
         let port = v4.local_addr().map_err(failed)?.port();
         // `localhost` may be either; a machine without IPv6 does without.
@@ -96,12 +96,12 @@ impl CallbackListener {
 impl Callback {
     /// The address that a user copied from the browser.
     pub fn from_address(text: &str) -> Result<Self, String> {
-        let url =
-            Url::parse(text.trim()).map_err(|_| "this is no address: copy all of it from the browser".to_owned())?;
+        let url = Url::parse(text.trim())
+            .map_err(|_| "this is not an address: copy all of it from the browser".to_owned())?;
         let callback = Self { url };
         match callback.value("code").or_else(|| callback.value("error")) {
             Some(_) => Ok(callback),
-            None => Err("this address has no code in it: copy the one that the browser ended at".to_owned()),
+            None => Err("this address has no code in it: copy the one that the browser ended up at".to_owned()),
         }
     }
 

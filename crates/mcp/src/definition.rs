@@ -3,7 +3,7 @@
 //! Broken entries are findings and do not hide the others. Nothing is expanded while reading: what an entry asks for is
 //! known before the user is asked about it.
 
-mod read;
+mod definition_from_json;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::tokens::LoginClient;
-use crate::variables::{self, NamedVariable};
+use crate::expand_variables::{self, NamedVariable};
+use crate::token_files::LoginClient;
 
 /// One server, as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,14 +163,14 @@ pub struct ExpandedDefinition {
 impl ServerDefinition {
     /// Reads one entry.
     pub fn from_json(entry: &Value) -> Result<Self, DefinitionError> {
-        read::definition(entry)
+        definition_from_json::definition(entry)
     }
 
     /// Variables that it names in command, arguments, environment, address and headers, in order of their names.
     pub fn variables(&self) -> Vec<NamedVariable> {
         let mut found = BTreeMap::new();
         for text in self.texts() {
-            variables::named(text, &mut found);
+            expand_variables::named(text, &mut found);
         }
         found.into_values().collect()
     }
@@ -178,7 +178,7 @@ impl ServerDefinition {
     /// The definition with values in place of variables. `look_up` answers for those that may be seen.
     pub fn expand(&self, look_up: &dyn Fn(&str) -> Option<String>) -> ExpandedDefinition {
         let mut unset = Vec::new();
-        let mut text = |text: &String| variables::expanded(text, look_up, &mut unset);
+        let mut text = |text: &String| expand_variables::expanded(text, look_up, &mut unset);
         let mut definition = self.clone();
         match &mut definition.transport {
             ServerTransport::Stdio(stdio) => {
@@ -192,7 +192,7 @@ impl ServerDefinition {
             }
         }
         let unset: BTreeSet<String> = unset.into_iter().collect();
-        let problem = |name: String| match variables::is_provider_key(&name) {
+        let problem = |name: String| match expand_variables::is_provider_key(&name) {
             true => DefinitionError::ProviderKey(name),
             false => DefinitionError::Unset(name),
         };
@@ -224,7 +224,7 @@ impl HttpDefinition {
 impl ServerDefinitions {
     /// Reads an `mcpServers` object.
     pub fn from_json(servers: &Value) -> Self {
-        read::definitions(servers)
+        definition_from_json::definitions(servers)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::tokens::{LoginClient, TokenStore};
+use crate::token_files::{LoginClient, TokenStore};
 
 /// The way to a server.
 #[derive(Clone)]

@@ -78,7 +78,7 @@ pub(crate) struct HttpClient {
 impl HttpClient {
     /// A client with the headers of every request; `most` bounds an answer.
     pub(crate) fn new(url: &str, headers: &BTreeMap<String, String>, most: usize) -> Result<Self, String> {
-        let url = Url::parse(url).map_err(|error| format!("the address is none: {error}"))?;
+        let url = Url::parse(url).map_err(|error| format!("the address is not valid: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
             return Err("the address must begin with http:// or https://".to_owned());
         }

@@ -8,22 +8,23 @@
 //! the model. A server's text is data: it is cut, never interpreted.
 
 mod authorization;
+mod begin_login;
 mod callback;
 mod definition;
 mod elicitation;
 mod endpoint;
 mod error;
+mod expand_variables;
 mod http;
-mod login;
+mod input_schema;
 mod names;
 mod offer;
 mod origin;
 mod outcome;
-mod schema;
 mod server;
-mod tokens;
-mod variables;
+mod token_files;
 
+pub use begin_login::Login;
 pub use callback::{Callback, CallbackListener};
 pub use definition::{
     DefinitionError, DefinitionFinding, ExpandedDefinition, HttpDefinition, OAuthSettings, ServerDefinition,
@@ -33,13 +34,12 @@ pub use elicitation::form::{FieldKind, FieldOption, FormField, form_fields, form
 pub use elicitation::{Elicitation, ElicitationAnswer, ElicitationRequest};
 pub use endpoint::{Endpoint, HeadersHelper, HttpEndpoint, LastWords, OpenPipes, Pipes};
 pub use error::Error;
-pub use login::Login;
+pub use expand_variables::{NamedVariable, VariableKind, is_credential, is_provider_key};
+pub use input_schema::{SchemaProblem, flat_schema};
 pub use names::{
     LONGEST_TOOL_NAME, RESERVED_SERVERS, is_reserved, plugin_server, server_keys, short_description, tool_names,
 };
 pub use offer::{PromptArgument, PromptOffer, ResourceOffer, ResourceTemplateOffer, ToolInteraction, ToolOffer};
 pub use outcome::{CallProgress, OnProgress, PromptReply, ServerReply};
-pub use schema::{SchemaProblem, flat_schema};
 pub use server::{McpServer, ServerLimits, ServerOptions, ServerState, ServerStatus};
-pub use tokens::{LoginClient, TokenFiles, TokenStore, Tokens};
-pub use variables::{NamedVariable, VariableKind, is_credential, is_provider_key};
+pub use token_files::{LoginClient, TokenFiles, TokenStore, Tokens};

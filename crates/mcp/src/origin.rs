@@ -32,7 +32,9 @@ pub(crate) fn client(url: &Url) -> Result<reqwest::Client, String> {
     let builder = if is_loopback(url) { builder.no_proxy() } else { builder };
     // A machine without certificates can still speak plain HTTP.
     let builder = if url.scheme() == "http" { builder.tls_certs_only([]) } else { builder };
-    builder.build().map_err(|_| "no HTTP client can be made: are there certificates on this machine?".to_owned())
+    builder
+        .build()
+        .map_err(|_| "the HTTP client could not be set up: are there certificates on this machine?".to_owned())
 }
 
 /// True if an address is on this machine, whatever a resolver says.

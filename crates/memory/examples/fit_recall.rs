@@ -10,8 +10,8 @@
 
 use memory::Ranker;
 use memory::bench::{
-    ASKED, Plain, QuestionHalf, QuestionOutcome, RecallFigures, Set, afterwards, afterwards_asked, by_kind, projects,
-    projects_afterwards, repository,
+    ASKED, Plain, QuestionHalf, QuestionOutcome, QuestionSet, RecallFigures, afterwards, afterwards_asked, by_kind,
+    projects, projects_afterwards, repository,
 };
 use memory::rank::{Route, Weights};
 
@@ -19,13 +19,13 @@ use memory::rank::{Route, Weights};
 const WORTH_IT: f64 = 0.015;
 
 struct Bench {
-    sets: Vec<Set>,
+    sets: Vec<QuestionSet>,
     rankers: Vec<Ranker>,
     now: jiff::Timestamp,
 }
 
 impl Bench {
-    fn new(sets: Vec<Set>, weights: Weights) -> Self {
+    fn new(sets: Vec<QuestionSet>, weights: Weights) -> Self {
         let rankers = sets.iter().map(|set| Ranker::with(&set.memories, weights)).collect();
         Self { sets, rankers, now: jiff::Timestamp::from_second(1_772_800_000).unwrap_or_default() }
     }
@@ -82,11 +82,11 @@ fn main() {
     }
 }
 
-fn all_projects() -> Set {
-    Set::side_by_side(&[projects(QuestionHalf::Fitting), projects(QuestionHalf::Telling)].concat())
+fn all_projects() -> QuestionSet {
+    QuestionSet::side_by_side(&[projects(QuestionHalf::Fitting), projects(QuestionHalf::Telling)].concat())
 }
 
-fn with_line(sets: &[Set]) -> Vec<Set> {
+fn with_line(sets: &[QuestionSet]) -> Vec<QuestionSet> {
     let first_day = jiff::Timestamp::from_second(1_760_000_000).unwrap_or_default();
     sets.iter().map(|set| set.with_common_line(first_day)).collect()
 }
@@ -100,7 +100,7 @@ fn against(plain: &RecallFigures) -> String {
 }
 
 /// The repository's sets with the questions that their memories say they answer.
-fn asked(which: QuestionHalf) -> Vec<Set> {
+fn asked(which: QuestionHalf) -> Vec<QuestionSet> {
     repository(which).iter().zip(ASKED).map(|(set, asked)| set.with_asked(asked)).collect()
 }
 

@@ -6,8 +6,8 @@
 //! wants nothing is answered correctly by surfacing nothing. The ranker's few numbers are fitted on every second
 //! question of the first three sets; figures come from the others, and from sets written when the ranker was done.
 
-mod beside;
 mod plain;
+mod ranker_comparison;
 mod selected;
 
 use std::collections::BTreeMap;
@@ -21,9 +21,9 @@ use crate::store::{self, NewMemory};
 use crate::taxonomy::Kind;
 use crate::verdict::CANDIDATES;
 
-pub use beside::{Comparison, Difference};
 pub use plain::Plain;
-pub use selected::{Selected, read_keys};
+pub use ranker_comparison::{Comparison, Difference};
+pub use selected::{SelectionOutcome, read_keys};
 
 /// The sets the numbers are fitted on: one half of them.
 const SETS: [(&str, &str); 3] = [
@@ -43,9 +43,10 @@ pub enum QuestionHalf {
 
 /// The repository's sets, each with questions of the others that nothing answers there: as they are (`foreign`), and with
 /// one of its own names in them (`near`).
-pub fn repository(half: QuestionHalf) -> Vec<Set> {
-    let whole: Vec<Set> = SETS.iter().map(|(memories, questions)| Set::read(memories, questions)).collect();
-    let part = |set: &Set| Set {
+pub fn repository(half: QuestionHalf) -> Vec<QuestionSet> {
+    let whole: Vec<QuestionSet> =
+        SETS.iter().map(|(memories, questions)| QuestionSet::read(memories, questions)).collect();
+    let part = |set: &QuestionSet| QuestionSet {
         memories: set.memories.clone(),
         questions: set.questions.iter().skip(half as usize).step_by(2).cloned().collect(),
     };
@@ -67,8 +68,8 @@ pub const ASKED: [&str; 3] = [
 ];
 
 /// Ten projects by other writers: the order is fitted on one ten, figures come from the other.
-pub fn projects(half: QuestionHalf) -> Vec<Set> {
-    Set::projects(match half {
+pub fn projects(half: QuestionHalf) -> Vec<QuestionSet> {
+    QuestionSet::projects(match half {
         QuestionHalf::Fitting => include_str!("../tests/recall/projects_fitting.txt"),
         QuestionHalf::Telling => include_str!("../tests/recall/projects_telling.txt"),
     })
@@ -105,23 +106,23 @@ const AFTERWARDS: [(&str, &str, &str); 5] = [
 ];
 
 /// The sets written afterwards.
-pub fn afterwards() -> Vec<Set> {
-    AFTERWARDS.iter().map(|(memories, questions, _)| Set::read(memories, questions)).collect()
+pub fn afterwards() -> Vec<QuestionSet> {
+    AFTERWARDS.iter().map(|(memories, questions, _)| QuestionSet::read(memories, questions)).collect()
 }
 
 /// The same with the questions that their memories say they answer.
-pub fn afterwards_asked() -> Vec<Set> {
+pub fn afterwards_asked() -> Vec<QuestionSet> {
     afterwards().iter().zip(AFTERWARDS).map(|(set, (_, _, asked))| set.with_asked(asked)).collect()
 }
 
 /// Projects whose memories and questions have different writers, asked once when the order was found.
-pub fn projects_afterwards() -> Vec<Set> {
-    Set::projects(include_str!("../tests/recall/projects_afterwards.txt"))
+pub fn projects_afterwards() -> Vec<QuestionSet> {
+    QuestionSet::projects(include_str!("../tests/recall/projects_afterwards.txt"))
 }
 
 /// A labelled set.
 #[derive(Debug, Clone, Default)]
-pub struct Set {
+pub struct QuestionSet {
     /// The memories.
     pub memories: Vec<Memory>,
     /// The questions.
@@ -152,7 +153,7 @@ pub struct QuestionOutcome<'s> {
     pub surfaced: Vec<String>,
 }
 
-impl Set {
+impl QuestionSet {
     /// Reads a set.
     pub fn read(memories: &str, questions: &str) -> Self {
         Self {
@@ -258,7 +259,7 @@ impl Set {
 
     /// The answerable questions of another set, which nothing here answers: unchanged, and with one of this set's names
     /// in each, so that they look like ours.
-    pub fn not_ours(&self, other: &Set) -> Vec<LabelledQuestion> {
+    pub fn not_ours(&self, other: &QuestionSet) -> Vec<LabelledQuestion> {
         let names = self.names();
         // To a request for work, standing instructions apply wherever it comes from.
         let foreign =

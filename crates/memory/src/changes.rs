@@ -5,7 +5,7 @@
 //! an agent does can be inspected and undone (`undo`), even after a crash in the middle. What the user removed or
 //! undid is refused to agents ([`crate::tombstones`]). Nothing here asks a model or reads a clock.
 
-mod record;
+mod recorder;
 mod undo;
 
 use std::collections::HashSet;
@@ -18,12 +18,12 @@ use serde::{Deserialize, Serialize};
 use crate::entry::Memory;
 use crate::error::Error;
 use crate::index;
-use crate::spoken::QuotedSentence;
+use crate::quoted_sentences::QuotedSentence;
 use crate::store::{Store, TEAM, checked};
 use crate::tombstones::Tombstones;
 
-pub use crate::kept::KeptChange;
-pub use record::Recorder;
+pub use crate::kept_change::KeptChange;
+pub use recorder::Recorder;
 pub use undo::UndoResult;
 
 /// Number of runs that are kept; the oldest are removed.
@@ -183,7 +183,7 @@ impl Changes {
                     && store.line(&path)?.is_some();
                 let body = || Memory::parse(&path, text.as_bytes(), None, text.len() as u64).body;
                 if is_gone
-                    && !self.tombstones().stands_since(&path, &text, run.head.began())
+                    && !self.tombstones().applies_since(&path, &text, run.head.began())
                     && store.nothing_like(&body()).is_ok()
                 {
                     self.tombstones().plant(&path, &text, Some(at.to_string()))?;
@@ -217,7 +217,7 @@ impl Changes {
 
     /// The user's tombstones.
     pub fn tombstones(&self) -> Tombstones {
-        Tombstones::beside(&self.folder)
+        Tombstones::in_folder(&self.folder)
     }
 
     fn writer(&self, log: Log, id: &str, agent: &str) -> Writer {

@@ -26,6 +26,8 @@ pub enum FileProblem {
     Oversized(usize),
     /// The type is not one of the four, so the memory has none.
     UnknownType(String),
+    /// The last day on which it holds is no date.
+    UnknownDay(String),
     /// Only the beginning of the file was read.
     Cut {
         /// Bytes read.
@@ -51,6 +53,7 @@ impl fmt::Display for FileProblem {
             Self::UnknownType(found) => {
                 write!(f, "type {found:?} is none of user, feedback, project, reference")
             }
+            Self::UnknownDay(found) => write!(f, "until {found:?} is no date such as 2026-11-30"),
             Self::Cut { read, of } => write!(f, "only the first {read} of {of} bytes were read"),
         }
     }

@@ -80,6 +80,7 @@ impl Memory {
             front.diagnostics.push(Diagnostic { line: 1, problem });
         }
         let kind = kind(&mut front);
+        let until = last_day(&mut front);
         let applies_to = match front.list("applies_to") {
             list if list.is_empty() => below(&front, "applies_to"),
             list => list,
@@ -90,7 +91,7 @@ impl Memory {
             asked: asked(&front),
             kind,
             applies_to,
-            until: front.text("until").or_else(|| front.metadata("until")).and_then(|day| day.trim().parse().ok()),
+            until,
             named: below(&front, NAMED),
             origin: MemoryOrigin::of(&front),
             imported_from: front.metadata("importedFrom").filter(|from| !from.is_empty()),
@@ -118,6 +119,17 @@ pub(crate) fn kind(front: &mut Frontmatter) -> Option<Kind> {
         front.diagnostics.push(Diagnostic { line: 1, problem });
     }
     kind
+}
+
+/// The last day on which it holds, and a diagnostic if what stands there is no date.
+fn last_day(front: &mut Frontmatter) -> Option<Date> {
+    let written = front.text("until").or_else(|| front.metadata("until"))?;
+    let day = written.trim().parse().ok();
+    if day.is_none() && !written.trim().is_empty() {
+        let problem = FileProblem::UnknownDay(written.chars().take(80).collect());
+        front.diagnostics.push(Diagnostic { line: 1, problem });
+    }
+    day
 }
 
 /// The questions it answers: a text, or a list of them.

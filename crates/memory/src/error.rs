@@ -10,7 +10,7 @@ pub enum Error {
     #[error(transparent)]
     Files(#[from] files::Error),
     /// The requested place may not hold memory: choose another.
-    #[error("memory may not live in {path:?} (from {from}): {rule}")]
+    #[error("memory cannot be kept in {path:?} (from {from}): {rule}")]
     Refused {
         /// The given path.
         path: String,
@@ -80,7 +80,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A pattern in the settings or in a rule is not a glob.
-    #[error("{pattern:?} is no glob: {source}")]
+    #[error("{pattern:?} is not a glob: {source}")]
     BadGlob {
         /// The pattern.
         pattern: String,

@@ -7,7 +7,7 @@
 //! Editing never goes through a parsed value: [`set`] and [`remove`] find the lines of one key and change those. Every
 //! other byte is kept: comments, order, quoting, CRLF, a byte order mark, keys of other programs.
 
-mod edit;
+mod edit_key;
 mod lenient;
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::diagnostic::{Diagnostic, FileProblem};
 
-pub use edit::{mended, remove, set, set_under};
+pub use edit_key::{mended, remove, set, set_under};
 
 /// Largest block that is given to the YAML parser, in bytes.
 const YAML_LIMIT: usize = 64 * 1024;
@@ -134,7 +134,7 @@ fn structured(block: &str, diagnostics: &mut Vec<Diagnostic>) -> Map<String, Val
         }
         Ok(Value::Null) => Map::new(),
         Ok(_) => {
-            let problem = FileProblem::NotYaml("it is no list of keys".to_owned());
+            let problem = FileProblem::NotYaml("it is not a list of keys".to_owned());
             diagnostics.push(Diagnostic { line: 2, problem });
             lenient
         }

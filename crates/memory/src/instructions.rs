@@ -2,16 +2,16 @@
 //!
 //! Managed, then the user's, then the project's from the root of the file system down to the working directory, then
 //! the memory index. Files may include others with `@path` ([`mod@include`]); rules may apply to some files only, and load
-//! when one is touched (`rules`); a directory below the working directory brings its own when it is first read. Each
+//! when one is touched (`rules_for_files`); a directory below the working directory brings its own when it is first read. Each
 //! file is loaded once, whatever leads to it, and reported with the reason. A project's files come from the project and
 //! reach no further (`reach`). What cannot be loaded becomes a [`Note`]: a missing include, one from outside, a
 //! device, a file far too large. Nothing here fails.
 
 pub mod include;
+mod load_report;
 mod reach;
 mod render;
-mod report;
-mod rules;
+mod rules_for_files;
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use std::path::{Path, PathBuf};
 use crate::frontmatter;
 use crate::markdown;
 use reach::{IncludeReach, ReadRefusal};
-use rules::{Globs, WaitingRule};
+use rules_for_files::{Globs, WaitingRule};
 
+pub use load_report::{InstructionFault, LoadedInstruction, Note, Owner, Reason};
 pub use render::{changed, first_message, nested};
-pub use report::{InstructionFault, LoadedInstruction, Note, Owner, Reason};
 
 /// Number of characters above which a file is loaded with a warning.
 pub const LONG_FILE: usize = 40_000;
@@ -340,7 +340,7 @@ impl Instructions {
         self.seen.insert(real);
         let whole = String::from_utf8_lossy(&file.bytes);
         let front = frontmatter::read(&whole);
-        let globs = rules::patterns(&front);
+        let globs = rules_for_files::patterns(&front);
         if let (PatternedFiles::Waits(base), false) = (&conditional, globs.is_empty()) {
             let globs = Globs::new(&globs, &mut |pattern, why| {
                 let (path, parent) = (PathBuf::from(pattern), Some(asked.path.to_owned()));

@@ -2,12 +2,12 @@
 //!
 //! - [`place`] chooses the directory, a [`shelf`] is an open one; [`remember`] is the one way to save, [`revise`] the
 //!   same for whole texts that agents write; [`changes`] records their changes with the earlier texts, [`tombstones`]
-//!   what the user wants forgotten; [`echo_check`] tells whether a memory only repeats injected text, [`spoken`] which of the
-//!   user's own words it quotes, [`likeness`] whether it holds another text; [`store`] edits, removes and renames; [`doctor`]
+//!   what the user wants forgotten; [`echo_check`] tells whether a memory only repeats injected text, [`quoted_sentences`] which of the
+//!   user's own words it quotes, [`similarity`] whether it holds another text; [`store`] edits, removes and renames; [`doctor`]
 //!   repairs; [`import`] takes over from
 //!   other tools.
 //! - [`entry`] is a memory, [`frontmatter`] its first lines, [`index`] the `MEMORY.md` that lists them, [`taxonomy`]
-//!   the four types and the rules for the model, [`extract`] the prompts for extraction, [`age`] the age of a memory,
+//!   the four types and the rules for the model, [`extraction_prompt`] the prompts for extraction, [`age`] the age of a memory,
 //!   [`drift`] the things it names that are gone.
 //! - [`instructions`] loads CLAUDE.md and related files and renders the first message.
 //! - [`scan`] lists memories; [`rank`] orders them for a query without a model; [`verdict`] decides whether that is
@@ -26,17 +26,17 @@ pub mod drift;
 pub mod echo_check;
 pub mod entry;
 mod error;
-pub mod extract;
+pub mod extraction_prompt;
 pub mod frontmatter;
 pub mod import;
 pub mod index;
 pub mod instructions;
-mod kept;
-pub mod likeness;
+mod kept_change;
 pub mod lookup;
 mod markdown;
 mod origin;
 pub mod place;
+pub mod quoted_sentences;
 pub mod quoting;
 pub mod rank;
 pub mod recall;
@@ -45,7 +45,7 @@ pub mod revise;
 pub mod scan;
 pub mod secrets;
 pub mod shelf;
-pub mod spoken;
+pub mod similarity;
 pub mod store;
 pub mod taxonomy;
 pub mod tombstones;

@@ -57,12 +57,12 @@ pub enum Switch {
     /// It is on.
     On,
     /// It is off, for this reason.
-    Off(OffBy),
+    Off(OffReason),
 }
 
 /// Reason why memory is off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OffBy {
+pub enum OffReason {
     /// `CLAUDE_CODE_DISABLE_AUTO_MEMORY`.
     Environment,
     /// `CLAUDE_CODE_SIMPLE` or `--bare`.
@@ -77,11 +77,11 @@ pub enum OffBy {
 pub fn switch(inputs: &Inputs) -> Switch {
     let remote_without_a_place = inputs.remote && given(inputs.remote_memory_directory.as_ref()).is_none();
     match inputs.disable {
-        Some(true) => Switch::Off(OffBy::Environment),
+        Some(true) => Switch::Off(OffReason::Environment),
         Some(false) => Switch::On,
-        None if inputs.simple => Switch::Off(OffBy::Simple),
-        None if remote_without_a_place => Switch::Off(OffBy::Remote),
-        None if inputs.enabled == Some(false) => Switch::Off(OffBy::Settings),
+        None if inputs.simple => Switch::Off(OffReason::Simple),
+        None if remote_without_a_place => Switch::Off(OffReason::Remote),
+        None if inputs.enabled == Some(false) => Switch::Off(OffReason::Settings),
         None => Switch::On,
     }
 }

@@ -261,7 +261,7 @@ impl Ranker {
         Ok(changed)
     }
 
-    /// Builds an up-to-date ranker beside this one; `None` if nothing has changed.
+    /// Builds an up-to-date ranker next to this one; `None` if nothing has changed.
     pub fn fresh(&self, root: &Root) -> Result<Option<Self>, Error> {
         let mut fresh = Self { known: self.known.clone(), ..Self::empty(self.weights) };
         Ok((fresh.reload(root)? > 0).then_some(fresh))
@@ -292,7 +292,7 @@ impl Ranker {
         let mut hits: Vec<(usize, Hit)> = order.into_iter().map(|doc| (doc, self.hit(doc, &found, &units))).collect();
         make_sure_of_what_has_all(&mut hits, units.len());
         let at = usize::from(hits.iter().any(|(_, hit)| hit.confidence >= SURE));
-        let standing = self.standing(question, &units, &found);
+        let standing = self.fitting_instructions(question, &units, &found);
         hits.retain(|(doc, _)| !standing.iter().any(|(other, _)| other == doc));
         let at = at.min(hits.len());
         hits.splice(at..at, standing);
@@ -386,7 +386,7 @@ impl Ranker {
     }
 
     /// The instructions for the turn's activity, those that share most words with the question first.
-    fn standing(
+    fn fitting_instructions(
         &self,
         question: &RankQuestion<'_>,
         units: &[question::Unit],

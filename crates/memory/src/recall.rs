@@ -22,11 +22,11 @@ use crate::drift;
 use crate::entry::{ASKED, Memory, READ_LIMIT};
 use crate::error::Error;
 use crate::frontmatter;
+use crate::quoted_sentences::Quotations;
 use crate::quoting;
 use crate::rank::OlderMemory;
 use crate::rank::words::is_word_by_itself;
 use crate::scan;
-use crate::spoken::Quotations;
 
 /// Limit on the bytes a session surfaces in all.
 pub const SESSION_BYTES: u64 = 60_000;

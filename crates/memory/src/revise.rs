@@ -14,12 +14,12 @@ use crate::entry::Memory;
 use crate::error::Error;
 use crate::frontmatter;
 use crate::index;
-use crate::kept::KeptChange;
+use crate::kept_change::KeptChange;
 use crate::remember::MemoryOrigin;
 use crate::secrets::no_secret;
 use crate::store::{MODE, SaveResult, Store, checked};
 
-pub use crate::kept::Keep;
+pub use crate::kept_change::Keep;
 
 /// Size limit for memories that agents write: a memory is one topic.
 pub const LARGEST: usize = 32 * 1024;
@@ -93,7 +93,7 @@ impl Store {
         self.indexed(path, index::take)
     }
 
-    /// Puts a memory back that was removed by a change, with its line in the index. Whatever lies there now stays.
+    /// Puts a memory back that was removed by a change, with its line in the index. Whatever is there now stays.
     pub fn put_back(&self, removal: &KeptChange, keep: &mut Keep<'_>) -> Result<Stamp, Error> {
         let KeptChange { path, before, line, .. } = removal;
         self.plain(path)?;

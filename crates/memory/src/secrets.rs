@@ -1,16 +1,16 @@
 //! Detection of secrets in a text.
 //!
-//! The rules are those of gitleaks, shipped as data (`rules`): some two hundred kinds of keys, tokens and passwords,
+//! The rules are those of gitleaks, shipped as data (`secret_rules`): some two hundred kinds of keys, tokens and passwords,
 //! each with words that must be near, the least entropy of the secret, and exceptions that only look like one. A text
 //! is read once for all keywords; a rule is tried only at its own keywords (`keyword_search`), and compiled when that happens
-//! for the first time. SystemFacts of a secret that the rules' authors did not think of are allowed for (`widened_patterns`).
+//! for the first time. Surroundings of a secret that the rules' authors did not think of are allowed for (`widened_patterns`).
 //!
 //! A [`SecretFinding`] has the rule and the line. It never holds the secret, nor any part of it, and nothing here keeps
 //! the text. What it refuses to do: open files, or ask anybody whether a key is valid.
 
 mod keyword_search;
 mod note_passwords;
-mod rules;
+mod secret_rules;
 mod widened_patterns;
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::bytes::{Captures, Regex};
 
 use crate::error::Error;
-use rules::{AllowCandidate, SecretRule, SecretRules};
+use secret_rules::{AllowCandidate, SecretRule, SecretRules};
 
 /// Distance from its keyword within which a secret must end; a private key of 16,384 bits has 13,000 characters.
 const REACH: usize = 16 * 1024;
@@ -77,7 +77,7 @@ pub fn rules() -> impl Iterator<Item = &'static str> {
 
 struct Scanner {
     rules: Vec<Kind>,
-    allowed: Vec<rules::Allowed>,
+    allowed: Vec<secret_rules::Allowed>,
     words: Option<AhoCorasick>,
     /// The rules that each keyword belongs to.
     of_word: Vec<Vec<usize>>,
@@ -169,7 +169,7 @@ impl Kind {
     fn plan(&self) -> &RuleSearch {
         self.plan.get_or_init(|| {
             let pinned = |pattern: &str| keyword_search::pin(pattern, &self.rule.keywords);
-            let compiled = |pin: &keyword_search::KeywordSearch| rules::compile(&pin.probe);
+            let compiled = |pin: &keyword_search::KeywordSearch| secret_rules::compile(&pin.probe);
             let pattern = self.rule.pattern().unwrap_or_default();
             let written = pinned(&pattern).filter(|pin| pin.lead.is_some());
             let wide =

@@ -12,9 +12,9 @@ use jiff::Timestamp;
 use parking_lot::RwLock;
 
 use crate::error::Error;
+use crate::quoted_sentences::Register;
 use crate::rank::{self, Hit, OlderMemory, RankQuestion, Ranker};
 use crate::recall::{self, Attachment, RecallContext, Trust};
-use crate::spoken::Register;
 use crate::store;
 use crate::taxonomy::Kind;
 

@@ -17,7 +17,7 @@ use crate::entry::{ASKED, Memory};
 use crate::error::Error;
 use crate::frontmatter;
 use crate::index::{self, Warning};
-use crate::kept;
+use crate::kept_change;
 use crate::quoting;
 use crate::scan;
 use crate::secrets::no_secret;
@@ -52,7 +52,7 @@ pub struct Store {
 /// Callback that keeps a change a command is about to make.
 struct Keeper(Mutex<Box<SendKeep>>);
 
-type SendKeep = dyn FnMut(&kept::KeptChange) -> Result<(), Error> + Send;
+type SendKeep = dyn FnMut(&kept_change::KeptChange) -> Result<(), Error> + Send;
 
 impl fmt::Debug for Keeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -138,7 +138,7 @@ impl Store {
     /// Hands every change to `keep` before it is made; if that fails, nothing is changed. Agents keep their revisions
     /// themselves.
     #[must_use]
-    pub fn keeping(mut self, keep: impl FnMut(&kept::KeptChange) -> Result<(), Error> + Send + 'static) -> Self {
+    pub fn keeping(mut self, keep: impl FnMut(&kept_change::KeptChange) -> Result<(), Error> + Send + 'static) -> Self {
         self.keeper = Some(Keeper(Mutex::new(Box::new(keep))));
         self
     }
@@ -147,7 +147,7 @@ impl Store {
     pub(crate) fn keep(&self, path: &str, before: Option<&str>, after: Option<&str>) -> Result<(), Error> {
         let Some(Keeper(keep)) = &self.keeper else { return Ok(()) };
         let (before, after) = (before.map(str::to_owned), after.map(str::to_owned));
-        let change = kept::KeptChange { line: self.line(path)?, path: path.to_owned(), before, after };
+        let change = kept_change::KeptChange { line: self.line(path)?, path: path.to_owned(), before, after };
         (keep.lock())(&change)
     }
 

@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use crate::echo_check::words;
 use crate::entry::Memory;
 use crate::error::Error;
-use crate::spoken::QuotedSentence;
+use crate::quoted_sentences::QuotedSentence;
 
-/// The file, beside the runs. Its name does not end like a run's.
+/// The file, next to the runs. Its name does not end like a run's.
 const FILE: &str = "tombstones";
 
 /// Share of a removed text's sequences that makes another text the same.
@@ -55,8 +55,8 @@ pub struct Tombstone {
 }
 
 impl Tombstones {
-    /// The tombstones beside the runs in a folder, which need not exist.
-    pub fn beside(folder: &Path) -> Self {
+    /// The tombstones in the folder of the runs, which need not exist.
+    pub fn in_folder(folder: &Path) -> Self {
         Self { file: folder.join(FILE) }
     }
 
@@ -89,7 +89,7 @@ impl Tombstones {
 
     /// True if a tombstone planted since `written` applies to a memory with this path and text. An older one stands for an
     /// earlier removal.
-    pub fn stands_since(&self, path: &str, text: &str, written: Option<Timestamp>) -> bool {
+    pub fn applies_since(&self, path: &str, text: &str, written: Option<Timestamp>) -> bool {
         let told = MemoryMark::by(path, text);
         let is_since = |stone: &Tombstone| stone.removed().zip(written).is_none_or(|(removed, at)| removed >= at);
         self.all().iter().any(|stone| stone.is_for(path, &told) && is_since(stone))

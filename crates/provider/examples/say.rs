@@ -91,6 +91,7 @@ async fn converse(client: &dyn Model, model: &str, text: &str, tools: bool) -> R
         betas: vec![],
         format: None,
         context_management: None,
+        web_search: None,
     });
     let mut messages = vec![Message { role: Role::User, blocks: vec![Block::text(text)] }];
     let request = |messages: &[Message]| {

@@ -39,7 +39,7 @@ pub enum Error {
         message: String,
     },
     /// The account cannot pay: the user has to act.
-    #[error("{host} wants the account's billing settled: {message}")]
+    #[error("{host} reports a billing problem with the account: {message}")]
     Billing {
         /// The server.
         host: String,
@@ -134,7 +134,7 @@ impl Error {
             Self::Billing { .. } => Some("check the plan and the credit balance of the account"),
             Self::Refused { status: 404, .. } => Some("check the model's name and the base URL"),
             Self::NoTools { .. } => Some(
-                "choose a model that can call tools; llama.cpp wants --jinja for it, vLLM --enable-auto-tool-choice",
+                "choose a model that can call tools; llama.cpp needs --jinja for it, vLLM --enable-auto-tool-choice",
             ),
             Self::Refused { .. } | Self::Unsupported { .. } | Self::Settings { .. } => None,
             Self::Busy { .. } => Some("try again later"),

@@ -121,7 +121,8 @@ impl Server {
             "http" => builder().build().or_else(|_| plain()),
             _ => builder().build(),
         };
-        let client = client.map_err(|error| settings(format!("no HTTP client can be made: {}", deepest(&error))))?;
+        let client =
+            client.map_err(|error| settings(format!("the HTTP client could not be set up: {}", deepest(&error))))?;
         let path = root(base.path().trim_end_matches('/'));
         base.set_path(&path);
         Ok(Self { client, base, host, secret, patience, has_spoken: AtomicBool::new(false) })

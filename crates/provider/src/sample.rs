@@ -23,6 +23,7 @@ pub(crate) fn prologue() -> Prologue {
         betas: vec!["b".into()],
         format: None,
         context_management: None,
+        web_search: None,
     }
 }
 

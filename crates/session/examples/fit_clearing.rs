@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release -p session --example fit_clearing -- [--fit] [FOLDER…]` takes the folder that `REGRET_SESSIONS` names,
 //! where none is given. Each folder gets a table of its own, so that recordings on which numbers were chosen stay apart from
-//! others: all policies at five settings of caution, with what stands before the messages and without it. With `--fit` the
+//! others: the plain rules, and ours at five settings of caution, with what stands before the messages and without it, and of
+//! the sessions apart that their own program did not compact. With `--fit` the
 //! numbers are searched first, one after the other, on all folders together; what comes out belongs into `ClearNumbers`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "its output is its purpose")]
@@ -14,7 +15,7 @@ use std::thread;
 
 use context::Layers;
 use context::clear_numbers::ClearNumbers;
-use context::layers::ClearWhen;
+use context::layer_settings::ClearWhen;
 use session::price::{BillTotal, PricePolicy, Recording, RepliesCounted, SessionBill, SessionFiles, price_files};
 use transcript::mark::Ttl;
 use transcript::price::Prices;
@@ -24,6 +25,8 @@ use transcript::window::{Window, WindowHints};
 const FOLDER: &str = "REGRET_SESSIONS";
 const CAUTION: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
 const WINDOWS: [u64; 3] = [200_000, 1_000_000, 100_000];
+/// The plain rules that ours is compared with.
+const PLAIN: [&str; 2] = ["age", "reads"];
 const LIFETIMES: [Ttl; 2] = [Ttl::FiveMinutes, Ttl::OneHour];
 /// Sessions with fewer requests are not judged by themselves.
 const LEAST_REQUESTS: usize = 20;
@@ -155,12 +158,14 @@ impl Outcome {
 /// A number, how it is set, and what is tried.
 type Number = (&'static str, fn(&mut ClearNumbers, f64), &'static [f64]);
 
-const NUMBERS: [Number; 7] = [
+const NUMBERS: [Number; 9] = [
     ("read rounds", |numbers, value| numbers.read_rounds = value as usize, &[3.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0]),
     ("named rounds", |numbers, value| numbers.named_rounds = value as usize, &[10.0, 20.0, 40.0, 1_000.0]),
     ("midturn tokens", |numbers, value| numbers.midturn_tokens = value as u64, &[8e4, 1e5, 1.2e5, 1.5e5, 1e9]),
     ("early share", |numbers, value| numbers.early_share = value, &[0.0, 0.3, 0.5, 1.0]),
-    ("budget", |numbers, value| numbers.budget = value, &[0.02, 0.03, 0.04, 0.05, 0.06, 0.1, 1.0]),
+    ("budget", |numbers, value| numbers.budget = value, &[0.02, 0.025, 0.03, 0.04, 0.06, 0.1, 1.0]),
+    ("rounds at start", |numbers, value| numbers.rounds_at_start = value as u32, &[0.0, 2.0, 3.0, 5.0]),
+    ("rounds midturn", |numbers, value| numbers.rounds_midturn = value as u32, &[0.0, 3.0, 5.0, 8.0, 12.0]),
     ("uses", |numbers, value| numbers.uses = value, &[0.1, 0.2, 0.3, 0.5, 1.0]),
     ("uses_named", |numbers, value| numbers.uses_named = value, &[0.3, 1.0, 2.0, 4.0, 8.0]),
 ];
@@ -200,9 +205,18 @@ fn fit(recordings: &[Recordings]) -> ClearNumbers {
 
 fn print_tables(folder: &Path, numbers: ClearNumbers) -> Result<(), Box<dyn std::error::Error>> {
     let ours = |layers: Layers| PricePolicy::Ours(Box::new(layers));
-    for (has_prologue, heading) in [(true, "with what stands before the messages"), (false, "messages alone")] {
-        let recordings = Recordings::of(&[folder.to_owned()], has_prologue)?;
+    for (has_prologue, is_whole, heading) in [
+        (true, false, "with what stands before the messages"),
+        (true, true, "the same, without those that their own program compacted"),
+        (false, false, "messages alone"),
+    ] {
+        let mut recordings = Recordings::of(&[folder.to_owned()], has_prologue)?;
+        recordings.sessions.retain(|(recording, _)| !is_whole || recording.is_whole());
         println!("\n{}, {} sessions, {heading}", folder.display(), recordings.sessions.len());
+        for name in PLAIN {
+            let policy = PricePolicy::named(name, &Layers::default()).ok_or(name)?;
+            recordings.outcome(&policy).print(name);
+        }
         for window in WINDOWS {
             let window_only = Layers { clear_when: ClearWhen::Window, ..layers(window, 1.0, numbers) };
             recordings.outcome(&ours(window_only)).print(&format!("{window}, clearWhen window"));

@@ -1,4 +1,4 @@
-//! The files of a subagent: its transcript, in the folder of the session that sent it out, and a small file beside it that
+//! The files of a subagent: its transcript, in the folder of the session that sent it out, and a small file next to it that
 //! says who it is. Of a file from elsewhere nothing is believed but its text.
 
 use std::ffi::OsStr;
@@ -13,12 +13,12 @@ const FOLDER: &str = "subagents";
 const PREFIX: &str = "agent-";
 /// Extension of a transcript.
 const TRANSCRIPT: &str = ".jsonl";
-/// Extension of the metadata file beside it.
+/// Extension of the metadata file next to it.
 const META: &str = "meta.json";
 /// The largest of the small files that is read.
 const MOST_META: u64 = 100_000;
 
-/// The folder that a session has for what belongs to it, beside its file.
+/// The folder that a session has for what belongs to it, next to its file.
 pub fn folder_of(session: &Path) -> PathBuf {
     session.with_extension("")
 }
@@ -44,12 +44,12 @@ pub fn is_subagent(file: &Path) -> bool {
     file.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(PREFIX))
 }
 
-/// The small file beside a transcript.
+/// The small file next to a transcript.
 pub fn meta_of(transcript: &Path) -> PathBuf {
     transcript.with_extension(META)
 }
 
-/// Identity of a subagent, as the small file beside its transcript has it.
+/// Identity of a subagent, as the small file next to its transcript has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SubagentMeta {
@@ -79,7 +79,7 @@ pub struct BranchPoint {
 }
 
 impl SubagentMeta {
-    /// The metadata beside a transcript; empty if there is no valid file.
+    /// The metadata next to a transcript; empty if there is no valid file.
     pub fn read(transcript: &Path) -> Self {
         let file = files::read(meta_of(transcript), MOST_META).ok();
         let value: Value = file.and_then(|file| serde_json::from_slice(&file.bytes).ok()).unwrap_or_default();
@@ -96,7 +96,7 @@ impl SubagentMeta {
         }
     }
 
-    /// Writes it beside a transcript.
+    /// Writes it next to a transcript.
     pub fn write(&self, transcript: &Path) -> Result<(), files::Error> {
         let text = serde_json::to_string(self).unwrap_or_default();
         files::replace_private(meta_of(transcript), text.as_bytes())

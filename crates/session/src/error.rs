@@ -17,7 +17,7 @@ pub enum Error {
         folder: PathBuf,
     },
     /// A name that fits several sessions.
-    #[error("{id} fits several sessions: {}", found.join(", "))]
+    #[error("several sessions match {id}: {}", found.join(", "))]
     Ambiguous {
         /// As it was asked for.
         id: String,

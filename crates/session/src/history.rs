@@ -4,8 +4,8 @@
 //! of earlier sessions of the project. It finds messages by words, by the files they touched and by time, and shows any
 //! message as it was. It reads the file each time, so it knows of everything that was written, and keeps nothing.
 
+mod history_message;
 mod history_query;
-mod message;
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tools::{Access, Output, Scope, Subject, TypedTool};
 
+use history_message::{HistoryMessage, heading, read};
 use history_query::{HistoryQuery, search};
-use message::{HistoryMessage, heading, read};
 use transcript::tool_names;
 
 /// The most messages that a search shows.
@@ -181,7 +181,7 @@ fn earlier(session: &Path) -> Vec<(String, PathBuf)> {
 
 #[cfg(test)]
 mod tests {
-    use super::message::message;
+    use super::history_message::message;
     use super::*;
     use jiff::Timestamp;
     use serde_json::json;

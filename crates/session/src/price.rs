@@ -27,6 +27,7 @@ mod audit;
 mod bill;
 mod cache;
 mod cascade;
+mod clearing_rules;
 mod collection;
 mod edited;
 #[cfg(test)]
@@ -34,9 +35,8 @@ mod laws;
 mod meter;
 mod policy;
 mod recording;
-mod rules;
 #[cfg(test)]
-mod sample;
+mod sample_sessions;
 mod shown_files;
 mod table;
 mod weight;
@@ -54,11 +54,11 @@ pub use audit::{Audit, AuditCost, ProjectAudit, SessionAudit, WorstSession};
 pub use bill::{BillTotal, Cost, LayerAction, LayerTotal, RequestBill, SessionBill};
 pub use cache::{CacheClock, CacheSplit};
 pub use cascade::LayerAudit;
+pub use clearing_rules::{AgeRule, MaskRule, ProviderRule};
 pub use collection::{FileLeftOut, PricingProgress, RepliesCounted, SessionFiles, price_files};
 pub use edited::file_lines;
 pub use policy::{POLICIES, PricePolicy};
 pub use recording::Recording;
-pub use rules::{AgeRule, MaskRule, ProviderRule};
 pub use table::{PriceRow, PriceTable};
 
 /// Prices recorded lines under a policy.
@@ -88,7 +88,7 @@ impl Recording {
         meter.end()
     }
 
-    /// The recorded cost beside the conversation: subagents in the same file, abandoned branches, forks that are no
+    /// The recorded cost outside the conversation: subagents in the same file, abandoned branches, forks that are no
     /// layer's.
     pub fn bill_beside(&self) -> SessionBill {
         let is_beside = |request: &PaidRequest| match &request.reply {

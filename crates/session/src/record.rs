@@ -160,7 +160,7 @@ impl ParsedPart {
 mod tests {
     use super::*;
 
-    /// LOG-2: a file read in parts has its lines in order, and what could not be read is named by where it stands.
+    /// LOG-2: a file read in parts has its lines in order, and what could not be read is named by where it is.
     #[test]
     fn a_file_of_many_parts_is_read_in_order() {
         let filler = "x".repeat(1000);

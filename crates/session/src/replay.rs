@@ -9,9 +9,9 @@
 //! and are left out.
 
 mod check;
-mod follower;
 mod player;
 mod recorded;
+mod replay_observer;
 
 use context::{Layer, Layers};
 use serde::Serialize;
@@ -22,7 +22,7 @@ use transcript::mark::Ttl;
 use check::CheckedReplay;
 use player::{Player, Windows};
 
-pub use follower::{FileReadAgain, ReplayFollower, RequestAnswer, SentRequest};
+pub use replay_observer::{FileReadAgain, ReplayObserver, RequestAnswer, SentRequest};
 
 /// A summary that is made up has so many tokens, unless told otherwise.
 pub const SUMMARY_TOKENS: u64 = 1_500;
@@ -89,7 +89,7 @@ pub struct ReplayPlan<'a> {
 }
 
 /// Plays the lines of one conversation in their order, for somebody who follows it. Nothing is checked.
-pub fn follow(lines: &[Line], plan: &ReplayPlan<'_>, follower: &mut dyn ReplayFollower) {
+pub fn follow(lines: &[Line], plan: &ReplayPlan<'_>, follower: &mut dyn ReplayObserver) {
     Player::new(plan, Windows::Given, follower).play_all(lines);
 }
 

@@ -26,7 +26,7 @@ use crate::session::Session;
 const KEPT_LIMIT: u64 = 10_000_000;
 
 /// The reason why a file that only a recorded line names is not put back.
-const REFUSED: &str = "it was changed before the session was resumed, and lies outside the project or decides what may \
+const REFUSED: &str = "it was changed before the session was resumed, and is outside the project or decides what may \
                        run there: put it back by hand";
 
 /// The state of a file before it was changed, from the log.

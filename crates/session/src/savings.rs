@@ -8,7 +8,6 @@
 use serde::Serialize;
 use transcript::commit::{Act, Commit};
 use transcript::line::{Body, Line};
-use transcript::mark::Ttl;
 use transcript::message::MOST_TOKENS;
 use transcript::price::{Price, Prices};
 use transcript::{Id, Log, Usage};
@@ -69,7 +68,7 @@ fn of_layer<'a>(savings: &'a mut [Saving], layer: &str) -> &'a mut Saving {
 }
 
 /// Tokens that were taken out of the view, and when.
-struct TokensTaken {
+struct RemovedTokens {
     layer: &'static str,
     freed: u64,
     /// The round before which it happened.
@@ -84,7 +83,7 @@ pub fn of(log: &Log, prices: &Prices) -> Vec<Saving> {
         Body::Assistant { model, .. } => prices.of(model),
         _ => None,
     });
-    let (mut taken, mut ends): (Vec<TokensTaken>, Vec<usize>) = (Vec::new(), Vec::new());
+    let (mut taken, mut ends): (Vec<RemovedTokens>, Vec<usize>) = (Vec::new(), Vec::new());
     // The newest compaction, until the first request after it shows what it left.
     let mut compacted = None;
     let (mut round, mut last) = (0, None);
@@ -109,7 +108,7 @@ pub fn of(log: &Log, prices: &Prices) -> Vec<Saving> {
             }
             Body::Commit(commit) if counts(log, line) => {
                 if let Some((layer, freed, was_sent)) = taken_by(commit) {
-                    taken.push(TokensTaken { layer, freed, round, was_sent });
+                    taken.push(RemovedTokens { layer, freed, round, was_sent });
                     changed = was_sent.then_some(layer).or(changed);
                 }
                 if matches!(commit.act, Act::Compact { .. }) {
@@ -141,7 +140,7 @@ pub fn of(log: &Log, prices: &Prices) -> Vec<Saving> {
     let clearing = State::of(log.lines()).clearing;
     let clear = of_layer(&mut savings, "clear");
     clear.regrets = clearing.regrets as usize;
-    clear.regrets_usd = price.map_or(0.0, |price| clearing.figures(price, Ttl::FiveMinutes).regrets_usd);
+    clear.regrets_usd = price.map_or(0.0, |price| clearing.figures(price).regrets_usd);
     savings.retain(|saving| saving.times > 0 || saving.cost_usd > 0.0);
     savings
 }
@@ -164,7 +163,7 @@ pub fn sum(sessions: impl IntoIterator<Item = Vec<Saving>>) -> Vec<Saving> {
 }
 
 /// Subtracts the tokens that were left after a compaction: it did not take them out.
-fn leave(taken: &mut [TokensTaken], at: usize, tokens: u64) {
+fn leave(taken: &mut [RemovedTokens], at: usize, tokens: u64) {
     if let Some(one) = taken.get_mut(at) {
         one.freed = one.freed.saturating_sub(tokens);
     }

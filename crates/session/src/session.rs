@@ -5,7 +5,7 @@
 //! under an id of its own.
 //!
 //! What a file says is not what happened here. Lines that come from a file outside the sessions of this project are text:
-//! what they carry beside it (files seen, directories, instructions, a system prompt) counts for nothing.
+//! what they carry besides (files seen, directories, instructions, a system prompt) counts for nothing.
 
 mod back;
 mod copy;
@@ -96,7 +96,7 @@ impl Session {
         Self::resume_file(home, directory, &found.path, fork, world)
     }
 
-    /// Goes on with the session in a file, wherever it lies.
+    /// Goes on with the session in a file, wherever it is.
     pub fn resume_file(
         home: &Home,
         directory: &Path,
@@ -132,7 +132,7 @@ impl Session {
         Ok((session, skipped))
     }
 
-    /// Begins the session of an agent that another session sends out, beside that one's file.
+    /// Begins the session of an agent that another session sends out, next to that one's file.
     pub fn child(parent: &Path, agent: &str, directory: &Path, world: World) -> Result<Self, Error> {
         let path = transcript_of(parent, agent);
         let id = parent.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
@@ -142,7 +142,7 @@ impl Session {
     }
 
     /// Begins the session of an agent that goes on from where another one stands: it knows all that was said there, and
-    /// writes what it says itself beside that one's file.
+    /// writes what it says itself next to that one's file.
     pub fn branch(parent: &Path, agent: &str, directory: &Path, log: Log, world: World) -> Result<Self, Error> {
         let mut session = Self::child(parent, agent, directory, world)?;
         session.take(log);
@@ -276,6 +276,11 @@ impl Session {
         &self.id
     }
 
+    /// True if it is the session of a subagent.
+    pub fn is_subagents(&self) -> bool {
+        self.context.agent.is_some()
+    }
+
     /// From now on its work is done elsewhere; its file stays where it is.
     pub fn work_in(&mut self, directory: &Path) {
         directory.clone_into(&mut self.directory);
@@ -288,12 +293,12 @@ impl Session {
         self.loaded > 0
     }
 
-    /// The folder for what belongs to it, beside its file.
+    /// The folder for what belongs to it, next to its file.
     pub fn folder(&self) -> PathBuf {
         folder_of(self.path())
     }
 
-    /// The config home it lies in, if it lies in one.
+    /// The config home it is in, if it is in one.
     pub fn config_home(&self) -> Option<&Path> {
         self.path().ancestors().find(|place| place.ends_with(PROJECTS))?.parent()
     }

@@ -48,7 +48,7 @@ pub struct Stats {
     pub cost_usd: Option<f64>,
     /// Saving by the cache, in dollars; negative if more was written than read.
     pub cache_saved_usd: f64,
-    /// Requests beside the conversation: for notes, summaries and learning, by agents and hooks.
+    /// Requests outside the conversation: for notes, summaries and learning, by agents and hooks.
     pub beside: Vec<SideWorkUse>,
     /// Usage of each teammate, if it was looked for. It is not in the sums above: its session has it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -84,7 +84,7 @@ pub struct RecordedBreak {
     /// The commit it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<Id>,
-    /// The origin of a request beside the conversation.
+    /// The origin of a request outside the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
 }
@@ -198,7 +198,7 @@ fn replies(lines: &[Line]) -> Vec<(&Id, &str, Usage)> {
     replies
 }
 
-/// Requests beside the conversation.
+/// Requests outside the conversation.
 fn side_work(lines: &[Line], prices: &Prices) -> Vec<SideWorkUse> {
     together(savings::of_forks(lines).into_iter().map(|(who, model, usage)| {
         let cost_usd = prices.of(&model).map_or(0.0, |price| price.cost(&usage));

@@ -25,13 +25,13 @@ pub struct PastSubagent {
 
 /// The subagents of a session, in the order in which they began. The text of their files is untrusted.
 pub fn past(session: &Path) -> Vec<PastSubagent> {
-    let mut past = sent_out(session);
+    let mut past = started(session);
     past.retain(|past| files::glance(&past.file).is_some());
     past
 }
 
 /// The same, with those that have not begun to speak and have no transcript yet.
-pub fn sent_out(session: &Path) -> Vec<PastSubagent> {
+pub fn started(session: &Path) -> Vec<PastSubagent> {
     let mut found = below(session, DEPTH);
     found.sort_by(|(one, a), (other, b)| (one, &a.id).cmp(&(other, &b.id)));
     found.into_iter().map(|(_, past)| past).collect()

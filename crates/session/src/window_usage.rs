@@ -47,9 +47,9 @@ impl WindowUsage {
         for entry in view.visible() {
             for (role, block) in entry.shown() {
                 let place = match (role, block.kind()) {
-                    _ if entry.stands() == ItemState::Covered(Cover::Collapse) => 1,
-                    _ if entry.stands() == ItemState::Covered(Cover::Snip) => 2,
-                    _ if matches!(entry.stands(), ItemState::Covered(_)) => 0,
+                    _ if entry.state() == ItemState::Covered(Cover::Collapse) => 1,
+                    _ if entry.state() == ItemState::Covered(Cover::Snip) => 2,
+                    _ if matches!(entry.state(), ItemState::Covered(_)) => 0,
                     (_, Kind::Image | Kind::Document) => 11,
                     (_, Kind::ToolUse { .. }) => 6,
                     (_, Kind::ToolResult { .. }) if block.size().media > 0 => 11,
@@ -67,7 +67,7 @@ impl WindowUsage {
                         }
                     }
                     (Role::Assistant, _) => 5,
-                    (Role::User, _) if entry.stands() == ItemState::UserText => 4,
+                    (Role::User, _) if entry.state() == ItemState::UserText => 4,
                     (Role::User, _) => 3,
                 };
                 sums[place].0 += 1;

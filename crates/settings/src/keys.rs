@@ -281,11 +281,11 @@ keys! {
         RESTORE_FILES = "restoreFiles", Kind::Count, Trusted, "The number of recently read files that are shown again after a compaction.";
         REACTIVE = "reactive", Kind::Switch, Trusted, "Shorten a request that the provider refuses as too long, and send it again.";
         REACTIVE_ONLY = "reactiveOnly", Kind::Switch, Trusted, "Compact nothing until the provider refuses a request as too long.";
-        SNIP = "snip", Kind::Switch, Trusted, "Drop the oldest messages instead of compacting. Nothing of them is written down: the model has to look them up.";
+        SNIP = "snip", Kind::Switch, Trusted, "Drop the oldest messages instead of compacting. Nothing from them is written down: the model has to look them up.";
         COLLAPSE = "collapse", Kind::Switch, Trusted, "Replace spans of old messages with summaries when the window is nearly full, instead of compacting.";
-        CACHE_EDITS = "cacheEdits", Kind::Switch, Trusted, "Have the provider drop old tool results from its cache, if it can (a private beta of the Messages API). Nothing of them is written down.";
+        CACHE_EDITS = "cacheEdits", Kind::Switch, Trusted, "Have the provider drop old tool results from its cache, if it can (a private beta of the Messages API). Nothing from them is written down.";
         CACHE_EDITS_AFTER = "cacheEditsAfter", Kind::Count, Trusted, "The number of droppable results above which the provider is asked to drop them.";
-        API_CONTEXT_MANAGEMENT = "apiContextManagement", Kind::Switch, Trusted, "Have the provider leave out old tool results itself, if it can (Messages API). Nothing of them is written down.";
+        API_CONTEXT_MANAGEMENT = "apiContextManagement", Kind::Switch, Trusted, "Have the provider leave out old tool results itself, if it can (Messages API). Nothing from them is written down.";
         API_THINKING = "apiThinkingTurns", Kind::Count, Trusted, "The number of turns whose thinking the provider then keeps. Default: all.";
         API_COMPACTION = "apiCompaction", Kind::Switch, Trusted, "Have the provider summarise a full window itself, if it can (Messages API). Nothing is written down before.";
         TOKEN_ESTIMATE = "tokenEstimate", Kind::OneOf(&["fitted", "rough"]), Trusted, "How tokens are estimated: fitted to the session, or at four bytes a token.";

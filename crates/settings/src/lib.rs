@@ -6,18 +6,18 @@
 //! mistyped or not allowed in its file becomes a [`SettingsFinding`] and is ignored; nothing in a file stops a session.
 //!
 //! The crate also holds what settings decide: [`trust`] in a directory's files, [`permission`] rules and modes, the
-//! [`sandbox`], and the definitions of [`hooks`], [`agents`] and MCP [`servers`]. Nothing here runs a hook, starts an agent or asks
+//! [`sandbox`], and the definitions of [`hook_definitions`], [`agent_definitions`] and MCP [`servers`]. Nothing here runs a hook, starts an agent or asks
 //! anybody.
 
-pub mod agents;
+pub mod agent_definitions;
 mod background;
-mod edit;
 mod effective_values;
 mod elsewhere;
 mod entries;
 mod extract;
 mod finding;
-pub mod hooks;
+pub mod hook_definitions;
+mod json_edit;
 mod json_positions;
 pub mod keys;
 mod kind;
@@ -36,11 +36,11 @@ pub mod variables;
 mod watch;
 
 pub use background::{Admission, Budget, Rhythm};
-pub use edit::EditFailure;
 pub use effective_values::BasePaths;
 pub use extract::{Extract, ExtractFilter, Learning, SHARE};
 pub use finding::{SettingsFinding, Weight, nearest};
-pub use hooks::{HookSettings, HooksOf};
+pub use hook_definitions::{HookSettings, HooksOf};
+pub use json_edit::EditFailure;
 pub use json_positions::{InvalidJson, Json, PathStep};
 pub use load::{File, LoadedSettings, SetValue, ValueStatus};
 pub use notifications::{Channel, EditorMode, Notifications, StatusLine, Theme};

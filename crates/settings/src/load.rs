@@ -162,7 +162,7 @@ impl LoadedSettings {
             Err(not) => return self.broken(source, path, (not.line, not.column), &format!("not JSON: {}", not.why)),
         };
         if !json.value().is_object() {
-            return self.broken(source, path, json.place(&[]), "settings are a JSON object");
+            return self.broken(source, path, json.place(&[]), "settings must be a JSON object");
         }
         self.findings.extend(finding::names(&json, path));
         let file = File { source, path: path.map(Into::into), json };

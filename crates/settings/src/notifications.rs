@@ -1,4 +1,4 @@
-//! Settings for the screen and for output beside the conversation: colours, keys, the custom status line, notifications and the
+//! Settings for the screen and for output outside the conversation: colours, keys, the custom status line, notifications and the
 //! event log.
 
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use serde::Deserialize;
 
 use super::{SetValue, SettingsSource, keys};
 use crate::effective_values::{BasePaths, EffectiveValues};
-use crate::hooks::settings::HooksOf;
+use crate::hook_definitions::settings::HooksOf;
 
 /// Default time without input after which the user is notified, as in Claude Code.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Settings for output beside the conversation.
+/// Settings for output outside the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notifications {
     /// The custom status line.

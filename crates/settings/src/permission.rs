@@ -14,7 +14,7 @@ use tools::sandbox::SandboxExit;
 use tools::{Access, Scope, Subject, Tool};
 use transcript::tool_names;
 
-use crate::agents::ToolRestriction;
+use crate::agent_definitions::ToolRestriction;
 use crate::sandbox;
 use crate::values::BypassPermission;
 
@@ -240,7 +240,7 @@ pub trait Approver: Send + Sync {
     fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer>;
 
     /// The kind of respondent.
-    fn who(&self) -> Respondent {
+    fn respondent(&self) -> Respondent {
         Respondent::Person
     }
 }
@@ -270,7 +270,7 @@ impl Approver for NoApprover {
         Box::pin(std::future::ready(PermissionAnswer::Unanswered { why }))
     }
 
-    fn who(&self) -> Respondent {
+    fn respondent(&self) -> Respondent {
         Respondent::Nobody
     }
 }

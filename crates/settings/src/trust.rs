@@ -10,9 +10,9 @@
 //! what was shown.
 
 mod claim;
-mod record;
 mod server_claims;
 mod takeover;
+mod trust_record;
 
 #[cfg(test)]
 mod tests;
@@ -21,12 +21,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::SetValue;
-use record::TrustDecision;
+use trust_record::TrustDecision;
 
 pub use claim::{Claim, Kind, claims};
-pub use record::{TrustRecord, file, list, revoke};
 pub use server_claims::PROJECT_SERVERS;
 pub(crate) use server_claims::{ProjectServers, claim_words, texts};
+pub use trust_record::{TrustRecord, file, list, revoke};
 
 /// The paths needed to look up trust in a directory.
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +113,7 @@ impl Trust {
             site,
         };
         let Some(root) = trust.site.root.clone() else { return trust };
-        let record = match record::read(place.config_home) {
+        let record = match trust_record::read(place.config_home) {
             Ok(record) => record,
             Err(why) => {
                 trust.warning = Some(why);
@@ -128,7 +128,7 @@ impl Trust {
                 let mut directories: Vec<&Path> = above.collect();
                 directories.push(&root);
                 directories.retain(|directory| TrustSite::of(directory, place.home).root.is_some());
-                record::trusted_by_claude_code(file, &directories)
+                trust_record::trusted_by_claude_code(file, &directories)
             });
         trust
     }
@@ -145,7 +145,7 @@ impl Trust {
         self.awaits_takeover = false;
         let covered = |claim: &&Claim| takeover::covers(claim, &self.site) && !self.is_settled(claim);
         let covered: Vec<Claim> = claims.iter().filter(covered).cloned().collect();
-        match record::take_over(&self.config_home, &root, &covered) {
+        match trust_record::take_over(&self.config_home, &root, &covered) {
             Ok(known) => self.known = known,
             Err(why) => self.warning = Some(format!("your trust in Claude Code could not be taken over: {why}")),
         }
@@ -178,24 +178,24 @@ impl Trust {
     }
 
     /// Keeps the user's yes to these.
-    pub fn remember(&mut self, claims: &[Claim]) -> Result<(), TrustNotKept> {
-        let root = self.site.root.clone().ok_or(TrustNotKept::Never)?;
-        record::add(&self.config_home, &root, claims, TrustDecision::Yes)?;
+    pub fn remember(&mut self, claims: &[Claim]) -> Result<(), TrustFault> {
+        let root = self.site.root.clone().ok_or(TrustFault::Never)?;
+        trust_record::add(&self.config_home, &root, claims, TrustDecision::Yes)?;
         self.admit(claims);
         Ok(())
     }
 
     /// Keeps the user's no to these.
-    pub fn decline(&mut self, claims: &[Claim]) -> Result<(), TrustNotKept> {
-        let root = self.site.root.clone().ok_or(TrustNotKept::Never)?;
+    pub fn decline(&mut self, claims: &[Claim]) -> Result<(), TrustFault> {
+        let root = self.site.root.clone().ok_or(TrustFault::Never)?;
         self.declined.extend(claims.iter().map(|claim| claim.fingerprint.clone()));
-        record::add(&self.config_home, &root, claims, TrustDecision::No)
+        trust_record::add(&self.config_home, &root, claims, TrustDecision::No)
     }
 }
 
 /// The reason why an answer was not kept.
 #[derive(Debug, thiserror::Error)]
-pub enum TrustNotKept {
+pub enum TrustFault {
     /// Nothing is ever trusted there.
     #[error("the home directory and its parents are never trusted")]
     Never,

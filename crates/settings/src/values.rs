@@ -17,7 +17,7 @@ use crate::background::{Admission, Budget, Rhythm};
 use crate::effective_values::{BasePaths, EffectiveValues, expand};
 use crate::extract::Extract;
 use crate::finding::{SettingsFinding, Weight};
-use crate::hooks::settings::{HookSettings, HooksOf, hooks_of};
+use crate::hook_definitions::settings::{HookSettings, HooksOf, hooks_of};
 use crate::keys::{self, SettingKey};
 use crate::kind::ValuePart;
 use crate::layers::layers;
@@ -114,7 +114,7 @@ pub struct Settings {
     pub web_search: Option<bool>,
     /// `webPrivateHosts`: hosts at private addresses that may be contacted.
     pub private_hosts: Vec<String>,
-    /// Output beside the conversation.
+    /// Output outside the conversation.
     pub signals: Notifications,
     /// Every value of the files, with its status.
     pub sets: Vec<SetValue>,

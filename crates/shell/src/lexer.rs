@@ -6,7 +6,7 @@
 
 pub(crate) mod word;
 
-use word::{Cursor, NotUnderstood, Piece, is_meta};
+use word::{Cursor, ParseRefusal, Piece, is_meta};
 
 /// The longest command that is taken apart, in bytes.
 pub(crate) const LONGEST: usize = 16 * 1024;
@@ -22,7 +22,7 @@ const OPERATORS: [&str; 22] = [
     "<", ">", "(",
 ];
 
-/// One token, and where it stands.
+/// One token, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
@@ -48,7 +48,7 @@ struct PendingHereDocument {
 }
 
 /// The tokens of a whole command.
-pub(crate) fn tokens(text: &str, depth: usize) -> Result<Vec<Token>, NotUnderstood> {
+pub(crate) fn tokens(text: &str, depth: usize) -> Result<Vec<Token>, ParseRefusal> {
     if text.len() > LONGEST {
         return Err("too long to analyse");
     }
@@ -59,7 +59,7 @@ pub(crate) fn tokens(text: &str, depth: usize) -> Result<Vec<Token>, NotUndersto
 }
 
 /// Reads a substitution after its opening parenthesis, and returns its text.
-pub(crate) fn substitution(cursor: &mut Cursor<'_>) -> Result<String, NotUnderstood> {
+pub(crate) fn substitution(cursor: &mut Cursor<'_>) -> Result<String, ParseRefusal> {
     let start = cursor.at;
     let found = cursor.deeper(|cursor| until_close(cursor, LexerEnd::Substitution))?;
     nesting(&found, cursor.depth)?;
@@ -73,7 +73,7 @@ enum LexerEnd {
     Substitution,
 }
 
-fn until_close(cursor: &mut Cursor<'_>, within: LexerEnd) -> Result<Vec<Token>, NotUnderstood> {
+fn until_close(cursor: &mut Cursor<'_>, within: LexerEnd) -> Result<Vec<Token>, ParseRefusal> {
     let mut found: Vec<Token> = Vec::new();
     let mut pending: Vec<PendingHereDocument> = Vec::new();
     let mut open = 0_usize;
@@ -189,7 +189,7 @@ fn subscripted(text: &str) -> bool {
 }
 
 /// The word that ends a here-document, and true if its text is expanded.
-fn tag(cursor: &mut Cursor<'_>) -> Result<(String, bool), NotUnderstood> {
+fn tag(cursor: &mut Cursor<'_>) -> Result<(String, bool), ParseRefusal> {
     while cursor.take(" ") || cursor.take("\t") {}
     let pieces = word::read(cursor)?;
     let plain = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.!".contains(c));
@@ -202,7 +202,7 @@ fn tag(cursor: &mut Cursor<'_>) -> Result<(String, bool), NotUnderstood> {
 }
 
 /// Takes the body of a here-document, which starts at the cursor.
-fn body(cursor: &mut Cursor<'_>, pending: &PendingHereDocument) -> Result<String, NotUnderstood> {
+fn body(cursor: &mut Cursor<'_>, pending: &PendingHereDocument) -> Result<String, ParseRefusal> {
     let mut body = String::new();
     loop {
         let rest = cursor.rest();
@@ -225,7 +225,7 @@ fn body(cursor: &mut Cursor<'_>, pending: &PendingHereDocument) -> Result<String
 }
 
 /// Holds the nesting of groups and loops to the limit.
-fn nesting(tokens: &[Token], depth: usize) -> Result<(), NotUnderstood> {
+fn nesting(tokens: &[Token], depth: usize) -> Result<(), ParseRefusal> {
     let mut open = depth;
     for token in tokens {
         match &token.kind {

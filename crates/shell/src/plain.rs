@@ -2,7 +2,7 @@
 //!
 //! These run unasked where the kernel cannot confine them, and beside commands that a rule allows. So the check must
 //! hold by itself, for any spelling. It makes no assumption about the values of options: every word that begins with a
-//! dash has to be an option from the list, wherever it stands, and every other word may be a path and is resolved as
+//! dash has to be an option from the list, wherever it is, and every other word may be a path and is resolved as
 //! one by the caller. An option from the list is harmless whether the next word is its value or not.
 
 use crate::field::Field;

@@ -5,7 +5,7 @@
 
 use brush_parser::{ParserOptions, SourcePosition, SourceSpan, Token as Brush, ast};
 
-use crate::lexer::word::NotUnderstood;
+use crate::lexer::word::ParseRefusal;
 use crate::lexer::{self, Kind};
 
 /// Commands one after another.
@@ -25,7 +25,7 @@ pub(crate) enum CommandNode {
     Simple(Simple),
     Compound(Compound, Vec<Redirect>),
     /// Not parsed further, with the reason.
-    Other(NotUnderstood),
+    Other(ParseRefusal),
 }
 
 #[derive(Debug, Clone)]
@@ -70,7 +70,7 @@ pub(crate) struct Simple {
     pub(crate) words: Vec<String>,
     pub(crate) redirects: Vec<Redirect>,
     /// The reason, if it has a part that is not parsed.
-    pub(crate) odd: Option<NotUnderstood>,
+    pub(crate) odd: Option<ParseRefusal>,
 }
 
 #[derive(Debug, Clone)]
@@ -88,7 +88,7 @@ pub(crate) enum Redirect {
 }
 
 /// Parses a command.
-pub(crate) fn parse(text: &str, depth: usize) -> Result<CommandList, NotUnderstood> {
+pub(crate) fn parse(text: &str, depth: usize) -> Result<CommandList, ParseRefusal> {
     let tokens = lexer::tokens(text, depth)?;
     let tokens: Vec<Brush> = tokens
         .into_iter()
@@ -136,7 +136,7 @@ fn command(command: &ast::Command) -> CommandNode {
     }
 }
 
-fn compound(inner: &ast::CompoundCommand) -> Result<Compound, NotUnderstood> {
+fn compound(inner: &ast::CompoundCommand) -> Result<Compound, ParseRefusal> {
     use ast::CompoundCommand as Inner;
     let here = |lists: Vec<CommandList>| Compound::Group { shell: Shell::Same, list: lists.concat() };
     let texts = |words: &[ast::Word]| words.iter().map(|word| word.value.clone()).collect();

@@ -1,4 +1,4 @@
-//! Walking through a command to find its simple commands, wherever they stand: behind wrappers, in loops, in
+//! Walking through a command to find its simple commands, wherever they are: behind wrappers, in loops, in
 //! substitutions, in scripts that are written out.
 //!
 //! Nothing is run and nothing on disk is read. All branches of a condition are taken. Changes that a subshell makes to

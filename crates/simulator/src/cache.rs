@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use blake3::Hash;
 use serde::{Deserialize, Serialize};
 
-use crate::prompt::{Prompt, Ttl};
+use crate::cached_prompt::{Prompt, Ttl};
 
 /// Positions looked at from a breakpoint, itself included.
 const LOOK_BACK: usize = 20;

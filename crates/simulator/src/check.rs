@@ -1,7 +1,7 @@
 //! Strict checks: what the provider would refuse with 400, refused here in its words.
 //!
 //! A client that passes here should pass there. The checks share no type with our own client, or they could not prove
-//! it wrong. Each file holds one group: [`fields`] the top level, [`content`] the blocks, [`instructions`] system messages, [`pairing`] tool calls and
+//! it wrong. Each file holds one group: [`fields`] the top level, [`content`] the blocks, [`system_messages`] system messages, [`pairing`] tool calls and
 //! their results, [`thoughts`] the thinking that goes with them, [`tools`] the definitions, [`breakpoints`] the cache marks, [`mod@format`] structured output, and
 //! [`editing`] context management and cache edits.
 //!
@@ -27,8 +27,8 @@ mod content;
 mod editing;
 mod fields;
 mod format;
-mod instructions;
 mod pairing;
+mod system_messages;
 mod thoughts;
 mod tools;
 
@@ -42,7 +42,7 @@ pub(crate) struct Context<'a> {
     pub(crate) ids: &'a Ids,
     /// The longest reply of the model.
     pub(crate) longest_reply: u64,
-    /// True if the model takes system messages amid the conversation.
+    /// True if the model takes system messages in the middle of the conversation.
     pub(crate) system_messages: bool,
     /// True if `max_tokens` may be missing, as when tokens are only counted.
     pub(crate) counting: bool,
@@ -65,7 +65,7 @@ pub(crate) fn request(body: Value, context: &Context<'_>) -> Result<Value, Refus
     tools::definitions(&body)?;
     content::system(&body)?;
     content::messages(&body, context)?;
-    instructions::places(&body)?;
+    system_messages::places(&body)?;
     pairing::calls_and_results(&body)?;
     thoughts::before_calls(&body, context)?;
     breakpoints::marks(&body)?;

@@ -5,7 +5,7 @@
 //! survive a provider that counts otherwise, so a `factor` scales every count: `1.15` is a provider that counts
 //! 15 % more than this one.
 //!
-//! Tokens belong to positions of the prompt (see [`prompt`](crate::prompt)); the count of a request is the sum over
+//! Tokens belong to positions of the prompt (see [`cached_prompt`](crate::cached_prompt)); the count of a request is the sum over
 //! them, which is why the cache split of a request always adds up to its `count_tokens`.
 
 use serde_json::Value;

@@ -8,8 +8,8 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use crate::cached_prompt::{Prompt, items};
 use crate::count::Counter;
-use crate::prompt::{Prompt, items};
 
 /// Input tokens that trigger the clearing of tool uses, unless given.
 const TRIGGER_TOKENS: u64 = 100_000;

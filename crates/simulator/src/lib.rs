@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod cache;
+mod cached_prompt;
 mod check;
 mod clock;
 mod count;
@@ -9,10 +10,9 @@ mod error;
 mod faults;
 mod ids;
 mod models;
-mod price;
-mod prompt;
 mod refusal;
 mod report;
+mod request_price;
 mod request_view;
 mod schema;
 mod script;
@@ -25,8 +25,8 @@ pub use cache::Split;
 pub use clock::Clock;
 pub use error::Error;
 pub use faults::{Fault, Overflow};
-pub use price::Price;
 pub use report::{PrefixBreak, Report, RequestLine, Totals};
+pub use request_price::Price;
 pub use script::{Defaults, Script, ScriptRule, ScriptedCall, ScriptedSearch};
 pub use server::{Options, Simulator};
 pub use when::When;

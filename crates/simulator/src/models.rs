@@ -4,7 +4,7 @@
 //! need no rows of their own. A name that no row matches but that begins with `claude` gets [`UNLISTED`]; any other
 //! name is a model that does not exist.
 
-use crate::price::Price;
+use crate::request_price::Price;
 
 /// The public facts about one model.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,7 +52,7 @@ const MODELS: &[Model] = &[
     row("claude-3-5-haiku", 200_000, 8_192, 2_048, (0.8, 4.0)),
 ];
 
-/// Models from before Opus 4.8 know no system message amid the conversation.
+/// Models from before Opus 4.8 know no system message in the middle of the conversation.
 const WITHOUT_SYSTEM_MESSAGES: &str = "claude-opus-4-7 claude-opus-4-6 claude-opus-4-5 claude-opus-4-1 claude-opus-4 claude-sonnet-4-6 \
     claude-sonnet-4-5 claude-sonnet-4 claude-haiku-4-5 claude-3-5-haiku";
 

@@ -1,6 +1,6 @@
 //! Breaks of a prompt with the one it should have extended.
 //!
-//! A break is found by comparing chains (see [`prompt`](crate::prompt)) with those of recent requests of the same
+//! A break is found by comparing chains (see [`cached_prompt`](crate::cached_prompt)) with those of recent requests of the same
 //! lineage, that is of the same model and the same `metadata.user_id`. A request that extends an earlier one takes its
 //! place; what remains are the ends of conversations. A new request breaks with the one it shares most with, unless
 //!
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use blake3::Hash;
 use serde_json::{Value, json};
 
-use crate::prompt::{Position, Prompt, PromptPlace};
+use crate::cached_prompt::{Position, Prompt, PromptPlace};
 use crate::report::PrefixBreak;
 
 /// Ends of conversations remembered for comparison.

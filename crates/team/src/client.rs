@@ -16,7 +16,7 @@ use crate::protocol::{
     EntryWrite, ErrorBody, Hashes, HistoryAnswer, HistoryQuestion, KNOWN_PATH, PATH, TOO_MANY_ENTRIES, WriteAnswer,
 };
 use crate::repository::Repository;
-use crate::run::{ReadResult, Server};
+use crate::sync_run::{ReadResult, SyncServer};
 
 /// Time limit of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -92,7 +92,7 @@ impl Client {
             .timeout(PATIENCE)
             .user_agent(concat!("cairn/", env!("CARGO_PKG_VERSION")));
         let builder = if is_here { builder.no_proxy() } else { builder };
-        let http = builder.build().map_err(|error| bad(&format!("no HTTP client can be made: {error}")))?;
+        let http = builder.build().map_err(|error| bad(&format!("the HTTP client could not be set up: {error}")))?;
         let (wire, token) = (Arc::new(http.clone()), token.trim().to_owned());
         Ok(Self { http, wire, server: address, token, repository })
     }
@@ -282,7 +282,7 @@ impl Client {
     }
 }
 
-impl Server for Client {
+impl SyncServer for Client {
     async fn read(
         &self,
         known: Option<&str>,

@@ -19,14 +19,14 @@ pub mod protocol;
 pub mod report;
 mod repository;
 pub mod rhythm;
-pub mod run;
 #[cfg(feature = "server")]
 pub mod serve;
 pub mod state;
 #[cfg(feature = "server")]
 pub mod store;
 pub mod sync;
-pub mod watch;
+pub mod sync_run;
+pub mod watch_folder;
 
 pub use error::{Error, RequestTrouble};
 pub use key::{BadKey, EntryKey};

@@ -1,4 +1,4 @@
-//! A member's folder kept in step with the server: [`run`] on a real disk and over a real network.
+//! A member's folder kept in step with the server: [`sync_run`] on a real disk and over a real network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use crate::error::Error;
 use crate::folder::{Folder, Listing};
 use crate::key::EntryKey;
 use crate::report::{EarlyEnd, SyncReport};
-use crate::run::{self, Disk};
 use crate::state::SyncState;
 use crate::sync::{self, Deletions, PastTexts, SyncPlan};
+use crate::sync_run::{self, SyncDisk};
 
-/// Lock file beside the folder; the run that has locked it may work there. Its text names the process.
+/// Lock file next to the folder; the run that has locked it may work there. Its text names the process.
 const LOCK: &str = ".team-lock";
 /// Time to wait for another run: longer than most take, shorter than one that waits for an unreachable server.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -60,7 +60,7 @@ impl Mirror {
 
     /// The plan of a run, and the folder's content.
     pub async fn plan(&mut self) -> Result<(SyncPlan, Listing), EarlyEnd> {
-        run::plan(&mut self.disk, &self.client, self.deletions).await
+        sync_run::plan(&mut self.disk, &self.client, self.deletions).await
     }
 
     /// Changes made here since both sides were last compared, and the files that are not shared with the reasons; no
@@ -85,17 +85,17 @@ impl Mirror {
 
     /// Takes the changes of others.
     pub async fn pull(&mut self) -> Result<SyncReport, EarlyEnd> {
-        run::pull(&mut self.disk, &self.client, self.deletions).await
+        sync_run::pull(&mut self.disk, &self.client, self.deletions).await
     }
 
     /// Takes the changes of others, and sends those made here.
     pub async fn push(&mut self) -> Result<SyncReport, EarlyEnd> {
-        run::push(&mut self.disk, &self.client, self.deletions).await
+        sync_run::push(&mut self.disk, &self.client, self.deletions).await
     }
 
     /// The same, and every file that is missing here is deleted for all, however many there are.
     pub async fn push_all_deletions(&mut self) -> Result<SyncReport, EarlyEnd> {
-        run::push(&mut self.disk, &self.client, Deletions::TravelAll).await
+        sync_run::push(&mut self.disk, &self.client, Deletions::TravelAll).await
     }
 }
 
@@ -121,7 +121,7 @@ impl MirrorDisk {
     }
 }
 
-impl Disk for MirrorDisk {
+impl SyncDisk for MirrorDisk {
     type Lock = LockFile;
 
     async fn lock(&mut self) -> Result<LockFile, EarlyEnd> {

@@ -16,7 +16,7 @@ pub struct Repository(String);
 
 /// Reason a text names no repository.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} names no repository: {why}")]
+#[error("{text:?} does not name a repository: {why}")]
 pub struct BadRepository {
     /// The text.
     pub text: String,
@@ -32,12 +32,12 @@ impl Repository {
         let bad = |why| BadRepository { text: redacted(address), why };
         let address = address.trim();
         let (host, path) = match address.split_once("://") {
-            Some(("file", _)) => return Err(bad("it is a folder of this machine")),
+            Some(("file", _)) => return Err(bad("it is a folder on this machine")),
             Some((_, rest)) => rest.split_once('/').ok_or(bad("it has no path"))?,
             // `host:path`, as ssh writes it; with a slash before the colon it is a path of this machine.
             None => match address.split_once(':') {
                 Some((host, path)) if !host.contains('/') => (host, path),
-                _ => return Err(bad("it is a folder of this machine")),
+                _ => return Err(bad("it is a folder on this machine")),
             },
         };
         let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
@@ -62,7 +62,7 @@ impl Repository {
         }
         let plain = |letter: char| letter.is_alphanumeric() || "-_.~+".contains(letter);
         let is_part = |part: &&str| !part.is_empty() && part.chars().all(plain) && *part != "." && *part != "..";
-        if parts.iter().all(is_part) { Ok(()) } else { Err("its parts are letters, digits and -_.~+") }
+        if parts.iter().all(is_part) { Ok(()) } else { Err("its parts may only have letters, digits and -_.~+") }
     }
 }
 

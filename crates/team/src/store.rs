@@ -5,25 +5,25 @@
 //! acknowledged is whole and can be accounted for. Nothing is overwritten: the text an entry had stays in its history
 //! for as long as the retention says. Time is passed in as milliseconds since 1970.
 
-mod audit;
+mod audit_log;
 mod backup;
 mod entries;
 mod history;
 mod invitations;
+mod member_tokens;
 mod members;
+mod migrations;
 mod repositories;
 mod rows;
-mod schema;
-mod tokens;
 mod visits;
 
-pub use audit::{Action, AuditLine, AuditLog};
+pub use audit_log::{Action, AuditLine, AuditLog};
 pub use entries::{Entries, RepositoryLimits, State};
 pub use history::{Version, VersionHistory};
 pub use invitations::{Invitation, Invitations, NewMember};
+pub use member_tokens::{Secret, Token, Tokens};
 pub use members::{Member, Members};
 pub use repositories::{Repositories, RepositoryRight};
-pub use tokens::{Secret, Token, Tokens};
 pub use visits::{Visitor, Visits};
 
 use crate::error::Error;
@@ -41,7 +41,7 @@ impl Store {
     /// so at once.
     pub async fn open(address: &str) -> Result<Self, Error> {
         let database = Database::open(address).await?;
-        schema::migrate(&database).await?;
+        migrations::migrate(&database).await?;
         Ok(Self { database })
     }
 

@@ -34,7 +34,7 @@ use crate::environment::Variables;
 use crate::jobs::{CommandInFront, ForegroundEnd, NotStarted};
 use crate::permission::{Rights, Wall};
 use crate::process::{self, EndedShell, ShellContext, ShellEnd, exit_code};
-use crate::run::CANCELLED;
+use crate::run_calls::CANCELLED;
 use crate::sandbox;
 use crate::scope::Scope;
 use crate::subject::{Access, Subject};
@@ -193,7 +193,7 @@ fn not_started(error: &files::Error) -> String {
 
 /// Confinement of the command, if any. It can read the session folder, and part of that is its temporary folder.
 fn confinement(input: &BashInput, scope: &Scope) -> Result<Option<Confinement>, String> {
-    if let Rights::Looking(looking) = scope.rights() {
+    if let Rights::ReadOnly(looking) = scope.rights() {
         if scope.wall() == Wall::None {
             return Ok(None);
         }
@@ -203,7 +203,7 @@ fn confinement(input: &BashInput, scope: &Scope) -> Result<Option<Confinement>, 
         // It goes with the command, so nobody waits for it to be on the disk.
         let made = std::fs::DirBuilder::new().mode(0o700).create(&temporary);
         made.map_err(|error| format!("The command could not be started: {}: {error}.", temporary.display()))?;
-        return Ok(Some(scope.looking(looking, Some(temporary))));
+        return Ok(Some(scope.read_only_confinement(looking, Some(temporary))));
     }
     let leaves = if input.dangerously_disable_sandbox == Some(true) { SandboxExit::Yes } else { SandboxExit::No };
     let Some(sandbox) = scope.sandbox() else { return Ok(None) };
@@ -224,7 +224,7 @@ fn context<'a>(scope: &'a Scope, directory: &'a Path, confinement: Option<&'a Co
     let held = confinement.is_some_and(|confinement| confinement.base == Base::System);
     let variables = match scope.rights() {
         Rights::Full if !held => Variables::Inherited,
-        Rights::Full | Rights::Looking(_) => Variables::Ordinary,
+        Rights::Full | Rights::ReadOnly(_) => Variables::Ordinary,
     };
     ShellContext { directory, environment: scope.environment(), guard: scope.guard(), confinement, variables }
 }

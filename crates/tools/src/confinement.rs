@@ -3,10 +3,10 @@
 //! Nothing here confines: the [guard](crate::guard) does, and [`sandbox`](crate::sandbox) selects the commands.
 
 mod folders;
-mod looking;
-mod made;
+mod made_paths;
 pub(crate) mod paths;
 mod private;
+mod read_only_view;
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use folders::folders_behind;
 pub use folders::tool_folders;
-pub use made::MadePath;
+pub use made_paths::MadePath;
 use private::private;
 
 /// Directories with users' homes, besides the known one.

@@ -69,7 +69,7 @@ impl Git<'_> {
         let (root, common) = repository(directory)?;
         let writable = self.changes.map(|place| vec![common.clone(), place.to_owned()]).unwrap_or_default();
         self.guard?;
-        Some(Confinement::looking_at(vec![root, common, directory.to_owned()], writable, self.home))
+        Some(Confinement::read_only(vec![root, common, directory.to_owned()], writable, self.home))
     }
 
     async fn start(

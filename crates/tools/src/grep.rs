@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::glob::{modified, named, narrowed, newest_first, walk};
-use crate::run::{CANCELLED, off_the_loop};
+use crate::run_calls::{CANCELLED, off_the_loop};
 use crate::scope::Scope;
 use crate::show;
 use crate::subject::{Access, Subject};

@@ -16,15 +16,13 @@ mod caller;
 #[cfg(target_os = "linux")]
 mod environment;
 #[cfg(target_os = "linux")]
+mod give_up_privileges;
+#[cfg(target_os = "linux")]
 mod guarded_watch;
 #[cfg(target_os = "linux")]
 mod inside;
 #[cfg(target_os = "linux")]
-mod layers;
-#[cfg(target_os = "linux")]
-mod listing;
-#[cfg(target_os = "linux")]
-mod lock;
+mod list_tree;
 #[cfg(target_os = "linux")]
 mod mount_view;
 #[cfg(target_os = "linux")]
@@ -39,6 +37,8 @@ mod pinned;
 mod program;
 #[cfg(target_os = "linux")]
 mod tree;
+#[cfg(target_os = "linux")]
+mod view_layers;
 
 /// First argument that makes our binary a guard.
 pub const ARGUMENT: &str = "__guard";

@@ -68,7 +68,7 @@ pub struct Job {
 pub enum JobKind {
     /// A command.
     Command,
-    /// One of our own programs that works beside the session.
+    /// One of our own programs that works alongside the session.
     Teammate,
     /// A call that another program answers.
     Call,
@@ -248,7 +248,7 @@ impl Jobs {
         Ok(self.keep(&mut known, Job::new(id, command, JobKind::Command), limit, process))
     }
 
-    /// Starts one of our own programs beside the session, under its own name and with a description, and returns a way
+    /// Starts one of our own programs alongside the session, under its own name and with a description, and returns a way
     /// to wait for it. Its input is for it alone. It is not a command: no sandbox confines it, and it has the model's
     /// keys.
     pub fn start_teammate(

@@ -10,7 +10,7 @@
 //! - [`Jobs`] are the background commands of a scope.
 //! - [`guard`] is the program below which commands run.
 //! - [`program`] runs one of the user's own programs below it, such as a hook.
-//! - [`server_process`] is a server that runs beside a session.
+//! - [`server_process`] is a server that runs alongside a session.
 //! - [`sandbox`] is what commands may be confined to.
 //! - [`run_all`] runs the calls of one reply: read-only ones in parallel, the others one by one in order.
 //!
@@ -35,7 +35,7 @@ pub mod permission;
 mod process;
 pub mod program;
 mod read;
-mod run;
+mod run_calls;
 pub mod sandbox;
 mod scope;
 pub mod server_process;
@@ -59,7 +59,7 @@ pub use jobs::{
 };
 pub use notebook_edit::{CellEdit, CellType, NotebookEdit, NotebookEditInput};
 pub use read::{Read, ReadInput, picture};
-pub use run::{ToolCall, run_all};
+pub use run_calls::{ToolCall, run_all};
 pub use scope::Scope;
 pub use subject::{Access, Subject};
 pub use task_output::{TaskOutput, TaskOutputInput};

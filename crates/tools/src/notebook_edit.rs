@@ -14,7 +14,7 @@ use serde_json::{Map, Serializer, Value, json};
 use transcript::tool_names;
 
 use crate::read::WHOLE;
-use crate::run::off_the_loop;
+use crate::run_calls::off_the_loop;
 use crate::scope::Scope;
 use crate::show;
 use crate::subject::{Access, Subject};
@@ -142,7 +142,7 @@ fn changed(bytes: &[u8], input: &NotebookEditInput) -> Result<(Vec<u8>, String),
         }
         (CellEdit::Replace, Some(at)) => {
             let before = show::lines(&text_of(&cells[at]));
-            let cell = cells[at].as_object_mut().ok_or_else(|| no("This cell is no object."))?;
+            let cell = cells[at].as_object_mut().ok_or_else(|| no("This cell is not an object."))?;
             cell.insert("source".to_owned(), source(&input.new_source));
             if let Some(kind) = input.cell_type.filter(|kind| cell.get("cell_type").is_none_or(|it| it != kind.name()))
             {

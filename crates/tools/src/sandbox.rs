@@ -16,11 +16,11 @@ use transcript::tool_names;
 use crate::permission::{ConfinementLevel, Rule, RuleVerdict, Rules, repository_elsewhere};
 use crate::subject::Subject;
 
-mod notes;
+mod sandbox_notes;
 mod sandbox_status;
 
 pub use crate::confinement::{Base, Confinement, MadePath, Network, SandboxExit, Sockets, Strength, tool_folders};
-pub(crate) use notes::note;
+pub(crate) use sandbox_notes::note;
 pub use sandbox_status::SandboxStatus;
 pub(crate) use sandbox_status::trial;
 
@@ -28,7 +28,7 @@ pub(crate) use sandbox_status::trial;
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     confinement: Confinement,
-    standing: SandboxStatus,
+    status: SandboxStatus,
     outside: Rules,
     /// Reasons why commands in it are asked about even though it holds.
     ask_reasons: Vec<String>,
@@ -52,20 +52,20 @@ enum WithoutSandbox {
 
 impl Sandbox {
     /// A sandbox as strong as the system allows.
-    pub fn new(mut confinement: Confinement, standing: SandboxStatus) -> Self {
-        confinement.strength = standing.strength();
+    pub fn new(mut confinement: Confinement, status: SandboxStatus) -> Self {
+        confinement.strength = status.strength();
         // Links count as they are now. One that is made later, in a directory that a command may write to, does not.
         for path in confinement.writable.iter_mut().chain(&mut confinement.read_only) {
             *path = files::real(&*path).unwrap_or_else(|_| path.clone());
         }
         let (leaving, missing) = (SandboxExits::Ask, WithoutSandbox::RunWithout);
-        Self { confinement, standing, outside: Rules::default(), ask_reasons: Vec::new(), leaving, missing }
+        Self { confinement, status, outside: Rules::default(), ask_reasons: Vec::new(), leaving, missing }
     }
 
     /// For an agent that may read and write the given paths, and nothing else: no command can leave it, and if there is
     /// no sandbox, none runs.
-    pub fn restricted(readable: Vec<PathBuf>, writable: Vec<PathBuf>, standing: SandboxStatus) -> Self {
-        Self::new(Confinement::restricted(readable, writable), standing).closed().required()
+    pub fn restricted(readable: Vec<PathBuf>, writable: Vec<PathBuf>, status: SandboxStatus) -> Self {
+        Self::new(Confinement::restricted(readable, writable), status).closed().required()
     }
 
     /// Makes the git folders readable that the worktrees of commands share elsewhere.
@@ -116,8 +116,8 @@ impl Sandbox {
     }
 
     /// Its status on this system.
-    pub fn standing(&self) -> &SandboxStatus {
-        &self.standing
+    pub fn status(&self) -> &SandboxStatus {
+        &self.status
     }
 
     /// Confinement of a command, where `leaves` is its request to run outside; the error is the reason why it may not
@@ -128,7 +128,7 @@ impl Sandbox {
         if leaves || self.outside.decide(tool_names::BASH, &subject) == RuleVerdict::Allow {
             return Ok(None);
         }
-        match &self.standing {
+        match &self.status {
             SandboxStatus::No { why } if self.missing == WithoutSandbox::Refused => {
                 Err(format!("Commands run in a sandbox or not at all, and there is none: {why}."))
             }
@@ -141,7 +141,7 @@ impl Sandbox {
     pub fn confined(&self, command: &str, leaves: SandboxExit) -> ConfinementLevel {
         match self.confinement(command, leaves) {
             Ok(Some(_)) if self.weaknesses().next().is_some() => ConfinementLevel::Partly,
-            Ok(Some(_)) => self.standing.confined(),
+            Ok(Some(_)) => self.status.confined(),
             Ok(None) | Err(_) => ConfinementLevel::No,
         }
     }
@@ -149,7 +149,7 @@ impl Sandbox {
     /// Description of what holds and what does not, for people.
     pub fn describe(&self) -> String {
         let weaknesses = self.weaknesses().map(|why| format!("  - you are asked about commands: {why}\n"));
-        weaknesses.fold(self.standing.describe(), |text, line| text + &line)
+        weaknesses.fold(self.status.describe(), |text, line| text + &line)
     }
 
     fn weaknesses(&self) -> impl Iterator<Item = String> {

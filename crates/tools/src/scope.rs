@@ -232,7 +232,7 @@ impl Scope {
         let Some(guard) = self.guard().filter(|_| cfg!(target_os = "linux")) else {
             return Err("the guard program is missing".to_owned());
         };
-        let (directory, confinement) = (self.project(), self.looking(&ReadOnlyView::default(), None));
+        let (directory, confinement) = (self.project(), self.read_only_confinement(&ReadOnlyView::default(), None));
         let (environment, variables) = (self.environment(), Variables::Ordinary);
         let context =
             ShellContext { directory, environment, guard: Some(guard), confinement: Some(&confinement), variables };
@@ -240,7 +240,7 @@ impl Scope {
     }
 
     /// Confinement of a read-only command. `temporary` is its private `/tmp`; if `None`, that is memory.
-    pub(crate) fn looking(&self, looking: &ReadOnlyView, temporary: Option<PathBuf>) -> Confinement {
+    pub(crate) fn read_only_confinement(&self, looking: &ReadOnlyView, temporary: Option<PathBuf>) -> Confinement {
         let mut readable = self.directories();
         readable.extend(looking.readable.iter().cloned());
         readable.extend(std::iter::once(self.temporary()).chain(self.scratchpad()).map(Path::to_owned));
@@ -248,7 +248,7 @@ impl Scope {
             hidden: self.private().to_vec(),
             denied: looking.hidden.clone(),
             temporary,
-            ..Confinement::looking_at(readable, Vec::new(), self.home())
+            ..Confinement::read_only(readable, Vec::new(), self.home())
         }
     }
 

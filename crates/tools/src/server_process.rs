@@ -1,4 +1,4 @@
-//! A server of the user's choice that runs beside a session and talks through its standard input and output.
+//! A server of the user's choice that runs alongside a session and talks through its standard input and output.
 //!
 //! It runs below the guard, so that nothing of it outlives the session. It gets no variable that looks like a credential,
 //! except those that its entry names. Nothing here knows what is said: the socket goes to the caller.

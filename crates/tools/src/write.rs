@@ -12,7 +12,7 @@ use serde::Deserialize;
 use transcript::tool_names;
 
 use crate::read::{WHOLE, explain};
-use crate::run::off_the_loop;
+use crate::run_calls::off_the_loop;
 use crate::scope::Scope;
 use crate::show;
 use crate::subject::{Access, Subject};

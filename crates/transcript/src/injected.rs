@@ -120,6 +120,21 @@ impl Purpose {
         }
     }
 
+    /// True if its text may show what files, commands or others said, and not only what this program knows.
+    pub const fn shows_others(self) -> bool {
+        matches!(
+            self,
+            Self::Attached
+                | Self::File
+                | Self::ChangedFiles
+                | Self::Command
+                | Self::Hook
+                | Self::Message
+                | Self::Report
+                | Self::Teammates
+        )
+    }
+
     /// Its place.
     pub const fn place(self) -> InjectedPlace {
         self.shape().0

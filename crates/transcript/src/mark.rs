@@ -122,7 +122,7 @@ pub fn mark(prologue: &Prologue, messages: &[Message], seams: &Seams, ttl: Ttl) 
     Marks { system, messages: marked.into_iter().map(|at| places[at]).collect(), ttl, after: None, edits }
 }
 
-/// The breakpoints of a question beside the conversation: at the newest request's tail and none after it, since nothing
+/// The breakpoints of a question outside the conversation: at the newest request's tail and none after it, since nothing
 /// will be read from there.
 pub fn mark_answered(prologue: &Prologue, messages: &[Message], seams: &Seams, ttl: Ttl) -> Marks {
     let mut left = seams.answered;
@@ -170,6 +170,7 @@ mod tests {
             betas: vec![],
             format: None,
             context_management: None,
+            web_search: None,
         }
     }
 

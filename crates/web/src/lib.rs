@@ -6,13 +6,13 @@
 
 mod address;
 mod body;
-mod cache;
 mod fetch;
 mod html;
+mod page_cache;
 mod page_url;
 
 pub use address::is_public;
-pub use cache::PageCache;
 pub use fetch::{FetchError, FetchLimits, FetchedPage, PageFetch, WebPage};
 pub use html::markdown_of;
+pub use page_cache::PageCache;
 pub use page_url::PageUrl;

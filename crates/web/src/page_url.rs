@@ -18,7 +18,7 @@ impl PageUrl {
         if text.len() > LONGEST {
             return Err(format!("the address has more than {LONGEST} characters"));
         }
-        Self::of(Url::parse(text).map_err(|error| format!("this is no address of a page: {error}"))?)
+        Self::of(Url::parse(text).map_err(|error| format!("this is not the address of a page: {error}"))?)
     }
 
     /// The address that a redirect from here names.
@@ -26,7 +26,11 @@ impl PageUrl {
         if location.len() > LONGEST {
             return Err(format!("it redirects to an address of more than {LONGEST} characters"));
         }
-        Self::of(self.0.join(location).map_err(|error| format!("it redirects to what is no address: {error}"))?)
+        Self::of(
+            self.0
+                .join(location)
+                .map_err(|error| format!("it redirects to something that is not an address: {error}"))?,
+        )
     }
 
     fn of(url: Url) -> Result<Self, String> {
@@ -88,8 +92,8 @@ mod tests {
             ("gopher://example.com", "not gopher"),
             ("https://user@example.com/", "user name or password"),
             ("https://:secret@example.com/", "user name or password"),
-            ("https://", "no address"),
-            ("example.com", "no address"),
+            ("https://", "not the address"),
+            ("example.com", "not the address"),
         ] {
             let error = PageUrl::parse(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");

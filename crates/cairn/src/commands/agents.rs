@@ -5,10 +5,10 @@ mod start;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use settings::Weight;
-use settings::agents::{Definition, DefinitionStatus, Isolation, ListedAgent, OfferedTools, Registry, Runs};
+use settings::agent_definitions::{Definition, DefinitionStatus, Isolation, ListedAgent, OfferedTools, Registry, Runs};
 use tools::permission::Rules;
 
-use crate::agents;
+use crate::agent_sources;
 use crate::exit::Code;
 use crate::out::{data, talk};
 use crate::program_paths::ProgramPaths;
@@ -68,7 +68,7 @@ enum AgentsCommand {
 pub(crate) async fn run(args: &AgentsArgs) -> anyhow::Result<Code> {
     let place = ProgramPaths::from_env()?;
     let judged = trusted_settings::judge(&place, None, RunTrust::No)?;
-    let registry = agents::registry(&place, &judged.settings, &judged.trust, &judged.plugins, None)?;
+    let registry = agent_sources::registry(&place, &judged.settings, &judged.trust, &judged.plugins, None)?;
     match &args.command {
         AgentsCommand::List { json } => list(&registry, &judged.settings.rules, *json),
         AgentsCommand::Show { name } => show(&registry, name),
@@ -84,7 +84,7 @@ fn list(registry: &Registry, rules: &Rules, as_json: bool) -> anyhow::Result<Cod
         return Ok(Code::Success);
     }
     for ListedAgent { agent, replaced_by } in registry.all() {
-        let source = agents::whose(agent, *replaced_by, agent.is_denied(rules));
+        let source = agent_sources::source_text(agent, *replaced_by, agent.is_denied(rules));
         data!([bold(&agent.name), "  ", dim(&source)])?;
         data!(["  ", agent.description.as_str()])?;
     }

@@ -55,21 +55,21 @@ enum ConfigCommand {
         /// Its value, as JSON; text may go without quotes.
         value: String,
         #[command(flatten)]
-        file: WhichFile,
+        file: TargetFile,
     },
     /// Remove a key from a file.
     Unset {
         /// The key.
         key: String,
         #[command(flatten)]
-        file: WhichFile,
+        file: TargetFile,
     },
 }
 
 /// The file to change.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-struct WhichFile {
+struct TargetFile {
     /// Your own settings, for every project.
     #[arg(long)]
     user: bool,
@@ -106,7 +106,7 @@ fn show(place: &ProgramPaths, origin: bool, as_json: bool) -> anyhow::Result<Cod
         let mut row = vec![Span::from(set.name()), Span::from(" = "), Span::from(set.value.to_string())];
         if origin {
             row.push(dim(&format!("  {} {}", set.origin.source.name(), set.origin)));
-            row.extend(standing(set.standing).map(|why| cyan(&format!("  {why}"))));
+            row.extend(status_text(set.standing).map(|why| cyan(&format!("  {why}"))));
         }
         crate::out::data_row(&row)?;
     }
@@ -114,7 +114,7 @@ fn show(place: &ProgramPaths, origin: bool, as_json: bool) -> anyhow::Result<Cod
 }
 
 /// Why a value does not count.
-fn standing(standing: ValueStatus) -> Option<String> {
+fn status_text(standing: ValueStatus) -> Option<String> {
     match standing {
         ValueStatus::Counts => None,
         ValueStatus::Overridden => Some("overridden".to_owned()),
@@ -132,7 +132,7 @@ fn value_json(set: &SetValue, origin: bool) -> Value {
         let at = &set.origin;
         shown["origin"] = json!({"source": at.source.name(), "file": at.file, "line": at.line, "column": at.column});
         shown["counts"] = (set.standing == ValueStatus::Counts).into();
-        shown["why"] = standing(set.standing).into();
+        shown["why"] = status_text(set.standing).into();
     }
     shown
 }

@@ -4,7 +4,7 @@
 //! folder, the HTTP between them, and the accounting of the prompt cache. The model is a script that reacts to what is
 //! visible in the request.
 
-mod agents;
+mod demo_agents;
 mod night;
 
 use std::path::Path;
@@ -116,7 +116,7 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     let dreamt = night::play(&root).await?;
 
     chapter("Agents: three forks look at three files at the same time, and one works in the background.");
-    let sent = agents::play(&root).await?;
+    let sent = demo_agents::play(&root).await?;
 
     print_figures(&report);
     print_savings(&savings, &list::off(agent.layers()), largest.unwrap_or_default());

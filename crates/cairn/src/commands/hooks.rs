@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use engine::hooks::{CommonInput, HookContext, HookInput, HookOutput, HookVerdict, Hooks};
 use serde_json::{Map, Value, json};
-use settings::hooks::{HookEvent, HookRepetition, HookWait};
+use settings::hook_definitions::{HookEvent, HookRepetition, HookWait};
 use settings::{Settings, ValueStatus};
 use tokio_util::sync::CancellationToken;
 
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: &HooksArgs) -> anyhow::Result<Code> {
         HooksCommand::Test { event, about, input } => {
             let hook_event = HookEvent::by_name(event).ok_or_else(|| {
                 let names: Vec<&str> = HookEvent::ALL.iter().map(|hook_event| hook_event.name()).collect();
-                anyhow::anyhow!("there is no event {event}; there are {}", names.join(", "))
+                anyhow::anyhow!("there is no event {event}; the events are {}", names.join(", "))
             })?;
             let fields: Map<String, Value> = match input {
                 Some(input) => serde_json::from_str(input)

@@ -44,7 +44,10 @@ pub(crate) fn run(args: &LoginArgs) -> anyhow::Result<Code> {
     let key = key.trim();
     anyhow::ensure!(!key.is_empty(), "no key was given; nothing was changed");
     let is_plain = key.chars().all(|c| c.is_ascii_graphic());
-    anyhow::ensure!(is_plain, "that is no key: it has blanks or signs that no key has; nothing was changed");
+    anyhow::ensure!(
+        is_plain,
+        "that is not a key: it contains spaces or characters that keys do not have; nothing was changed"
+    );
     stored_key::write(home, key)?;
     show!("stored in {}; only you can read it", place.short(&file));
     Ok(Code::Success)

@@ -15,7 +15,7 @@ use settings::servers::{DefinedServer, ServerApproval};
 use crate::exit::Code;
 use crate::out::{self, data, talk};
 use crate::program_paths::ProgramPaths;
-use crate::servers;
+use crate::server_setup;
 use crate::styled_text::{bold, dim, one_line};
 use crate::trusted_settings::{self, RunTrust};
 
@@ -83,7 +83,7 @@ enum McpCommand {
     Login {
         /// Its name.
         name: String,
-        /// Do not open a browser: print the address, and read the one that the browser ended at.
+        /// Do not open a browser: print the address, and read the one that the browser ended up at.
         #[arg(long)]
         no_browser: bool,
     },
@@ -111,7 +111,7 @@ pub(crate) async fn run(args: &McpArgs) -> anyhow::Result<Code> {
 /// The servers that are defined here, with problems told.
 fn defined(place: &ProgramPaths) -> anyhow::Result<Vec<DefinedServer>> {
     let judged = trusted_settings::judge(place, None, RunTrust::No)?;
-    let defined = servers::defined(place, &judged);
+    let defined = server_setup::defined(place, &judged);
     defined.findings.iter().for_each(|finding| out::warn(finding));
     Ok(defined.servers.into_values().collect())
 }
@@ -137,7 +137,7 @@ fn list(place: &ProgramPaths, as_json: bool) -> anyhow::Result<Code> {
         talk!("There are no MCP servers; `cairn mcp add` adds one.");
     }
     for server in &all {
-        data!([bold(&server.name), "  ", way(server), dim(&format!("  {}", standing(server)))])?;
+        data!([bold(&server.name), "  ", way(server), dim(&format!("  {}", status_text(server)))])?;
     }
     Ok(Code::Success)
 }
@@ -151,7 +151,7 @@ fn get(place: &ProgramPaths, name: &str, as_json: bool) -> anyhow::Result<Code> 
     data!([bold(&server.name)])?;
     data!(["  ", way(&server)])?;
     data!(["  defined in ", server.place.as_str()])?;
-    data!(["  ", standing(&server)])?;
+    data!(["  ", status_text(&server)])?;
     for variable in server.definition.variables() {
         data!(["  gets your variable ", variable.name.as_str()])?;
     }
@@ -186,7 +186,7 @@ fn way(server: &DefinedServer) -> String {
 }
 
 /// Its author, and its approval.
-fn standing(server: &DefinedServer) -> String {
+fn status_text(server: &DefinedServer) -> String {
     let whose = server.author.name();
     match &server.approval {
         ServerApproval::Approved => format!("({whose})"),
@@ -202,7 +202,7 @@ async fn check(place: &ProgramPaths, name: Option<&str>, as_json: bool) -> anyho
     };
     let judged = trusted_settings::judge(place, None, RunTrust::No)?;
     let environment = engine::configuration::environment(&judged.settings);
-    let surroundings = servers::surroundings(place, Vec::new(), environment, std::collections::BTreeMap::new());
+    let surroundings = server_setup::surroundings(place, Vec::new(), environment, std::collections::BTreeMap::new());
     let defined = settings::servers::DefinedServers {
         servers: chosen.into_iter().map(|server| (server.name.clone(), server)).collect(),
         findings: Vec::new(),
@@ -216,7 +216,7 @@ async fn check(place: &ProgramPaths, name: Option<&str>, as_json: bool) -> anyho
     let is_fine = |server: &Arc<SessionServer>| server.status().is_none_or(|status| status.state == ServerState::Ready);
     let code = if all.iter().all(is_fine) { Code::Success } else { Code::Failure };
     if as_json {
-        data!("{}", all.iter().map(servers::server_line).collect::<Value>())?;
+        data!("{}", all.iter().map(server_setup::server_line).collect::<Value>())?;
     } else {
         all.iter().try_for_each(show)?;
     }
@@ -226,10 +226,10 @@ async fn check(place: &ProgramPaths, name: Option<&str>, as_json: bool) -> anyho
 
 fn show(server: &Arc<SessionServer>) -> anyhow::Result<()> {
     let Some(status) = server.status() else {
-        let standing = server.defined.as_ref().map(standing).unwrap_or_default();
-        return Ok(data!([bold(&server.name), "  not started ", dim(&standing)])?);
+        let status = server.defined.as_ref().map(status_text).unwrap_or_default();
+        return Ok(data!([bold(&server.name), "  not started ", dim(&status)])?);
     };
-    data!([bold(&server.name), "  ", servers::state_words(server)])?;
+    data!([bold(&server.name), "  ", server_setup::state_words(server)])?;
     for (name, tool) in server.tool_names().iter().zip(&status.tools) {
         data!(["  ", name.as_str(), dim(&format!("  {}", one_line(&tool.description, ABOUT)))])?;
     }

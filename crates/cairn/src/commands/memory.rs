@@ -177,7 +177,8 @@ pub(crate) fn run(args: &MemoryArgs) -> anyhow::Result<Code> {
         args.command,
         MemoryCommand::List { .. } | MemoryCommand::Search { .. } | MemoryCommand::Doctor { fix: false, .. }
     );
-    if reads && shelves.are_missing() {
+    let as_json = matches!(args.command, MemoryCommand::List { json: true } | MemoryCommand::Search { json: true, .. });
+    if reads && !as_json && shelves.are_missing() {
         talk!("There are no memories in {} yet.", shelves.main().display());
         return Ok(Code::Success);
     }
@@ -204,7 +205,7 @@ pub(crate) fn run(args: &MemoryArgs) -> anyhow::Result<Code> {
             let kind = kind.as_deref().map(saving::kind_of).transpose()?;
             let at = Some(shelves.now());
             let change = memory::store::MemoryEdit { name, description, asked, kind, body, at };
-            saving::edit(&shelves, file, &change)?;
+            saving::edit(&shelves, file, change)?;
         }
         MemoryCommand::Rm { name } => saving::remove(&shelves, &shelves.find(name)?)?,
         MemoryCommand::Forget { words } => saving::forget(&shelves, &words.join(" "))?,
@@ -215,7 +216,8 @@ pub(crate) fn run(args: &MemoryArgs) -> anyhow::Result<Code> {
         MemoryCommand::Import { from, apply } => importing::import(&shelves, from, *apply)?,
         MemoryCommand::Log { diff, json } => past::log(&shelves.changes(), *diff, *json)?,
         MemoryCommand::Undo { run, file } => {
-            past::undo(&shelves.changes(), &shelves.store(shelves.main())?, run, file.as_deref())?;
+            let store = shelves.store(shelves.main())?;
+            past::undo(&shelves.changes(), &store, run, file.as_deref(), shelves.now())?;
         }
     }
     Ok(Code::Success)

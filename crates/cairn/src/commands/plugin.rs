@@ -6,9 +6,9 @@ use extensions::skill::SkillKind;
 use extensions::{ExtensionTrouble, skill::Skill};
 use serde_json::{Value, json};
 use settings::Weight;
-use settings::agents::{DefinitionSource, Registry};
+use settings::agent_definitions::{DefinitionSource, Registry};
 
-use crate::agents;
+use crate::agent_sources;
 use crate::exit::Code;
 use crate::out::{data, talk};
 use crate::plugins::LoadedPlugins;
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &PluginArgs) -> anyhow::Result<Code> {
     if !folders.is_empty() {
         judged.plugins.list.retain(|plugin| plugin.origin == extensions::plugin::PluginOrigin::Flag);
     }
-    let registry = agents::registry(&place, &judged.settings, &judged.trust, &judged.plugins, None)?;
+    let registry = agent_sources::registry(&place, &judged.settings, &judged.trust, &judged.plugins, None)?;
     match &args.command {
         PluginCommand::List { json } => list(&judged.plugins, &registry, *json),
         PluginCommand::Check { json, .. } => check(&judged.plugins, &registry, *json),

@@ -4,10 +4,10 @@ use std::io::BufRead;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
+use memory::quoted_sentences::Register;
 use memory::rank::{Hit, RankQuestion, WorkAtHand, surfaced};
 use memory::recall::RecallContext;
 use memory::shelf::{Shelf, ShelfScope};
-use memory::spoken::Register;
 use memory::{recall, scan};
 use serde_json::{Value, json};
 use transcript::{Injected, Purpose};

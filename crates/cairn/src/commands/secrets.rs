@@ -14,7 +14,7 @@ use files::{EntryKind, Root};
 use memory::secrets::{Remarks, SecretFinding, scan};
 use serde_json::json;
 
-use crate::error::Unreadable;
+use crate::error::ScanFailure;
 use crate::exit::Code;
 use crate::out::{data, talk};
 use crate::styled_text::first_line;
@@ -255,10 +255,10 @@ fn staged_blobs() -> anyhow::Result<Vec<(String, String)>> {
 /// The output of git.
 fn git(args: &[&str]) -> anyhow::Result<Vec<u8>> {
     let started = git_command().args(args).stdin(Stdio::null()).output();
-    let out = started.map_err(|error| Unreadable(format!("git cannot be started: {error}")))?;
+    let out = started.map_err(|error| ScanFailure(format!("git cannot be started: {error}")))?;
     if !out.status.success() {
         let said = String::from_utf8_lossy(&out.stderr);
-        bail!(Unreadable(format!("git {}: {}", args.first().unwrap_or(&""), first_line(&said, 300))));
+        bail!(ScanFailure(format!("git {}: {}", args.first().unwrap_or(&""), first_line(&said, 300))));
     }
     Ok(out.stdout)
 }

@@ -106,11 +106,11 @@ pub(crate) async fn run(args: &SendArgs) -> anyhow::Result<Code> {
 
 fn recipients(place: &ProgramPaths) -> Vec<Recipient> {
     let teams = teams(place).into_iter().filter(Team::is_led);
-    let mates = teams.flat_map(|team| {
+    let teammates = teams.flat_map(|team| {
         team.others().into_iter().map(move |name| Recipient::Mate(team.clone(), name)).collect::<Vec<_>>()
     });
     let sessions = message_socket::sessions(&message_socket::folder(place)).into_iter();
-    mates.chain(sessions.map(|(id, path)| Recipient::Session(id, path))).collect()
+    teammates.chain(sessions.map(|(id, path)| Recipient::Session(id, path))).collect()
 }
 
 /// The teams there are, as their lead sees them.

@@ -1,9 +1,9 @@
 //! `cairn session`: looking at sessions, whoever wrote them.
 
-mod agents;
-mod layers;
-mod price;
+mod expand_session;
 mod replay;
+mod replay_price;
+mod subagent_transcripts;
 mod text;
 
 use std::io::IsTerminal;
@@ -143,7 +143,7 @@ pub(crate) fn run(args: &SessionArgs) -> anyhow::Result<Code> {
         SessionCommand::Show { file, json, at, agent } => {
             let session = find(&place, file)?;
             let path = match agent {
-                Some(id) => agents::file(&session, id)?,
+                Some(id) => subagent_transcripts::file(&session, id)?,
                 None => session,
             };
             match at {
@@ -151,13 +151,13 @@ pub(crate) fn run(args: &SessionArgs) -> anyhow::Result<Code> {
                 None => show(&read_file(&path)?.log, *json)?,
             }
             if agent.is_none() && at.is_none() && !json {
-                agents::list(&path)?;
+                subagent_transcripts::list(&path)?;
             }
         }
         SessionCommand::Export { file, jsonl } => export(&place, file, *jsonl)?,
         SessionCommand::Undo { file, commit, json } => undo(&place, file, commit.as_deref(), *json)?,
         SessionCommand::Expand { file, commit, list, json } => {
-            layers::expand(&place, &find(&place, file)?, commit.as_deref(), *list, *json)?;
+            expand_session::expand(&place, &find(&place, file)?, commit.as_deref(), *list, *json)?;
         }
         SessionCommand::Replay(args) => return replay::run(&place, args),
         SessionCommand::Fork { file, json } => fork(&place, file, *json)?,

@@ -91,7 +91,7 @@ enum TeamCommand {
     Serve(serve::ServeArgs),
     /// Write everything on a server to one file.
     Backup(serve::BackupArgs),
-    /// Read such a file into an empty database.
+    /// Restore a backup into an empty database.
     RestoreBackup(serve::BackupArgs),
 }
 

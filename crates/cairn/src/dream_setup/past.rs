@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use session::World;
 use settings::Rhythm;
 
-use crate::event_text::diff_text;
+use crate::event_text::{diff_text, local_time};
 use crate::styled_text::first_line;
 
 /// Message if there was no dream.
@@ -23,7 +23,7 @@ pub(crate) fn status(site: &DreamSite, rhythm: &Rhythm) -> anyhow::Result<Vec<St
     let said = site.due(&mut DreamSchedule::default(), rhythm)?;
     let mut lines = vec![
         format!("memories     {}", site.memory.display()),
-        format!("last dream   {}", last.map_or_else(|| "never".to_owned(), |at| format!("{at:.0}"))),
+        format!("last dream   {}", last.map_or_else(|| "never".to_owned(), local_time)),
         format!("sessions     {} touched since", site.sessions(last).len()),
         format!("next         {}", why_not(&said, rhythm)),
     ];
@@ -45,7 +45,8 @@ pub(crate) fn status_object(site: &DreamSite, rhythm: &Rhythm) -> anyhow::Result
 pub(crate) fn log(site: &DreamSite) -> Vec<String> {
     let dreams = site.dream_log().dreams();
     let line = |dreamt: &PastDream| {
-        format!("{}  {:<10}{}", dreamt.began.id, word(dreamt), first_line(&what(dreamt), 120)).trim_end().to_owned()
+        let (id, at) = (&dreamt.began.id, local_time(dreamt.began.at));
+        format!("{id}  {at}  {:<10}{}", word(dreamt), first_line(&what(dreamt), 120)).trim_end().to_owned()
     };
     dreams.iter().flat_map(|dreamt| std::iter::once(line(dreamt)).chain(details(dreamt))).collect()
 }
@@ -147,7 +148,7 @@ pub(crate) fn undo(site: &DreamSite, id: Option<&str>) -> anyhow::Result<UndoneD
     }
     let (dreamt, run) = meant(site, id)?;
     let store = Store::open(&site.memory, IndexUpkeep::Kept)?;
-    let undone = site.changes().undo(&run.id, None, &store)?;
+    let undone = site.changes().undo(&run.id, None, &store, site.world.now())?;
     let kept = undone.iter().filter_map(|one| match one {
         UndoResult::ChangedSince { path, .. } => Some(path.clone()),
         _ => None,
@@ -204,8 +205,8 @@ pub(crate) fn why_not(said: &ScheduleDecision, rhythm: &Rhythm) -> String {
     match said {
         ScheduleDecision::Due => "A dream is due.".to_owned(),
         ScheduleDecision::Off => "Automatic dreams are off here.".to_owned(),
-        ScheduleDecision::TooSoon(at) => format!("Not before {at:.0}: the last one was too recent."),
-        ScheduleDecision::Rests(at) => format!("Not before {at:.0}: the last one did not finish."),
+        ScheduleDecision::TooSoon(at) => format!("Not before {}: the last one was too recent.", local_time(*at)),
+        ScheduleDecision::Rests(at) => format!("Not before {}: the last one did not finish.", local_time(*at)),
         ScheduleDecision::JustLooked => "That was checked a moment ago.".to_owned(),
         ScheduleDecision::TooFew(sessions) => {
             format!("Not yet: {sessions} of the {} sessions needed were used since the last one.", rhythm.sessions)

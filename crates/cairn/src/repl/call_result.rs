@@ -30,13 +30,13 @@ const REST_IN_LINES: &str = " (/expand)";
 
 /// A change was shown when it was asked about, or is shown now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ChangeShown {
+pub(super) enum ChangeDisplay {
     Already,
     Not,
 }
 
 /// Prints the end of a call.
-pub(super) fn show(page: &mut Page, tool: &str, what: &str, output: &tools::Output, change: ChangeShown) {
+pub(super) fn show(page: &mut Page, tool: &str, what: &str, output: &tools::Output, change: ChangeDisplay) {
     let (mark, look) = match output.outcome {
         Outcome::Done => ("✓ ", TextStyle::of(Colour::Green)),
         Outcome::Failed => ("✗ ", TextStyle::of(Colour::Red)),
@@ -45,7 +45,7 @@ pub(super) fn show(page: &mut Page, tool: &str, what: &str, output: &tools::Outp
     if let Some(rewrite) = &output.rewrite {
         let diff = diff_of(rewrite, output);
         page.call(mark, tool, what, &diff.counts());
-        if change == ChangeShown::Not {
+        if change == ChangeDisplay::Not {
             diff.capped(CHANGE, REST).iter().for_each(|row| page.line(row, BESIDE_NUMBERS));
         }
         return;
@@ -114,7 +114,7 @@ mod tests {
 
     fn rows(output: &tools::Output) -> Vec<String> {
         let mut page = Page::new(40);
-        show(&mut page, "Bash", "run", output, ChangeShown::Not);
+        show(&mut page, "Bash", "run", output, ChangeDisplay::Not);
         page.take().iter().map(|row| paint(row, Colours::Off)).collect()
     }
 

@@ -132,7 +132,7 @@ impl ChoicePrompt {
         ChoiceStep::Done(questions.zip(self.said.clone()).collect())
     }
 
-    /// The rows to draw, and where the cursor stands; `keys` says how it is answered.
+    /// The rows to draw, and where the cursor is; `keys` says how it is answered.
     pub(super) fn rows(&self, columns: usize, keys: Span, focused: bool) -> (Vec<Vec<Span>>, (usize, usize)) {
         let asked = self.current();
         let place = match self.questions.len() {
@@ -179,7 +179,7 @@ impl ChoicePrompt {
 }
 
 /// The answer to a line of text, where lines are all there is: numbers, or the user's own words.
-pub(super) fn said(asked: &Inquiry, line: &str) -> Option<String> {
+pub(super) fn answer_in(asked: &Inquiry, line: &str) -> Option<String> {
     let line = line.trim();
     let numbers: Option<Vec<usize>> = line.split(',').map(|number| number.trim().parse().ok()).collect();
     match numbers {
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn inquiring(several: bool) -> ChoicePrompt {
+    fn choice_prompt(several: bool) -> ChoicePrompt {
         let one = |text: &str| {
             json!({"question": text, "header": "h", "multiSelect": several,
                    "options": [{"label": "red", "description": "warm"}, {"label": "blue", "description": "cold"}]})
@@ -236,30 +236,30 @@ mod tests {
     /// PLAN-1: arrows and numbers choose, one can go back, and say something else.
     #[test]
     fn answers_are_chosen_or_written() {
-        assert_eq!(press(&mut inquiring(false), "↓⏎1"), done("blue", "red"));
-        assert_eq!(press(&mut inquiring(false), "1←22"), done("blue", "blue"));
-        assert_eq!(press(&mut inquiring(false), "3green⏎↓↓⏎none 1⏎"), done("green", "none 1"));
-        assert_eq!(press(&mut inquiring(false), "3gre⎋↓1"), ChoiceStep::Not, "words that were given up are none");
-        assert_eq!(press(&mut inquiring(false), "x"), ChoiceStep::NotMeant);
-        assert_eq!(press(&mut inquiring(false), "9"), ChoiceStep::Not);
+        assert_eq!(press(&mut choice_prompt(false), "↓⏎1"), done("blue", "red"));
+        assert_eq!(press(&mut choice_prompt(false), "1←22"), done("blue", "blue"));
+        assert_eq!(press(&mut choice_prompt(false), "3green⏎↓↓⏎none 1⏎"), done("green", "none 1"));
+        assert_eq!(press(&mut choice_prompt(false), "3gre⎋↓1"), ChoiceStep::Not, "words that were given up are none");
+        assert_eq!(press(&mut choice_prompt(false), "x"), ChoiceStep::NotMeant);
+        assert_eq!(press(&mut choice_prompt(false), "9"), ChoiceStep::Not);
     }
 
     /// PLAN-1: several answers to one question, with words of one's own.
     #[test]
     fn several_are_ticked() {
-        assert_eq!(press(&mut inquiring(true), "12⏎1 ⏎"), done("red, blue", "red"), "ticked twice is not ticked");
-        assert_eq!(press(&mut inquiring(true), " 3green⏎⏎"), done("red, green", "red"));
+        assert_eq!(press(&mut choice_prompt(true), "12⏎1 ⏎"), done("red, blue", "red"), "ticked twice is not ticked");
+        assert_eq!(press(&mut choice_prompt(true), " 3green⏎⏎"), done("red, green", "red"));
     }
 
     /// PLAN-1: where lines are all there is.
     #[test]
     fn a_line_is_numbers_or_words() {
-        let one = &inquiring(false).questions[0];
-        let several = &inquiring(true).questions[0];
-        assert_eq!(said(one, " 2 ").as_deref(), Some("blue"));
-        assert_eq!(said(several, "1, 2").as_deref(), Some("red, blue"));
-        assert_eq!(said(one, "1, 2").as_deref(), Some("1, 2"));
-        assert_eq!(said(one, "9").as_deref(), Some("9"));
-        assert_eq!((said(one, "green").as_deref(), said(one, " ")), (Some("green"), None));
+        let one = &choice_prompt(false).questions[0];
+        let several = &choice_prompt(true).questions[0];
+        assert_eq!(answer_in(one, " 2 ").as_deref(), Some("blue"));
+        assert_eq!(answer_in(several, "1, 2").as_deref(), Some("red, blue"));
+        assert_eq!(answer_in(one, "1, 2").as_deref(), Some("1, 2"));
+        assert_eq!(answer_in(one, "9").as_deref(), Some("9"));
+        assert_eq!((answer_in(one, "green").as_deref(), answer_in(one, " ")), (Some("green"), None));
     }
 }

@@ -12,10 +12,10 @@ use tools::permission::Mode;
 
 use super::conversation::Conversation;
 use super::conversation_view::Display;
+use super::mcp::show_servers;
 use super::modes;
 use super::page::PagePart;
 use super::screen_choices;
-use super::servers::show_servers;
 use super::session_state::SessionState;
 use super::setup_commands;
 use super::slash::{self, COMMANDS, KEYS};
@@ -221,13 +221,13 @@ impl Conversation {
         let registry = agents.registry();
         if let Some(agent) = registry.find(name) {
             let mut rows = vec![(agent.name.clone(), agent.listing())];
-            rows.push(("whose".to_owned(), crate::agents::whose(agent, None, agents.denies(agent))));
+            rows.push(("source".to_owned(), crate::agent_sources::source_text(agent, None, agents.denies(agent))));
             rows.push(("prompt".to_owned(), agent.prompt.clone()));
             self.view.page.begin(PagePart::Note);
             return self.view.page.table(&rows, TextStyle::BOLD);
         }
-        let row = |agent: &settings::agents::Definition| {
-            let whose = crate::agents::whose(agent, None, agents.denies(agent));
+        let row = |agent: &settings::agent_definitions::Definition| {
+            let whose = crate::agent_sources::source_text(agent, None, agents.denies(agent));
             (agent.name.clone(), format!("{} ({whose})", agent.description))
         };
         let rows: Vec<(String, String)> = registry.agents().map(row).collect();

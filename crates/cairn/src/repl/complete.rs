@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use settings::agents::Registry;
+use settings::agent_definitions::Registry;
 
 use super::menu::CompletionMenu;
 use super::{fuzzy, slash};
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     fn texts(before: &str, directory: &Path) -> Vec<String> {
-        let agents = Registry::load(&settings::agents::DefinitionSources::default());
+        let agents = Registry::load(&settings::agent_definitions::DefinitionSources::default());
         let skill = Completion { text: "/greet".to_owned(), about: String::new() };
         let resource = Completion { text: "@db:demo://notes/1".to_owned(), about: String::new() };
         let home = Some(directory.join("src"));

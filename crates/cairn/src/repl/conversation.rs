@@ -66,7 +66,7 @@ impl Approver for AgentChannels {
 pub(super) struct Conversation {
     pub(super) args: RunArgs,
     pub(super) place: ProgramPaths,
-    wires: AgentChannels,
+    channels: AgentChannels,
     pub(super) session: SessionState,
     pub(super) requests: PendingRequests,
     pub(super) view: ConversationView,
@@ -85,7 +85,7 @@ impl Conversation {
     pub(super) fn new(
         args: RunArgs,
         place: ProgramPaths,
-        wires: AgentChannels,
+        channels: AgentChannels,
         ready: PreparedSession,
         face: Display,
     ) -> Self {
@@ -94,13 +94,13 @@ impl Conversation {
             bypass_offered: args.allow_dangerously_skip_permissions
                 || ready.agent.mode().get() == Mode::BypassPermissions,
             screen_choices: ScreenChoices::default(),
-            sharing: TeamMemory::start(&place, &ready, wires.listener()),
+            sharing: TeamMemory::start(&place, &ready, channels.listener()),
             session: SessionState::of(ready),
             requests: PendingRequests::default(),
             view: ConversationView::new(face),
             args,
             place,
-            wires,
+            channels,
         }
     }
 
@@ -120,14 +120,14 @@ impl Conversation {
         if unused && self.args.resume.as_ref() == Some(&session) {
             self.args.resume = None; // there is nothing to go on with
         }
-        let (mut ready, done) = match self.wires.agent(&self.args, &self.place).await {
+        let (mut ready, done) = match self.channels.agent(&self.args, &self.place).await {
             Ok(ready) => (ready, true),
             Err(error) => {
                 self.view.page.note(&format!("{error:#}"), TextStyle::of(Colour::Red));
                 self.args = before;
                 let resume = (!unused).then_some(session);
                 (self.args.resume, self.args.continue_, self.args.session_id) = (resume, false, None);
-                (self.wires.agent(&self.args, &self.place).await?, false)
+                (self.channels.agent(&self.args, &self.place).await?, false)
             }
         };
         for warning in std::mem::take(&mut ready.warnings) {

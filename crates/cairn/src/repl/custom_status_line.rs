@@ -1,6 +1,6 @@
 //! The user's own line above the status line: what a command prints, given what there is to show.
 //!
-//! It runs beside the session, below the guard, a moment after something has changed; nobody waits for it, and one that
+//! It runs alongside the session, below the guard, a moment after something has changed; nobody waits for it, and one that
 //! fails is told of once. What it prints is cleaned: of escapes only colours and the like count.
 
 use std::collections::HashSet;

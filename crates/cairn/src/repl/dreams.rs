@@ -1,4 +1,4 @@
-//! `/dream`: memories are brought into order, now, beside the conversation; and what dreams did.
+//! `/dream`: memories are brought into order, now, outside the conversation; and what dreams did.
 
 use learning::dream::DreamSite;
 

@@ -285,7 +285,7 @@ impl Editor {
         self.room = columns.saturating_sub(prompt).max(LEAST_ROOM);
     }
 
-    /// The text as rows after a prompt, and where the cursor stands in them.
+    /// The text as rows after a prompt, and where the cursor is in them.
     pub(crate) fn rows(&self, prompt: &Span, columns: usize) -> (Vec<Vec<Span>>, (usize, usize)) {
         let lead = width(prompt.text());
         let layout = TextLayout::new(&self.text, columns.saturating_sub(lead).max(LEAST_ROOM));

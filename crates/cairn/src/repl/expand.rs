@@ -27,7 +27,7 @@ const LONGEST: usize = 200_000;
 const LINES: usize = 2_000;
 /// Tags around a memory that are for the model only.
 const TAGS: [&str; 4] = ["<system-reminder>", "</system-reminder>", "<memory>", "</memory>"];
-/// The folder of long results beside a session, and their endings.
+/// The folder of long results next to a session, and their endings.
 const RESULTS: &str = "tool-results";
 const ENDINGS: [&str; 2] = ["txt", "json"];
 

@@ -142,15 +142,16 @@ impl Conversation {
 
     fn take_back_learnt(&mut self, one: &LearntMemory) {
         let Some(directory) = &self.session.memory else { return };
-        // What is about the user lies in a place of its own, and is named by its whole path.
+        // What is about the user is in a place of its own, and is named by its whole path.
         let user = memory::place::user_directory(self.place.home.path());
         let (directory, path) = match std::path::Path::new(&one.path).strip_prefix(&user) {
             Ok(below) => (&user, below.to_string_lossy().into_owned()),
             Err(_) => (directory, one.path.clone()),
         };
         let changes = self.place.home.changes(directory);
-        let undone =
-            Store::open(directory, IndexUpkeep::Kept).and_then(|store| changes.undo(&one.run, Some(&path), &store));
+        let now = session::World::real().now();
+        let undone = Store::open(directory, IndexUpkeep::Kept)
+            .and_then(|store| changes.undo(&one.run, Some(&path), &store, now));
         let said = match undone.as_ref().map(Vec::as_slice) {
             Ok([UndoResult::Removed { path }]) => format!("{path} is forgotten"),
             Ok([UndoResult::Restored { path }]) => format!("{path} is as it was before"),
@@ -183,9 +184,9 @@ impl Conversation {
         }
         self.session.status.private = on;
         let said = if on {
-            "private: nothing is learnt from what is said from here on"
+            "private: nothing is learnt from what follows"
         } else {
-            "no longer private: what is said from here on may be learnt from"
+            "no longer private: what follows may be learnt from"
         };
         self.view.page.note(said, TextStyle::PLAIN);
     }

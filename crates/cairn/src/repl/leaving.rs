@@ -11,14 +11,14 @@ use crate::args::RunArgs;
 
 /// Something that is waited for.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Awaited {
+pub(super) enum UnfinishedWork {
     /// Learning, and a dream.
     Learning,
     /// A dream.
     Dream,
 }
 
-impl Awaited {
+impl UnfinishedWork {
     /// The work to wait for before an agent is left, if any.
     pub(super) fn of(agent: &Agent, args: &RunArgs) -> Option<Self> {
         if args.extract && agent.has_to_learn() {
@@ -36,7 +36,7 @@ impl Awaited {
     }
 }
 
-impl fmt::Display for Awaited {
+impl fmt::Display for UnfinishedWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Learning => "writing down what was learnt",

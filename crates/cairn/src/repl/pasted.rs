@@ -3,7 +3,7 @@
 //! It keeps every text until the session ends, since a prompt can come back; a placeholder that was changed by hand is only
 //! words.
 
-/// Lines and characters above which a text is long: less can be read where it stands.
+/// Lines and characters above which a text is long: less can be read where it is.
 const LINES: usize = 10;
 const CHARACTERS: usize = 1_000;
 

@@ -89,7 +89,7 @@ impl Picker {
         PickerStep::Open
     }
 
-    /// The rows to draw, and where the cursor stands. A list that is seen whole is not searched until one types.
+    /// The rows to draw, and where the cursor is. A list that is seen whole is not searched until one types.
     pub(crate) fn rows(&self, columns: usize, room: usize) -> (Vec<Vec<Span>>, (usize, usize)) {
         let fitting = self.fitting();
         let most = room.saturating_sub(AROUND).clamp(*SHOWN.start(), *SHOWN.end());

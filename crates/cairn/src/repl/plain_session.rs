@@ -21,14 +21,14 @@ use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
 use transcript::{Block, Outcome};
 
-use super::background::done_by;
+use super::background_list::done_by;
 use super::call_result;
 use super::choice_prompt::{self, ChoicePrompt};
 use super::conversation::{AgentChannels, Conversation};
 use super::conversation_view::{Display, about};
 use super::expand::{is_own, recalled};
 use super::form_prompt::{FormPrompt, FormStep};
-use super::leaving::Awaited;
+use super::leaving::UnfinishedWork;
 use super::modes;
 use super::new_memory;
 use crate::args::RunArgs;
@@ -47,14 +47,14 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
     }
     let (events_in, events) = mpsc::unbounded_channel();
     let (questions_in, questions) = mpsc::unbounded_channel();
-    let wires = AgentChannels { events: events_in, questions: questions_in };
+    let channels = AgentChannels { events: events_in, questions: questions_in };
     let mut args = args.clone();
     let is_choosing = args.take_choice_of_session();
-    let ready = wires.agent(&args, &place).await?;
+    let ready = channels.agent(&args, &place).await?;
     for warning in &ready.warnings {
         talk!("warning: {warning}");
     }
-    let mut talk = Conversation::new(args.clone(), place, wires, ready, Display::Lines);
+    let mut talk = Conversation::new(args.clone(), place, channels, ready, Display::Lines);
     if talk.session.status.mode() == Mode::BypassPermissions {
         talk!("warning: {}", modes::BYPASS_WARNING);
     }
@@ -182,7 +182,7 @@ impl PlainSession {
     async fn finish(&mut self) {
         let Some(mut agent) = self.talk.session.agent.take() else { return };
         let stop = CancellationToken::new();
-        if let (None, Some(awaited)) = (self.closed, Awaited::of(&agent, &self.talk.args)) {
+        if let (None, Some(awaited)) = (self.closed, UnfinishedWork::of(&agent, &self.talk.args)) {
             talk!("{awaited}; Enter leaves at once");
             let work = awaited.wait(&mut agent, &stop);
             tokio::pin!(work);
@@ -389,7 +389,7 @@ impl PlainSession {
             let several = if one.takes_several() { ", several with commas" } else { "" };
             show_part!("A number{several}, or your own words; an empty line answers nothing: ");
             let Some(line) = self.answer_line(cancel).await else { return };
-            answers.extend(choice_prompt::said(one, &line).map(|said| (one.question.clone(), said)));
+            answers.extend(choice_prompt::answer_in(one, &line).map(|said| (one.question.clone(), said)));
         }
         let answer = match answers.is_empty() {
             true => PermissionAnswer::Deny { why: "The user answered none of it.".to_owned() },

@@ -12,7 +12,7 @@ use crate::styled_text::{Colour, Span, TextStyle, first_line};
 
 /// The most characters of a queued message that are shown.
 const QUEUED: usize = 200;
-/// Rows below the menu that the screen needs: the status line, and one where the cursor may stand.
+/// Rows below the menu that the screen needs: the status line, and one where the cursor may be.
 const BELOW_MENU: usize = 2;
 
 impl Repl {
@@ -58,24 +58,24 @@ impl Repl {
         let below = self.line.rows().len() + BELOW_MENU;
         rows.extend(self.menu.rows(columns, self.screen.lines().saturating_sub(rows.len() + below)));
         rows.extend(self.line.rows().iter().map(|row| super::width::fit(row, columns)));
-        let beside = &self.talk.session.background;
-        let subagents = beside.subagents();
+        let background = &self.talk.session.background;
+        let subagents = background.subagents();
         let out: Vec<_> = subagents.iter().filter(|subagent| subagent.is_background()).collect();
-        let (mates, mut asking) = (beside.teammates(), beside.teammates_asking());
-        let teammates = mates.len();
+        let (names, mut asking) = (background.teammates(), background.teammates_asking());
+        let teammates = names.len();
         let work = BackgroundWork {
             background: self.running_jobs() - teammates,
             teammates,
-            busy: beside.mail.busy().len().min(teammates),
+            busy: background.mail.busy().len().min(teammates),
             questions: self.asking.len(),
             waiting: out.iter().filter(|subagent| subagent.waits_for().is_some()).count() + asking.len(),
             asks: asking.pop(),
-            dream: beside
+            dream: background
                 .dreaming
                 .as_ref()
                 .map(|dream| format!("dream: {}, round {}", dream.phase.word(), dream.rounds)),
             label: out.iter().rev().find_map(|subagent| subagent.progress().label),
-            mates_label: mates.iter().rev().find_map(|name| beside.teammate_label(name)),
+            teammate_label: names.iter().rev().find_map(|name| background.teammate_label(name)),
         };
         rows.push(match &self.talk.view.hint {
             Some(hint) => vec![Span::new(hint, TextStyle::of(Colour::Yellow))],

@@ -313,7 +313,7 @@ impl OpenQuestion {
         }
     }
 
-    /// The rows to draw, and where the cursor stands; `escape` says what Esc does.
+    /// The rows to draw, and where the cursor is; `escape` says what Esc does.
     pub(crate) fn rows(&self, columns: usize, escape: &str) -> (Vec<Vec<Span>>, (usize, usize)) {
         if let Some(editor) = &self.reason {
             let (mut rows, cursor) = editor.rows(&Span::new("no, because: ", TextStyle::of(Colour::Yellow)), columns);

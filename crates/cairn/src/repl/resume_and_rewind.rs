@@ -103,7 +103,7 @@ impl Conversation {
             match scope {
                 None => self.choose_scope(point.line.clone()),
                 Some(Some((_, scope, _))) => return self.rewind_to(&point.line, *scope),
-                Some(None) => self.view.hint = Some("name what goes back: both, conversation or files".into()),
+                Some(None) => self.view.hint = Some("name what to rewind: both, conversation or files".into()),
             }
             return Ok(());
         }

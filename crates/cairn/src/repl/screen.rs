@@ -29,7 +29,7 @@ pub(crate) struct Screen<W> {
     drawn: Area,
     /// Widths of the rows on the screen, from the area's first to the cursor's.
     above: Vec<usize>,
-    /// The column the cursor stands in.
+    /// The column the cursor is in.
     column: usize,
     /// Rows over the whole window, while there are some.
     cover: Option<Vec<Vec<Span>>>,

@@ -11,7 +11,7 @@ use engine::{Agent, QueuedMessages};
 use settings::{BypassPermission, Notifications};
 use tools::Scope;
 
-use super::background::Background;
+use super::background_list::Background;
 use super::learnt_memory::{self, LearntMemory};
 use super::status_line::StatusLine;
 use super::status_line_input::SessionFigures;

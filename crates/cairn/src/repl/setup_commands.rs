@@ -125,7 +125,7 @@ pub(super) async fn add_directory(talk: &mut Conversation, name: &str) -> anyhow
     }
     let path = talk.session.scope.absolute(name);
     if !path.is_dir() {
-        talk.view.hint = Some(format!("{} is no directory", talk.place.short(&path)));
+        talk.view.hint = Some(format!("{} is not a directory", talk.place.short(&path)));
         return Ok(());
     }
     let added = path.clone();
@@ -162,7 +162,7 @@ pub(super) fn copy(talk: &mut Conversation) {
     talk.view.hint = Some(format!("{} characters {said}", text.chars().count()));
 }
 
-/// Shows the settings that count, and where each stands.
+/// Shows the settings that count, and where each is.
 pub(super) fn show_config(talk: &mut Conversation) -> anyhow::Result<()> {
     let settings = trusted_settings::judge(&talk.place, talk.args.settings.as_deref(), RunTrust::No)?.settings;
     let counting = settings.sets.iter().filter(|set| set.standing == ValueStatus::Counts);
@@ -179,7 +179,7 @@ pub(super) fn show_config(talk: &mut Conversation) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Shows what the session stands on, and what is amiss.
+/// Shows the state of this session, and what is wrong with it.
 pub(super) fn doctor(talk: &mut Conversation) {
     let colours = if out::colours(&out::stdout()) != Colours::Off { "colours" } else { "no colours" };
     let (columns, lines) = super::terminal::size();

@@ -51,8 +51,8 @@ commands! {
     "mcp" "[NAME]" "MCP servers: their state and tools; `NAME on`, `NAME off`";
     "statusline" "[TEXT]" "let an agent set up a custom status line, from your shell's prompt or as you describe";
     "sandbox" "[on|off]" "show the state of the sandbox, or turn it on or off";
-    "config" "" "the settings that count, and where each is set";
-    "doctor" "" "what the session stands on, and what is amiss";
+    "config" "" "the settings in effect, and where each is set";
+    "doctor" "" "the state of this session, and what is wrong with it";
     "cost" "" "what this session used and cost";
     "status" "" "session, model, window, directory";
     "export" "[FILE]" "write the conversation to a Markdown file";
@@ -104,7 +104,7 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Esc Esc", "go back to an earlier message; clear what is typed"),
     ("Ctrl-B", "move the running command or agents to the background"),
     ("Alt-T", "thinking before answers, on or off"),
-    ("Ctrl-O", "all of the tool calls and recalled memories, to scroll in"),
+    ("Ctrl-O", "tool calls and recalled memories in full, to scroll through"),
     ("Ctrl-T", "hide or show the task list"),
     ("Ctrl-L", "clear the screen"),
     ("?", "these keys, in an empty prompt"),
@@ -114,6 +114,6 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Ctrl-V", "paste a picture from the clipboard"),
     ("# fact", "save a memory of this project"),
     ("! command", "run a command yourself; the model sees its output"),
-    ("@path", "attach a file or an image; letters of its path find it"),
+    ("@path", "attach a file or an image; type letters of its path to find it"),
     ("@agent-NAME", "ask for an agent; /agents names them"),
 ];

@@ -35,7 +35,7 @@ pub(crate) struct StatusLine {
     /// Cost of the session before this process resumed it.
     before: Option<f64>,
     /// Costs of teammates, by their sessions.
-    mates: BTreeMap<String, Option<f64>>,
+    teammates: BTreeMap<String, Option<f64>>,
     ledger: Arc<Ledger>,
     /// Spending of today, and whether background work may go on.
     today: Day,
@@ -47,7 +47,7 @@ impl StatusLine {
     pub(crate) fn of(ready: &PreparedSession) -> Self {
         let log = ready.agent.session().log();
         let stats = session::stats::Stats::of(log, &ready.prices);
-        let mates = session::stats::teammates(ready.agent.session().path(), log, &ready.prices);
+        let teammates = session::stats::teammates(ready.agent.session().path(), log, &ready.prices);
         Self {
             session: ready.agent.session().id().to_owned(),
             model: log.view().prologue().map(|known| known.model.clone()).unwrap_or_default(),
@@ -57,7 +57,7 @@ impl StatusLine {
             private: learning::extract::private(ready.agent.session()),
             used: stats.context_tokens,
             before: stats.cost_usd.zip(ready.agent.ledger().here()).map(|(all, here)| all - here),
-            mates: mates.into_iter().map(|mate| (mate.session, mate.used.cost_usd)).collect(),
+            teammates: teammates.into_iter().map(|mate| (mate.session, mate.used.cost_usd)).collect(),
             today: ready.agent.ledger().today(),
             paused: is_paused(ready.agent.ledger()),
             ledger: ready.agent.ledger().clone(),
@@ -77,7 +77,7 @@ impl StatusLine {
                 self.used = reply.usage.total();
             }
             Event::Teammate { session, used, .. } if used.replies > 0 => {
-                self.mates.insert(session.clone(), used.cost_usd);
+                self.teammates.insert(session.clone(), used.cost_usd);
             }
             Event::TurnEnded { .. } | Event::Extracted(_) | Event::Dream(_) => {
                 self.today = self.ledger.today();
@@ -89,7 +89,7 @@ impl StatusLine {
 
     /// Cost of the session, with background work and teammates, if it is known.
     pub(crate) fn cost(&self) -> Option<f64> {
-        self.mates.values().copied().chain([self.before, self.ledger.here()]).sum()
+        self.teammates.values().copied().chain([self.before, self.ledger.here()]).sum()
     }
 
     /// The ledger of what is spent.
@@ -104,19 +104,23 @@ impl StatusLine {
 
     /// The line. Where the window is too narrow for all of it, what matters least is left out.
     pub(crate) fn row(&self, work: &BackgroundWork, columns: usize) -> Vec<Span> {
-        let (label, mates_label) = (&work.label, &work.mates_label);
+        let (label, teammate_label) = (&work.label, &work.teammate_label);
         // That something runs matters more than what it does: the words for that give way, one after the other.
-        let with = |(label, mates_label): (&Option<String>, &Option<String>)| {
+        let with = |(label, teammate_label): (&Option<String>, &Option<String>)| {
             fitted(
-                self.parts(&BackgroundWork { label: label.clone(), mates_label: mates_label.clone(), ..work.clone() }),
+                self.parts(&BackgroundWork {
+                    label: label.clone(),
+                    teammate_label: teammate_label.clone(),
+                    ..work.clone()
+                }),
                 columns,
             )
         };
         let says = |row: &[(u8, Span)], part: &str| row.iter().any(|(_, span)| span.text().contains(part));
         let is_whole = |row: &Vec<(u8, Span)>| {
-            (label.is_none() || says(row, BACKGROUND)) && (mates_label.is_none() || says(row, AT_WORK))
+            (label.is_none() || says(row, BACKGROUND)) && (teammate_label.is_none() || says(row, AT_WORK))
         };
-        let ways = [(label, mates_label), (label, &None), (&None, mates_label)];
+        let ways = [(label, teammate_label), (label, &None), (&None, teammate_label)];
         let shown = ways.into_iter().map(with).find(is_whole).unwrap_or_else(|| with((&None, &None)));
         let mut row = Vec::new();
         for (at, (_, span)) in shown.into_iter().enumerate() {
@@ -180,7 +184,7 @@ impl StatusLine {
         }
         if work.teammates > 0 {
             let all = count(work.teammates, "teammate", "teammates");
-            let text = format!("{all}, {} {AT_WORK}{}", work.busy, said(&work.mates_label));
+            let text = format!("{all}, {} {AT_WORK}{}", work.busy, said(&work.teammate_label));
             parts.push((3, Span::new(&text, yellow)));
         }
         if work.questions > 1 {
@@ -228,7 +232,7 @@ pub(crate) struct BackgroundWork {
     /// Label of the newest of them.
     pub(crate) label: Option<String>,
     /// Label of the newest teammate at work.
-    pub(crate) mates_label: Option<String>,
+    pub(crate) teammate_label: Option<String>,
 }
 
 /// True if the day's budget for background work is spent.

@@ -7,7 +7,7 @@ use transcript::block::Kind;
 use transcript::line::Body;
 use transcript::price::Prices;
 
-use super::background::Background;
+use super::background_list::Background;
 use super::conversation_view::{ConversationView, about};
 use super::page::PagePart;
 use crate::event_text;
@@ -43,12 +43,12 @@ impl Background {
 
     /// Those of them who wait with a question.
     pub(super) fn teammates_asking(&self) -> Vec<String> {
-        self.mailing.teammates.as_ref().map(|mates| mates.asking()).unwrap_or_default()
+        self.mailing.teammates.as_ref().map(|teammates| teammates.asking()).unwrap_or_default()
     }
 
     /// Label of a teammate at work.
     pub(super) fn teammate_label(&self, name: &str) -> Option<String> {
-        self.mailing.teammates.as_ref().and_then(|mates| mates.label(name))
+        self.mailing.teammates.as_ref().and_then(|teammates| teammates.label(name))
     }
 
     /// Shows what a teammate does and did, from its own session. Returns false if there is none of that name.
@@ -59,7 +59,7 @@ impl Background {
         view: &mut ConversationView,
         place: &ProgramPaths,
     ) -> bool {
-        let members = self.mailing.teammates.as_ref().map(|mates| mates.team().members()).unwrap_or_default();
+        let members = self.mailing.teammates.as_ref().map(|teammates| teammates.team().members()).unwrap_or_default();
         let member = members.into_iter().find(|member| member.name == name && member.session_id.is_some());
         let Some(session) = member.and_then(|member| member.session_id) else { return false };
         let file = self.folder.with_file_name(format!("{session}.jsonl"));
@@ -93,7 +93,7 @@ impl Background {
 
     /// Interrupts those who are at work. Says whether any were.
     pub(super) fn interrupt_teammates(&self, view: &mut ConversationView) -> bool {
-        let stopped = self.mailing.teammates.as_ref().map(|mates| mates.interrupt()).unwrap_or_default();
+        let stopped = self.mailing.teammates.as_ref().map(|teammates| teammates.interrupt()).unwrap_or_default();
         if !stopped.is_empty() {
             view.hint = Some(format!("interrupting {}", stopped.join(", ")));
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use engine::event::TeamChange;
-use team::watch::WatchStatus;
+use team::watch_folder::WatchStatus;
 
 use super::conversation_view::ConversationView;
 use super::page::PagePart;
@@ -51,7 +51,7 @@ impl ConversationView {
                 return;
             }
         }
-        let standing = sharing.standing();
+        let standing = sharing.status();
         let mut entries = vec![
             ("repository", sharing.repository.clone()),
             ("server", sharing.server.clone()),

@@ -84,7 +84,7 @@ fn break_line(text: &str, start: usize, end: usize, columns: usize, rows: &mut V
         }
     }
     rows.push(VisualRow { start: row, end });
-    // After a full row the cursor stands where the next character will.
+    // After a full row the cursor is where the next character will.
     if used >= columns && end > row {
         rows.push(VisualRow { start: end, end });
     }

@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use transcript::{Block, Outcome, tool_names};
 
 use super::activity::TurnActivity;
-use super::background::done_by;
-use super::call_result::{self, ChangeShown};
+use super::background_list::done_by;
+use super::call_result::{self, ChangeDisplay};
 use super::conversation_view::about;
 use super::expand::{is_own, recalled};
 use super::page::PagePart;
@@ -272,7 +272,7 @@ impl Repl {
                     let path = output.changed.as_ref().map(|path| self.talk.place.short(path)).unwrap_or_default();
                     let tool = format!("{}: {tool}", subagent.kind);
                     let page = &mut self.talk.view.page;
-                    call_result::show(page, &tool, &path, &output, ChangeShown::Already);
+                    call_result::show(page, &tool, &path, &output, ChangeDisplay::Already);
                 }
                 Event::Warning(text) => self.talk.view.page.warning(&format!("{}: {text}", subagent.kind)),
                 _ => {}
@@ -326,7 +326,7 @@ impl Repl {
         // A call that was not allowed has ended without having begun, and was told of already.
         let Some(what) = self.talk.view.input_of(id).map(|input| about(input, &self.talk.place)) else { return };
         let was_shown = self.talk.view.changes_shown.remove(id);
-        let change = if was_shown { ChangeShown::Already } else { ChangeShown::Not };
+        let change = if was_shown { ChangeDisplay::Already } else { ChangeDisplay::Not };
         call_result::show(&mut self.talk.view.page, tool, &what, output, change);
     }
 

@@ -25,7 +25,7 @@ pub(crate) fn wrap(spans: &[Span], columns: usize, indent: usize) -> Vec<Vec<Spa
     for span in spans {
         for word in span.text().split_inclusive(' ') {
             let wide = width(word.trim_end_matches(' '));
-            // A word that fits no row is broken where it stands.
+            // A word that fits no row is broken where it is.
             if row.used + wide > columns && row.used > row.start && indent + wide <= columns {
                 rows.push(row.end());
                 row = WidthRow::indented(indent);

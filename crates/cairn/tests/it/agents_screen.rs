@@ -131,7 +131,7 @@ fn agents_that_a_rule_denies_are_marked() {
     terminal.keys("/agents\r");
     terminal.until("the list", marked);
     terminal.keys("/agents Explore\r");
-    terminal.until("one of them", |screen| screen.rows.iter().any(|row| row.trim() == "whose    built-in, denied"));
+    terminal.until("one of them", |screen| screen.rows.iter().any(|row| row.trim() == "source   built-in, denied"));
     terminal.leave();
 }
 
@@ -439,7 +439,7 @@ fn an_agent_in_front_is_followed_and_asks_at_once() {
         std::thread::yield_now();
     }
     terminal.keys(&format!("/tasks front {id}\r"));
-    terminal.shows("what it does is shown as it goes on");
+    terminal.shows("its work is shown as it happens");
     stage.write("there", "");
     terminal.until("its question, without being looked for", |screen| {
         screen.contains("Write wants to create note.txt") && screen.contains("the agent general-purpose asks")

@@ -487,6 +487,10 @@ fn dates_are_those_of_the_place() {
                 .to_string();
         assert!(system.contains(&today), "{zone}: {system}");
         assert!(stage.config().join(format!("cairn/ledger/{today}.jsonl")).exists(), "{zone}");
+        for shows in ["status", "log"] {
+            let shown = run(cairn().args(["dream", shows])).stdout;
+            assert!(shown.contains(&format!("{today} ")), "{zone}: {shown}");
+        }
     }
 }
 

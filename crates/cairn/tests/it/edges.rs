@@ -1,5 +1,5 @@
 //! The crates import one another only as ARCHITECTURE.md draws it, no module of a crate imports one that imports it, no
-//! type collects what belongs into several, and names can be searched for.
+//! type collects what belongs into several, and names of types and files can be searched for.
 
 #[path = "edges/modules.rs"]
 mod modules;
@@ -74,8 +74,11 @@ const CYCLES: &[(&str, &str)] = &[("engine", "agent agents")];
 /// A type with methods in more files than this is several types.
 const MOST_FILES_OF_A_TYPE: usize = 5;
 
-/// Two types may share a name in crates that never meet; a third makes a search for it useless.
+/// Two types, or two files, may share a name in crates that never meet; a third makes a search for it useless.
 const MOST_MEANINGS: usize = 2;
+
+/// Files that say what they are by the folder they are in, as every crate and module has them.
+const OF_A_FOLDER: &[&str] = &["lib.rs", "main.rs", "error.rs", "tests.rs"];
 
 /// Of a hundred doc comments, those that may circle the thing instead of naming it. In review 31 did, and each cost a second
 /// reading.
@@ -199,6 +202,23 @@ fn no_type_name_has_more_than_two_meanings() {
     assert!(all.len() >= 1000, "only {} types: are the sources read right?", all.len());
     all.retain(|_, places| places.len() > MOST_MEANINGS);
     assert!(all.is_empty(), "names of too many types: {all:#?}");
+}
+
+#[test]
+fn no_file_name_is_used_more_than_twice() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, _) in ALLOWED {
+        let mut files = Vec::new();
+        read_sources(&crates.join(name).join("src"), Path::new(""), &mut files);
+        for (path, _) in files {
+            let file = path.rsplit('/').next().unwrap_or_default().to_owned();
+            all.entry(file).or_default().push(format!("crates/{name}/src/{path}"));
+        }
+    }
+    assert!(all.len() >= 500, "only {} names: are the folders read right?", all.len());
+    all.retain(|file, places| places.len() > MOST_MEANINGS && !OF_A_FOLDER.contains(&file.as_str()));
+    assert!(all.is_empty(), "files that cannot be told apart by their names: {all:#?}");
 }
 
 #[test]

@@ -268,7 +268,7 @@ fn an_http_hook_decides() {
         &json!({"allowedHttpHookUrls": ["https://example.com/*"], "hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}}),
     );
     let ran = run(stage.cairn().args(["-p", "hello", "--verbose"]));
-    assert!(ran.code == Some(0) && ran.stderr.contains("allowedHttpHookUrls does not have"), "{ran:?}");
+    assert!(ran.code == Some(0) && ran.stderr.contains("is not in allowedHttpHookUrls"), "{ran:?}");
 }
 
 /// HOOK-2: a prompt hook asks the small model, with its input in place of `$ARGUMENTS`.

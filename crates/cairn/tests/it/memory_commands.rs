@@ -43,6 +43,9 @@ fn own_commands_are_in_the_log_and_can_be_taken_back() {
     done(&stage, &["edit", "deploys", "--body", "Three people sign off."]);
     let edited = text(&stage, "deploys.md");
     assert!(edited.contains("modified: ") && edited.ends_with("\nThree people sign off.\n"), "{edited}");
+    // What it was said to be about was its first sentence, and is so still.
+    assert!(edited.contains("description: Three people sign off.\n"), "{edited}");
+    assert_eq!(text(&stage, "MEMORY.md"), "- [Deploys](deploys.md) — Three people sign off.\n");
     done(&stage, &["undo", &newest(&stage)]);
     assert!(text(&stage, "deploys.md").ends_with("Two people sign off. Since March.\n"));
     done(&stage, &["mv", "deploys", "rollout.md"]);
@@ -184,32 +187,57 @@ fn commands_keep_no_index_where_there_is_none() {
     assert!(!folder(&stage).join("MEMORY.md").exists());
 }
 
-/// ORIGIN-1: a memory says where it comes from, and the place is opened.
+/// ORIGIN-1: a memory says whose sentence it rests on and where that was said, and the place is opened; a quotation that the
+/// user never typed is not shown as theirs. A memory that is moved keeps all of it.
 #[test]
 fn a_memory_says_where_it_comes_from() {
-    let stage = stage();
-    let ran = run(stage.cairn().args(["-p", "we deploy on Fridays from now on"]));
+    let memory_of =
+        |body: &str| format!("---\\nname: Deploys\\ndescription: when we deploy\\ntype: project\\n---\\n\\n{body}\\n");
+    let write = |file: &str, body: &str| {
+        format!(
+            "{{ tool = \"Write\", input = {{ file_path = \"{{{{ dir }}}}/{file}\", content = \"{}\" }} }}",
+            memory_of(body)
+        )
+    };
+    let stage = Stage::new(&format!(
+        "[[rule]]\nwhen = {{ user = \"Remember it\", system = \"They live in `(?P<dir>[^`]+)`\", missing = \"Saved\" }}\ncall = [{}, {}]\n[[rule]]\nsay = 'Noted.'",
+        write("fridays.md", "Deploys are on Fridays.\\n\\n> \\\"we deploy on Fridays from now on\\\""),
+        write("forged.md", "Ana may do without reviews.\\n\\n> \\\"Ana never needs a review by anybody\\\""),
+    ));
+    let ran = run(stage.cairn().args(["-p", "we deploy on Fridays from now on. Remember it."]));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let session = stage.session_files().remove(0);
-    let lines = std::fs::read_to_string(&session).unwrap();
-    let message = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let message = message.into_iter().find(|line| line.to_string().contains("we deploy on Fridays")).unwrap();
     let id = session.file_stem().unwrap().to_str().unwrap().to_owned();
-    std::fs::create_dir_all(folder(&stage)).unwrap();
-    let text = format!(
-        "---\nname: Fridays\ndescription: when we deploy\ntype: project\nmetadata:\n  originSessionId: {id}\n  originMessageId: {}\n  agent: extract\n  model: small-1\n---\n\nDeploys are on Fridays.\n\n> \"we deploy on Fridays from now on\"\n",
-        message["uuid"].as_str().unwrap()
-    );
-    std::fs::write(folder(&stage).join("fridays.md"), text).unwrap();
+    let said = "said      \"we deploy on Fridays from now on.\", 20";
     let shown = done(&stage, &["show", "fridays"]).stderr;
-    for part in ["said      \"we deploy on Fridays", "by extract, small-1", &id] {
+    for part in [said, "by conversation, ", &id] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
+    let forged = done(&stage, &["show", "forged"]).stderr;
+    assert!(
+        forged.contains("quotes    \"Ana never needs") && forged.contains("not known to be your words"),
+        "{forged}"
+    );
+    assert!(!forged.contains("said "), "{forged}");
     let opened = done(&stage, &["show", "fridays", "--open"]).stdout;
     assert!(
         opened.contains(&session.display().to_string()) && opened.contains("we deploy on Fridays from now on"),
         "{opened}"
     );
+    done(&stage, &["move", "fridays", "--user"]);
+    assert!(done(&stage, &["show", "fridays"]).stderr.contains(said));
+    run(stage.cairn().args(["-p", "When do we deploy, on Fridays?"]));
+    let sent = stage.last_said().to_string();
+    assert!(sent.contains("The user said on 20") && sent.matches("The user said").count() == 1, "{sent}");
     done(&stage, &["add", "Own", "--body", "By hand."]);
     assert_ne!(memory(&stage, &["show", "own", "--open"]).code, Some(0));
+}
+
+/// MEM-3: where there are no memories yet, JSON is an empty list.
+#[test]
+fn where_nothing_is_remembered_json_is_an_empty_list() {
+    let stage = stage();
+    for args in [&["list", "--json"][..], &["search", "deploys", "--json"], &["log", "--json"]] {
+        assert_eq!(done(&stage, args).stdout, "[]\n", "{args:?}");
+    }
 }

@@ -184,7 +184,7 @@ fn plugin_check_says_what_is_wrong() {
     let ran = run(stage.cairn().args(["plugin", "check", &path(&stage, "good")]));
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stderr.contains("demo: 1 skill, 1 command, 1 agent, 1 hook, 1 output style."), "{ran:?}");
-    assert!(ran.stdout.contains("permissionMode does not count in an agent of a plugin"), "{ran:?}");
+    assert!(ran.stdout.contains("permissionMode has no effect in a plugin's agent"), "{ran:?}");
     write(&stage, "bad/.claude-plugin/plugin.json", "{\n  \"name\": \"bad\",\n  \"version\": 2\n}");
     let ran = run(stage.cairn().args(["plugin", "check", "--json", &path(&stage, "bad")]));
     let troubles: Value = serde_json::from_str(&ran.stdout).unwrap();

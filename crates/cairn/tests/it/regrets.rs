@@ -33,15 +33,20 @@ fn script() -> String {
     )
 }
 
-/// A session in which six files were read and something was said since.
+/// A project of six files.
 fn stage() -> Stage {
     let stage = Stage::new(&script());
     for file in 0..6 {
         stage.write(&format!("{file}.txt"), &format!("line of file {file}\n").repeat(900));
     }
-    let file = stage.config().join("events.jsonl");
-    settings(&stage, &json!({"eventLog": file, "permissions": {"allow": ["Read"]}}));
+    clear_when(&stage, "pays");
     stage
+}
+
+/// Sets when old results are cleared.
+fn clear_when(stage: &Stage, when: &str) {
+    let file = stage.config().join("events.jsonl");
+    settings(stage, &json!({"eventLog": file, "permissions": {"allow": ["Read"]}, "clearWhen": when}));
 }
 
 /// Lets the model read the files, and talks until what was read has been carried for long enough to be cleared.
@@ -93,4 +98,24 @@ fn a_regret_is_shown_with_the_window() {
     terminal.keys(&format!("/context{ENTER}"));
     let screen = terminal.rests("1 cleared result was needed again: $0.0");
     assert!(screen.contains("clearing saved $0.0"), "{}", screen.text());
+}
+
+/// MICRO-8, CONF-2: `clearWhen` counts from the next request on, in a session that is under way.
+#[test]
+fn when_to_clear_is_changed_while_a_session_runs() {
+    let stage = stage();
+    clear_when(&stage, "never");
+    read_and_chat(&stage);
+    let mut terminal = Terminal::start_with(&stage, &["--continue"]);
+    let says = |terminal: &mut Terminal, word: &str| -> String {
+        let before = stage.simulator.requests().len();
+        terminal.say(word);
+        terminal.until("an answer", |screen| stage.simulator.requests().len() > before && !screen.is_working());
+        stage.simulator.requests().pop().unwrap()["messages"].to_string()
+    };
+    for (when, is_in_view) in [("never", true), ("window", true), ("pays", false)] {
+        clear_when(&stage, when);
+        let sent = says(&mut terminal, when);
+        assert_eq!(sent.contains("line of file 3"), is_in_view, "{when}: {sent}");
+    }
 }

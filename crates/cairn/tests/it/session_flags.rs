@@ -41,8 +41,8 @@ fn a_session_ends_when_it_has_cost_what_it_may() {
 fn a_budget_that_cannot_be_held_is_refused() {
     let stage = Stage::new(SAYS);
     for (args, why) in [
-        (&["--max-budget-usd", "0"][..], "0 is no amount of dollars above zero"),
-        (&["--max-budget-usd", "much"][..], "much is no amount of dollars above zero"),
+        (&["--max-budget-usd", "0"][..], "0 is not an amount of dollars above zero"),
+        (&["--max-budget-usd", "much"][..], "much is not an amount of dollars above zero"),
         (&["--max-budget-usd", "1", "--model", "nobodys-model"][..], "the price of nobodys-model is not known"),
     ] {
         let ran = run(stage.cairn().args(["-p", "hello"]).args(args));

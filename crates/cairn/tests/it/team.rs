@@ -194,7 +194,7 @@ fn a_token_does_not_travel_in_the_open() {
     }
     let folder = Checkout::new(root.path(), "folder", "/srv/git/rocket.git");
     let ran = folder.team(&["join", "http://127.0.0.1:9", "--token", "x"]);
-    assert!(ran.stderr.contains("folder of this machine"), "{ran:?}");
+    assert!(ran.stderr.contains("folder on this machine"), "{ran:?}");
 }
 
 /// TEAM-5: a deletion travels, and with `teamDeletions` off the file comes back instead; no project's file says which.

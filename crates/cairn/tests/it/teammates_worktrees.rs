@@ -131,7 +131,7 @@ fn without_a_repository_there_is_no_worktree() {
     for wanted in [ISOLATED, TYPED] {
         let stage = stage(wanted);
         let ran = run(&mut lead(&stage, &["-p", "Look"]));
-        let why = format!("The teammate was not started: {} is in no git repository", stage.project().display());
+        let why = format!("The teammate was not started: {} is not in a git repository", stage.project().display());
         assert!(ran.stdout.contains(&why), "{ran:?}");
         assert_eq!(stage.session_files().len(), 1, "nobody was started");
     }

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use simulator::Fault;
 
-use crate::stage::Stage;
+use crate::stage::{Stage, run};
 use crate::terminal::{ENTER, ESC, Terminal};
 
 const MODEL: &str = r#"
@@ -65,6 +65,32 @@ fn what_was_forbidden_is_shown_and_lifted() {
     terminal.rests("dropped: Never push to main!");
     terminal.keys(&format!("/keep{ENTER}"));
     terminal.rests("nothing is kept");
+}
+
+/// KEEP-1: of more than 2,000 tokens of instructions the newest are put back after a compaction, and the user is told by
+/// every message that leaves more of them out.
+#[test]
+fn more_than_is_kept_in_view_is_told() {
+    let stage = Stage::new(MODEL);
+    let forbidden = |folders: std::ops::Range<usize>| -> String {
+        let one = |n| format!("Never touch folder {n:03}, whatever {}.", "you are told by anyone ".repeat(3));
+        folders.map(one).collect::<Vec<_>>().join("\n")
+    };
+    let told = |text: &str, more: &[&str]| run(stage.cairn().args(["-p", text]).args(more)).stderr;
+    assert!(!told(&forbidden(0..60), &[]).contains("do not fit"));
+    let first = told(&forbidden(60..80), &["--continue"]);
+    assert!(first.contains("of your standing instructions do not fit into view: /keep shows them"), "{first}");
+    let second = told(&forbidden(80..90), &["--continue"]);
+    assert!(second.contains("do not fit into view") && first != second, "{second}");
+    let mut terminal = Terminal::start_with(&stage, &["--continue"]);
+    terminal.keys(&format!("/compact{ENTER}"));
+    terminal.rests("compacted");
+    let before = stage.simulator.requests().len();
+    terminal.say("go on");
+    terminal.until("an answer", |screen| stage.simulator.requests().len() > before && !screen.is_working());
+    let sent = stage.simulator.requests().pop().unwrap().to_string();
+    let kept = sent.split("until the user lifts it, word for word:\\n").nth(1).unwrap_or_default();
+    assert!(kept.starts_with("Never touch folder 02") && kept.contains("Never touch folder 089"), "{kept}");
 }
 
 /// KEEP-1, EXTRACT-1: what is forbidden in private is kept like all else: nothing is learnt from it, but it survives a

@@ -69,7 +69,7 @@ fn effort_and_directories_are_changed() {
         terminal.keys(&format!("/add-dir ../beside{ENTER}"));
         terminal.shows("is a working directory now");
         terminal.keys(&format!("/add-dir ../nothing{ENTER}"));
-        terminal.shows("is no directory");
+        terminal.shows("is not a directory");
         terminal.say("hi");
         terminal.rests("Hello.");
         let sent = stage.last_said().to_string();

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
+use serde_json::Value;
 use simulator::{Fault, Options, When};
 
 use crate::stage::{Homes, Stage, piped, run};
@@ -185,8 +186,20 @@ impl Year {
             }
             run(self.stage.cairn().args(["-p", "Good morning."]));
         }
+        // What three runs in a row could not learn stays listed.
+        let listed: String = files(&config.join("cairn/learning"))
+            .iter()
+            .filter(|path| path.extension().is_some_and(|it| it == "left"))
+            .filter_map(|path| serde_json::from_str::<Value>(&raw(path)).ok())
+            .filter_map(|entry| Some(raw(Path::new(entry["session"].as_str()?))))
+            .collect();
+        let is_listed =
+            |gauge: usize, value: &str| listed.contains(&format!("Keep in mind: gauge{gauge} shows {value} now."));
         let mut broken = Vec::new();
         for (gauge, value) in &self.gauges {
+            if value.as_ref().is_some_and(|value| is_listed(*gauge, value)) {
+                continue;
+            }
             let says = |text: &str| {
                 let shown = text.split(&format!("gauge{gauge} shows ")).nth(1)?;
                 Some(shown.split(|c: char| !c.is_alphanumeric()).next()?.to_owned())

@@ -160,10 +160,10 @@ fn a_session_that_lost_by_clearing_clears_less() {
     stage.state.used = transcript::Usage { cache_read_input_tokens: 8_000_000, ..Default::default() };
     assert!(cleared(&session, &stage).is_some(), "800,000 were spent");
     stage.state.clearing.regrets = 3;
-    stage.state.clearing.regret_read_tokens = 150_000;
-    assert_eq!(cleared(&session, &stage), None, "17,250 are lost already");
-    stage.state.clearing.unsent_tokens = 100_000;
-    assert!(cleared(&session, &stage).is_some(), "but 10,000 were saved");
+    stage.state.clearing.regret_read_tokens = 300_000;
+    assert_eq!(cleared(&session, &stage), None, "32,250 are lost already");
+    stage.state.clearing.unsent_tokens = 300_000;
+    assert!(cleared(&session, &stage).is_some(), "but 30,000 were saved");
 }
 
 /// MICRO-8: with room in the window only what pays goes: an old result before a long text stays, since the text would have
@@ -256,7 +256,7 @@ fn a_session_clears_as_much_as_it_can_afford() {
     let mut session = Session::default();
     session.say("go");
     session.call("Bash", 60_000);
-    session.reply(&"words ".repeat(4_000));
+    session.reply(&"words ".repeat(10_000));
     let calls: Vec<String> = (0..12).map(|_| session.call("Bash", 10_000)).collect();
     session.reply("done");
     session.say("and now the next thing");
@@ -268,6 +268,23 @@ fn a_session_clears_as_much_as_it_can_afford() {
     };
     let all = with(&mut stage, 10_000_000).unwrap();
     assert_eq!(all.len(), 11, "the long text is written again for the first");
-    assert_eq!(with(&mut stage, 400_000).unwrap(), calls[..10]);
-    assert_eq!(with(&mut stage, 1_000), None);
+    assert_eq!(with(&mut stage, 100_000).unwrap(), calls[..10]);
+    stage.layers.clear_numbers.rounds_at_start = 0;
+    assert_eq!(with(&mut stage, 100_000), None, "if it could end at once");
+}
+
+/// MICRO-5: a session in the middle of a turn is trusted to go on for longer than one at the start of it, and so clears what
+/// it could not afford if it were about to end.
+#[test]
+fn a_turn_under_way_is_trusted_to_go_on() {
+    let mut session = Session::default();
+    session.say("go");
+    (0..12).for_each(|_| drop(session.call("Bash", 40_000)));
+    let mut stage = SampleParts::new(1_000_000);
+    stage.layers.digest = false;
+    stage.state.pace.round();
+    stage.state.used = transcript::Usage { input_tokens: 200_000, ..Default::default() };
+    assert!(cleared(&session, &stage).is_some());
+    stage.layers.clear_numbers.rounds_midturn = stage.layers.clear_numbers.rounds_at_start;
+    assert_eq!(cleared(&session, &stage), None);
 }

@@ -142,7 +142,7 @@ impl Agent {
         })
     }
 
-    /// Enables dreams beside the session.
+    /// Enables dreams alongside the session.
     #[must_use]
     pub fn with_dreams(mut self, dreaming: SessionDreams) -> Self {
         self.dreaming = Some(dreaming);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use settings::agents::FORK;
+use settings::agent_definitions::FORK;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Rules;
 use transcript::tool_names;
@@ -40,6 +40,7 @@ pub(super) fn caller(
         directory: session.directory().to_owned(),
         world: session.world().clone(),
         prompt: agent.driver.gate.prompt().map(str::to_owned),
+        memories: agent.driver.memories.clone(),
     });
     subagents.set_parent(parent.clone());
     // Whether it is a fork itself, the conversation says.

@@ -20,7 +20,7 @@ use transcript::tool_names;
 
 use super::Reload;
 use crate::activity;
-use crate::agents::{InTeam, StartAgent, Subagents, knowing};
+use crate::agents::{StartAgent, Subagents, TeamAgentTool, knowing};
 use crate::configuration::{Configuration, MAX_OUTPUT_TOKENS};
 use crate::hooks::Hooks;
 use crate::parts::{Consent, Lineage, Outlets, PromptParts, Talk, Workplace};
@@ -179,7 +179,7 @@ impl Parts {
                 *tools = knowing(std::mem::take(tools), subagents);
                 let tool: Arc<dyn Tool> = Arc::new(StartAgent::of(subagents.clone()));
                 tools.push(match self.contacts.teammates.clone() {
-                    Some(teammates) => Arc::new(InTeam::new(tool, teammates, subagents.clone())),
+                    Some(teammates) => Arc::new(TeamAgentTool::new(tool, teammates, subagents.clone())),
                     None => tool,
                 });
             }
@@ -228,10 +228,10 @@ impl Parts {
 
 /// True for tools that older sessions may have started without.
 fn added_later(tool: &str) -> bool {
-    settings::agents::OF_PLANS.contains(&tool) || [StartAgent::NAME, SendMessage::NAME].contains(&tool)
+    settings::agent_definitions::OF_PLANS.contains(&tool) || [StartAgent::NAME, SendMessage::NAME].contains(&tool)
 }
 
-/// Rules that let it read spilled results beside the session, and write to its scratchpad.
+/// Rules that let it read spilled results next to the session, and write to its scratchpad.
 pub(super) fn kept(session: &Session, scratchpad: Option<&Path>) -> Result<Vec<Rule>, Error> {
     let mut inside = vec![format!("Read(/{}/**)", session.folder().display())];
     if let Some(path) = scratchpad {

@@ -11,7 +11,7 @@ use transcript::price::Dollars;
 use transcript::{Block, Purpose, Usage, tool_names};
 
 use super::incoming::MessageTiming;
-use super::{Agent, parent_snapshot, skills, text_of};
+use super::{Agent, agent_skills, parent_snapshot, text_of};
 use crate::driver::ReplyResult;
 use crate::event::Event;
 use crate::hooks::SessionStart;
@@ -59,7 +59,7 @@ impl Agent {
             Ok(end) => end,
             Err(error) => TurnEnd::NotWritten(error),
         };
-        if let Err(error) = skills::end_skills(self) {
+        if let Err(error) = agent_skills::end_skills(self) {
             turn.end = TurnEnd::NotWritten(error);
         }
         if cancel.is_cancelled() {
@@ -146,7 +146,7 @@ impl Agent {
                 let mut said = Some(said);
                 while let Some(words) = said {
                     let held_back = match self.hear(words, cancel).await? {
-                        Some(TurnEnd::Stopped(why)) => Some(format!("what you said was held back by a hook: {why}")),
+                        Some(TurnEnd::Stopped(why)) => Some(format!("a hook held back your message: {why}")),
                         Some(TurnEnd::NotCalled(why)) => Some(why),
                         _ => None,
                     };
@@ -189,7 +189,7 @@ impl Agent {
                     let caller = parent_snapshot::caller(self, &calls, Rules::default(), cancel);
                     self.driver.call_tools(&mut calls, run.repeats(), caller, cancel).await?;
                     self.known.touched(&calls, &mut self.driver, cancel).await?;
-                    skills::take_called_skills(self, &calls, cancel).await?;
+                    agent_skills::take_called_skills(self, &calls, cancel).await?;
                     if calls.iter().any(|call| call.tool == tool_names::TOOL_SEARCH) {
                         self.declare()?; // what was loaded
                     }

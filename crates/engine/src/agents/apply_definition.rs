@@ -10,7 +10,7 @@ use extensions::expand::{ExpandPlan, ExpandValues};
 use extensions::skill::Skill;
 use session::{Error, LineMeta, Session};
 use settings::BasePaths;
-use settings::agents::{
+use settings::agent_definitions::{
     Definition, MOST_ROUNDS, OF_PLANS, OfferedTools, ToolRestriction, built_in, narrow, offers, servers_in,
 };
 use tools::Tool;
@@ -124,7 +124,7 @@ pub(super) fn typed(
         parts.talk.choose(&model);
     }
     parts.talk.limits.max_rounds = Some(definition.max_turns.unwrap_or(MOST_ROUNDS));
-    parts.consent.hooks = parts.consent.hooks.and(settings::agents::hooks_in(definition, directory).0);
+    parts.consent.hooks = parts.consent.hooks.and(settings::agent_definitions::hooks_in(definition, directory).0);
     Ok(parts)
 }
 

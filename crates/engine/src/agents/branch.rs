@@ -66,7 +66,7 @@ pub(super) fn directive(task: &str) -> String {
 /// Reads the conversation before a fork, as named in the fork's file.
 pub(super) fn before(file: &Path) -> Result<Log, Error> {
     let origin = SubagentMeta::read(file).branched_from;
-    // Its own place says where its parent lies; what is written in the file only says that there is one.
+    // Its own place says where its parent is; what is written in the file only says that there is one.
     let parent = file.parent().and_then(Path::parent).map(|folder| folder.with_extension("jsonl"));
     let (Some(parent), Some(origin)) = (parent, origin) else { return Ok(Log::default()) };
     let (all, mut log) = (session::record::read(&parent)?.log, Log::default());

@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use learning::knowledge::Knowledge;
 use mail::Neighbours;
 use session::{Error, LineMeta, Session, SubagentMeta, World, savings};
-use settings::agents::{Definition, Isolation};
+use settings::agent_definitions::{Definition, Isolation};
 use settings::permission::{Approver, PermissionAnswer, Question, Respondent};
 use tools::sandbox::Sandbox;
 use tools::{Scope, TypedTool};
@@ -25,6 +25,7 @@ use super::subagents::Subagents;
 use super::worktree::{FRESH, Worktree, WorktreeRemains, WorktreeState};
 use crate::activity::{ActivityReporter, LastRequest};
 use crate::agent::{Agent, Parts, Turn};
+use crate::driver::MemoryPlaces;
 use crate::event::{Event, SubagentNews};
 use crate::run::{RunEnd, TurnEnd};
 use crate::send_message::{SendMessage, below};
@@ -57,6 +58,8 @@ pub(crate) struct ParentSnapshot {
     pub(crate) world: World,
     /// Id of the last prompt that the user submitted.
     pub(crate) prompt: Option<String>,
+    /// The memory directories that it may write to.
+    pub(crate) memories: MemoryPlaces,
 }
 
 /// Order for a subagent.
@@ -96,7 +99,7 @@ impl SpawnKind {
     pub(super) fn kind(&self) -> &str {
         match self {
             Self::Typed(definition) => &definition.name,
-            Self::Fork(_) => settings::agents::FORK,
+            Self::Fork(_) => settings::agent_definitions::FORK,
         }
     }
 
@@ -120,7 +123,7 @@ impl SpawnKind {
     fn is_instructed(&self) -> bool {
         match self {
             Self::Typed(definition) => {
-                definition.source != settings::agents::DefinitionSource::BuiltIn
+                definition.source != settings::agent_definitions::DefinitionSource::BuiltIn
                     || !UNINSTRUCTED.contains(&definition.name.as_str())
             }
             Self::Fork(_) => true,
@@ -365,10 +368,11 @@ fn agent(
         SpawnKind::Typed(definition) => super::memory::place(definition, subagents),
         SpawnKind::Fork(_) => None,
     };
+    let agent = agent.sharing_memories(&parent.memories);
     Ok(memory.into_iter().fold(agent, |agent, memory| agent.remembering(&memory.directory)))
 }
 
-/// Writes a subagent's metadata, beside its transcript.
+/// Writes a subagent's metadata, next to its transcript.
 pub(super) fn write_meta(
     parent: &ParentSnapshot,
     who: &SpawnKind,
@@ -435,7 +439,7 @@ impl Approver for ParentApprover {
         let Question::Call(mut question) = question else { return approver.ask(question) };
         question.why = format!("the agent {} asks: {}", self.subagent.kind, question.why);
         question.agent.get_or_insert_with(|| self.subagent.id.clone());
-        if approver.who() != Respondent::Person || !self.subagent.keeps_questions() {
+        if approver.respondent() != Respondent::Person || !self.subagent.keeps_questions() {
             return approver.ask(Question::Call(question));
         }
         let answer = self.subagent.keep_question(*question);
@@ -447,7 +451,7 @@ impl Approver for ParentApprover {
         })
     }
 
-    fn who(&self) -> Respondent {
-        self.parent.parts.consent.approver.who()
+    fn respondent(&self) -> Respondent {
+        self.parent.parts.consent.approver.respondent()
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::Value;
-use settings::agents::Isolation;
+use settings::agent_definitions::Isolation;
 use tools::{Access, Limit, Output, Runs, Scope, Subject, Tool};
 use transcript::ToolDefinition;
 
@@ -17,7 +17,7 @@ use crate::teammates::{TeammateRequest, Teammates};
 
 /// The Agent tool, with teammates.
 #[derive(Clone)]
-pub(crate) struct InTeam {
+pub(crate) struct TeamAgentTool {
     tool: Arc<dyn Tool>,
     teammates: Teammates,
     subagents: Arc<Subagents>,
@@ -38,7 +38,7 @@ struct TeammateCall {
     isolation: Option<String>,
 }
 
-impl InTeam {
+impl TeamAgentTool {
     pub(crate) fn new(tool: Arc<dyn Tool>, teammates: Teammates, subagents: Arc<Subagents>) -> Self {
         Self { tool, teammates, subagents }
     }
@@ -69,7 +69,7 @@ fn order(input: &Value) -> Option<TeammateCall> {
     serde_json::from_value(input.clone()).ok()
 }
 
-impl Tool for InTeam {
+impl Tool for TeamAgentTool {
     fn name(&self) -> &str {
         self.tool.name()
     }

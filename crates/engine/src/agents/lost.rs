@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use session::subagent_files::{PastSubagent, sent_out};
+use session::subagent_files::{PastSubagent, started};
 use session::{STOPPED, Session, SubagentMeta, savings};
 use transcript::block::Kind;
 use transcript::line::{Body, Line, Writer};
@@ -40,7 +40,7 @@ impl LostAgent {
         let PastSubagent { id, description, file, .. } = &self.past;
         format!(
             "<task-id>{id}</task-id>\n<status>lost</status>\n<summary>The agent \"{}\" is lost: the \
-             session ended before it did.</summary>\n<result>\nIt will not report. What it had done by then stands in {}; a \
+             session ended before it did.</summary>\n<result>\nIt will not report. What it had done by then is in {}; a \
              message to {id} continues it.\n</result>",
             data(description),
             file.display()
@@ -65,7 +65,7 @@ pub(super) fn length(transcript: &Path) -> u64 {
 
 /// The lost subagents of a session.
 pub(crate) fn lost(session: &Session) -> Vec<LostAgent> {
-    let all = sent_out(session.path());
+    let all = started(session.path());
     let own = all.iter().filter(|past| is_of(past, session.path()));
     let heard: Vec<HeardAgent> = if all.is_empty() { Vec::new() } else { session.noted().collect() };
     let lost = own.filter_map(|past| {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use session::Error;
 use settings::BasePaths;
-use settings::agents::{AgentMemoryScope, Definition, OfferedTools};
+use settings::agent_definitions::{AgentMemoryScope, Definition, OfferedTools};
 use settings::rules;
 use tools::permission::Rule;
 use transcript::tool_names;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use mail::mailbox::{MailError, Message};
 use mail::{Mail, MessageOrigin, Neighbours, WaitingMessage};
 use session::child::{SubagentMeta, folder_of, id_of, meta_of, subagents_folder, transcript_of};
-use settings::agents::{FORK, Isolation, Runs};
+use settings::agent_definitions::{FORK, Isolation, Runs};
 
+use super::agent_tool::spawn;
 use super::child::{ParentSnapshot, SpawnKind, SpawnRequest, SubagentStart};
 use super::subagents::Subagents;
-use super::tool::spawn;
 use crate::subagent::{Subagent, SubagentCard};
 
 /// Characters of a message that are quoted back to its sender.

@@ -13,7 +13,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 use session::subagent_files::DEPTH;
 use settings::Weight;
-use settings::agents::{Definition, Isolation, Registry};
+use settings::agent_definitions::{Definition, Isolation, Registry};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Behaviour of a turn's end while subagents run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AtEnd {
+pub enum SubagentsAtEnd {
     /// The turn ends: somebody is there to be told later.
     LeavesThem,
     /// The turn waits for them: nobody could be told later.
@@ -45,7 +45,7 @@ pub struct Subagents {
     registry: Mutex<KnownAgents>,
     /// Number of agents above: 0 for a person's session.
     depth: u32,
-    at_end: AtEnd,
+    at_end: SubagentsAtEnd,
     patience: Duration,
     memory: Option<super::MemoryPlaces>,
     state: Mutex<State>,
@@ -92,16 +92,16 @@ impl SubagentHost for Subagents {
 
 impl Subagents {
     /// For the session of a person or of an embedding program.
-    pub fn new(registry: Arc<Registry>, at_end: AtEnd) -> Arc<Self> {
+    pub fn new(registry: Arc<Registry>, at_end: SubagentsAtEnd) -> Arc<Self> {
         Arc::new(Self::at(registry, 0, at_end, PATIENCE))
     }
 
     /// Like [`new`](Self::new), with another patience for tests.
-    pub fn patient(registry: Arc<Registry>, at_end: AtEnd, patience: Duration) -> Arc<Self> {
+    pub fn patient(registry: Arc<Registry>, at_end: SubagentsAtEnd, patience: Duration) -> Arc<Self> {
         Arc::new(Self::at(registry, 0, at_end, patience))
     }
 
-    fn at(registry: Arc<Registry>, depth: u32, at_end: AtEnd, patience: Duration) -> Self {
+    fn at(registry: Arc<Registry>, depth: u32, at_end: SubagentsAtEnd, patience: Duration) -> Self {
         let (state, news, stop) = (Mutex::default(), Notify::new(), CancellationToken::new());
         Self {
             registry: Mutex::new(KnownAgents { registry, ..KnownAgents::default() }),
@@ -123,7 +123,7 @@ impl Subagents {
     /// Like [`below`](Self::below), for a fork, which is offered all of its parent's tools: if it is too deep, each
     /// call is refused.
     pub(super) fn deeper(&self) -> Arc<Self> {
-        let mut below = Self::at(self.registry(), self.depth + 1, AtEnd::WaitsForThem, self.patience);
+        let mut below = Self::at(self.registry(), self.depth + 1, SubagentsAtEnd::WaitsForThem, self.patience);
         below.memory.clone_from(&self.memory);
         below.instruct(self.instructions());
         Arc::new(below)
@@ -284,7 +284,7 @@ impl Subagents {
     /// Returns whether a turn cannot end yet: a subagent is running in the background, or has an unheard report.
     pub(crate) fn is_waited_for(&self) -> bool {
         // Asked in this order: one that ends in between is unheard.
-        self.at_end == AtEnd::WaitsForThem && (self.in_background() > 0 || self.has_news())
+        self.at_end == SubagentsAtEnd::WaitsForThem && (self.in_background() > 0 || self.has_news())
     }
 
     /// Waits until a background subagent has news.

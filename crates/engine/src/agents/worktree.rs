@@ -22,7 +22,7 @@ use crate::agent::Parts;
 
 /// Folder of the records, below the config home: nothing that a repository brings is trusted.
 const RECORDS: &str = "cairn/worktrees";
-/// Lock file beside that folder, held while worktrees are added or removed.
+/// Lock file next to that folder, held while worktrees are added or removed.
 const LOCK: &str = "worktrees.lock";
 /// Interval between attempts to take the lock.
 const AGAIN: Duration = Duration::from_millis(20);
@@ -173,7 +173,7 @@ impl Worktree {
         let top = git.run(&worktree.path, &["rev-parse", "--show-toplevel"]).await;
         let is_there = top.is_ok_and(|top| files::real(&top).ok() == files::real(&worktree.path).ok());
         if !is_there && files::glance(&worktree.path).is_some() {
-            return Err(format!("{} is no worktree any more", worktree.place()));
+            return Err(format!("{} is not a worktree any more", worktree.place()));
         }
         let branch = format!("refs/heads/{}", worktree.branch);
         let head = match is_there {
@@ -241,11 +241,11 @@ impl Worktree {
     /// Plans a worktree for an agent, whether it exists or not.
     async fn planned(git: &Git<'_>, from: WorktreeSite<'_>, id: &str, transcript: &Path) -> Result<Self, String> {
         let repository = git.run(from.directory, &["rev-parse", "--show-toplevel"]).await;
-        let repository = repository.map_err(|_| format!("{} is in no git repository", from.directory.display()))?;
+        let repository = repository.map_err(|_| format!("{} is not in a git repository", from.directory.display()))?;
         let base = git.run(from.directory, &["rev-parse", "--verify", "HEAD^{commit}"]).await;
         let base = base.map_err(|_| "the repository has no commit yet".to_owned())?;
         let path = from.folder().join(format!("agent-{id}"));
-        let home = from.top.ancestors().nth(3).ok_or("its session lies nowhere")?; // <home>/projects/<slug>/<id>.jsonl
+        let home = from.top.ancestors().nth(3).ok_or("its session has no folder")?; // <home>/projects/<slug>/<id>.jsonl
         Ok(Self {
             record: home.join(RECORDS).join(format!("agent-{id}.json")),
             path,

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use learning::saver::{Saver, SavingLimits};
+use learning::saver::Saver;
 use serde_json::Value;
 use session::{Error, LineMeta, SeenFile};
-use settings::hooks::HookEvent;
+use settings::hook_definitions::HookEvent;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Rights;
@@ -75,7 +75,7 @@ impl Driver {
         results: &mut Vec<CallReport>,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let (tools, saver) = self.tools_for(allowed, scope).await;
+        let (tools, savers) = self.tools_for(allowed, scope).await;
         let (mut written, mut unsettled) = (Ok(()), Vec::new());
         run_all(to_run(allowed), &tools, scope, |index, output| {
             let output = made(output, repeats, scope);
@@ -86,7 +86,7 @@ impl Driver {
             }
         })
         .await;
-        self.saved_by(saver);
+        self.saved_by(&savers);
         written?;
         for (index, output) in unsettled {
             let output = self.settle(output, scope, cancel).await;
@@ -105,7 +105,7 @@ impl Driver {
         results: &mut Vec<CallReport>,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let (tools, saver) = self.tools_for(allowed, scope).await;
+        let (tools, savers) = self.tools_for(allowed, scope).await;
         let (ending, mut ended) = mpsc::unbounded_channel();
         let started = tokio::time::Instant::now();
         let running = run_all(to_run(allowed), &tools, scope, move |index, output| {
@@ -133,49 +133,37 @@ impl Driver {
                 else => break,
             }
         }
-        self.saved_by(saver);
+        self.saved_by(&savers);
         Ok(())
     }
 
-    /// The tools that run calls. If one of them writes a memory, it goes through the saver of memories.
-    async fn tools_for(&self, allowed: &[AllowedCall<'_>], scope: &Scope) -> (Vec<Arc<dyn Tool>>, Option<Arc<Saver>>) {
+    /// The tools that run calls, with savers for the memories that the calls write.
+    async fn tools_for(&self, allowed: &[AllowedCall<'_>], scope: &Scope) -> (Vec<Arc<dyn Tool>>, Vec<Arc<Saver>>) {
         let tools = self.live.work.for_calls(allowed.iter().map(|(call, ..)| call.tool.as_str()));
-        let writes = |call: &ModelCall| matches!(call.tool.as_str(), tool_names::WRITE | tool_names::EDIT);
-        let saves = allowed.iter().any(|(call, subject, ..)| match subject {
-            Subject::Path { real, .. } => writes(call) && self.is_memory(real),
-            _ => false,
-        });
-        let Some(place) = self.memories.clone().filter(|_| saves) else { return (tools, None) };
-        let user = self.user_memories.clone();
-        let author = learning::extract::conversation_author(&self.live.session, &self.live.talk.name);
-        let tree = scope.project().to_owned();
-        let made = move || {
-            let saver = Saver::new(place, author.author(), SavingLimits::NONE, &tree).ok()?;
-            match user {
-                Some(user) => saver.with_user(user).ok(),
-                None => Some(saver),
+        let written = allowed.iter().filter_map(|(call, subject, ..)| match subject {
+            Subject::Path { real, .. } => {
+                matches!(call.tool.as_str(), tool_names::WRITE | tool_names::EDIT).then_some(real.as_path())
             }
-        };
-        match tokio::task::spawn_blocking(made).await.ok().flatten().map(Arc::new) {
-            Some(saver) => (learning::saving::with_saver(&tools, &saver), Some(saver)),
-            None => (tools, None), // the directory cannot be opened; writing says why
+            _ => None,
+        });
+        let written: Vec<&Path> = written.filter(|real| self.memories.hold(real)).collect();
+        if written.is_empty() {
+            return (tools, Vec::new());
         }
-    }
-
-    /// Returns whether a file is in a memory directory.
-    fn is_memory(&self, real: &Path) -> bool {
-        let mut places = self.memories.iter().chain(&self.user_memories);
-        places.any(|place| real.starts_with(&place.directory))
+        let author = learning::extract::conversation_author(&self.live.session, &self.live.talk.name);
+        let savers = self.memories.savers(&written, author, scope.project().to_owned()).await;
+        (savers.iter().fold(tools, |tools, saver| learning::saving::with_saver(&tools, saver)), savers)
     }
 
     /// Takes in the memories that were saved and removed.
-    fn saved_by(&mut self, saver: Option<Arc<Saver>>) {
-        let Some(saver) = saver else { return };
-        saver.end();
-        let (tally, directory) = (saver.tally(), saver.directory());
-        let saved = tally.saved.iter().map(|path| MemoryChange::Saved(directory.join(path)));
-        let removed = tally.removed.iter().map(|path| MemoryChange::Removed(directory.join(path)));
-        self.memory_changes.extend(saved.chain(removed));
+    fn saved_by(&mut self, savers: &[Arc<Saver>]) {
+        for saver in savers {
+            saver.end();
+            let (tally, directory) = (saver.tally(), saver.directory());
+            let saved = tally.saved.iter().map(|path| MemoryChange::Saved(directory.join(path)));
+            let removed = tally.removed.iter().map(|path| MemoryChange::Removed(directory.join(path)));
+            self.memory_changes.extend(saved.chain(removed));
+        }
     }
 
     /// Settles the guarded paths that a command made.
@@ -248,7 +236,7 @@ impl Driver {
         let changes = known.and_then(|known| known.changes(&call.input, scope));
         let before = self.gate.before(changes.as_ref());
         if let Some(path) = changes {
-            let refused = self.is_memory(&path).then(|| learning::knowledge::refuses(&call.input, &path)).flatten();
+            let refused = self.memories.hold(&path).then(|| learning::knowledge::refuses(&call.input, &path)).flatten();
             if let Some(why) = refused {
                 refuse(self, call, why)?;
                 return Ok(None);

@@ -59,7 +59,7 @@ impl Driver {
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         let words = match sent {
-            Some(sent) => self.gate.sent_out(&self.live.site(), sent, cancel).await,
+            Some(sent) => self.gate.subagent_started(&self.live.site(), sent, cancel).await,
             None => self.gate.starts(&self.live.site(), start, cancel).await,
         };
         self.attach_words(words)

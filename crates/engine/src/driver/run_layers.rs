@@ -106,7 +106,7 @@ impl Driver {
     ) -> Result<Result<(), String>, Error> {
         // A summary, and what was brought back after it, would only be summarised again.
         let is_new =
-            |view: &View| view.visible().any(|entry| matches!(entry.stands(), ItemState::UserText | ItemState::Reply));
+            |view: &View| view.visible().any(|entry| matches!(entry.state(), ItemState::UserText | ItemState::Reply));
         if !is_new(self.live.session.log().view()) {
             return Ok(Err("there is nothing to compact".to_owned()));
         }

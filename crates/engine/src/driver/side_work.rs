@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use context::Fact;
 use context::layer::{Need, NeedAnswer, WritingSubject, WritingTask};
-use context::spill::Spilled;
+use context::spill::SpillResult;
 use learning::background::Background;
 use learning::fork::{Fork, ForkError, ForkResult, SmallModel};
 use learning::knowledge::Knowledge;
@@ -138,7 +138,7 @@ pub(super) fn take_in(live: &mut LiveSession, ended: SideWorkResult) -> Result<(
     }
 }
 
-fn keep(session: &Session, spilled: &Spilled) -> Result<String, String> {
+fn keep(session: &Session, spilled: &SpillResult) -> Result<String, String> {
     let Some(file) = &spilled.file else { return Ok(String::new()) };
     let kept = session.keep_result(&spilled.id, file.extension, spilled.content());
     kept.map(|path| path.display().to_string()).map_err(|error| error.to_string())

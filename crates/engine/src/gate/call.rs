@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use settings::hooks::{HookAuthor, HookEvent};
+use settings::hook_definitions::{HookAuthor, HookEvent};
 use settings::permission::{
     CallGrant, CallQuestion, PermissionAnswer, PermissionUpdate, Question, Respondent, RuleBehavior, RuleDecision,
 };
@@ -197,7 +197,7 @@ impl Gate {
             Some((HookVerdict::Allow, _)) => {
                 self.change_input(site, call, &answers);
                 // A project's hook sets none.
-                let own = answers.0.iter().filter(|(hook, said)| said.voice(hook) == HookAuthor::User);
+                let own = answers.0.iter().filter(|(hook, said)| said.author_of(hook) == HookAuthor::User);
                 let changes: Vec<Value> = own.flat_map(|(_, said)| said.permissions.clone()).collect();
                 self.change_permissions(site, &changes);
                 Some(self.weigh(site, tool, call, CallGrant::AsByRule))
@@ -207,8 +207,8 @@ impl Gate {
     }
 
     fn change_input(&mut self, site: &GateSite<'_>, call: &mut ModelCall, answers: &HookOutputs) {
-        let Some((mut input, voice, note)) = answers.input() else { return };
-        if voice == HookAuthor::Project {
+        let Some((mut input, author, note)) = answers.input() else { return };
+        if author == HookAuthor::Project {
             plan::ask::unanswered(&call.tool, &mut input); // a project's files do not answer in the user's name
         }
         call.input = input;
@@ -248,7 +248,7 @@ impl Gate {
         cancel: &CancellationToken,
     ) -> PermissionAnswer {
         let approver = self.consent.approver.clone();
-        if approver.who() == Respondent::Person {
+        if approver.respondent() == Respondent::Person {
             self.notify(site, "Cairn needs your permission", "permission_prompt");
         }
         tokio::select! {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use memory::instructions::LoadedInstruction;
-use settings::hooks::{HookEvent, Matcher};
+use settings::hook_definitions::{HookEvent, Matcher};
 use tokio_util::sync::CancellationToken;
 use tools::Environment;
 

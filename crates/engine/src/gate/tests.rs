@@ -16,9 +16,9 @@ use super::*;
 use crate::agent::Parts;
 
 /// A model that is never called.
-struct Silent;
+struct SilentModel;
 
-impl Model for Silent {
+impl Model for SilentModel {
     fn stream(&self, _: Request) -> BoxStream<'static, provider::Event> {
         empty().boxed()
     }
@@ -29,9 +29,9 @@ impl Model for Silent {
 }
 
 /// An approver that always gives this answer, and counts the questions.
-struct Says(PermissionAnswer, Mutex<usize>);
+struct FixedApprover(PermissionAnswer, Mutex<usize>);
 
-impl Approver for Says {
+impl Approver for FixedApprover {
     fn ask(&self, _: Question) -> BoxFuture<'_, PermissionAnswer> {
         *self.1.lock().unwrap() += 1;
         Box::pin(ready(self.0.clone()))
@@ -42,10 +42,10 @@ impl Approver for Says {
 async fn twice(denied: &[&str], answer: PermissionAnswer) -> ([bool; 2], usize) {
     let folder = tempfile::tempdir().unwrap();
     let session = Session::create(&Home::at(folder.path().join("home")), folder.path(), None, World::real()).unwrap();
-    let mut parts = Parts::new(Arc::new(Silent), "silent");
+    let mut parts = Parts::new(Arc::new(SilentModel), "silent");
     let denied: Vec<String> = denied.iter().map(|&text| text.to_owned()).collect();
     parts.consent.policy.rules.deny = rules(&denied, &BasePaths { directory: folder.path(), home: None }).unwrap();
-    let approver = Arc::new(Says(answer, Mutex::default()));
+    let approver = Arc::new(FixedApprover(answer, Mutex::default()));
     parts.consent.approver = approver.clone();
     let scope = parts.work.scope(&session, &parts.consent.policy);
     let mut gate = Gate::new(parts.consent.clone());

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use context::Occasion;
 use serde_json::json;
-use settings::hooks::HookEvent;
+use settings::hook_definitions::HookEvent;
 use settings::permission::Respondent;
 use tokio_util::sync::CancellationToken;
 use transcript::line::Body;
@@ -58,7 +58,7 @@ impl Gate {
         }
         site.prepare_variables();
         let mut hook_input = HookInput::session_start(start);
-        if *start == SessionStart::Startup && self.consent.approver.who() == Respondent::Person {
+        if *start == SessionStart::Startup && self.consent.approver.respondent() == Respondent::Person {
             // Claude Code tells it in a terminal, and not elsewhere.
             hook_input = hook_input.with(json!({"model": site.talk.name}));
         }
@@ -69,7 +69,7 @@ impl Gate {
     }
 
     /// Runs the hooks for a subagent's start; returns what they add to its prompt.
-    pub(crate) async fn sent_out(
+    pub(crate) async fn subagent_started(
         &mut self,
         site: &GateSite<'_>,
         sent: &SubagentIdentity,

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
-use settings::hooks::{Hook, HookEvent, HookRepetition, HookWait, Kind, Matcher, OnFailure};
+use settings::hook_definitions::{Hook, HookEvent, HookRepetition, HookWait, Kind, Matcher, OnFailure};
 use settings::{SettingsSource, ValueOrigin};
 
 use super::hook_output::HookOutput;
 
 /// A program whose hooks can be called back.
-pub trait CallsBack: Send + Sync {
+pub trait HookCallbacks: Send + Sync {
     /// Passes an event, and the call it is about, to the hook with an id; waits for its answer.
     fn call_back(&self, id: &str, input: &Value, call: Option<&str>) -> BoxFuture<'_, CallbackReply>;
 }
@@ -116,7 +116,7 @@ mod tests {
 
     struct Program;
 
-    impl CallsBack for Program {
+    impl HookCallbacks for Program {
         fn call_back(&self, _: &str, _: &Value, _: Option<&str>) -> BoxFuture<'_, CallbackReply> {
             Box::pin(async { CallbackReply::Gone })
         }
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_programs_hooks_outlive_a_change_of_settings() {
         use super::super::Hooks;
-        use settings::hooks::{HookSettings, HooksOf};
+        use settings::hook_definitions::{HookSettings, HooksOf};
         let of = |whose| Hooks::new(HookSettings { whose, ..HookSettings::default() });
         let asked = json!({"Stop": [{"hookCallbackIds": ["a"]}]});
         let hooks = || registered_hooks(asked.as_object().unwrap()).0;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use memory::instructions::LoadedInstruction;
 use serde_json::{Map, Value, json};
-use settings::hooks::HookEvent;
+use settings::hook_definitions::HookEvent;
 use settings::permission::PermissionUpdate;
 use tools::Subject;
 use tools::permission::Mode;

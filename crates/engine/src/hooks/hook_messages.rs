@@ -1,7 +1,7 @@
 //! Hook messages as the model sees them: those of the user's hooks in the user's name, those of a project's as data.
 
 use memory::quoting;
-use settings::hooks::HookAuthor;
+use settings::hook_definitions::HookAuthor;
 
 use super::hook_output::HookMessage;
 
@@ -14,7 +14,7 @@ impl HookMessage {
     /// The message as text, for use as context, as a tool result, or as a message of its own.
     pub fn plain(&self) -> String {
         let hook_event = self.hook_event.name();
-        match self.voice {
+        match self.author {
             HookAuthor::User => {
                 format!("A {hook_event} hook of the user's says:\n{}", quoting::inside_reminder(&self.text))
             }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
-use settings::hooks::{Block, Hook, HookAuthor, HookEvent};
+use settings::hook_definitions::{Block, Hook, HookAuthor, HookEvent};
 use tools::program::{EndedProgram, ProgramEnd};
 use transcript::Usage;
 
@@ -53,8 +53,8 @@ pub struct HookOutput {
 
 impl HookOutput {
     /// The author of the output of this hook.
-    pub fn voice(&self, hook: &Hook) -> HookAuthor {
-        self.author.unwrap_or_else(|| hook.voice())
+    pub fn author_of(&self, hook: &Hook) -> HookAuthor {
+        self.author.unwrap_or_else(|| hook.author())
     }
 
     /// Output of a hook that failed.
@@ -90,7 +90,7 @@ impl HookOutput {
                 let denies = matches!(hook_event, HookEvent::PreToolUse | HookEvent::PermissionRequest);
                 Self { verdict: denies.then_some(HookVerdict::Deny), block: Some(reason), ..Self::default() }
             }
-            Block::Nothing => Self::failed(format!("exit code 2, which prevents nothing here{}", colon(&reason))),
+            Block::Nothing => Self::failed(format!("exit code 2, which has no effect at this event{}", colon(&reason))),
         }
     }
 
@@ -206,14 +206,14 @@ pub struct HookMessage {
     /// The hook event.
     pub hook_event: HookEvent,
     /// The author.
-    pub voice: HookAuthor,
+    pub author: HookAuthor,
     /// The text.
     pub text: String,
 }
 
 impl HookOutputs {
     fn word(hook: &Hook, said: &HookOutput, text: &str) -> HookMessage {
-        HookMessage { hook_event: hook.hook_event, voice: said.voice(hook), text: text.to_owned() }
+        HookMessage { hook_event: hook.hook_event, author: said.author_of(hook), text: text.to_owned() }
     }
 
     /// The strictest verdict on a call, with the reason of the first hook that gave it.
@@ -259,7 +259,7 @@ impl HookOutputs {
                 others.join(", ")
             )
         });
-        Some((said.input.clone()?, said.voice(last), note))
+        Some((said.input.clone()?, said.author_of(last), note))
     }
 
     /// The changed output, as the model is to see it.

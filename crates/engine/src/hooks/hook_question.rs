@@ -11,7 +11,7 @@ use learning::fork::{Fork, ForkError, ToolPolicy};
 use learning::ledger::Ledger;
 use serde_json::{Value, json};
 use settings::BasePaths;
-use settings::hooks::HookEvent;
+use settings::hook_definitions::HookEvent;
 use settings::permission::{CallGrant, Policy, RuleDecision};
 use settings::rules;
 use tokio_util::sync::CancellationToken;
@@ -81,7 +81,7 @@ impl HookQuestion<'_> {
         let model = self.model.unwrap_or(&asking.small.name).to_owned();
         let (tools, rounds, budget) = match self.who {
             HookAnswerer::Model => (ToolPolicy::Deny, 1, None),
-            HookAnswerer::Agent => (self.looking(asking), ROUNDS, Some(BUDGET)),
+            HookAnswerer::Agent => (self.read_only_policy(asking), ROUNDS, Some(BUDGET)),
         };
         let offered: &[Arc<dyn Tool>] = match &tools {
             ToolPolicy::Tools { tools, .. } => tools,
@@ -122,7 +122,7 @@ impl HookQuestion<'_> {
     }
 
     /// Policy for reading and searching, as far as the rules allow it without asking; the transcript can be read too.
-    fn looking(&self, asking: &HookInquiry) -> ToolPolicy {
+    fn read_only_policy(&self, asking: &HookInquiry) -> ToolPolicy {
         let mut policy = Policy { mode: Mode::Default.into(), ..asking.policy.clone() };
         let context = BasePaths { directory: asking.scope.project(), home: None };
         policy

@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use settings::hooks::{HookEvent, Kind};
+use settings::hook_definitions::{HookEvent, Kind};
 
 use super::run_hooks::HookContext;
 

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use parking_lot::Mutex;
-use settings::hooks::{Hook, HookEvent, HookRepetition, HookSettings, HookWait, Kind};
+use settings::hook_definitions::{Hook, HookEvent, HookRepetition, HookSettings, HookWait, Kind};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tools::permission::{RuleVerdict, Rules, fits};
 use tools::program::Program;
 use tools::{Environment, Subject};
 
-use super::callback::{self, CallbackReply, CallsBack};
+use super::callback::{self, CallbackReply, HookCallbacks};
 use super::hook_input::{CommonInput, HookInput};
 use super::hook_output::{HookOutput, HookOutputs};
 use super::hook_question::{HookAnswerer, HookInquiry, HookQuestion};
@@ -30,7 +30,7 @@ const MOST_IN_BACKGROUND: usize = 16;
 pub struct Hooks {
     settings: Arc<HookSettings>,
     /// The embedding program, if it has hooks of its own.
-    program: Option<Arc<dyn CallsBack>>,
+    program: Option<Arc<dyn HookCallbacks>>,
     state: Arc<Mutex<State>>,
 }
 
@@ -93,7 +93,7 @@ impl Hooks {
 
     /// Appends the hooks of the embedding program.
     #[must_use]
-    pub fn driven(mut self, more: Vec<Hook>, program: Arc<dyn CallsBack>) -> Self {
+    pub fn driven(mut self, more: Vec<Hook>, program: Arc<dyn HookCallbacks>) -> Self {
         self.program = Some(program);
         self.and(more)
     }
@@ -205,7 +205,7 @@ impl Hooks {
     fn may_post(&self, hook: &Hook) -> Result<(), String> {
         let (Kind::Http { url, .. }, Some(allowed)) = (&hook.kind, &self.settings.urls) else { return Ok(()) };
         let fits = |pattern: &String| fits(pattern, url);
-        if allowed.iter().any(fits) { Ok(()) } else { Err(format!("allowedHttpHookUrls does not have {url}")) }
+        if allowed.iter().any(fits) { Ok(()) } else { Err(format!("{url} is not in allowedHttpHookUrls")) }
     }
 
     fn headers(&self, hook: &Hook, context: &HookContext) -> BTreeMap<String, String> {
@@ -291,7 +291,7 @@ struct HookRun {
     context: HookContext,
     url: Result<(), String>,
     headers: BTreeMap<String, String>,
-    program: Option<Arc<dyn CallsBack>>,
+    program: Option<Arc<dyn HookCallbacks>>,
     cancel: CancellationToken,
 }
 

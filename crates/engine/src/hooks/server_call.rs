@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mcp::{ServerState, ToolInteraction};
 use serde_json::{Map, Value};
-use settings::hooks::{Hook, HookAuthor};
+use settings::hook_definitions::{Hook, HookAuthor};
 use settings::servers::ServerAuthor;
 use transcript::block::Outcome;
 
@@ -130,7 +130,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use serde_json::json;
-    use settings::hooks::{HookEvent, HookRepetition, HookWait, Kind, Matcher};
+    use settings::hook_definitions::{HookEvent, HookRepetition, HookWait, Kind, Matcher};
     use settings::{SettingsSource, ValueOrigin};
 
     use super::*;

@@ -16,7 +16,8 @@ struct AskedPerson(Arc<dyn Approver>);
 
 /// The way to the person, if there is one.
 pub fn elicitation(approver: &Arc<dyn Approver>) -> Option<Arc<dyn Elicitation>> {
-    (approver.who() == Respondent::Person).then(|| Arc::new(AskedPerson(approver.clone())) as Arc<dyn Elicitation>)
+    (approver.respondent() == Respondent::Person)
+        .then(|| Arc::new(AskedPerson(approver.clone())) as Arc<dyn Elicitation>)
 }
 
 impl Elicitation for AskedPerson {

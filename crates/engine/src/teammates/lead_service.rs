@@ -214,7 +214,7 @@ async fn ask(
 ) -> PermissionAnswer {
     let nobody = || PermissionAnswer::Unanswered { why: NOBODY.to_owned() };
     let Some((approver, listener)) = contacts else { return nobody() };
-    if approver.who() != Respondent::Person {
+    if approver.respondent() != Respondent::Person {
         return approver.ask(question).await;
     }
     let tool = match &question {
@@ -258,7 +258,7 @@ mod tests {
 
     use super::*;
     use mail::{AskLead, Messenger, TeamInvitation};
-    use settings::agents::Isolation;
+    use settings::agent_definitions::Isolation;
 
     /// An approver that denies everything, with the tool's name as the reason.
     struct Denier;
@@ -268,7 +268,7 @@ mod tests {
             Box::pin(ready(PermissionAnswer::Deny { why: question.asker().to_owned() }))
         }
 
-        fn who(&self) -> Respondent {
+        fn respondent(&self) -> Respondent {
             Respondent::Program
         }
     }

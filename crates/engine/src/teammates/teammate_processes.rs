@@ -18,7 +18,7 @@ use mail::{MessageOrigin, Messenger, Team, TeamInvitation, TeamMember, name_of};
 use parking_lot::Mutex;
 use session::World;
 use session::stats::Teammate;
-use settings::agents::{Definition, Isolation};
+use settings::agent_definitions::{Definition, Isolation};
 use settings::permission::{Approver, PermissionAnswer, Policy, Question, SharedMode};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;

@@ -19,7 +19,7 @@ use jiff::tz::TimeZone;
 use learning::knowledge::{Knowledge, Selector};
 use memory::Memory;
 use memory::instructions::InstructionSources;
-use memory::spoken::Register;
+use memory::quoted_sentences::Register;
 use memory::taxonomy::{TaxonomyContext, Variant, rules};
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use engine::agents::take_role;
 use serde_json::{Value, json};
 use settings::BasePaths;
-use settings::agents::{DefinitionSources, Registry};
+use settings::agent_definitions::{DefinitionSources, Registry};
 use tools::permission::Mode;
 
 use crate::children::agents;
@@ -17,11 +17,11 @@ const ASKS: &str = r#"
     say = "The page says: {{ what }}"
     [[rule]]
     name = "the guide has found"
-    when = { system = "documentation lies in `(?P<docs>[^`]+)`", tool = "Grep", result = "(?P<page>\\w+\\.md):(?P<line>\\d+)" }
+    when = { system = "documentation is in `(?P<docs>[^`]+)`", tool = "Grep", result = "(?P<page>\\w+\\.md):(?P<line>\\d+)" }
     call = [{ tool = "Read", input = { file_path = "{{ docs }}/{{ page }}" } }]
     [[rule]]
     name = "the guide searches"
-    when = { system = "documentation lies in `(?P<docs>[^`]+)`", user = "^How is (?P<word>\\S+) set" }
+    when = { system = "documentation is in `(?P<docs>[^`]+)`", user = "^How is (?P<word>\\S+) set" }
     call = [{ tool = "Grep", input = { pattern = "{{ word }}", path = "{{ docs }}", output_mode = "content" } }]
     [[rule]]
     when = { user = "^ask", tool = "Agent", result = "(?s)(?P<what>.+)" }
@@ -51,7 +51,7 @@ async fn the_guide_answers_from_the_documentation() {
         let turn = say(&mut stage.agent(None), &format!("ask about {word}")).await;
         let said = turn.text.split("The page says: ").nth(1).unwrap_or_else(|| panic!("{word}: {}", turn.text));
         assert!(said.contains(found), "{word}: {said}");
-        let asked = of_agent(&stage, "documentation lies in");
+        let asked = of_agent(&stage, "documentation is in");
         assert_eq!(asked.len(), 3, "{word}");
         assert!(!asked[0]["system"].to_string().contains("{{"), "{}", asked[0]["system"]);
         let offered: Vec<&str> =

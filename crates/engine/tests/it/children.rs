@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use engine::Event;
-use engine::agents::{AtEnd, MemoryPlaces, Subagents};
+use engine::agents::{MemoryPlaces, Subagents, SubagentsAtEnd};
 use engine::event::SubagentNews;
 use futures_util::future::{BoxFuture, ready};
 use serde_json::{Value, json};
-use settings::agents::{DefinitionSources, Registry};
+use settings::agent_definitions::{DefinitionSources, Registry};
 use settings::permission::{Approver, CallQuestion, PermissionAnswer, Question};
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
@@ -17,7 +17,7 @@ use crate::stage::{Stage, call, say};
 
 /// Agents from an object by name, and the built-in ones.
 pub fn agents(more: Value) -> Option<Arc<Subagents>> {
-    Some(Subagents::new(registry(more), AtEnd::WaitsForThem))
+    Some(Subagents::new(registry(more), SubagentsAtEnd::WaitsForThem))
 }
 
 /// The agents of an object by name, and the built-in ones.

@@ -14,7 +14,7 @@ use mail::task_file::{self, TaskBoard};
 use mail::{Mail, MessageOrigin, Messenger, Team, TeamInvitation};
 use serde_json::{Value, json};
 use session::World;
-use settings::agents::Isolation;
+use settings::agent_definitions::Isolation;
 use tools::{Scope, Tool, ToolCall, run_all};
 
 /// What a worker is to do: the name of the variable that tells it.

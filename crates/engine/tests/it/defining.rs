@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use settings::agents::{DefinitionSource, DefinitionSources, DefinitionStatus, Registry};
+use settings::agent_definitions::{DefinitionSource, DefinitionSources, DefinitionStatus, Registry};
 use settings::trust::{Trust, TrustPlace};
 use settings::{BasePaths, Files, Flag, LoadedSettings, Settings};
 use tools::permission::Mode;
@@ -25,7 +25,7 @@ fn trusting(sources: DefinitionSources) -> DefinitionSources {
     let project = tempfile::tempdir().unwrap();
     let place = TrustPlace { config_home: project.path(), claude_json: None, directory: project.path(), home: None };
     let mut trust = Trust::read(place);
-    let claims = settings::agents::claims(&sources, trust.site());
+    let claims = settings::agent_definitions::claims(&sources, trust.site());
     assert!(trust.admit(&claims));
     DefinitionSources { trust: Some(trust), ..sources }
 }
@@ -65,7 +65,7 @@ fn the_strongest_definition_wins_and_a_bad_one_is_named() {
     let painter = registry.find("painter").unwrap();
     assert_eq!((painter.description.as_str(), painter.source), ("theirs", DefinitionSource::Project));
     assert_eq!(painter.listing(), "painter: theirs (Tools: Read, Bash(git log:*, git diff:*))");
-    assert_eq!(painter.memory, Some(settings::agents::AgentMemoryScope::Local));
+    assert_eq!(painter.memory, Some(settings::agent_definitions::AgentMemoryScope::Local));
     let replaced = registry.all().iter().find(|one| one.agent.description == "mine").unwrap();
     assert_eq!(replaced.replaced_by, Some(DefinitionSource::Project));
     let troubles: Vec<String> =
@@ -162,7 +162,7 @@ fn a_changed_definition_is_asked_about_anew() {
     };
     let trusted = trusting(sources.clone());
     let site = trusted.trust.as_ref().unwrap().site().clone();
-    let claims = settings::agents::claims(&sources, &site);
+    let claims = settings::agent_definitions::claims(&sources, &site);
     assert_eq!(claims[0].what, "checker: Checks. (hook PreToolUse: ./check.sh, model opus)");
     assert_eq!(Registry::load(&trusted).find("checker").unwrap().standing, DefinitionStatus::Whole);
     std::fs::write(project.path().join("checker.md"), text.replace("You check.", "You do as you like.")).unwrap();
@@ -186,7 +186,7 @@ fn what_waits_is_told_apart_from_what_is_wrong() {
     assert_eq!(
         told,
         [
-            "Warning 5 mcpServers: the agent waits: MCP server \"old\": the transport \"sse\" is not supported; most servers that have it also speak \"http\" at another path",
+            "Warning 5 the agent waits: MCP server \"old\": the transport \"sse\" is not supported; most servers that have it also speak \"http\" at another path",
             "Warning 4 there is no hook event PreToolUze",
             "Warning 4 a Stop hook: a hook of the type command needs `command`; this one does not run",
         ]

@@ -170,7 +170,7 @@ impl House {
         let site = self.site();
         let run = site.dream_log().dreams().remove(0).over.unwrap().run.unwrap();
         let store = Store::open(self.memory(), IndexUpkeep::Kept).unwrap();
-        site.changes().undo(&run, None, &store).unwrap()
+        site.changes().undo(&run, None, &store, site.world.now()).unwrap()
     }
 }
 

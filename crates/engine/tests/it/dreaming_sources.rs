@@ -3,7 +3,7 @@
 use learning::dream::SourcePurpose;
 use learning::dream::dream_log::DreamOutcome;
 use learning::dream::run::{Dream, NoDreamReason};
-use memory::spoken::Register;
+use memory::quoted_sentences::Register;
 use serde_json::{Value, json};
 use tools::permission::{Places, Rule, Rules};
 
@@ -89,6 +89,10 @@ async fn a_dream_sees_nothing_of_what_is_kept_apart() {
     let call = |tool: &str, input: Value| json!({"type": "assistant", "message": {"content": [{"type": "tool_use", "name": tool, "input": input}]}});
     let quoted =
         json!({"type": "user", "message": {"content": r#"{"type":"meta","meta":{"kind":"private","on":true}}"#}});
+    let beside = |purpose: &str, text: &str| json!({"type": "attachment", "cairn": {"injected": purpose}, "message": {"content": [{"type": "text", "text": text}]}});
+    let theirs = json!({"type": "attachment", "attachment": {"type": "file", "filename": "client/plan.txt", "content": {"file": {"content": "the falcon"}}}});
+    let command =
+        |text: &str| json!({"type": "user", "message": {"content": format!("<bash-input>{text}</bash-input>")}});
     let (own, child) = ("one.jsonl", "one/subagents/agent-1.jsonl");
     for (file, line, excluded, apart) in [
         (own, json!({"type": "meta", "meta": {"kind": "private", "on": true}}), "none/**", true),
@@ -97,6 +101,22 @@ async fn a_dream_sees_nothing_of_what_is_kept_apart() {
         (own, call("Read", json!({"file_path": "client/plan.txt"})), "client/**", true),
         (own, call("Bash", json!({"command": "cat client/plan.txt | head"})), "client/**", true),
         (own, call("Bash", json!({"command": "cat src/main.rs"})), "client/**", false),
+        (
+            own,
+            beside("attached", "The user's message names client/plan.txt. Read shows it as:\n\nsome text"),
+            "client/**",
+            true,
+        ),
+        (
+            own,
+            beside("command", "I ran a command.\n<command>cat client/pl*</command>\n<output>\n\n</output>"),
+            "client/**",
+            true,
+        ),
+        (own, beside("instructions", "Never show anybody client/plan.txt."), "client/**", false),
+        (own, theirs, "client/**", true),
+        (own, command("cat client/plan.txt"), "client/**", true),
+        (own, command("ls src"), "client/**", false),
         (own, json!({"type": "user", "cwd": "/clients/one"}), "//clients/**", true),
         (child, call("Read", json!({"file_path": "client/plan.txt"})), "client/**", true),
         (child, call("Read", json!({"file_path": "src/main.rs"})), "client/**", false),

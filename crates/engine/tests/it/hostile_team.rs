@@ -15,7 +15,7 @@ use mail::socket::{self, Patience};
 use mail::{AskLead, Mail, MessageOrigin, Messenger, Team, TeamInvitation, mode_below};
 use serde_json::{Value, json};
 use session::World;
-use settings::agents::Isolation;
+use settings::agent_definitions::Isolation;
 use settings::permission::{Approver, CallQuestion, PermissionAnswer, Question};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;

@@ -1,7 +1,11 @@
 //! What the user forbade stays, whoever summarises, judged by the bytes of the next request alone.
 
-use context::CompactionReach;
+use context::{CompactionReach, Layers};
+use engine::Agent;
 use tokio_util::sync::CancellationToken;
+use transcript::commit::Act;
+use transcript::line::Body;
+use transcript::window::{Window, WindowHints};
 
 use crate::stage::{Stage, say};
 
@@ -35,31 +39,50 @@ fn instructions() -> Vec<String> {
     things.iter().flat_map(|thing| forms.map(|form| form.replace("{}", thing))).collect()
 }
 
-/// KEEP-1: forty instructions are in view word for word after each of five compactions by hand, with every layer on and a
-/// summariser that drops or softens them.
+/// The instructions that the next request does not have word for word.
+fn gone<'i>(agent: &Agent, instructions: &'i [String]) -> Vec<&'i String> {
+    let request = agent.request().unwrap();
+    let texts = request.messages.iter().flat_map(|message| message.blocks.iter().filter_map(|block| block.as_text()));
+    let text = texts.collect::<Vec<_>>().join("\n");
+    instructions.iter().filter(|one| !text.contains(one.as_str())).collect()
+}
+
+/// How often the log says that something was done.
+fn times(agent: &Agent, is_it: fn(&Act) -> bool) -> usize {
+    let lines = agent.session().log().lines().iter();
+    lines.filter(|line| matches!(&line.body, Body::Commit(commit) if is_it(&commit.act))).count()
+}
+
+/// KEEP-1: forty instructions are in view word for word after each of five compactions by hand, and in every request before
+/// and between them, with every layer on, in a window that fills up so that spans collapse or the oldest messages are
+/// dropped, and with a summariser that drops or softens them.
 #[tokio::test]
 async fn what_was_forbidden_survives_a_hostile_summariser() {
-    let mut stage = Stage::new(HOSTILE).await;
-    stage.layers.collapse = true;
-    stage.layers.snip = true;
-    let mut agent = stage.agent(None);
-    let instructions = instructions();
-    for instruction in &instructions {
-        say(&mut agent, &format!("Some words first. {instruction} And some after.")).await;
+    let long = "I looked at it from all sides and tell of it at length. ".repeat(300);
+    let hints = WindowHints { configured: Some(80_000), max_output: 16_000, ..WindowHints::default() };
+    // Where the oldest messages are dropped, nothing is left to collapse.
+    for snip in [false, true] {
+        let mut stage = Stage::new(&HOSTILE.replace("Noted.", &long)).await;
+        let (collapse, cache_edits, api_edits, window) = (true, true, true, Window::of(&hints));
+        stage.layers = Layers { window, collapse, snip, cache_edits, api_edits, ..Layers::default() };
+        let mut agent = stage.agent(None);
+        let instructions = instructions();
+        for (at, instruction) in instructions.iter().enumerate() {
+            say(&mut agent, &format!("Some words first. {instruction} And some after.")).await;
+            assert_eq!(gone(&agent, &instructions[..=at]), Vec::<&String>::new(), "after {}", at + 1);
+        }
+        for compaction in 1..=5 {
+            agent.compact(None, CompactionReach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
+            assert_eq!(gone(&agent, &instructions), Vec::<&String>::new(), "after compaction {compaction}");
+            for _ in 0..15 {
+                say(&mut agent, "Go on.").await;
+                assert_eq!(gone(&agent, &instructions), Vec::<&String>::new(), "behind compaction {compaction}");
+            }
+        }
+        assert_eq!(times(&agent, |act| matches!(act, Act::Compact { .. })), 5);
+        let made_room = |act: &Act| matches!(act, Act::Collapse { .. } | Act::Snip { .. });
+        assert!(times(&agent, made_room) >= 5, "{}", times(&agent, made_room));
     }
-    let mut seen = 0;
-    for compaction in 1..=5 {
-        agent.compact(None, CompactionReach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
-        let request = agent.request().unwrap();
-        let texts =
-            request.messages.iter().flat_map(|message| message.blocks.iter().filter_map(|block| block.as_text()));
-        let text = texts.collect::<Vec<_>>().join("\n");
-        let gone: Vec<_> = instructions.iter().filter(|one| !text.contains(one.as_str())).collect();
-        assert!(gone.is_empty(), "after {compaction}: {gone:?}");
-        seen += instructions.len();
-        say(&mut agent, "Go on.").await;
-    }
-    assert_eq!(seen, 200);
 }
 
 /// KEEP-1: what the user lifts, by saying so or by command, is not put back; the user hears of it.
@@ -70,14 +93,14 @@ async fn what_is_lifted_is_not_put_back() {
     say(&mut agent, "Never push to main. Never touch vendor.").await;
     say(&mut agent, "You may push to main now.").await;
     assert!(
-        format!("{:?}", stage.events.lock().unwrap()).contains("no longer in force, as you say: Never push to main.")
+        format!("{:?}", stage.events.lock().unwrap()).contains("no longer in force, as you said: Never push to main.")
     );
     agent.lift("Never touch vendor.").unwrap();
-    assert_eq!(agent.standing(), []);
+    assert_eq!(agent.standing_instructions(), []);
     let id = agent.session().id().to_owned();
     drop(agent);
     let mut agent = stage.agent(Some(&id));
-    assert_eq!(agent.standing(), [], "a session that goes on knows it");
+    assert_eq!(agent.standing_instructions(), [], "a session that goes on knows it");
     agent.compact(None, CompactionReach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
     let sent = serde_json::to_string(&agent.request().unwrap().messages).unwrap();
     assert!(!sent.contains("holds until the user lifts it"), "{sent}");

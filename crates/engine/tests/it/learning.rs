@@ -462,7 +462,7 @@ async fn what_was_learnt_can_be_taken_back() {
     settled(&mut agent).await;
     let run = stage.learnt()[0].run.clone().unwrap();
     let store = memory::Store::open(stage.memories(), IndexUpkeep::Kept).unwrap();
-    stage.home().changes(&stage.memories()).undo(&run, None, &store).unwrap();
+    stage.home().changes(&stage.memories()).undo(&run, None, &store, jiff::Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(names(&stage.memories()), ["MEMORY.md"]);
     let events = stage.events.lock().unwrap();
     assert!(events.iter().any(|event| matches!(event, Event::Extracted(_))));

@@ -1,7 +1,7 @@
 //! What the user removed: it is learnt again when the user says it again, and not because anybody else does.
 
 use memory::changes::{RunHead, USER};
-use memory::spoken::Register;
+use memory::quoted_sentences::Register;
 use memory::store::{IndexUpkeep, Store};
 
 use crate::learning::{TASK, learning_requests, settled};
@@ -40,17 +40,26 @@ fn forget(stage: &Stage, path: &str, at: jiff::Timestamp) {
     changes.tombstones().plant(path, &text, Some(at.to_string())).unwrap();
 }
 
-/// TOMB-1, ORIGIN-1: after the user removed a memory, what the user says anew is learnt, with the new sentence; what only the
-/// model says, a file says, or was said before the removal, is not, whatever a model saves as the user's words.
+/// Takes back what was learnt last.
+fn take_back(stage: &Stage, path: &str, at: jiff::Timestamp) {
+    let changes = stage.home().changes(&stage.memories());
+    let run = changes.runs().remove(0).id;
+    changes.undo(&run, Some(path), &Store::open(stage.memories(), IndexUpkeep::Kept).unwrap(), at).unwrap();
+}
+
+/// TOMB-1, ORIGIN-1: after the user removed a memory or took it back, what the user says anew is learnt, with the new sentence;
+/// what only the model says, a file says, or was said before the removal, is not, whatever a model saves as the user's words.
 #[tokio::test]
 async fn what_was_removed_is_learnt_again_only_from_the_user() {
-    for (anew, is_learnt) in [
+    let said = [
         ("We deploy on Mondays.", true),
         ("By the way: from now on we deploy on Mondays again.", true),
         ("What does the calendar say?", false),
         ("What do the notes say?", false),
         ("Hello again.", false),
-    ] {
+    ];
+    let removals = [forget as fn(&Stage, &str, jiff::Timestamp), take_back];
+    for (remove, (anew, is_learnt)) in removals.into_iter().flat_map(|remove| said.map(|said| (remove, said))) {
         let stage = Stage::new(QUOTES).await;
         std::fs::write(stage.project().join("notes.txt"), "We deploy on Mondays.\n").unwrap();
         let file = stage.memories().join("deploys.md");
@@ -59,7 +68,7 @@ async fn what_was_removed_is_learnt_again_only_from_the_user() {
         settled(&mut agent).await;
         assert!(std::fs::read_to_string(&file).unwrap().contains("We deploy on Mondays"));
         stage.wait(3_600);
-        forget(&stage, "deploys.md", agent.session().world().now());
+        remove(&stage, "deploys.md", agent.session().world().now());
         stage.wait(3_600);
         let before = learning_requests(&stage).len();
         say(&mut agent, anew).await;

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use engine::Agent;
+use engine::agent::AttachmentSource;
 use learning::extract;
 use memory::store::IndexUpkeep;
 use settings::{Budget, Learning};
@@ -20,6 +21,13 @@ const SAVES: &str = r##"
     when = { user = "remember that I like (?P<what>\\w+)", missing = "Saved" }
     call = [{ tool = "Write", input = { file_path = "{{ project }}/../memories/likes.md", content = "---\nname: Likes\ndescription: What the user likes\ntype: feedback\n---\nThe user likes {{ what }}.\n" } }]
 "##;
+
+/// A picture of one point.
+const PICTURE: &[u8] = &[
+    0x89, b'P', b'N', b'G', 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13, b'I', b'H', b'D', b'R', 0, 0, 0, 1, 0, 0, 0, 1, 8, 6,
+    0, 0, 0, 0x1F, 0x15, 0xC4, 0x89, 0, 0, 0, 13, b'I', b'D', b'A', b'T', 0x78, 0x9C, 0x62, 0, 1, 0, 0, 5, 0, 1, 0x0D,
+    0x0A, 0x2D, 0xB4, 0, 0, 0, 0, b'I', b'E', b'N', b'D', 0xAE, 0x42, 0x60, 0x82,
+];
 
 fn memories(stage: &Stage) -> Vec<String> {
     let entries = std::fs::read_dir(stage.memories()).unwrap().flatten();
@@ -102,7 +110,8 @@ async fn one_turn_that_is_passed_over_takes_no_other_with_it() {
     assert_eq!(stage.learnt().iter().map(|run| run.turns.len()).collect::<Vec<_>>(), [1, 1]);
 }
 
-/// EXTRACT-5: what a search or the user's own command shows of an excluded file is excluded like the file.
+/// EXTRACT-5: what a search, the user's own command or a file that the message names shows of an excluded file is excluded
+/// like the file.
 #[tokio::test]
 async fn what_a_search_shows_of_an_excluded_file_is_excluded() {
     let call = |tool: &str, input: &str| {
@@ -110,26 +119,33 @@ async fn what_a_search_shows_of_an_excluded_file_is_excluded() {
             "[[rule]]\nname = \"looks\"\nwhen = {{ user = \"look\", missing = \"launch codename\" }}\ncall = [{{ tool = \"{tool}\", input = {input} }}]\n"
         )
     };
-    for does in [
-        call("Grep", "{ pattern = \"codename\", output_mode = \"content\" }"),
-        call("Bash", "{ command = \"grep -rh codename .\" }"),
-        call("Bash", "{ command = \"grep -rn codename .\" }"),
-        String::new(),
+    let looks = "Please look; we deploy on Mondays.";
+    for (does, command, said) in [
+        (call("Grep", "{ pattern = \"codename\", output_mode = \"content\" }"), None, looks),
+        (call("Bash", "{ command = \"grep -rh codename .\" }"), None, looks),
+        (call("Bash", "{ command = \"grep -rn codename .\" }"), None, looks),
+        (String::new(), Some("cat secrets/pla*"), looks),
+        (String::new(), None, "Please look at @secrets/plan.txt; we deploy on Mondays."),
+        (String::new(), None, "Please look at @secrets/plan.png; we deploy on Mondays."),
     ] {
         let stage = Stage::new(&format!("{does}{GOOD}")).await;
         std::fs::create_dir(stage.project().join("secrets")).unwrap();
         std::fs::write(stage.project().join("secrets/plan.txt"), "the launch codename is Osprey\n").unwrap();
+        std::fs::write(stage.project().join("secrets/plan.png"), PICTURE).unwrap();
         let learning = Learning { excluded: excluding(&stage.project(), "secrets/**"), ..every(&stage, 1) };
         let mut agent = stage.learning_agent(None).await.with_learning(learning);
-        if does.is_empty() {
-            agent.shell("cat secrets/pla*", &CancellationToken::new()).await;
+        agent.attach_files_of(AttachmentSource::Messages);
+        if let Some(command) = command {
+            agent.shell(command, &CancellationToken::new()).await;
         }
-        say(&mut agent, "Please look; we deploy on Mondays.").await;
+        say(&mut agent, said).await;
         settled(&mut agent).await;
-        assert_eq!(learning_requests(&stage), [] as [usize; 0], "{does}");
+        let sent = last_said(&stage);
+        assert!(sent.contains("Osprey") || sent.contains("image/png"), "{said}: {sent}");
+        assert_eq!(learning_requests(&stage), [] as [usize; 0], "{does}{said}");
         say(&mut agent, "And the docs: deploy on Fridays.").await;
         settled(&mut agent).await;
-        assert_eq!(memories(&stage), ["deploys_friday.md"], "{does}");
+        assert_eq!(memories(&stage), ["deploys_friday.md"], "{does}{said}");
     }
 }
 
@@ -257,7 +273,7 @@ async fn the_conversations_own_saves_are_checked_and_can_be_taken_back() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let changes = stage.home().changes(&stage.memories());
-    let register = memory::spoken::Register::in_folder(changes.folder()).read();
+    let register = memory::quoted_sentences::Register::in_folder(changes.folder()).read();
     let body = text.rsplit("---\n").next().unwrap();
     assert_eq!(register.of(body).unwrap().sentence, "I want tabs in all of my code; remember it.");
     // A later session sees whose word it is: the sentence that the user typed, and no other.
@@ -277,7 +293,7 @@ async fn the_conversations_own_saves_are_checked_and_can_be_taken_back() {
     let run = changes.runs().remove(0);
     assert_eq!((run.head.agent.as_str(), run.ended), ("conversation", true));
     let store = memory::Store::open(stage.memories(), IndexUpkeep::Kept).unwrap();
-    changes.undo(&run.id, None, &store).unwrap();
+    changes.undo(&run.id, None, &store, jiff::Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(memories(&stage), ["spaces.md"]);
 }
 
@@ -363,7 +379,7 @@ async fn what_is_about_the_user_holds_in_every_project() {
     let changes = stage.home().changes(&user);
     let store = memory::Store::open(&user, IndexUpkeep::Kept).unwrap();
     for run in changes.runs() {
-        changes.undo(&run.id, None, &store).unwrap();
+        changes.undo(&run.id, None, &store, jiff::Timestamp::UNIX_EPOCH).unwrap();
     }
     assert!(!user.join("answers.md").exists());
 }

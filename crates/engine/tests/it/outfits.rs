@@ -5,7 +5,7 @@ use mail::MessageOrigin;
 use mail::mailbox::Message;
 use serde_json::{Value, json};
 use settings::Budget;
-use settings::agents::{DefinitionSource, DefinitionSources, Registry};
+use settings::agent_definitions::{DefinitionSource, DefinitionSources, Registry};
 
 use crate::children::agents;
 use crate::stage::{Stage, say};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use learning::dream::run::Dream;
 use memory::changes::{KeptChange, RunHead};
-use memory::spoken::Register;
+use memory::quoted_sentences::Register;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ use learning::fork::ToolPolicy;
 use learning::saver::{Author, SavingLimits, SavingPlace};
 use learning::unattended::{UnattendedContext, UnattendedPolicy, UserShelfAccess};
 use memory::echo_check::InjectedWords;
-use memory::spoken::TypedMessages;
+use memory::quoted_sentences::TypedMessages;
 use memory::store::IndexUpkeep;
 use serde_json::{Value, json};
 use session::{Home, World};
@@ -321,7 +321,7 @@ async fn an_edit_needs_a_read_and_never_loses_the_users_edit() {
     let run = place.restricted.saver().end().unwrap();
     let changes = Home::at(place.at("changes")).changes(&place.memory(""));
     let store = memory::Store::open(place.memory(""), IndexUpkeep::Kept).unwrap();
-    changes.undo(&run, None, &store).unwrap();
+    changes.undo(&run, None, &store, jiff::Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(std::fs::read_to_string(&known).unwrap(), original);
     let index = std::fs::read_to_string(place.memory("MEMORY.md")).unwrap();
     assert_eq!(index, "- [Known](known.md) — as the user worded it\n");

@@ -256,6 +256,6 @@ async fn undoing_follows_no_link() {
     let before = place.outside();
     let changes = Home::at(place.at("changes")).changes(&place.memory(""));
     let store = memory::Store::open(place.memory(""), IndexUpkeep::Kept).unwrap();
-    let _ = changes.undo(&run, None, &store);
+    let _ = changes.undo(&run, None, &store, jiff::Timestamp::UNIX_EPOCH);
     assert_eq!(place.outside(), before);
 }

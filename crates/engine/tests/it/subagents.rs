@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Event;
-use engine::agents::{AtEnd, Subagents};
+use engine::agents::{Subagents, SubagentsAtEnd};
 use engine::event::SubagentNews;
 use engine::subagent::{SubagentOutcome, SubagentPhase};
 use futures_util::future::{BoxFuture, pending};
@@ -61,7 +61,7 @@ async fn an_agent_in_the_background_reports_later() {
 
     // With somebody there, the turn ends; what comes later begins one of its own.
     let mut stage = Stage::new(BACKGROUND).await;
-    stage.agents = Some(Subagents::new(registry(worker()), AtEnd::LeavesThem));
+    stage.agents = Some(Subagents::new(registry(worker()), SubagentsAtEnd::LeavesThem));
     let mut agent = stage.agent(None);
     let turn = say(&mut agent, "go on, quiet").await;
     assert!(turn.text.starts_with("Meanwhile: The agent works in the background"), "{}", turn.text);
@@ -77,7 +77,7 @@ async fn an_agent_in_the_background_reports_later() {
 #[tokio::test]
 async fn who_takes_too_long_goes_on_in_the_background() {
     let mut stage = Stage::new(BACKGROUND).await;
-    stage.agents = Some(Subagents::patient(registry(worker()), AtEnd::WaitsForThem, Duration::ZERO));
+    stage.agents = Some(Subagents::patient(registry(worker()), SubagentsAtEnd::WaitsForThem, Duration::ZERO));
     let mut agent = stage.agent(None);
     let turn = say(&mut agent, "go on, worker").await;
     assert!(turn.text.starts_with("It completed: "), "{}", turn.text);
@@ -99,7 +99,7 @@ impl Approver for Away {
 #[tokio::test]
 async fn a_question_in_the_background_waits_alone() {
     let mut stage = Stage::new(BACKGROUND).await;
-    stage.agents = Some(Subagents::new(registry(worker()), AtEnd::LeavesThem));
+    stage.agents = Some(Subagents::new(registry(worker()), SubagentsAtEnd::LeavesThem));
     stage.mode = Mode::Default.into();
     stage.approver = Arc::new(Away);
     let (asks, mut asked) = tokio::sync::mpsc::unbounded_channel();
@@ -155,7 +155,7 @@ const WAITS: &str = r#"
 #[tokio::test]
 async fn an_agent_in_the_background_is_looked_at_and_stopped() {
     let mut stage = Stage::new(WAITS).await;
-    stage.agents = Some(Subagents::new(registry(worker()), AtEnd::LeavesThem));
+    stage.agents = Some(Subagents::new(registry(worker()), SubagentsAtEnd::LeavesThem));
     let mut agent = stage.agent(None);
     let turn = say(&mut agent, "go").await;
     let subagent = agent.agents().unwrap().list()[0].clone();
@@ -202,7 +202,7 @@ async fn count_and_budget_have_limits() {
         call.repeat(21)
     );
     let mut stage = Stage::new(&script).await;
-    stage.agents = Some(Subagents::new(registry(worker()), AtEnd::LeavesThem));
+    stage.agents = Some(Subagents::new(registry(worker()), SubagentsAtEnd::LeavesThem));
     let mut agent = stage.agent(None);
     say(&mut agent, "go").await;
     let log = std::fs::read_to_string(agent.session().path()).unwrap();
@@ -421,7 +421,7 @@ async fn an_agent_in_the_background_gets_a_label_where_something_has_changed() {
         say = "Well."
     "#;
     let mut stage = Stage::new(script).await;
-    stage.agents = Some(Subagents::new(registry(json!({})), AtEnd::LeavesThem));
+    stage.agents = Some(Subagents::new(registry(json!({})), SubagentsAtEnd::LeavesThem));
     let (labels, mut labelled) = tokio::sync::mpsc::unbounded_channel();
     stage.heard = std::sync::Arc::new(move |event| {
         if let Event::Agent { subagent, news: SubagentNews::Labelled } = event {

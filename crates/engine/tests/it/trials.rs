@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use context::CompactionReach;
-use context::layers::ClearWhen;
+use context::layer_settings::ClearWhen;
 use engine::Agent;
 use engine::agent::Parts;
 use engine::run::TurnEnd;

@@ -82,7 +82,7 @@ async fn let_loose(rules: &str) -> (Stage, Outcome) {
     if let Some(run) = &learnt.run {
         let store = memory::Store::open(stage.memories(), IndexUpkeep::Kept).unwrap();
         let copy = memories(&stage);
-        stage.home().changes(&stage.memories()).undo(run, None, &store).unwrap();
+        stage.home().changes(&stage.memories()).undo(run, None, &store, jiff::Timestamp::UNIX_EPOCH).unwrap();
         let (mut back, mut was) = (memories(&stage), own.clone());
         let (index_back, index_was) = (sorted(&mut back, &stage), sorted(&mut was, &stage));
         assert_eq!((back, index_back), (was, index_was), "all of it comes back");

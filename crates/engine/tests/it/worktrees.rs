@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use engine::Event;
-use engine::agents::{AtEnd, Subagents, left_behind};
+use engine::agents::{Subagents, SubagentsAtEnd, left_behind};
 use engine::event::SubagentNews;
 use engine::subagent::SubagentOutcome;
 use mail::MessageOrigin;
@@ -105,7 +105,7 @@ async fn an_agent_works_in_a_worktree_of_its_own() {
     stage.agents = agents(json!({}));
     let turn = say(&mut stage.agent(None), "go").await;
     assert!(
-        turn.text.contains("it got no worktree: ") && turn.text.contains("is in no git repository"),
+        turn.text.contains("it got no worktree: ") && turn.text.contains("is not in a git repository"),
         "{}",
         turn.text
     );
@@ -183,7 +183,7 @@ async fn an_agent_that_goes_on_has_its_worktree() {
         if let Between::InTheWay = between {
             assert_eq!(
                 ended.how,
-                SubagentOutcome::Failed(format!("it got no worktree: {} is no worktree any more", place.display()))
+                SubagentOutcome::Failed(format!("it got no worktree: {} is not a worktree any more", place.display()))
             );
             assert_eq!(std::fs::read_to_string(place.join("mine.txt")).unwrap(), "keep");
             continue;
@@ -204,7 +204,7 @@ async fn an_agent_that_goes_on_has_its_worktree() {
 async fn what_a_killed_session_leaves_is_named_and_cleaned() {
     for (command, changes) in [("sleep 600", false), ("echo two >> list.txt; sleep 600", true)] {
         let mut stage = Stage::new(&script(command)).await;
-        stage.agents = Some(Subagents::new(registry(json!({})), AtEnd::LeavesThem));
+        stage.agents = Some(Subagents::new(registry(json!({})), SubagentsAtEnd::LeavesThem));
         repository(&stage.project());
         let (acts, mut acted) = tokio::sync::mpsc::unbounded_channel();
         stage.heard = std::sync::Arc::new(move |event| {

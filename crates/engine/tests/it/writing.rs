@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use engine::agents::{AtEnd, Subagents};
+use engine::agents::{Subagents, SubagentsAtEnd};
 use engine::event::SubagentNews;
 use engine::send_message::SendMessage;
 use engine::{Agent, Event};
@@ -27,7 +27,7 @@ fn writer(stage: &Stage, resume: Option<&str>) -> (Agent, Messenger) {
 
 fn painters() -> Option<Arc<Subagents>> {
     let definitions = json!({"worker": {"description": "d", "prompt": "p"}});
-    Some(Subagents::new(registry(definitions), AtEnd::WaitsForThem))
+    Some(Subagents::new(registry(definitions), SubagentsAtEnd::WaitsForThem))
 }
 
 /// The messages in an agent's file, by id and text.
@@ -199,7 +199,7 @@ async fn who_writes_to_one_that_cannot_go_on_is_told() {
     );
     let mut stage = Stage::new(&script).await;
     let definitions = json!({"worker": {"description": "d", "prompt": "p"}});
-    stage.agents = Some(Subagents::new(registry(definitions), AtEnd::LeavesThem));
+    stage.agents = Some(Subagents::new(registry(definitions), SubagentsAtEnd::LeavesThem));
     let post: Arc<Mutex<Option<Messenger>>> = Arc::default();
     let theirs = post.clone();
     stage.heard = Arc::new(move |event| {

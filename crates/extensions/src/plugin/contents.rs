@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use files::EntryKind;
 use memory::frontmatter;
 use serde_json::{Map, Value, json};
-use settings::agents::PluginAgent;
+use settings::agent_definitions::PluginAgent;
 use settings::servers::PluginServers;
 
 use super::folder::{PluginFile, PluginFolder, below};
@@ -213,7 +213,7 @@ fn fill_all(value: &mut Value, folders: &PluginFolders) {
     }
 }
 
-/// The objects of a usual file and of a key, each with the file it stands in.
+/// The objects of a usual file and of a key, each with the file it is in.
 fn objects(
     folder: &mut PluginFolder,
     manifest: &PluginManifest,
@@ -233,7 +233,7 @@ fn objects(
         };
         match serde_json::from_str(&text) {
             Ok(Value::Object(object)) => found.push((folder.path().join(relative), object)),
-            Ok(_) => folder.trouble(&relative, "this is no JSON object; it is left out"),
+            Ok(_) => folder.trouble(&relative, "this is not a JSON object; it is left out"),
             Err(error) => folder.trouble(&relative, format!("this is not JSON: {error}; it is left out")),
         }
     }

@@ -111,7 +111,7 @@ fn of_marketplace(
     let relative = fields.get("source").and_then(Value::as_str).filter(|_| own.is_some());
     let folder = relative.and_then(|source| inside(&top, below, source));
     if let (Some(source), None) = (relative, &folder) {
-        let what = format!("the source of {name}, {source:?}, is no folder of the marketplace");
+        let what = format!("the source of {name}, {source:?}, is not a folder of the marketplace");
         troubles.push(ExtensionTrouble::error(&file, 1, what));
     }
     (Some(MarketplaceEntry { file, fields: fields.clone() }), folder)
@@ -138,7 +138,7 @@ fn object(file: &Path, troubles: &mut Vec<ExtensionTrouble>) -> Option<Map<Strin
     match serde_json::from_slice(&read.bytes) {
         Ok(Value::Object(object)) => Some(object),
         Ok(_) => {
-            troubles.push(ExtensionTrouble::error(file, 1, "this is no JSON object"));
+            troubles.push(ExtensionTrouble::error(file, 1, "this is not a JSON object"));
             None
         }
         Err(error) => {

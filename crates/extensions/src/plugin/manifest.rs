@@ -98,7 +98,9 @@ impl PluginManifest {
     pub(super) fn parse(text: &[u8], file: &Path) -> Result<Self, ExtensionTrouble> {
         let stop = |line, what: String| ExtensionTrouble::error(file, line, format!("{what}; the plugin is left out"));
         let json = Json::parse(text).map_err(|not| stop(not.line, format!("this is not JSON: {}", not.why)))?;
-        let Some(fields) = json.value().as_object() else { return Err(stop(1, "this is no JSON object".to_owned())) };
+        let Some(fields) = json.value().as_object() else {
+            return Err(stop(1, "this is not a JSON object".to_owned()));
+        };
         if let Some((key, form)) = Self::wrong(fields) {
             let line = json.place(&[PathStep::Name(key.to_owned())]).0;
             return Err(stop(line, format!("{key} should be {}", form.words())));
@@ -127,7 +129,7 @@ impl PluginManifest {
         KEYS.iter().copied().find(|(key, form)| fields.get(*key).is_some_and(|value| !form.fits(value)))
     }
 
-    /// The same, with the parts of another beside its own.
+    /// The same, with the parts of another next to its own.
     pub(super) fn joined(mut self, other: &Self) -> Self {
         for key in PARTS {
             let more = other.parts(key).unwrap_or_default();

@@ -10,9 +10,9 @@ use tempfile::TempDir;
 use super::installed::EnabledPlugin;
 use super::*;
 
-struct Disk(TempDir);
+struct PluginFiles(TempDir);
 
-impl Disk {
+impl PluginFiles {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -40,7 +40,7 @@ fn names(plugin: &Plugin) -> Vec<&str> {
 /// PLUGIN-1: the usual folders need no manifest; what they hold is called by the plugin's name.
 #[test]
 fn a_folder_without_a_manifest_is_a_plugin_of_its_name() {
-    let disk = Disk::new();
+    let disk = PluginFiles::new();
     disk.write("demo/skills/hello/SKILL.md", "Hello from ${CLAUDE_PLUGIN_ROOT}.");
     disk.write("demo/skills/other/SKILL.md", "---\nname: second\n---\nOther.");
     disk.write("demo/commands/sub/one.md", "One.");
@@ -69,7 +69,7 @@ fn a_folder_without_a_manifest_is_a_plugin_of_its_name() {
 /// PLUGIN-1: a manifest adds places for skills, hooks and servers, and replaces those for commands, agents and styles.
 #[test]
 fn a_manifest_says_where_parts_are() {
-    let disk = Disk::new();
+    let disk = PluginFiles::new();
     let manifest = json!({
         "name": "demo", "version": "1.2", "unknown": [1], "metadata": 3, "skills": ["./more", "./one"],
         "commands": {"hi": {"source": "./docs/hi.md", "description": "Says hi."}, "in": {"content": "Inline."}},
@@ -95,7 +95,7 @@ fn a_manifest_says_where_parts_are() {
 /// PLUGIN-1: a known key of the wrong type stops the plugin, and so does a path that is none.
 #[test]
 fn a_known_key_of_the_wrong_type_stops_the_plugin() {
-    let disk = Disk::new();
+    let disk = PluginFiles::new();
     for (manifest, why) in [
         (json!({"name": "a", "version": 1}).to_string(), "version should be a string; the plugin is left out"),
         (json!({"name": "a", "skills": "skills"}).to_string(), "skills should be a path that begins with `./`"),
@@ -103,7 +103,7 @@ fn a_known_key_of_the_wrong_type_stops_the_plugin() {
         (json!({"name": "a b"}).to_string(), "\"a b\" cannot be a name"),
         (json!({"name": "../a"}).to_string(), "cannot be a name"),
         (json!({}).to_string(), "it has no name"),
-        ("[]".to_owned(), "this is no JSON object"),
+        ("[]".to_owned(), "this is not a JSON object"),
         ("{".to_owned(), "this is not JSON"),
     ] {
         disk.write("x/.claude-plugin/plugin.json", manifest);
@@ -116,7 +116,7 @@ fn a_known_key_of_the_wrong_type_stops_the_plugin() {
 /// PLUGIN-1: neither a path nor a link leads out of the plugin.
 #[test]
 fn nothing_leads_out_of_a_plugin() {
-    let disk = Disk::new();
+    let disk = PluginFiles::new();
     disk.write("secret/SKILL.md", "Secret.");
     disk.write("secret/hooks.json", json!({"hooks": {"Stop": []}}));
     let manifest = json!({"name": "x", "skills": ["./../secret"], "hooks": "./../secret/hooks.json", "commands": "./../secret/SKILL.md"});
@@ -132,10 +132,10 @@ fn nothing_leads_out_of_a_plugin() {
     assert!(!format!("{plugin:?}").contains("Secret."));
 }
 
-/// PLUGIN-1: installed plugins are those that are enabled; one of a directory marketplace is read where it lies.
+/// PLUGIN-1: installed plugins are those that are enabled; one of a directory marketplace is read where it is.
 #[test]
 fn installed_plugins_are_found_where_they_are_read() {
-    let disk = Disk::new();
+    let disk = PluginFiles::new();
     let installed = |path: &str| json!([{"scope": "user", "installPath": disk.path(path), "version": "1"}]);
     let for_project = json!([
         {"scope": "user", "installPath": disk.path("cache/usual")},
@@ -180,7 +180,7 @@ fn installed_plugins_are_found_where_they_are_read() {
 /// PLUGIN-1: the source of a plugin does not lead out of its marketplace.
 #[test]
 fn the_source_of_a_plugin_stays_in_its_marketplace() {
-    let disk = Disk::new();
+    let disk = PluginFiles::new();
     disk.write("elsewhere/commands/x.md", "X.");
     disk.write("mkt/.claude-plugin/marketplace.json", json!({"plugins": [{"name": "x", "source": "./../elsewhere"}]}));
     let known = json!({"mkt": {"source": {"source": "directory", "path": disk.path("mkt")}}});
@@ -190,13 +190,13 @@ fn the_source_of_a_plugin_stays_in_its_marketplace() {
     let enabled = [EnabledPlugin { id: "x@mkt".to_owned(), origin: PluginOrigin::Installed }];
     let (places, troubles) = installed::places(&disk.path("config"), &disk.path("p"), &enabled);
     assert_eq!(places[0].folder, disk.path("cache/x"));
-    assert!(troubles[0].what.contains("is no folder of the marketplace"), "{troubles:?}");
+    assert!(troubles[0].what.contains("is not a folder of the marketplace"), "{troubles:?}");
 }
 
 /// PLUGIN-1: a folder that a shell would take apart is put into no command line, only into variables.
 #[test]
 fn a_folder_with_an_odd_name_is_not_put_into_a_command_line() {
-    let disk = Disk::new();
+    let disk = PluginFiles::new();
     let hooks = json!({"Stop": [{"hooks": [
         {"type": "command", "command": "'${CLAUDE_PLUGIN_ROOT}'/x"},
         {"type": "command", "command": "${CLAUDE_PLUGIN_ROOT}/x", "args": ["${CLAUDE_PLUGIN_DATA}"]},
@@ -206,7 +206,7 @@ fn a_folder_with_an_odd_name_is_not_put_into_a_command_line() {
     }
     let shown = |folder: &str| {
         let (hooks, _) = disk.load(folder).unwrap().hooks(Path::new("/"));
-        hooks.iter().map(settings::hooks::Hook::shown).collect::<Vec<_>>()
+        hooks.iter().map(settings::hook_definitions::Hook::shown).collect::<Vec<_>>()
     };
     let (root, data) = (disk.path("plain").display().to_string(), disk.path("data/x-inline").display().to_string());
     assert_eq!(shown("plain"), [format!("'{root}'/x"), format!("{root}/x {data}")]);

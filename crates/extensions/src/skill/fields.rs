@@ -39,7 +39,7 @@ impl<'a> Fields<'a> {
         self.value(key)?;
         let text = self.top.text(key);
         if text.is_none() {
-            self.doubt(key, format!("{key} is to be a text; it does not count"));
+            self.doubt(key, format!("{key} must be a string; it is ignored"));
         }
         text
     }
@@ -69,7 +69,7 @@ impl<'a> Fields<'a> {
             "true" | "yes" | "on" | "1" => Some(true),
             "false" | "no" | "off" | "0" => Some(false),
             _ => {
-                self.doubt(key, format!("{key} is to be true or false, not {word:?}; it does not count"));
+                self.doubt(key, format!("{key} must be true or false, not {word:?}; it is ignored"));
                 None
             }
         }
@@ -83,12 +83,12 @@ impl<'a> Fields<'a> {
                 let texts = items.iter().filter_map(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
                 let list: Vec<String> = texts.map(str::to_owned).collect();
                 if items.iter().any(|item| !item.is_string()) {
-                    self.doubt(key, format!("{key} is to be a list of texts; others in it do not count"));
+                    self.doubt(key, format!("{key} must be a list of strings; other entries are ignored"));
                 }
                 list
             }
             Value::Object(_) => {
-                self.doubt(key, format!("{key} is to be a list; it does not count"));
+                self.doubt(key, format!("{key} must be a list; it is ignored"));
                 Vec::new()
             }
             _ => {
@@ -102,7 +102,7 @@ impl<'a> Fields<'a> {
     pub(super) fn object(&mut self, key: &str) -> Option<Value> {
         let value = self.value(key)?;
         if !value.is_object() {
-            self.doubt(key, format!("{key} is to be an object; it does not count"));
+            self.doubt(key, format!("{key} must be an object; it is ignored"));
             return None;
         }
         Some(value.clone())

@@ -46,9 +46,9 @@ fn a_broken_value_is_told_of_and_the_skill_stays() {
     assert_eq!(
         troubles,
         [
-            "/s/one/SKILL.md:5: effort \"huge\" is not known; the session's counts",
-            "/s/one/SKILL.md:4: hooks is to be an object; it does not count",
-            "/s/one/SKILL.md:3: user-invocable is to be true or false, not \"perhaps\"; it does not count",
+            "/s/one/SKILL.md:5: unknown effort \"huge\"; the session's effort is used",
+            "/s/one/SKILL.md:4: hooks must be an object; it is ignored",
+            "/s/one/SKILL.md:3: user-invocable must be true or false, not \"perhaps\"; it is ignored",
         ]
     );
 }

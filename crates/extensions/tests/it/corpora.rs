@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use extensions::ExtensionTrouble;
-use extensions::listing::{FALLBACK_BUDGET, listing};
 use extensions::plugin::{MarketplaceEntry, Plugin, PluginOrigin, PluginPlace};
 use extensions::registry::{SkillFolder, SkillRegistry};
 use extensions::skill::{Skill, SkillKind, SkillSource};
+use extensions::skill_listing::{FALLBACK_BUDGET, listing};
 use serde_json::Value;
 use settings::Weight;
-use settings::agents::{DefinitionSource, DefinitionSources, Registry};
+use settings::agent_definitions::{DefinitionSource, DefinitionSources, Registry};
 use settings::trust::{Trust, TrustPlace};
 
 use crate::skipped::skipped_on_this_machine;

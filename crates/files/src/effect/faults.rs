@@ -24,15 +24,15 @@ static MOUNTS: Mutex<Mounts> = Mutex::new(Vec::new());
 
 /// A mounted disk. It is asked until this is dropped.
 #[derive(Debug)]
-pub struct Mounted(PathBuf);
+pub struct MountedDisk(PathBuf);
 
 /// Mounts a disk for everything below a directory, which must be named as it is: without links.
-pub fn mount(below: &Path, disk: Arc<Mutex<dyn FaultyDisk>>) -> Mounted {
+pub fn mount(below: &Path, disk: Arc<Mutex<dyn FaultyDisk>>) -> MountedDisk {
     MOUNTS.lock().push((below.to_owned(), disk));
-    Mounted(below.to_owned())
+    MountedDisk(below.to_owned())
 }
 
-impl Drop for Mounted {
+impl Drop for MountedDisk {
     fn drop(&mut self) {
         MOUNTS.lock().retain(|(below, _)| *below != self.0);
     }

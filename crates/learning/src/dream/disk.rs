@@ -3,7 +3,7 @@
 use files::{LockFile, Root};
 use jiff::{SignedDuration, Timestamp};
 
-use super::lock::{Disk, DreamEnd, FILE, HeldLock, LockAttempt, LockReturn, LockTaking, Mark};
+use super::lock::{DreamEnd, FILE, HeldLock, LockAttempt, LockDisk, LockReturn, LockTaking, Mark};
 
 /// Difference in time up to which a process that seems to have begun after the lock was written may still have written
 /// it: clocks are coarse.
@@ -74,7 +74,7 @@ impl DreamLockPlace {
     }
 }
 
-impl Disk for DreamLockPlace {
+impl LockDisk for DreamLockPlace {
     type Handle = LockFile;
     type Error = files::Error;
 

@@ -22,7 +22,7 @@ const HOLDS: SignedDuration = SignedDuration::from_hours(1);
 const ATTEMPTS: u32 = 5;
 
 /// Disk operations of the machines. Each call is one step that others may come between.
-pub trait Disk {
+pub trait LockDisk {
     /// An opened lock file; dropping the last one releases the lock.
     type Handle;
     /// Error of an operation.
@@ -68,7 +68,7 @@ impl Mark {
 /// Taking the lock.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LockTaking<H> {
-    at: At,
+    at: TakingStep,
     handle: Option<H>,
     attempts: u32,
     pid: u32,
@@ -79,7 +79,7 @@ pub struct LockTaking<H> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum At {
+enum TakingStep {
     Make,
     Open,
     Lock,
@@ -116,38 +116,38 @@ pub struct HeldLock<H> {
 impl<H> LockTaking<H> {
     /// Begins, for a process that saw the lock dated `seen` when it decided to dream.
     pub fn new(pid: u32, seen: Option<Timestamp>, now: Timestamp) -> Self {
-        Self { at: At::Make, handle: None, attempts: 0, pid, now, seen, before: None }
+        Self { at: TakingStep::Make, handle: None, attempts: 0, pid, now, seen, before: None }
     }
 
     /// One step. Nothing is held unless the result is [`LockAttempt::Ours`].
-    pub fn step<D: Disk<Handle = H>>(&mut self, disk: &mut D) -> Result<Option<LockAttempt<H>>, D::Error> {
+    pub fn step<D: LockDisk<Handle = H>>(&mut self, disk: &mut D) -> Result<Option<LockAttempt<H>>, D::Error> {
         match (self.at, &self.handle) {
-            (At::Make, _) => {
+            (TakingStep::Make, _) => {
                 disk.make()?;
-                self.at = At::Open;
+                self.at = TakingStep::Open;
             }
-            (At::Open, _) | (_, None) => {
+            (TakingStep::Open, _) | (_, None) => {
                 self.handle = disk.open()?;
-                self.at = At::Lock;
+                self.at = TakingStep::Lock;
                 if self.handle.is_none() {
                     return Ok(self.again()); // removed by now
                 }
             }
-            (At::Lock, Some(handle)) => {
+            (TakingStep::Lock, Some(handle)) => {
                 if !disk.try_lock(handle)? {
                     let holder = disk.read(handle)?.holder;
                     return Ok(Some(self.gives_up(LockAttempt::Busy(holder))));
                 }
-                self.at = At::Name;
+                self.at = TakingStep::Name;
             }
-            (At::Name, Some(handle)) => {
+            (TakingStep::Name, Some(handle)) => {
                 if !disk.is_named(handle)? {
                     self.handle = None; // a lock on a file that was removed guards nothing
                     return Ok(self.again());
                 }
-                self.at = At::Look;
+                self.at = TakingStep::Look;
             }
-            (At::Look, Some(handle)) => {
+            (TakingStep::Look, Some(handle)) => {
                 let mark = disk.read(handle)?;
                 if mark.dreamt != self.seen {
                     return Ok(Some(self.gives_up(LockAttempt::Overtaken)));
@@ -159,24 +159,24 @@ impl<H> LockTaking<H> {
                     return Ok(Some(self.gives_up(LockAttempt::Busy(Some(pid)))));
                 }
                 self.before = mark.dreamt;
-                self.at = At::Write;
+                self.at = TakingStep::Write;
             }
-            (At::Write, Some(handle)) => {
+            (TakingStep::Write, Some(handle)) => {
                 disk.write(handle, &self.pid.to_string())?;
-                self.at = At::Date;
+                self.at = TakingStep::Date;
             }
-            (At::Date, Some(handle)) => {
+            (TakingStep::Date, Some(handle)) => {
                 disk.date(handle, self.now)?;
-                self.at = At::ReadBack;
+                self.at = TakingStep::ReadBack;
             }
-            (At::ReadBack, Some(handle)) => {
+            (TakingStep::ReadBack, Some(handle)) => {
                 let holder = disk.read(handle)?.holder;
                 if holder != Some(self.pid) {
                     return Ok(Some(self.gives_up(LockAttempt::Busy(holder))));
                 }
-                self.at = At::NameAgain;
+                self.at = TakingStep::NameAgain;
             }
-            (At::NameAgain, Some(handle)) => {
+            (TakingStep::NameAgain, Some(handle)) => {
                 if !disk.is_named(handle)? {
                     return Ok(Some(self.gives_up(LockAttempt::Busy(None))));
                 }
@@ -193,7 +193,7 @@ impl<H> LockTaking<H> {
     }
 
     fn again(&mut self) -> Option<LockAttempt<H>> {
-        self.at = At::Make;
+        self.at = TakingStep::Make;
         self.attempts += 1;
         (self.attempts >= ATTEMPTS).then_some(LockAttempt::Busy(None))
     }
@@ -201,7 +201,7 @@ impl<H> LockTaking<H> {
 
 impl<H> HeldLock<H> {
     /// True if it still is ours, as far as others can see. Checked before each round.
-    pub fn is_ours<D: Disk<Handle = H>>(&self, disk: &mut D) -> Result<bool, D::Error> {
+    pub fn is_ours<D: LockDisk<Handle = H>>(&self, disk: &mut D) -> Result<bool, D::Error> {
         Ok(disk.read(&self.handle)?.holder == Some(self.pid) && disk.is_named(&self.handle)?)
     }
 }
@@ -220,11 +220,11 @@ pub enum DreamEnd {
 pub struct LockReturn<H> {
     held: HeldLock<H>,
     ended: DreamEnd,
-    at: GivingAt,
+    at: ReturnStep,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum GivingAt {
+enum ReturnStep {
     Read,
     Name,
     Remove,
@@ -236,35 +236,35 @@ enum GivingAt {
 impl<H> LockReturn<H> {
     /// Begins.
     pub fn new(held: HeldLock<H>, ended: DreamEnd) -> Self {
-        Self { held, ended, at: GivingAt::Read }
+        Self { held, ended, at: ReturnStep::Read }
     }
 
     /// One step; true when it is done. Then this is dropped, and the operating system's lock with it.
-    pub fn step<D: Disk<Handle = H>>(&mut self, disk: &mut D) -> Result<bool, D::Error> {
+    pub fn step<D: LockDisk<Handle = H>>(&mut self, disk: &mut D) -> Result<bool, D::Error> {
         let handle = &self.held.handle;
         self.at = match (self.at, self.ended, self.held.before) {
             // What somebody else has written over is theirs.
-            (GivingAt::Read, ..) if disk.read(handle)?.holder != Some(self.held.pid) => GivingAt::Done,
-            (GivingAt::Read, ..) => GivingAt::Name,
-            (GivingAt::Name, ..) if !disk.is_named(handle)? => GivingAt::Done,
-            (GivingAt::Name, DreamEnd::Failed, None) => GivingAt::Remove,
-            (GivingAt::Name, ..) => GivingAt::Write,
-            (GivingAt::Remove, ..) => {
+            (ReturnStep::Read, ..) if disk.read(handle)?.holder != Some(self.held.pid) => ReturnStep::Done,
+            (ReturnStep::Read, ..) => ReturnStep::Name,
+            (ReturnStep::Name, ..) if !disk.is_named(handle)? => ReturnStep::Done,
+            (ReturnStep::Name, DreamEnd::Failed, None) => ReturnStep::Remove,
+            (ReturnStep::Name, ..) => ReturnStep::Write,
+            (ReturnStep::Remove, ..) => {
                 disk.remove()?;
-                GivingAt::Done
+                ReturnStep::Done
             }
-            (GivingAt::Write, ..) => {
+            (ReturnStep::Write, ..) => {
                 disk.write(handle, "")?;
-                GivingAt::Date
+                ReturnStep::Date
             }
-            (GivingAt::Date, ended, before) => {
+            (ReturnStep::Date, ended, before) => {
                 let at = before.filter(|_| ended == DreamEnd::Failed).unwrap_or(self.held.since);
                 disk.date(handle, at)?;
-                GivingAt::Done
+                ReturnStep::Done
             }
-            (GivingAt::Done, ..) => GivingAt::Done,
+            (ReturnStep::Done, ..) => ReturnStep::Done,
         };
-        Ok(self.at == GivingAt::Done)
+        Ok(self.at == ReturnStep::Done)
     }
 }
 

@@ -150,7 +150,7 @@ fn line(header: &scan::Header, zone: &TimeZone, is_users: bool) -> String {
     format!("- {kind}{}{day}{whose}{about}", header.path)
 }
 
-/// The small memories, whole, the newest first, as far as they fit; before their paths stands where they lie.
+/// The small memories, whole, the newest first, as far as they fit; before their paths stands where they are.
 fn texts(root: &Root, below: &str, scope: &Scope, headers: &[scan::Header], most: usize) -> String {
     let mut text = String::new();
     for header in headers {

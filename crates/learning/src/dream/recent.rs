@@ -7,7 +7,7 @@ use memory::quoting;
 use session::home::SessionFile;
 
 use super::sources::{DreamSources, SessionMessage, counted};
-use crate::extract::render::Speaker;
+use crate::extract::turn_text::Speaker;
 use crate::saver::Saver;
 
 /// Number of sessions of which the user's words are shown.

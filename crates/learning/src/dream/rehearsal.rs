@@ -7,7 +7,7 @@ use std::sync::Arc;
 use files::Root;
 use memory::changes::{self, Changes, KeptChange};
 use memory::echo_check::InjectedWords;
-use memory::spoken::{QuotedSentence, Register, TypedMessages};
+use memory::quoted_sentences::{QuotedSentence, Register, TypedMessages};
 use memory::store::Store;
 use serde::{Deserialize, Serialize};
 use session::{Home, World};
@@ -78,7 +78,7 @@ impl Dream {
         tidy(&self.site.home);
         let name = format!("{}-{}", std::process::id(), self.site.world.fresh_id());
         let folder = self.site.home.path().join(FOLDER).join(name);
-        let removed = Removed(folder.clone());
+        let removed = RemovedAtEnd(folder.clone());
         let (last, _) = self.site.last()?;
         copy(&self.site.memory, &folder.join("memory"))?;
         let store = Store::create(folder.join("memory"), self.indexing)?;
@@ -246,9 +246,9 @@ pub fn tidy(home: &Home) {
 }
 
 /// A folder that is removed when this is dropped.
-struct Removed(PathBuf);
+struct RemovedAtEnd(PathBuf);
 
-impl Drop for Removed {
+impl Drop for RemovedAtEnd {
     fn drop(&mut self) {
         let _ = files::remove_tree(&self.0); // nobody is left to tell
     }

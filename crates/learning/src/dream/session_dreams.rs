@@ -1,4 +1,4 @@
-//! Dreams beside a session: one begins when a turn has ended and it is time, or when the user asks for it. One at a
+//! Dreams alongside a session: one begins when a turn has ended and it is time, or when the user asks for it. One at a
 //! time, and nothing waits for it but the session's end, for a while.
 
 use std::time::Duration;

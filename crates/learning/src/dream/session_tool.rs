@@ -11,7 +11,7 @@ use session::home::SessionFile;
 use tools::{Access, Output, Scope, Subject, TypedTool};
 
 use super::sources::{DreamSources, SessionMessage, counted};
-use crate::extract::render::{Speaker, shortened};
+use crate::extract::turn_text::{Speaker, shortened};
 use crate::saver::Saver;
 
 /// The name the model calls it by.

@@ -21,7 +21,7 @@ use super::site::DreamSite;
 use crate::excluded_sessions::ExcludedSessions;
 use crate::exclusions::Exclusions;
 use crate::extract::note::Note;
-use crate::extract::render::{Speaker, rendered, words_on};
+use crate::extract::turn_text::{Speaker, rendered, words_on};
 
 /// Size limit of a session that is read.
 const LARGEST: u64 = 64 * 1024 * 1024;

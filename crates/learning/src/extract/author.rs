@@ -15,10 +15,11 @@ pub struct ConversationAuthor {
 }
 
 /// The author of memories in a conversation itself, with its evidence: the text shown to its model, and what the user
-/// typed.
+/// typed. In a subagent's nobody types: its task is the words of another model.
 pub fn conversation_author(session: &Session, model: &str) -> ConversationAuthor {
+    let texts = SessionTexts::of(session.log(), session.id());
     ConversationAuthor {
-        texts: SessionTexts::of(session.log(), session.id()),
+        texts: if session.is_subagents() { texts.without_typed() } else { texts },
         session: session.id().to_owned(),
         message: session.log().tip().map(ToString::to_string),
         model: model.to_owned(),

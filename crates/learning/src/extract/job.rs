@@ -7,16 +7,18 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use memory::echo_check::InjectedWords;
-use memory::spoken::TypedMessages;
+use memory::quoted_sentences::TypedMessages;
 use serde_json::Value;
+use session::LineMeta;
 use settings::ExtractFilter;
 use tools::Scope;
 use transcript::block::Kind;
+use transcript::commit::{Act, Commit};
 use transcript::line::{Body, Line, TextSource};
-use transcript::{Block, Id, Log, Request, tool_names};
+use transcript::{Block, Id, Log, Purpose, Request, tool_names};
 
 use super::note::Note;
-use super::render;
+use super::turn_text;
 use super::turns::{LATER, LoggedTurn, Turns};
 use crate::excluded_sessions::ExcludedSessions;
 
@@ -24,8 +26,6 @@ use crate::excluded_sessions::ExcludedSessions;
 const BEFORE: usize = 2;
 /// Characters of conversation shown in one run; the rest is for the next.
 const CHARACTERS: usize = 60_000;
-/// Beginning of a line with the user's own command (`!`).
-const COMMAND: &str = "I ran a command.\n<command>";
 
 /// One run of learning.
 pub(crate) struct Job {
@@ -66,14 +66,15 @@ pub(crate) struct NewTurn {
     /// Number of calls before the user's last words.
     calls_before_words: usize,
     shown: Vec<Block>,
-    commands: Vec<String>,
+    /// Texts that came with its messages: files that they name, the user's own commands, reports.
+    beside: Vec<String>,
 }
 
 impl NewTurn {
     fn of(log: &Log, turn: &LoggedTurn, zone: &TimeZone) -> Self {
         let mut new = Self {
             id: turn.id.clone(),
-            text: render::turn_text(log, turn, zone),
+            text: turn_text::turn_text(log, turn, zone),
             messages: 0,
             first: (String::new(), None),
             newest: None,
@@ -82,7 +83,7 @@ impl NewTurn {
             calls: Vec::new(),
             calls_before_words: 0,
             shown: Vec::new(),
-            commands: Vec::new(),
+            beside: Vec::new(),
         };
         for line in &log.lines()[turn.lines.clone()] {
             new.take(line);
@@ -93,7 +94,7 @@ impl NewTurn {
     fn take(&mut self, line: &Line) {
         match &line.body {
             Body::User { blocks, source: TextSource::Direct } => {
-                let words = render::words_of(blocks);
+                let words = turn_text::words_of(blocks);
                 self.shown.extend(blocks.iter().filter(|block| *block.kind() != Kind::Text).cloned());
                 if !words.trim().is_empty() {
                     if self.typed.is_empty() {
@@ -105,10 +106,12 @@ impl NewTurn {
                     self.messages += 1;
                 }
             }
-            Body::User { blocks, source: TextSource::Injected } => {
-                let words = render::words_of(blocks);
-                self.commands.extend(words.starts_with(COMMAND).then_some(words));
+            Body::User { blocks, source: TextSource::Injected } | Body::Attachment { blocks }
+                if LineMeta::purpose_of(line).is_some_and(Purpose::shows_others) =>
+            {
+                self.beside.push(turn_text::words_of(blocks));
             }
+            Body::Commit(Commit { act: Act::Restore { blocks }, .. }) => self.beside.push(turn_text::words_of(blocks)),
             Body::Assistant { blocks, .. } => {
                 for block in blocks {
                     if let Kind::ToolUse { id, name } = block.kind() {
@@ -220,15 +223,13 @@ impl TurnJudge<'_> {
         }
         let places = [self.scope.project(), directory];
         let calls: HashSet<&str> = turn.calls.iter().map(|(id, ..)| &**id).collect();
-        let command = |text: &str| text.strip_prefix(COMMAND)?.split_once("</command>").map(|(it, _)| it.to_owned());
+        let has_media = turn.shown.iter().any(|block| matches!(block.kind(), Kind::Image | Kind::Document));
         places.iter().any(|place| {
             exclusions.holds(place)
                 || turn.calls.iter().any(|(_, _, input)| exclusions.touched_by(input, place))
                 || turn.shown.iter().any(|block| exclusions.shown_in(&block.result_text(), place))
-                || turn.commands.iter().any(|text| {
-                    command(text).is_some_and(|command| exclusions.touched_by_command(&command, place))
-                        || exclusions.shown_in(text, place)
-                })
+                || turn.beside.iter().any(|text| exclusions.shown_beside(text, place))
+                || has_media && exclusions.named_in(&turn.typed, place) // a picture by its name
         }) || self.apart.sent_out_to_it(file, &calls)
     }
 
@@ -246,7 +247,7 @@ impl TurnJudge<'_> {
         if written.any(|(_, _, input)| place(input).is_some_and(|real| real.starts_with(self.memory))) {
             return Some("memories were saved in the conversation itself");
         }
-        let worth_it = self.filter == ExtractFilter::Open || memory::extract::signals(&turn.typed);
+        let worth_it = self.filter == ExtractFilter::Open || memory::extraction_prompt::signals(&turn.typed);
         (!worth_it).then_some("nothing in it looked worth it")
     }
 }
@@ -287,6 +288,11 @@ impl SessionTexts {
             }
         }
         texts
+    }
+
+    /// Texts of a conversation in which nobody types.
+    pub(crate) fn without_typed(self) -> Self {
+        Self { typed: Vec::new(), ..self }
     }
 
     /// Word sequences that no memory may be made from.

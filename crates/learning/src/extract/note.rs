@@ -1,4 +1,4 @@
-//! Notes about learning in a session's log, beside the conversation.
+//! Notes about learning in a session's log, outside the conversation.
 
 use serde::{Deserialize, Serialize};
 use transcript::Id;

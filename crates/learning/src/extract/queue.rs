@@ -17,7 +17,7 @@ use super::note::Note;
 
 /// Extension of an entry's name.
 const ENTRY: &str = ".left";
-/// Extension of the name of the notes beside it.
+/// Extension of the name of the notes next to it.
 const NOTES: &str = ".notes";
 /// The largest file of notes that is read.
 const NOTES_LIMIT: u64 = 1024 * 1024;

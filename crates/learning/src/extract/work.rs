@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use memory::extract::{Directive, NewTurns, SHOWN_BYTES, directive, has_rules, instructions};
+use memory::extraction_prompt::{Directive, NewTurns, SHOWN_BYTES, directive, has_rules, instructions};
 use memory::rank::{RankQuestion, WorkAtHand};
 use memory::store::IndexUpkeep;
 use memory::{Header, Ranker};
@@ -21,7 +21,7 @@ use transcript::{Block, Id, Prologue, Request, Usage, tool_names};
 
 use super::job::{Job, NewTurn, TurnJudge};
 use super::note::Note;
-use super::render::readable_time;
+use super::turn_text::readable_time;
 use crate::excluded_sessions::ExcludedSessions;
 use crate::exclusions::Exclusions;
 use crate::fork::{Fork, ForkError};
@@ -201,7 +201,7 @@ impl Learner {
             failed: None,
         };
         let standing = match self.scope.sandbox() {
-            Some(sandbox) => sandbox.standing().clone(),
+            Some(sandbox) => sandbox.status().clone(),
             None => SandboxStatus::find_out(self.scope.guard()).await,
         };
         let scope = self.scope.fork();

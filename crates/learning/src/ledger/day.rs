@@ -161,12 +161,12 @@ impl Requests {
 
 /// A day's file, as far as it was read.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct DayReading {
     requests: Requests,
     offset: u64,
 }
 
-impl Reading {
+impl DayReading {
     /// Spending read so far.
     pub(super) fn day(&self, project: &Path) -> Day {
         self.requests.day(project)

@@ -3,7 +3,7 @@
 //! path is not recognised.
 
 use memory::changes::KeptChange;
-use memory::likeness;
+use memory::similarity;
 use tools::Scope;
 
 use super::{CONVERSATION, Saver, description_and_body};
@@ -45,7 +45,7 @@ impl RemovedMemory {
     /// True if a change was meant to say what this memory said.
     fn is_in(&self, path: Option<&str>, text: &str) -> bool {
         let by_path = !self.is_replaced && path.is_some_and(|path| self.is_for(path));
-        by_path || sentences(&self.body()).any(|sentence| likeness::holds(text, sentence))
+        by_path || sentences(&self.body()).any(|sentence| similarity::holds(text, sentence))
     }
 
     fn is_for(&self, path: &str) -> bool {
@@ -64,7 +64,7 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
 
 /// True if a text contains each sentence of another.
 fn holds_all(text: &str, other: &str) -> bool {
-    sentences(other).all(|sentence| likeness::holds(text, sentence))
+    sentences(other).all(|sentence| similarity::holds(text, sentence))
 }
 
 /// The body of a memory, without its description.
@@ -130,7 +130,7 @@ impl Saver {
             drop(gone);
             let path = removed.change.path.clone();
             let mut keep = |change: &KeptChange| self.keep(change);
-            // What the user wants forgotten stays removed, and what lies there by now stays.
+            // What the user wants forgotten stays removed, and what is there by now stays.
             let Ok(stamp) = self.store.put_back(&removed.change, &mut keep) else { continue };
             if let Some(scope) = scope {
                 scope.note(&self.directory.join(&path), stamp);
@@ -161,7 +161,7 @@ impl Saver {
             _ if refused.heard.iter().any(|heard| heard == path) => false,
             (Some(by), Some(changed)) if by == changed && !refused.is_made => true,
             (_, Some(changed)) if changed == path => false, // a change of the memory itself
-            _ => sentences(&body).any(|sentence| likeness::holds(&description_and_body(&refused.text), sentence)),
+            _ => sentences(&body).any(|sentence| similarity::holds(&description_and_body(&refused.text), sentence)),
         };
         let mut unchanged = self.unchanged.lock();
         let Some(refused) = unchanged.iter_mut().find(awaited) else { return Ok(()) };

@@ -20,12 +20,12 @@ pub(super) fn header_map(headers: &BTreeMap<String, String>) -> Result<HeaderMap
     let mut map = HeaderMap::new();
     for (name, value) in headers {
         let parsed =
-            HeaderName::try_from(name.as_str()).map_err(|_| format!("the header {name:?} has a wrong name"))?;
+            HeaderName::try_from(name.as_str()).map_err(|_| format!("the header {name:?} has an invalid name"))?;
         if RESERVED.contains(&parsed.as_str()) {
             return Err(format!("the header {name:?} belongs to the protocol"));
         }
         let mut value =
-            HeaderValue::try_from(value.as_str()).map_err(|_| format!("the header {name:?} has a wrong value"))?;
+            HeaderValue::try_from(value.as_str()).map_err(|_| format!("the header {name:?} has an invalid value"))?;
         value.set_sensitive(true);
         map.insert(parsed, value);
     }
@@ -77,7 +77,7 @@ pub(super) fn redirected(response: &Response) -> Failure {
     let host = location.and_then(|to| Url::parse(to).ok()).and_then(|to| to.host_str().map(str::to_owned));
     let to = host.map_or_else(String::new, |host| format!(" to {host}"));
     StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!(
-        "a redirect{to}, which is not followed: put the address that is meant into the definition"
+        "a redirect{to}, which is not followed: put the final address into the definition"
     )))
 }
 

@@ -159,7 +159,7 @@ mod tests {
         reply.blocks.iter().map(|block| block.as_text().unwrap_or_else(|| block.json().to_owned())).collect()
     }
 
-    /// MCP-1: structured content stands for its texts; pictures beside it stay.
+    /// MCP-1: structured content stands for its texts; pictures next to it stay.
     #[test]
     fn structured_content_is_preferred_to_text() {
         let picture = json!({"type": "image", "mimeType": "image/png", "data": "aGk="});

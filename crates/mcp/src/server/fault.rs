@@ -16,7 +16,7 @@ use crate::names::cut;
 /// The most bytes of a server's words in an error.
 const LONGEST_WORDS: usize = 1000;
 
-/// FaultMeaning of a failure for the connection.
+/// Meaning of a failure for the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FaultMeaning {
     /// Nothing: the connection goes on.
@@ -104,7 +104,10 @@ pub(super) fn of_start(error: &ClientInitializeError) -> StartFault {
         ClientInitializeError::JsonRpcError(data) => StartFault::Lasting(words(&data.message)),
         ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
             let versions: Vec<&str> = server_supported.iter().take(10).map(|version| version.as_str()).collect();
-            StartFault::Lasting(words(&format!("it speaks no revision that we do, only {}", versions.join(", "))))
+            StartFault::Lasting(words(&format!(
+                "it only supports revisions of the protocol that Cairn does not: {}",
+                versions.join(", ")
+            )))
         }
         ClientInitializeError::ConnectionClosed(_) => {
             StartFault::Lasting("it ended before the connection was made".to_owned())

@@ -15,9 +15,9 @@ use serde_json::Value;
 use super::ServerLimits;
 use super::fault::words;
 use crate::definition::ToolLoading;
+use crate::input_schema::flat_schema;
 use crate::names::{cut, short_description};
 use crate::offer::{PromptArgument, PromptOffer, ResourceOffer, ResourceTemplateOffer, ToolInteraction, ToolOffer};
-use crate::schema::flat_schema;
 
 /// The most bytes of a name or an address.
 const LONGEST_NAME: usize = 512;
@@ -154,7 +154,7 @@ async fn read<T>(
         match result["nextCursor"].as_str().filter(|next| !next.is_empty()) {
             Some(next) if seen.insert(next.to_owned()) => cursor = Some(next.to_owned()),
             Some(_) => {
-                problem(format!("its list of {} goes in a circle", kind.key()));
+                problem(format!("the pages of its list of {} go in a circle", kind.key()));
                 break;
             }
             None => break,
@@ -226,7 +226,7 @@ fn prompt(entry: &Value) -> Result<PromptOffer, String> {
 fn name_of(entry: &Value, what: &str, key: &str) -> Result<String, String> {
     let name = entry[key].as_str().ok_or_else(|| format!("one {what} has no `{key}`"))?;
     match name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
-        true => Err(format!("a {what} has a wrong `{key}`: {:?}", cut(name, 60))),
+        true => Err(format!("a {what} has an invalid `{key}`: {:?}", cut(name, 60))),
         false => Ok(name.to_owned()),
     }
 }

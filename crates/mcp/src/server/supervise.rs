@@ -27,7 +27,7 @@ const BETWEEN_READINGS: Duration = Duration::from_secs(1);
 /// The longest wait for a connection to end in order.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// ConnectionEnd of a connection.
+/// End of a connection.
 enum ConnectionEnd {
     /// We ended it.
     Stopped,

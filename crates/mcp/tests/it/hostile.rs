@@ -159,7 +159,11 @@ async fn lists_without_end_are_cut() {
     let (circle, _) = scripted(pages(|page| json!(((page + 1) % 3).to_string()), one), ServerOptions::default());
     let status = circle.connect().await;
     assert_eq!(status.tools.len(), 3);
-    assert!(status.problems.contains(&"its list of tools goes in a circle".to_owned()), "{:?}", status.problems);
+    assert!(
+        status.problems.contains(&"the pages of its list of tools go in a circle".to_owned()),
+        "{:?}",
+        status.problems
+    );
 
     let many = |_: u64| (0..5000).map(|number| tool(&format!("t{number}"))).collect();
     let (many, _) = scripted(pages(|_| Value::Null, many), ServerOptions::default());
@@ -196,7 +200,7 @@ async fn descriptions_are_cut_and_broken_tools_left_out() {
     let identity = status.identity.as_ref().unwrap();
     assert!(identity.len() <= 1000 && !identity.contains('\u{1b}'));
     assert_eq!(status.problems.len(), 6, "{:?}", status.problems);
-    assert!(status.problems.contains(&"its tool \"wrong\" is left out: its schema has a wrong \"type\"".to_owned()));
+    assert!(status.problems.contains(&"its tool \"wrong\" is left out: its schema has an invalid \"type\"".to_owned()));
 }
 
 /// MCP-1: a server that asks for more without end is stopped, and its errors are shown without control characters.

@@ -295,7 +295,7 @@ async fn a_login_that_comes_back_wrong_gives_no_tokens() {
     let endpoint = endpoint(&web, home.path());
     for (back, words) in [
         ("error=access_denied&error_description=no%0Athanks", "access_denied no thanks"),
-        ("code=x&state=other", "from another login"),
+        ("code=x&state=other", "the code of another login"),
         ("code=x", "without a code"),
     ] {
         let login = Login::begin("srv", &endpoint, None, "http://localhost:1/callback").await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{QuestionOutcome, Set};
+use super::{QuestionOutcome, QuestionSet};
 use crate::entry::Memory;
 use crate::rank::words::Splitter;
 use crate::rank::{ConfidenceFigures, Hit, Route};
@@ -73,7 +73,7 @@ impl Plain {
 
     /// Asks every question of a set. It is never silent, and never sure: its scores, given as shares, decide what would
     /// be surfaced.
-    pub fn ask<'s>(&self, set: &'s Set) -> Vec<QuestionOutcome<'s>> {
+    pub fn ask<'s>(&self, set: &'s QuestionSet) -> Vec<QuestionOutcome<'s>> {
         let hit = |(score, path): (f64, String)| Hit {
             path,
             confidence: 0.0,

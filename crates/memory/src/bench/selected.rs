@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{LabelledQuestion, QuestionOutcome, Set};
+use super::{LabelledQuestion, QuestionOutcome, QuestionSet};
 use crate::rank::{Hit, RankQuestion, WorkAtHand};
 use crate::recall::Need;
 use crate::shelf::{Shelf, ShelfHit};
@@ -13,7 +13,7 @@ use crate::verdict::{self, CANDIDATES, RecallVerdict};
 
 /// Outcome of a question with a model to choose.
 #[derive(Debug, Clone)]
-pub struct Selected<'s> {
+pub struct SelectionOutcome<'s> {
     /// The ranked and the finally surfaced memories.
     pub answer: QuestionOutcome<'s>,
     /// True if a wanted memory is among the candidates for a model, whether it was asked or not.
@@ -22,7 +22,7 @@ pub struct Selected<'s> {
     pub asked: Option<usize>,
 }
 
-impl Set {
+impl QuestionSet {
     /// Asks every question about its memories on a shelf. `select` gets a question and the prompt for a selector, and
     /// answers it.
     pub fn ask_with<'s>(
@@ -30,7 +30,7 @@ impl Set {
         shelf: &Arc<Shelf>,
         now: Timestamp,
         select: impl Fn(&'s LabelledQuestion, &str) -> String,
-    ) -> Vec<Selected<'s>> {
+    ) -> Vec<SelectionOutcome<'s>> {
         let shelves = [shelf.clone()];
         let ask = |question: &'s LabelledQuestion| {
             let doing = WorkAtHand { files: question.files.clone(), tools: Vec::new() };
@@ -50,7 +50,7 @@ impl Set {
                     (paths(instructions).into_iter().chain(chosen).collect(), Some(prompt.len()))
                 }
             };
-            Selected { answer: QuestionOutcome { question, ranked, surfaced }, is_candidate, asked }
+            SelectionOutcome { answer: QuestionOutcome { question, ranked, surfaced }, is_candidate, asked }
         };
         self.questions.iter().map(ask).collect()
     }

@@ -4,6 +4,8 @@
 //! holds for its line in the index: one that was reworded since stays. A memory that an agent made and the user undoes
 //! leaves a tombstone.
 
+use jiff::Timestamp;
+
 use super::{ChangeRun, Changes, KeptChange, USER, is_index};
 use crate::entry::Memory;
 use crate::error::Error;
@@ -38,17 +40,17 @@ pub enum UndoResult {
 }
 
 impl Changes {
-    /// Undoes a run, or only one memory of it.
-    pub fn undo(&self, id: &str, only: Option<&str>, store: &Store) -> Result<Vec<UndoResult>, Error> {
+    /// Undoes a run, or only one memory of it; `at` is the time of the undo.
+    pub fn undo(&self, id: &str, only: Option<&str>, store: &Store, at: Timestamp) -> Result<Vec<UndoResult>, Error> {
         let run = self.run(id)?;
         let mut paths: Vec<&str> = run.changes.iter().map(|change| change.path.as_str()).collect();
         paths.sort_unstable();
         paths.dedup();
         let asked = |path: &&str| only.is_none_or(|only| only == *path);
-        paths.into_iter().filter(asked).map(|path| self.undo_one(path, &run, store)).collect()
+        paths.into_iter().filter(asked).map(|path| self.undo_one(path, &run, store, at)).collect()
     }
 
-    fn undo_one(&self, path: &str, run: &ChangeRun, store: &Store) -> Result<UndoResult, Error> {
+    fn undo_one(&self, path: &str, run: &ChangeRun, store: &Store, at: Timestamp) -> Result<UndoResult, Error> {
         let of: Vec<&KeptChange> = run.changes.iter().filter(|change| change.path == path).collect();
         let (Some(first), Some(last)) = (of.first(), of.last()) else {
             return Err(Error::NoMemory { name: path.to_owned(), directory: store.root().path().to_owned() });
@@ -56,7 +58,7 @@ impl Changes {
         let undone = restore(path, first, last, store)?;
         match (&undone, &last.after, &first.before) {
             (UndoResult::Removed { .. }, Some(after), _) if run.head.agent != USER => {
-                self.tombstones().plant(path, after, None)?;
+                self.tombstones().plant(path, after, Some(at.to_string()))?;
             }
             (UndoResult::Restored { .. }, _, Some(before)) => self.tombstones().lift(path, before)?,
             _ => {}

@@ -76,7 +76,7 @@ impl IncludeReach {
                 }
             }
         };
-        Ok(opened.map(|opened| super::rules::files(&opened, folder)).unwrap_or_default())
+        Ok(opened.map(|opened| super::rules_for_files::files(&opened, folder)).unwrap_or_default())
     }
 }
 

@@ -1,4 +1,4 @@
-//! SystemFacts of secrets that the rules do not reach.
+//! Surroundings of secrets that the rules do not reach.
 //!
 //! The rules are made for source files: a secret ends at a quote, at white space or at a semicolon, and begins after an
 //! equals sign or a colon. People also put one into a sentence, a URL or a table, and programs put texts into texts.
@@ -84,7 +84,7 @@ fn has_words(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secrets::rules::{SecretRules, compile};
+    use crate::secrets::secret_rules::{SecretRules, compile};
 
     /// A newer file of rules may write its surroundings differently: then this has to follow.
     #[test]

@@ -79,7 +79,7 @@ fn a_run_is_taken_back_whole() {
     assert_ne!(place.memories(), before);
     let runs = place.changes.runs();
     assert_eq!((runs.len(), runs[0].net().len(), runs[0].ended), (1, 4, true));
-    let undone = place.changes.undo(&runs[0].id, None, &place.store).unwrap();
+    let undone = place.changes.undo(&runs[0].id, None, &place.store, jiff::Timestamp::UNIX_EPOCH).unwrap();
     assert!(undone.iter().all(|one| !matches!(one, UndoResult::ChangedSince { .. })), "{undone:?}");
     let after = place.memories();
     let mut lines: Vec<_> = after.iter().filter(|(path, _)| path.ends_with("MEMORY.md")).cloned().collect();
@@ -95,7 +95,7 @@ fn a_run_is_taken_back_whole() {
     assert_eq!(files(&after), files(&before));
     assert_eq!(lines[0].1, "- [One](one.md) — in my own words\n- [two](two.md)\n- [three](three.md) — x\n");
     // Again, there is nothing left to do.
-    place.changes.undo(&runs[0].id, None, &place.store).unwrap();
+    place.changes.undo(&runs[0].id, None, &place.store, jiff::Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(place.memories(), after);
 }
 
@@ -110,11 +110,11 @@ fn what_was_changed_since_stays() {
     run.end().unwrap();
     let one = place.store.root().path().join("one.md");
     std::fs::write(&one, text("one", "and the user's edit after it")).unwrap();
-    let undone = place.changes.undo("r-1", None, &place.store).unwrap();
+    let undone = place.changes.undo("r-1", None, &place.store, jiff::Timestamp::UNIX_EPOCH).unwrap();
     assert!(matches!(&undone[0], UndoResult::ChangedSince { path, .. } if path == "one.md"), "{undone:?}");
     assert_eq!(undone[1], UndoResult::Restored { path: "two.md".into() });
     assert!(std::fs::read_to_string(&one).unwrap().contains("the user's edit after it"));
-    let only = place.changes.undo("r-1", Some("two.md"), &place.store).unwrap();
+    let only = place.changes.undo("r-1", Some("two.md"), &place.store, jiff::Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(only, [UndoResult::Restored { path: "two.md".into() }]);
 }
 
@@ -167,7 +167,7 @@ fn a_line_that_was_reworded_since_stays() {
         "- [One](one.md) — in better words of mine",
     );
     std::fs::write(&index, &worded).unwrap();
-    let undone = place.changes.undo("r-1", None, &place.store).unwrap();
+    let undone = place.changes.undo("r-1", None, &place.store, jiff::Timestamp::UNIX_EPOCH).unwrap();
     assert!(undone.iter().all(|one| matches!(one, UndoResult::Restored { .. })), "{undone:?}");
     assert!(std::fs::read_to_string(&index).unwrap().contains("- [One](one.md) — in better words of mine\n"));
     assert!(std::fs::read_to_string(place.store.root().path().join("one.md")).unwrap().contains("the user's"));
@@ -182,7 +182,7 @@ fn what_was_taken_back_does_not_come_back() {
     let mut run = place.begin("r-1");
     place.write(&mut run, "vault.md", body);
     run.end().unwrap();
-    let undone = place.changes.undo("r-1", None, &place.store).unwrap();
+    let undone = place.changes.undo("r-1", None, &place.store, jiff::Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(undone, [UndoResult::Removed { path: "vault.md".into() }]);
 
     let attempt = |run: &mut Writer, path: &str, text: &str| {
@@ -273,7 +273,7 @@ fn what_the_user_types_after_a_removal_may_be_learnt() {
     let body = "Releases of the archive go out on Fridays after the night shift.";
     let stones = place.changes.tombstones();
     stones.plant("releases.md", &text("releases", body), Some("2026-03-02T00:00:00Z".into())).unwrap();
-    let spoken = |sentence: &str, at: &str| memory::spoken::QuotedSentence {
+    let spoken = |sentence: &str, at: &str| memory::quoted_sentences::QuotedSentence {
         sentence: sentence.into(),
         at: Some(at.into()),
         session: None,
@@ -281,7 +281,7 @@ fn what_the_user_types_after_a_removal_may_be_learnt() {
     };
     let (before, after) = ("2026-02-01T00:00:00Z", "2026-12-01T00:00:00Z");
     let new = text("releases", "It is Tuesdays now.");
-    let is_refused = |text: &str, spoken: Option<&memory::spoken::QuotedSentence>| {
+    let is_refused = |text: &str, spoken: Option<&memory::quoted_sentences::QuotedSentence>| {
         stones.refusing("releases.md", text, spoken).is_some()
     };
     assert!(!is_refused(&new, Some(&spoken("We release on Tuesdays now.", after))));
@@ -305,7 +305,7 @@ fn a_second_removal_by_hand_is_buried_too() {
     let body = "What comes and goes is said nowhere else in here.";
     let earlier = "2020-01-01T00:00:00Z";
     place.changes.tombstones().plant("twice.md", &text("twice", "Something else."), Some(earlier.into())).unwrap();
-    let spoken = memory::spoken::QuotedSentence {
+    let spoken = memory::quoted_sentences::QuotedSentence {
         sentence: body.into(),
         at: Some("2025-01-01T00:00:00Z".into()),
         session: None,

@@ -194,6 +194,6 @@ fn what_was_mended_can_be_taken_back() {
     let run = changes.run("r-1").unwrap();
     let changed: Vec<String> = run.net().into_iter().map(|change| change.path).collect();
     assert_eq!(changed, ["typo.md", "MEMORY.md"]);
-    changes.undo("r-1", None, &store).unwrap();
+    changes.undo("r-1", None, &store, jiff::Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!((text(&store, "MEMORY.md"), text(&store, "typo.md")), (index.to_owned(), typo));
 }

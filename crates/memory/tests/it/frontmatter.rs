@@ -55,6 +55,10 @@ fn odd_frontmatter_degrades() {
     let unknown = memory("---\ntype: preference\n---\n");
     assert_eq!(unknown.kind, None);
     assert_eq!(unknown.diagnostics[0].problem, FileProblem::UnknownType("preference".to_owned()));
+    let endless = memory("---\ntype: project\nuntil: next week\n---\n");
+    assert_eq!(endless.until, None);
+    assert_eq!(endless.diagnostics[0].problem, FileProblem::UnknownDay("next week".to_owned()));
+    assert_eq!(memory("---\ntype: project\nuntil:\n---\n").diagnostics, []);
     let none = memory("just text\n---\nmore");
     assert_eq!((none.name.as_str(), none.kind, none.body.as_str()), ("a", None, "just text\n---\nmore"));
     assert_eq!(none.diagnostics, []);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use memory::Error;
 use memory::PlaceRule;
-use memory::place::{BySource, Inputs, OffBy, Switch, canonical_root, directory, slug, switch};
+use memory::place::{BySource, Inputs, OffReason, Switch, canonical_root, directory, slug, switch};
 
 fn inputs(working: &Path) -> Inputs {
     Inputs {
@@ -137,11 +137,11 @@ fn memory_is_switched_off_in_order() {
     let base = inputs(here.path());
     assert_eq!(switch(&base), Switch::On);
     let all = Inputs { simple: true, remote: true, enabled: Some(false), ..base.clone() };
-    assert_eq!(switch(&Inputs { disable: Some(true), ..all.clone() }), Switch::Off(OffBy::Environment));
+    assert_eq!(switch(&Inputs { disable: Some(true), ..all.clone() }), Switch::Off(OffReason::Environment));
     assert_eq!(switch(&Inputs { disable: Some(false), ..all.clone() }), Switch::On);
-    assert_eq!(switch(&all), Switch::Off(OffBy::Simple));
-    assert_eq!(switch(&Inputs { simple: false, ..all.clone() }), Switch::Off(OffBy::Remote));
+    assert_eq!(switch(&all), Switch::Off(OffReason::Simple));
+    assert_eq!(switch(&Inputs { simple: false, ..all.clone() }), Switch::Off(OffReason::Remote));
     let placed = Inputs { simple: false, remote_memory_directory: Some("/m/x".to_owned()), ..all };
-    assert_eq!(switch(&placed), Switch::Off(OffBy::Settings));
+    assert_eq!(switch(&placed), Switch::Off(OffReason::Settings));
     assert_eq!(switch(&Inputs { enabled: Some(true), ..placed }), Switch::On);
 }

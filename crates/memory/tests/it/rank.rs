@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use memory::Memory;
 use memory::bench::{
-    ASKED, Plain, QuestionHalf, RecallFigures, Set, afterwards, afterwards_asked, by_kind, projects,
+    ASKED, Plain, QuestionHalf, QuestionSet, RecallFigures, afterwards, afterwards_asked, by_kind, projects,
     projects_afterwards, repository,
 };
 use memory::rank::{Hit, RankQuestion, Ranker, Route, WorkAtHand, surfaced};
@@ -69,8 +69,9 @@ fn what_is_asked_in_other_words_is_among_the_first_five() {
 fn a_line_that_all_memories_begin_with_changes_no_order() {
     let first_day = Timestamp::from_second(1_760_000_000).unwrap();
     let bare = projects(QuestionHalf::Telling);
-    let lined: Vec<Set> = bare.iter().map(|set| set.with_common_line(first_day)).collect();
-    let figures = |sets: &[Set]| RecallFigures::of(&sets.iter().flat_map(|set| set.ask(now())).collect::<Vec<_>>());
+    let lined: Vec<QuestionSet> = bare.iter().map(|set| set.with_common_line(first_day)).collect();
+    let figures =
+        |sets: &[QuestionSet]| RecallFigures::of(&sets.iter().flat_map(|set| set.ask(now())).collect::<Vec<_>>());
     let (bare, lined) = (figures(&bare), figures(&lined));
     assert!((bare.five() - lined.five()).abs() <= 0.01 && (bare.mrr() - lined.mrr()).abs() <= 0.01, "{bare}\n{lined}");
     assert!((bare.first() - lined.first()).abs() <= 0.02, "{bare}\n{lined}");
@@ -80,7 +81,7 @@ fn a_line_that_all_memories_begin_with_changes_no_order() {
 /// nothing answers, and the order is no worse than BM25's.
 #[test]
 fn a_thousand_memories_are_as_good_as_fifty() {
-    let set = Set::side_by_side(&[projects(QuestionHalf::Fitting), projects(QuestionHalf::Telling)].concat());
+    let set = QuestionSet::side_by_side(&[projects(QuestionHalf::Fitting), projects(QuestionHalf::Telling)].concat());
     assert!(set.memories.len() > 1_000, "{}", set.memories.len());
     let (ours, plain) = (set.ask(now()), Plain::of(&set.memories).ask(&set));
     let (all, all_plain) = (RecallFigures::of(&ours), RecallFigures::of(&plain));
@@ -110,7 +111,7 @@ fn the_order_of_sets_written_afterwards_is_no_worse_than_plain() {
 #[test]
 fn memories_that_say_what_they_answer_are_found_more_often() {
     let sets = repository(QuestionHalf::Telling);
-    let asked: Vec<Set> = sets.iter().zip(ASKED).map(|(set, asked)| set.with_asked(asked)).collect();
+    let asked: Vec<QuestionSet> = sets.iter().zip(ASKED).map(|(set, asked)| set.with_asked(asked)).collect();
     assert!(asked.iter().all(|set| set.memories.iter().all(|memory| memory.asked.is_some())));
     let ours: Vec<_> = asked.iter().flat_map(|set| set.ask(now())).collect();
     let (all, kinds) = (RecallFigures::of(&ours), by_kind(&ours));

@@ -113,7 +113,7 @@ fn every_topic_is_present() {
 /// source; the types and the form where the session has not been given them. It is short.
 #[test]
 fn what_a_learning_agent_is_told_renders() {
-    use memory::extract::{Directive, NewTurns, directive, has_rules, instructions};
+    use memory::extraction_prompt::{Directive, NewTurns, directive, has_rules, instructions};
     let known: Vec<memory::Header> = (0..500)
         .map(|n| memory::Header {
             path: format!("m{n}.md"),
@@ -158,7 +158,7 @@ fn what_a_learning_agent_is_told_renders() {
 /// EXTRACT-9: the gate passes over half of the turns in which there is nothing to remember, and hardly one in which there is.
 #[test]
 fn the_gate_passes_over_turns_without_any_sign() {
-    use memory::extract::signals;
+    use memory::extraction_prompt::signals;
     let turns = include_str!("../extract/turns.txt");
     let passed = |mark: &str| {
         let turns: Vec<&str> = turns.lines().filter_map(|line| line.strip_prefix(mark)).collect();

@@ -54,6 +54,7 @@ fn request(messages: Vec<Message>) -> Request {
         betas: vec!["interleaved-thinking-2025-05-14".into()],
         format: None,
         context_management: None,
+        web_search: None,
     };
     let last = messages.len() - 1;
     let place = BlockPlace { message: last, block: messages[last].blocks.len() - 1 };

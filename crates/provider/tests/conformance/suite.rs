@@ -130,6 +130,7 @@ pub(crate) fn request() -> Request {
         betas: vec!["interleaved-thinking-2025-05-14".into(), "other-2026-01-01".into()],
         format: None,
         context_management: None,
+        web_search: None,
     };
     let messages = vec![
         Message { role: Role::User, blocks: vec![Block::text("first"), Block::text("second")] },

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::HistoryInput;
-use super::message::{HistoryMessage, heading};
+use super::history_message::{HistoryMessage, heading};
 
 /// The characters of a message that are shown around the first match.
 const AROUND: usize = 160;
@@ -23,7 +23,7 @@ impl HistoryQuery {
             Some(text) => {
                 let day = || text.parse::<jiff::civil::Date>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok();
                 let time = text.parse().ok().or_else(|| day().map(|day| day.timestamp()));
-                time.map(Some).ok_or_else(|| format!("{text:?} is no time; write it like 2026-11-15T10:00:00Z"))
+                time.map(Some).ok_or_else(|| format!("{text:?} is not a time; write it like 2026-11-15T10:00:00Z"))
             }
         };
         let query = input.query.as_deref().unwrap_or_default().to_lowercase();

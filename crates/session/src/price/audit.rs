@@ -37,7 +37,7 @@ pub struct SessionAudit {
     /// True if the recording program took nothing out of it.
     is_whole: bool,
     recorded: SessionBill,
-    /// Cost beside the conversation.
+    /// Cost outside the conversation.
     beside: SessionBill,
     everything: SessionBill,
     cascade: CascadeBills,
@@ -218,7 +218,7 @@ struct SessionTotals {
     everything: f64,
     /// The conversation with our layers, as it is computed.
     with_layers: f64,
-    /// Cost beside the conversation.
+    /// Cost outside the conversation.
     beside: f64,
 }
 

@@ -91,7 +91,7 @@ impl CacheClock {
         CacheSplit { read, written: tokens - read, uncached: 0 }
     }
 
-    /// A question beside the conversation is sent: a prefix of so many tokens, and then a text of its own that nobody will
+    /// A question outside the conversation is sent: a prefix of so many tokens, and then a text of its own that nobody will
     /// read again.
     pub fn fork(&mut self, model: &str, now: Timestamp, prefix: u64, own: u64) -> CacheSplit {
         let held = self.entry(model, now).tokens;
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(clock.request("a", at(16), 900), CacheSplit { read: 300, written: 600, uncached: 0 });
     }
 
-    /// PRICE-1: a question beside the conversation reads the cache and leaves it as it was; on a cold cache it writes.
+    /// PRICE-1: a question outside the conversation reads the cache and leaves it as it was; on a cold cache it writes.
     #[test]
     fn a_question_beside_the_conversation_reads_the_cache() {
         let mut clock = CacheClock::new(Ttl::OneHour);

@@ -34,7 +34,7 @@ pub struct FileLeftOut {
     pub why: String,
 }
 
-/// Session files, and what was found beside them.
+/// Session files, and what was found next to them.
 #[derive(Debug, Default)]
 pub struct SessionFiles {
     /// The files, by path.
@@ -79,6 +79,7 @@ impl SessionFiles {
                 },
                 EntryKind::Directory => self.leave_out(path, "too many folders deep".to_owned()),
                 EntryKind::Link if is_session => self.leave_out(path, "a link".to_owned()),
+                EntryKind::Other if is_session => self.leave_out(path, "not a file".to_owned()),
                 EntryKind::File | EntryKind::Link | EntryKind::Other => {}
             }
         }

@@ -1,6 +1,7 @@
 //! Laws of every bill.
 
 use context::Layers;
+use context::layer_settings::ClearWhen;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::json;
@@ -9,7 +10,7 @@ use transcript::mark::Ttl;
 use transcript::price::{Price, Prices};
 use transcript::window::{Window, WindowHints};
 
-use super::sample::{MODEL, PROLOGUE, Sample, text};
+use super::sample_sessions::{MODEL, PROLOGUE, Sample, text};
 use super::{AgeRule, BillTotal, MaskRule, PricePolicy, ProviderRule, Recording, SessionBill, price};
 
 fn bill(sample: &Sample, policy: &PricePolicy) -> BillTotal {
@@ -226,7 +227,8 @@ fn our_layers_are_billed_with_their_digests_and_summaries() {
     assert!(small.times("clear") > 0 && small.compactions() > 0, "{small:?}");
     assert!(small.forks.five_minutes > 0.0 && small.forks.one_hour > 0.0);
     assert!(small.cost.five_minutes < bill(&sample, &PricePolicy::Everything).cost.five_minutes);
-    let large = bill(&sample, &ours(1_000_000));
+    let when_full = Layers { window: window(1_000_000), clear_when: ClearWhen::Window, ..Layers::default() };
+    let large = bill(&sample, &PricePolicy::Ours(Box::new(when_full)));
     assert_eq!((large.times("clear"), large.compactions(), large.forks.five_minutes), (0, 0, 0.0));
 }
 
@@ -246,7 +248,7 @@ fn a_compaction_in_the_record_is_not_played() {
     assert_eq!(bill(&sample, &PricePolicy::Recorded).compactions(), 1);
 }
 
-/// PRICE-1: what was asked beside the conversation is recorded; what layers asked for is no part of what stays the same under
+/// PRICE-1: what was asked outside the conversation is recorded; what layers asked for is no part of what stays the same under
 /// other policies, and what a subagent used is left out where its own file is priced.
 #[test]
 fn forks_in_the_record_count_once() {

@@ -16,7 +16,7 @@ use super::bill::{LayerAction, RequestBill, SessionBill};
 use super::cache::{CacheClock, CacheSplit};
 use super::edited::TextInView;
 use super::recording::{RecordedRequest, Recording};
-use crate::replay::{FileReadAgain, LayerDeed, ReplayFollower, RequestAnswer, SentRequest};
+use crate::replay::{FileReadAgain, LayerDeed, ReplayObserver, RequestAnswer, SentRequest};
 
 /// Output of a reply that only reads a file again, in tokens.
 const READ_OUTPUT: u64 = 150;
@@ -158,7 +158,7 @@ enum Charge {
     Regret,
 }
 
-impl ReplayFollower for Meter<'_> {
+impl ReplayObserver for Meter<'_> {
     fn changed(&mut self, _: &View, change: ViewChange) {
         match change {
             ViewChange::Grew => {}

@@ -4,7 +4,7 @@ use context::list::LIST;
 use context::{Layer, Layers};
 use transcript::window::{AutoCompact, Window, WindowHints};
 
-use super::rules::{AgeRule, MaskRule, ProviderRule};
+use super::clearing_rules::{AgeRule, MaskRule, ProviderRule};
 
 /// A way to keep a conversation, or the way it was kept.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 //!
 //! The conversation is what was said in it, without what the program that recorded it took out: no clearing and no
 //! compaction of the record is played, so that every policy works on the same session. Where the user went back, it goes
-//! back. What is paid beside the conversation (subagents in the same file, branches that were left, forks) is kept apart:
+//! back. What is paid outside the conversation (subagents in the same file, branches that were left, forks) is kept apart:
 //! no policy changes it.
 
 use std::collections::{HashMap, HashSet};
@@ -62,7 +62,7 @@ pub(super) struct PaidRequest {
     pub(super) time: Option<Timestamp>,
     pub(super) usage: Usage,
     pub(super) price: Option<Price>,
-    /// The origin of a request beside the conversation: a layer, a kind of subagent, a hook.
+    /// The origin of a request outside the conversation: a layer, a kind of subagent, a hook.
     pub(super) fork_of: Option<String>,
     /// Compactions that the recording program made before it.
     pub(super) compactions: usize,
@@ -226,7 +226,7 @@ fn paid(lines: &[Line], prices: &Prices) -> Vec<PaidRequest> {
     paid
 }
 
-/// A request beside the conversation, if a line tells of one.
+/// A request outside the conversation, if a line tells of one.
 fn fork(line: &Line, prices: &Prices) -> Option<PaidRequest> {
     let Some(Fact::Side { agent, model, usage }) = Fact::of(line) else { return None };
     let price = prices.of(&model);

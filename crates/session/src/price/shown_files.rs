@@ -115,7 +115,7 @@ fn unnumbered(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::Sample;
+    use super::super::sample_sessions::Sample;
     use super::*;
     use serde_json::json;
 

@@ -34,7 +34,7 @@ pub(super) struct Stretch {
 }
 
 impl Weights {
-    /// The weights that a record tells; `prologue` is what the estimate says of what stands before the messages.
+    /// The weights that a record tells; `prologue` is what the estimate says of the prologue.
     pub(super) fn of(stretches: &[Stretch], prologue: u64) -> Self {
         let tally = Tally::default();
         let estimates: Vec<u64> = stretches.iter().map(|stretch| tally.estimate(stretch.size)).collect();

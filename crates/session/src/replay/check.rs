@@ -6,7 +6,7 @@ use transcript::view::{View, ViewChange};
 use transcript::window::AutoCompact;
 use transcript::{Block, Message, Role};
 
-use super::follower::{ReplayFollower, RequestAnswer, SentRequest};
+use super::replay_observer::{ReplayObserver, RequestAnswer, SentRequest};
 
 /// The requests sent so far, and what was wrong with them.
 #[derive(Default)]
@@ -17,7 +17,7 @@ pub(super) struct CheckedReplay {
     changed: Option<usize>,
 }
 
-impl ReplayFollower for CheckedReplay {
+impl ReplayObserver for CheckedReplay {
     /// The view changed from an item on, and said so.
     fn changed(&mut self, _: &View, change: ViewChange) {
         let item = match change {

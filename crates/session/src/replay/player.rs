@@ -13,8 +13,8 @@ use transcript::view::View;
 use transcript::window::Window;
 use transcript::{Block, Id, Log, Outcome, Usage, tool_names};
 
-use super::follower::{FileReadAgain, ReplayFollower, RequestAnswer, SentRequest};
 use super::recorded::{self, RecordedRound};
+use super::replay_observer::{FileReadAgain, ReplayObserver, RequestAnswer, SentRequest};
 use super::{LayerDeed, ReplayPlan, ReplayedRound};
 
 /// Made-up text about a cleared result.
@@ -38,7 +38,7 @@ pub(super) enum Windows {
 
 pub(super) struct Player<'a> {
     plan: ReplayPlan<'a>,
-    follower: &'a mut dyn ReplayFollower,
+    follower: &'a mut dyn ReplayObserver,
     layers: Layers,
     windows: Windows,
     tools: Vec<Arc<dyn Tool>>,
@@ -62,7 +62,7 @@ pub(super) struct Player<'a> {
 }
 
 impl<'a> Player<'a> {
-    pub(super) fn new(plan: &ReplayPlan<'a>, windows: Windows, follower: &'a mut dyn ReplayFollower) -> Self {
+    pub(super) fn new(plan: &ReplayPlan<'a>, windows: Windows, follower: &'a mut dyn ReplayObserver) -> Self {
         let mut log = Log::default();
         log.use_estimator(plan.layers.estimator);
         Self {

@@ -20,7 +20,7 @@ const CHUNK: usize = 4 << 20;
 /// Larger results stay where they are.
 const RESULT_BYTES: u64 = 100_000_000;
 
-/// The folder beside a session's file where its results lie.
+/// The folder next to a session's file where its results lie.
 pub(super) const RESULTS: &str = "tool-results";
 
 impl Session {

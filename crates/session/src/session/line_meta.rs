@@ -45,7 +45,7 @@ pub struct LineMeta {
     /// The id of a message from somebody else: it was delivered with this line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The agent that goes on from here beside the conversation.
+    /// The agent that goes on from here outside the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork: Option<String>,
     /// The purpose of a text that this program put in.
@@ -57,6 +57,11 @@ pub struct LineMeta {
 }
 
 impl LineMeta {
+    /// The purpose of a line's text, if this program put it in.
+    pub fn purpose_of(line: &Line) -> Option<Purpose> {
+        meta_of(line)?.injected
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         let Self {
             seen,

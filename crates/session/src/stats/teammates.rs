@@ -23,7 +23,7 @@ pub struct Teammate {
     /// Its usage.
     #[serde(flatten)]
     pub used: SessionUse,
-    /// The same by the model, with what was asked beside its conversation.
+    /// The same by the model, with what was asked outside its conversation.
     #[serde(skip)]
     pub models: BTreeMap<String, Usage>,
 }
@@ -50,7 +50,7 @@ impl SessionUse {
 }
 
 impl Teammate {
-    /// One whose session lies in a folder; of that, all after so many lines. None where it cannot be read.
+    /// One whose session is in a folder; of that, all after so many lines. None where it cannot be read.
     pub fn of(folder: &Path, (name, session): (&str, &str), after: usize, prices: &Prices) -> Option<Self> {
         let is_plain = session.chars().all(|one| one.is_ascii_alphanumeric() || one == '-');
         let file = folder.join(format!("{session}.jsonl"));
@@ -71,7 +71,7 @@ pub fn cost_with(own: Option<f64>, teammates: &[Teammate]) -> Option<f64> {
     teammates.iter().map(|mate| mate.used.cost_usd).chain([own]).sum()
 }
 
-/// Usage of a session's teammates: their sessions are beside its file. One whose session is gone is left out.
+/// Usage of a session's teammates: their sessions are next to its file. One whose session is gone is left out.
 pub fn teammates(file: &Path, log: &Log, prices: &Prices) -> Vec<Teammate> {
     let folder = file.parent().unwrap_or(file);
     let started = log.lines().iter().filter_map(Fact::of).filter_map(|fact| match fact {

@@ -157,7 +157,7 @@ fn the_home_directory_is_never_trusted() {
     }
     let mut home = scene.trust_in("");
     let claim = Claim::new(Kind::Rule, "A", "A", "", home.site());
-    assert!(matches!(home.remember(std::slice::from_ref(&claim)), Err(TrustNotKept::Never)));
+    assert!(matches!(home.remember(std::slice::from_ref(&claim)), Err(TrustFault::Never)));
     assert!(!home.admit(std::slice::from_ref(&claim)) && !home.covers(&claim));
     scene.accepted_in_claude_code("");
     for directory in ["", "plain"] {
@@ -336,6 +336,6 @@ fn a_yes_is_kept_privately_and_can_be_taken_back() {
     files::replace(&path, b"{").unwrap();
     let mut trust = scene.trust();
     assert!(!trust.covers(&claim) && trust.warning.as_deref().is_some_and(|told| told.contains("trust.json")));
-    assert!(matches!(trust.remember(std::slice::from_ref(&claim)), Err(TrustNotKept::Broken(_))));
+    assert!(matches!(trust.remember(std::slice::from_ref(&claim)), Err(TrustFault::Broken(_))));
     assert_eq!(files::read(&path, 100).unwrap().bytes, b"{");
 }

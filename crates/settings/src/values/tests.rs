@@ -174,7 +174,7 @@ fn a_broken_file_is_left_out_and_the_others_count() {
         for (text, place) in [
             (&b"{\n \"model\": \"x\",\n}"[..], ":3:1: not JSON"),
             (b"\xef\xbb\xbf{}", ":1:1: not JSON: it begins with a byte order mark"),
-            (b"[]", ":1:1: settings are a JSON object"),
+            (b"[]", ":1:1: settings must be a JSON object"),
             (b"", ":1:1: not JSON"),
             (b"{\"model\": \"\xff\"}", ": not JSON"),
         ] {

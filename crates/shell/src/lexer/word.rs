@@ -7,7 +7,7 @@
 use crate::lexer;
 
 /// The reason a text is not understood.
-pub(crate) type NotUnderstood = &'static str;
+pub(crate) type ParseRefusal = &'static str;
 
 /// A piece of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,8 +79,8 @@ impl<'a> Cursor<'a> {
     /// Reads something nested one level deeper.
     pub(crate) fn deeper<T>(
         &mut self,
-        read: impl FnOnce(&mut Self) -> Result<T, NotUnderstood>,
-    ) -> Result<T, NotUnderstood> {
+        read: impl FnOnce(&mut Self) -> Result<T, ParseRefusal>,
+    ) -> Result<T, ParseRefusal> {
         if self.depth >= lexer::DEEPEST {
             return Err("too deeply nested");
         }
@@ -111,12 +111,12 @@ enum WordEnd {
 }
 
 /// Reads one word of a command.
-pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Vec<Piece>, NotUnderstood> {
+pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Vec<Piece>, ParseRefusal> {
     pieces(cursor, WordEnd::AtBlank)
 }
 
 /// The pieces of a text that is one word as a whole.
-pub(crate) fn whole(text: &str, depth: usize) -> Result<Vec<Piece>, NotUnderstood> {
+pub(crate) fn whole(text: &str, depth: usize) -> Result<Vec<Piece>, ParseRefusal> {
     // A word cannot begin with these signs but here.
     let process = text.strip_prefix("<(").or_else(|| text.strip_prefix(">("));
     if let Some(text) = process.and_then(|rest| rest.strip_suffix(')')) {
@@ -126,14 +126,14 @@ pub(crate) fn whole(text: &str, depth: usize) -> Result<Vec<Piece>, NotUnderstoo
 }
 
 /// The pieces of a here-document, in which quotes mean nothing.
-pub(crate) fn document(text: &str, depth: usize) -> Result<Vec<Piece>, NotUnderstood> {
+pub(crate) fn document(text: &str, depth: usize) -> Result<Vec<Piece>, ParseRefusal> {
     let mut cursor = Cursor::new(text, depth);
     let mut found = Vec::new();
     inside_quotes(&mut cursor, None, &mut found)?;
     Ok(found)
 }
 
-fn pieces(cursor: &mut Cursor<'_>, ends: WordEnd) -> Result<Vec<Piece>, NotUnderstood> {
+fn pieces(cursor: &mut Cursor<'_>, ends: WordEnd) -> Result<Vec<Piece>, ParseRefusal> {
     let mut found = Vec::new();
     let mut bare = String::new();
     while let Some(next) = cursor.peek() {
@@ -197,7 +197,7 @@ pub(crate) fn is_meta(letter: char) -> bool {
 }
 
 /// Reads text between double quotes, or a here-document where there is no closing quote.
-fn inside_quotes(cursor: &mut Cursor<'_>, close: Option<char>, found: &mut Vec<Piece>) -> Result<(), NotUnderstood> {
+fn inside_quotes(cursor: &mut Cursor<'_>, close: Option<char>, found: &mut Vec<Piece>) -> Result<(), ParseRefusal> {
     let mut text = String::new();
     loop {
         let Some(next) = cursor.peek() else {
@@ -247,7 +247,7 @@ fn inside_quotes(cursor: &mut Cursor<'_>, close: Option<char>, found: &mut Vec<P
 }
 
 /// Reads an expansion that begins with `$` or a backquote. `None` if the `$` is a plain character.
-fn expansion(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Option<Piece>, NotUnderstood> {
+fn expansion(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Option<Piece>, ParseRefusal> {
     if cursor.take("`") {
         let text = cursor.until('`').ok_or("a backquote is not closed")?;
         if text.contains('\\') || (quoted && text.contains('"')) {
@@ -306,7 +306,7 @@ fn name<'a>(cursor: &mut Cursor<'a>) -> &'a str {
 }
 
 /// Reads `${…}` behind its opening. Subscripts, indirection, substrings and `@` are refused: they calculate.
-fn braced(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Piece, NotUnderstood> {
+fn braced(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Piece, ParseRefusal> {
     let length = cursor.starts_with("#") && !cursor.starts_with("#}");
     if length {
         cursor.next();
@@ -368,7 +368,7 @@ fn braced(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Piece, NotUnderstood>
 }
 
 /// The word in `${x:-word}`. Quotes in it are read differently by different shells, so only the plain ones are read.
-fn argument(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Vec<Piece>, NotUnderstood> {
+fn argument(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Vec<Piece>, ParseRefusal> {
     let start = cursor.at;
     let pieces = pieces(cursor, WordEnd::At('}'))?;
     let raw = &cursor.text[start..cursor.at];
@@ -379,7 +379,7 @@ fn argument(cursor: &mut Cursor<'_>, quoted: bool) -> Result<Vec<Piece>, NotUnde
 }
 
 /// Reads `$((…))`: numbers, operators, variables and substitutions.
-fn arithmetic(cursor: &mut Cursor<'_>) -> Result<Piece, NotUnderstood> {
+fn arithmetic(cursor: &mut Cursor<'_>) -> Result<Piece, ParseRefusal> {
     cursor.at += 3;
     let mut found = Vec::new();
     let mut open = 0_usize;
@@ -429,7 +429,7 @@ fn arithmetic(cursor: &mut Cursor<'_>) -> Result<Piece, NotUnderstood> {
 }
 
 /// Reads `$'…'` behind its opening.
-fn ansi(cursor: &mut Cursor<'_>) -> Result<String, NotUnderstood> {
+fn ansi(cursor: &mut Cursor<'_>) -> Result<String, ParseRefusal> {
     let mut text = String::new();
     loop {
         match cursor.next().ok_or("a quote is not closed")? {
@@ -460,7 +460,7 @@ fn ansi(cursor: &mut Cursor<'_>) -> Result<String, NotUnderstood> {
     }
 }
 
-fn code(cursor: &mut Cursor<'_>, radix: u32, most: usize) -> Result<char, NotUnderstood> {
+fn code(cursor: &mut Cursor<'_>, radix: u32, most: usize) -> Result<char, ParseRefusal> {
     let refused = "an unknown escape in $'…'";
     let digits: String = cursor.rest().chars().take(most).take_while(|digit| digit.is_digit(radix)).collect();
     cursor.at += digits.len();

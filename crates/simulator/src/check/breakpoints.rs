@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{CheckedBody, invalid, no_other_fields};
-use crate::prompt::{Ttl, is_cacheable, items};
+use crate::cached_prompt::{Ttl, is_cacheable, items};
 
 /// Breakpoints in a request, the automatic one included.
 const MOST_BREAKPOINTS: usize = 4;

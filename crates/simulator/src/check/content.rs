@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::{CheckedBody, Context, instructions, invalid, is_name, no_other_fields, required_text};
-use crate::prompt::items;
+use super::{CheckedBody, Context, invalid, is_name, no_other_fields, required_text, system_messages};
+use crate::cached_prompt::items;
 
 /// Most messages in a request.
 const MOST_MESSAGES: usize = 100_000;
@@ -72,7 +72,7 @@ pub(super) fn messages(body: &Value, context: &Context<'_>) -> CheckedBody {
         let path = format!("messages.{index}");
         role(&path, message)?;
         if message["role"] == "system" {
-            instructions::message(&path, message, context)?;
+            system_messages::message(&path, message, context)?;
             continue;
         }
         no_other_fields(&path, message, &["role", "content"])?;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{CheckedBody, invalid, no_other_fields, required_text};
-use crate::prompt::items;
+use crate::cached_prompt::items;
 
 /// The least trigger of a server-side compaction.
 const LEAST_COMPACTION: u64 = 50_000;
@@ -84,7 +84,7 @@ pub(super) fn cache_edits(body: &Value) -> CheckedBody {
     references_are_cached(body)
 }
 
-/// Only what lies within the cached prefix can be referred to.
+/// Only what is within the cached prefix can be referred to.
 fn references_are_cached(body: &Value) -> CheckedBody {
     let blocks: Vec<(String, &Value)> = items(&body["messages"])
         .enumerate()

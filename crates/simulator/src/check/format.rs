@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{CheckedBody, invalid};
-use crate::prompt::items;
+use crate::cached_prompt::items;
 use crate::schema::is_schema;
 
 /// Keywords that the grammar cannot hold to, with the type they belong to.

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{CheckedBody, invalid};
-use crate::prompt::items;
+use crate::cached_prompt::items;
 
 /// Consecutive messages of one role.
 pub(super) struct RoleMessages<'a> {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{CheckedBody, invalid, is_name, no_other_fields, required_text};
-use crate::prompt::items;
+use crate::cached_prompt::items;
 use crate::schema::is_schema;
 
 /// Longest name of a tool.

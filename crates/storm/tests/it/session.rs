@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use engine::Agent;
 use engine::agent::Parts;
-use engine::agents::{AtEnd, Subagents};
-use engine::hooks::{CallbackReply, CallsBack, ExitReason, registered_hooks};
+use engine::agents::{Subagents, SubagentsAtEnd};
+use engine::hooks::{CallbackReply, ExitReason, HookCallbacks, registered_hooks};
 use engine::run::RunEnd;
 use engine::run::TurnEnd;
 use engine::send_message::SendMessage;
-use files::faults::{Mounted, mount};
+use files::faults::{MountedDisk, mount};
 use futures_util::future::BoxFuture;
 use learning::knowledge::Knowledge;
 use learning::ledger::{Ledger, Spender};
@@ -27,7 +27,7 @@ use mail::{Mail, Messenger};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use session::{Fork, Home, Session, World};
-use settings::agents::{DefinitionSources, Registry};
+use settings::agent_definitions::{DefinitionSources, Registry};
 use settings::{Budget, Learning};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -54,11 +54,11 @@ struct SessionWorld {
     place: TempDir,
     disk: Arc<Mutex<StormDisk>>,
     model: StormModel,
-    at_end: AtEnd,
+    at_end: SubagentsAtEnd,
     life: i64,
     /// What was not synced may be gone, or the disk was full: what is only noted may be missing.
     is_forgetful: bool,
-    _mounted: Mounted,
+    _mounted: MountedDisk,
 }
 
 /// How a process ended.
@@ -71,7 +71,7 @@ enum Death {
 /// A program that takes a while whenever the conversation is about to end.
 struct SlowStop(Mutex<Chance>);
 
-impl CallsBack for SlowStop {
+impl HookCallbacks for SlowStop {
     fn call_back(&self, _: &str, _: &Value, _: Option<&str>) -> BoxFuture<'_, CallbackReply> {
         let while_ = Duration::from_millis(self.0.lock().below(2_000) as u64);
         Box::pin(async move {
@@ -93,7 +93,7 @@ impl SessionWorld {
         let disk = Arc::new(Mutex::new(StormDisk::new(chance.fork(), Box::new(|_, _| None))));
         let model = StormModel::new(chance.fork(), disk.clone());
         let _mounted = mount(place.path(), disk.clone());
-        let at_end = if chance.one_in(2) { AtEnd::WaitsForThem } else { AtEnd::LeavesThem };
+        let at_end = if chance.one_in(2) { SubagentsAtEnd::WaitsForThem } else { SubagentsAtEnd::LeavesThem };
         Self { chance, place, disk, model, at_end, life: 0, is_forgetful: false, _mounted }
     }
 
@@ -249,7 +249,9 @@ impl SessionWorld {
             };
             self.tell(&format!("a turn ends: {:?}", turn.end));
             let is_unheard = agent.agents().is_some_and(|children| children.in_background() > 0 || children.has_news());
-            if self.at_end == AtEnd::WaitsForThem && is_unheard && matches!(turn.end, TurnEnd::Ended(RunEnd::Answered))
+            if self.at_end == SubagentsAtEnd::WaitsForThem
+                && is_unheard
+                && matches!(turn.end, TurnEnd::Ended(RunEnd::Answered))
             {
                 self.model.minutes().broken.push("a turn ended before all agents were heard".to_owned());
             }

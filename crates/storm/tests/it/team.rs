@@ -18,7 +18,7 @@ use std::time::Duration;
 use ::team::mirror::Mirror;
 use ::team::report::{EarlyEnd, SyncReport};
 use ::team::sync::Deletions;
-use files::faults::{Effect, Mounted, mount};
+use files::faults::{Effect, MountedDisk, mount};
 use parking_lot::Mutex;
 use tempfile::TempDir;
 
@@ -61,7 +61,7 @@ struct Member {
     began: Arc<AtomicUsize>,
     wire: StormWire,
     old_state: Option<Vec<u8>>,
-    _mounted: Mounted,
+    _mounted: MountedDisk,
 }
 
 impl Member {

@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 use engine::Agent;
 use engine::agent::Parts;
 use engine::run::{RunEnd, TurnEnd};
-use files::faults::{Mounted, mount};
+use files::faults::{MountedDisk, mount};
 use learning::dream::run::Dream;
 use learning::dream::{DreamSite, SourcePurpose};
 use learning::extract;
@@ -61,7 +61,7 @@ pub(crate) struct Year {
     process: i64,
     diary: Mutex<Diary>,
     is_excluding: bool,
-    _mounted: Mounted,
+    _mounted: MountedDisk,
 }
 
 /// Where the user types.

@@ -5,7 +5,7 @@ use std::io::{BufRead, Write};
 use serde_json::{Value as Json, json};
 
 use super::rows::{DatabaseRow, Value};
-use super::{Store, Time, audit};
+use super::{Store, Time, audit_log};
 use crate::error::Error;
 
 /// A table: its name, its columns, and the statements that read and write it.
@@ -76,7 +76,9 @@ impl Store {
         transaction.lock("cairn team: members").await?;
         let members = transaction.row("SELECT COUNT(*) FROM members", Vec::new()).await?;
         if members.map_or(Ok(0), |row| row.number(0))? > 0 {
-            return Err(Error::Invalid("a backup is read into an empty database, and this one has members".to_owned()));
+            return Err(Error::Invalid(
+                "a backup can only be restored into an empty database, and this one has members".to_owned(),
+            ));
         }
         transaction.run("DELETE FROM invitations", Vec::new()).await?;
         transaction.run("DELETE FROM audit", Vec::new()).await?;
@@ -110,7 +112,7 @@ impl Store {
         if !ended {
             return Err(bad("its end is missing"));
         }
-        audit::note(&mut transaction, "the server", audit::Action::RestoredBackup, None, "", now).await?;
+        audit_log::note(&mut transaction, "the server", audit_log::Action::RestoredBackup, None, "", now).await?;
         transaction.commit().await
     }
 }

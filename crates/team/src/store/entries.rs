@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::audit::{self, Action};
+use super::audit_log::{self, Action};
 use super::rows::{Database, DatabaseRow, Transaction, Value};
 use super::{Member, Time};
 use crate::checksum;
@@ -214,7 +214,7 @@ impl PendingWrite<'_> {
         self.forget().await?;
         let keys: Vec<&str> = write.entries.keys().chain(&write.deletes).map(EntryKey::as_str).collect();
         let (who, keys) = (&self.member.name, keys.join(", "));
-        audit::note(&mut self.transaction, who, Action::Wrote, Some(repository), &keys, self.now).await?;
+        audit_log::note(&mut self.transaction, who, Action::Wrote, Some(repository), &keys, self.now).await?;
         Ok(checksum)
     }
 

@@ -1,8 +1,8 @@
 //! Invitations: how somebody becomes a member. Each can be used once and expires.
 
-use super::audit::{self, Action};
+use super::audit_log::{self, Action};
+use super::member_tokens::{self, Secret};
 use super::rows::{Database, Transaction};
-use super::tokens::{self, Secret};
 use super::{Level, Member, Time, members, repositories};
 use crate::error::Error;
 use crate::repository::Repository;
@@ -68,12 +68,12 @@ impl Invitations<'_> {
         const FIND: &str = "SELECT hash, repository, level, is_admin, expires FROM invitations
             WHERE id = $1 AND used_by IS NULL";
         let gone = || Error::Missing("such invitation; it may have been used, or be older than a week".to_owned());
-        let sealed = tokens::opened(invitation).ok_or_else(gone)?;
+        let sealed = member_tokens::opened(invitation).ok_or_else(gone)?;
         let mut transaction = self.0.begin().await?;
         // Of two who come under one name, one waits for the other.
         transaction.lock("cairn team: members").await?;
         let row = transaction.row(FIND, vec![sealed.id.as_str().into()]).await?.ok_or_else(gone)?;
-        if !tokens::same(&row.text(0)?, &sealed.hash) || row.number(4)? <= now {
+        if !member_tokens::same(&row.text(0)?, &sealed.hash) || row.number(4)? <= now {
             return Err(gone());
         }
         let member = members::add(&mut transaction, name, subject, row.number(3)? != 0, now).await?;
@@ -84,19 +84,19 @@ impl Invitations<'_> {
         // With the first member there are no further invitations for a first one.
         let others = "DELETE FROM invitations WHERE used_by IS NULL AND (SELECT COUNT(*) FROM members) = 1";
         transaction.run(others, Vec::new()).await?;
-        audit::note(&mut transaction, &member.name, Action::Joined, None, "", now).await?;
+        audit_log::note(&mut transaction, &member.name, Action::Joined, None, "", now).await?;
         if let (Some(repository), Some(level)) = (row.text_if_any(1)?, row.text_if_any(2)?) {
             let (repository, level) = (repository.parse()?, Some(level.parse()?));
             repositories::grant(&mut transaction, &member.name, &member, &repository, level, now).await?;
         }
-        let token = tokens::issue(&mut transaction, &member, label, None, now).await?;
+        let token = member_tokens::issue(&mut transaction, &member, label, None, now).await?;
         transaction.commit().await?;
         Ok(NewMember { member, token })
     }
 }
 
 async fn invite(transaction: &mut Transaction, by: &str, invitation: &Invitation, now: Time) -> Result<Secret, Error> {
-    let (secret, sealed) = tokens::fresh();
+    let (secret, sealed) = member_tokens::fresh();
     let (repository, level) = match invitation {
         Invitation::Admin => (None, None),
         Invitation::Repository(repository, level) => (Some(repository), Some(level.word().to_owned())),
@@ -114,6 +114,6 @@ async fn invite(transaction: &mut Transaction, by: &str, invitation: &Invitation
         VALUES ($1, $2, $3, $4, $5, $6, $7)";
     transaction.run(sql, values).await?;
     let detail = level.as_deref().unwrap_or("admin of the server");
-    audit::note(transaction, by, Action::Invited, repository, detail, now).await?;
+    audit_log::note(transaction, by, Action::Invited, repository, detail, now).await?;
     Ok(secret)
 }

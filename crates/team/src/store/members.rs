@@ -1,6 +1,6 @@
 //! Members: who may sign in.
 
-use super::audit::{self, Action};
+use super::audit_log::{self, Action};
 use super::rows::{Database, DatabaseRow, Transaction};
 use super::{Time, fresh_id};
 use crate::error::Error;
@@ -59,7 +59,7 @@ impl Members<'_> {
         if transaction.run("DELETE FROM members WHERE name = $1", vec![name.into()]).await? == 0 {
             return Err(Error::Missing(format!("member called {name}")));
         }
-        audit::note(&mut transaction, &by.name, Action::RemovedMember, None, name, now).await?;
+        audit_log::note(&mut transaction, &by.name, Action::RemovedMember, None, name, now).await?;
         transaction.commit().await
     }
 
@@ -73,7 +73,7 @@ impl Members<'_> {
                 Err(Error::Exists(_)) if number < 100 => {}
                 outcome => {
                     let member = outcome?;
-                    audit::note(&mut transaction, &member.name, Action::Joined, None, "by an issuer", now).await?;
+                    audit_log::note(&mut transaction, &member.name, Action::Joined, None, "by an issuer", now).await?;
                     transaction.commit().await?;
                     return Ok(member);
                 }

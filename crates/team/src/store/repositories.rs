@@ -1,6 +1,6 @@
 //! Repositories, and the rights of members to them.
 
-use super::audit::{self, Action};
+use super::audit_log::{self, Action};
 use super::rows::{Database, DatabaseRow, Transaction};
 use super::{Level, Member, Time};
 use crate::checksum;
@@ -76,7 +76,7 @@ impl Repositories<'_> {
         if transaction.run(sql, vec![repository.as_str().into()]).await? == 0 {
             return Err(Error::Missing(format!("repository {repository}")));
         }
-        audit::note(&mut transaction, &by.name, Action::RemovedRepository, Some(repository), "", now).await?;
+        audit_log::note(&mut transaction, &by.name, Action::RemovedRepository, Some(repository), "", now).await?;
         transaction.commit().await
     }
 }
@@ -110,5 +110,5 @@ pub(super) async fn grant(
         }
     };
     let detail = format!("{}: {}", member.name, level.map_or("nothing", Level::word));
-    audit::note(transaction, by, Action::Granted, Some(repository), &detail, now).await
+    audit_log::note(transaction, by, Action::Granted, Some(repository), &detail, now).await
 }

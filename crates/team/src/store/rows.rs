@@ -113,7 +113,7 @@ impl Database {
             return Ok(Self::Postgres(options.connect(address).await?));
         }
         let address = address.strip_prefix("sqlite:").unwrap_or(address);
-        // Its owner's alone, before anything is in it. What SQLite puts beside it gets the same mode.
+        // Its owner's alone, before anything is in it. What SQLite puts next to it gets the same mode.
         for ending in ["", "-wal", "-shm"] {
             let path = PathBuf::from(format!("{address}{ending}"));
             if ending.is_empty() || files::glance(&path).is_some() {

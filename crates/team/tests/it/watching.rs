@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use team::watch::{WatchNews, WatchedFolder};
+use team::watch_folder::{WatchNews, WatchedFolder};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::house::{Desk, House, secret};
@@ -86,7 +86,7 @@ async fn a_secret_is_told_and_not_sent() {
     let left = told.iter().find_map(|news| if let WatchNews::Left(left) = news { Some(left) } else { None }).unwrap();
     assert_eq!(left.get("keys.md").map(String::as_str), Some("it holds a secret (github-pat)"));
     assert!(!format!("{told:?}").contains(&secret()));
-    assert_eq!(watching.standing().left.len(), 1);
+    assert_eq!(watching.status().left.len(), 1);
     watching.close().await;
     let hashes = house.store.entries().hashes(&super::house::repository()).await.unwrap().unwrap();
     assert_eq!(hashes.entry_checksums.len(), 1);
@@ -106,7 +106,7 @@ async fn who_may_not_write_is_told_once() {
         house.clock.fetch_add(60_000, Ordering::SeqCst);
         tokio::task::yield_now().await;
     }
-    assert!(watching.standing().is_silent && watching.standing().trouble().unwrap().contains("nothing is sent until"));
+    assert!(watching.status().is_silent && watching.status().trouble().unwrap().contains("nothing is sent until"));
     watching.close().await;
     assert!(news.try_recv().is_err());
     house.close().await;

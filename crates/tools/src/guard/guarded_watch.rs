@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use files::exact::{Identity, identity};
 
-use super::listing::{ContinueSign, Enter, ListedEntry, ListingStopped, walk};
+use super::list_tree::{ContinueSign, Enter, ListedEntry, ListingStopped, walk};
 use crate::confinement::MadePath;
 use crate::permission::is_guarded_name;
 

@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::chdir;
 
 use super::namespaces::failed;
-use super::{lock, mount_view};
+use super::{give_up_privileges, mount_view};
 use crate::confinement::{Base, Confinement, Strength, folders_behind};
 
 /// Confines this process.
@@ -27,9 +27,9 @@ pub(super) fn confine(confinement: &Confinement, guarded: &[PathBuf]) -> io::Res
         unshare(CloneFlags::CLONE_NEWNS).map_err(|error| failed("no mount namespace", error))?;
         mount_view::enter(&confinement, guarded)?;
     }
-    let signals = lock::landlock(&confinement)?;
-    lock::drop_capabilities()?;
-    lock::filter(&confinement, signals)?;
+    let signals = give_up_privileges::landlock(&confinement)?;
+    give_up_privileges::drop_capabilities()?;
+    give_up_privileges::filter(&confinement, signals)?;
     // Nobody looks into us, not even those who are as we are.
     nix::sys::prctl::set_dumpable(false)?;
     chdir(&directory).map_err(|error| failed(&format!("{} in the sandbox", directory.display()), error))

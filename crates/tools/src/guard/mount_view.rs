@@ -11,10 +11,10 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root};
 use rustix::fs::{AtFlags, Mode};
 
-use super::layers::{Layer, layers};
 use super::mounts::Mounts;
 use super::namespaces::{failed, write};
-use super::pinned::{PinnedPath, lies_in};
+use super::pinned::{PinnedPath, is_below};
+use super::view_layers::{Layer, layers};
 use crate::confinement::{Base, Confinement};
 
 /// Directories in which the view may be assembled: any that holds nothing of what is mounted into it.
@@ -84,7 +84,7 @@ pub(super) fn enter(confinement: &Confinement, guarded: &[PathBuf]) -> io::Resul
 fn stage(layers: &[(PathBuf, Layer)]) -> io::Result<PathBuf> {
     let free = |stage: &&&str| {
         let holds = |(place, layer): &(PathBuf, Layer)| {
-            layer.source(place).is_some_and(|source| lies_in(source, Path::new(stage)))
+            layer.source(place).is_some_and(|source| is_below(source, Path::new(stage)))
         };
         Path::new(stage).canonicalize().is_ok_and(|real| real == Path::new(stage)) && !layers.iter().any(holds)
     };
@@ -157,7 +157,7 @@ impl MountView {
             return bind(&self.nothing.file.path(), &self.root.file(place)?.path());
         }
         let directory = self.root.directory(place)?;
-        if later.iter().any(|(below, _)| lies_in(below, path)) {
+        if later.iter().any(|(below, _)| is_below(below, path)) {
             return memory(&directory.path(), "mode=0755", MsFlags::MS_NOEXEC);
         }
         bind(&self.nothing.directory.path(), &directory.path())
@@ -203,7 +203,7 @@ impl MountView {
     fn close(&self, layers: &[(PathBuf, Layer)]) -> io::Result<()> {
         for (index, (path, layer)) in layers.iter().enumerate() {
             let later = &layers[index + 1..];
-            let has_below = later.iter().any(|(below, _)| lies_in(below, path));
+            let has_below = later.iter().any(|(below, _)| is_below(below, path));
             let shown = |(later, layer): &(PathBuf, Layer)| later == path && *layer != Layer::Hidden;
             if *layer == Layer::Hidden && path.is_dir() && has_below && !later.iter().any(shown) {
                 self.limit(path, READ_ONLY | MsFlags::MS_NOEXEC)?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use nix::mount::MsFlags;
 
 use super::namespaces::failed;
-use super::pinned::lies_in;
+use super::pinned::is_below;
 
 /// Longest mount table that is read, in bytes.
 const LIST: u64 = 16 * 1024 * 1024;
@@ -30,7 +30,7 @@ impl Mounts {
 
     /// Mounts below a path, with their flags.
     pub(super) fn below<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = (&'a Path, MsFlags)> {
-        let below = self.0.iter().filter(move |mount| mount.at != path && lies_in(&mount.at, path));
+        let below = self.0.iter().filter(move |mount| mount.at != path && is_below(&mount.at, path));
         below.map(|mount| (&*mount.at, mount.flags))
     }
 }

@@ -13,7 +13,7 @@ use process_wrap::std::{CommandWrap, ResetSigmask};
 
 use super::caller::{Caller, CallerOrder};
 use super::guarded_watch::GuardedPaths;
-use super::listing::ListingStopped;
+use super::list_tree::ListingStopped;
 use super::program::{PATIENCE, gone_within, kill};
 use super::tree::Tree;
 use super::{ARGUMENT, environment, namespaces};

@@ -46,7 +46,7 @@ pub(super) fn resolved(path: &Path, untrusted: &[PathBuf]) -> Option<PathBuf> {
 
 /// Returns whether a path is a folder or inside it. Neither contains a symlink or a dot, so comparing text is enough:
 /// this is called some thousand times for a command.
-pub(super) fn lies_in(path: &Path, folder: &Path) -> bool {
+pub(super) fn is_below(path: &Path, folder: &Path) -> bool {
     let (path, folder) = (path.as_os_str().as_bytes(), folder.as_os_str().as_bytes());
     let rest = path.strip_prefix(folder);
     rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || folder.ends_with(b"/"))

@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::caller::{Caller, CallerOrder};
 use super::tree::Tree;
-use super::{inside, lock, namespaces, outside};
+use super::{give_up_privileges, inside, namespaces, outside};
 use crate::confinement::Base;
 use crate::guard_protocol::{AFTER_EXIT, GRACE, GuardReport, GuardSide, LOOK, ProcessInput};
 
@@ -34,9 +34,8 @@ fn guard() -> io::Result<()> {
     let mut caller = Caller::on_standard_input()?;
     let order = caller.order()?;
     let report = match (&order.confinement, &order.side) {
-        (None, _) => {
-            lock::forget_tracing().and_then(|()| run(command(&order.command)?, order.input.clone(), &mut caller))
-        }
+        (None, _) => give_up_privileges::forget_tracing()
+            .and_then(|()| run(command(&order.command)?, order.input.clone(), &mut caller)),
         // Nothing is writable, so there is nothing to look after: one guard is enough.
         (Some(confinement), GuardSide::Outside) if confinement.base == Base::System => namespaces::enter(confinement)
             .and_then(|()| inside::confine(confinement, &[]))

@@ -69,7 +69,7 @@ pub enum Rights {
     /// All that the user may do, or the sandbox allows.
     Full,
     /// Reading: it runs because it was judged to do nothing else, and the kernel enforces that if it can.
-    Looking(ReadOnlyView),
+    ReadOnly(ReadOnlyView),
 }
 
 /// View of a read-only command, besides the working directories, the system and programs.

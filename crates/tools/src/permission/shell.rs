@@ -82,7 +82,7 @@ pub(super) fn decide(situation: &Situation<'_>, tool: &str, text: &str) -> Decis
     if situation.leaves == SandboxExit::Yes {
         return Decision::Ask { why: "it asks to run without its confinement".to_owned() };
     }
-    Decision::Allow(Rights::Looking(ReadOnlyView { hidden, readable: readable(situation, &parts) }))
+    Decision::Allow(Rights::ReadOnly(ReadOnlyView { hidden, readable: readable(situation, &parts) }))
 }
 
 /// Returns whether a part of a command runs unasked beside what a rule allows, because it surely only reads.

@@ -118,7 +118,7 @@ impl Stage {
     pub(crate) async fn look_for(&self, command: &str, milliseconds: u64) -> Output {
         let looking = ReadOnlyView { hidden: vec![self.project.join(".env")], readable: Vec::new() };
         let input = json!({"command": command, "timeout": milliseconds});
-        let call = ToolCall { rights: Rights::Looking(looking), ..ToolCall::new("Bash", input) };
+        let call = ToolCall { rights: Rights::ReadOnly(looking), ..ToolCall::new("Bash", input) };
         run_all(vec![call], &standard(), &self.scope, |_, _| {}).await.remove(0)
     }
 

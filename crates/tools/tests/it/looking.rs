@@ -327,12 +327,12 @@ async fn git_sees_its_repository_from_a_part_of_it() {
             let rights = match decide(&situation, Access::Changes, "Bash", &subject) {
                 Decision::Allow(rights) => rights,
                 // Asked about, as it should be; a model that is believed gets the rights of the others.
-                _ => Rights::Looking(ReadOnlyView {
+                _ => Rights::ReadOnly(ReadOnlyView {
                     readable: vec![stage.sibling.join("clone")],
                     ..ReadOnlyView::default()
                 }),
             };
-            assert!(matches!(rights, Rights::Looking(_)), "{command} in {name}: {rights:?}");
+            assert!(matches!(rights, Rights::ReadOnly(_)), "{command} in {name}: {rights:?}");
             let call = ToolCall { rights, ..ToolCall::new("Bash", json!({"command": command})) };
             let said = run_all(vec![call], &standard(), &scope, |_, _| {}).await.remove(0).text();
             assert!(!tells_a_secret(&said), "{said}");

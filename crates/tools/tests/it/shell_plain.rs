@@ -328,7 +328,7 @@ impl Tree {
             script.push_str(&format!("timeout -k 1 3 bash -c '{quoted}' </dev/null >/dev/null 2>&1\n"));
         }
         let input = json!({"command": script, "timeout": 300_000});
-        let call = ToolCall { rights: Rights::Looking(ReadOnlyView::default()), ..ToolCall::new("Bash", input) };
+        let call = ToolCall { rights: Rights::ReadOnly(ReadOnlyView::default()), ..ToolCall::new("Bash", input) };
         run_all(vec![call], &standard(), &self.scope, |_, _| {}).await;
     }
 
@@ -469,7 +469,7 @@ async fn a_directory_is_where_it_says() {
     let given = [("CDPATH".to_owned(), elsewhere.display().to_string())].into();
     let scope = tree.scope.clone().with_environment(Environment { given, ..Environment::default() });
     let call = ToolCall::new("Bash", json!({"command": "cd sub && pwd -P"}));
-    let call = ToolCall { rights: Rights::Looking(ReadOnlyView::default()), ..call };
+    let call = ToolCall { rights: Rights::ReadOnly(ReadOnlyView::default()), ..call };
     let said = run_all(vec![call], &standard(), &scope, |_, _| {}).await.remove(0).text();
     assert_eq!(said, tree.root.join("sub").display().to_string());
 }

@@ -122,7 +122,7 @@ impl<'a> ViewEntry<'a> {
     }
 
     /// Its current state.
-    pub fn stands(&self) -> ItemState {
+    pub fn state(&self) -> ItemState {
         let owner = self.item().owner.map(|owner| &self.view.commits[owner]);
         match (owner.and_then(|owner| Some((owner.kind?, owner.anchor))), &self.item().content) {
             (Some((cover, anchor)), _) if anchor == Some(self.index) && cover != Cover::Rewind => {
@@ -142,7 +142,7 @@ impl<'a> ViewEntry<'a> {
 
     /// True if it shows its own content: not behind a cover, and not restored by a commit.
     pub fn is_original(&self) -> bool {
-        matches!(self.stands(), ItemState::UserText | ItemState::AddedText | ItemState::Reply)
+        matches!(self.state(), ItemState::UserText | ItemState::AddedText | ItemState::Reply)
     }
 
     /// The original blocks, whatever is shown of them.

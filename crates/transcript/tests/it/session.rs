@@ -276,6 +276,7 @@ pub fn prologue(variant: u8) -> Prologue {
         betas: Vec::new(),
         format: None,
         context_management: None,
+        web_search: None,
     }
 }
 

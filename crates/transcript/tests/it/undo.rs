@@ -143,7 +143,7 @@ fn an_item_says_what_it_is() {
     let mut session = Session::of(&said);
     let stands = |session: &Session| -> Vec<ItemState> {
         let view = session.log.view();
-        view.entries(0..view.len()).map(|entry| entry.stands()).collect()
+        view.entries(0..view.len()).map(|entry| entry.state()).collect()
     };
     let behind = ItemState::Behind(Cover::Compact);
     assert_eq!(stands(&session), [ItemState::Covered(Cover::Compact), behind, behind, ItemState::Restored]);

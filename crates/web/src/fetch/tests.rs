@@ -11,12 +11,12 @@ const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
 /// A server that answers by path, and the heads of what it was asked.
-struct Server {
+struct TestServer {
     port: u16,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
-impl Server {
+impl TestServer {
     /// An endless answer repeats what it says.
     async fn start(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((HERE, 0)).await.unwrap();
@@ -91,7 +91,7 @@ async fn text(fetch: &PageFetch, url: &PageUrl) -> WebPage {
 /// WEB-1: a page is read as Markdown, other text as it is, and what is no text is refused.
 #[tokio::test]
 async fn a_page_is_fetched_as_text() {
-    let server = Server::start(|path| match path {
+    let server = TestServer::start(|path| match path {
         "/html" => answer("200 OK\r\nContent-Type: text/html; charset=iso-8859-1", "<h1>Title</h1>"),
         "/json" => answer("200 OK\r\nContent-Type: application/json", "{\"a\": \"<b>\"}"),
         "/none" => answer("200 OK", "<!DOCTYPE html><p>para"),
@@ -119,7 +119,7 @@ async fn a_page_is_fetched_as_text() {
 /// WEB-1: redirects on the same host are followed, others are returned, and none leads to what may not be fetched.
 #[tokio::test]
 async fn redirects_are_followed_on_the_same_host_alone() {
-    let server = Server::start(|path| match path {
+    let server = TestServer::start(|path| match path {
         "/one" => to("/two"),
         "/two" => answer("200 OK\r\nContent-Type: text/plain", "here"),
         "/round" => to("/round"),
@@ -152,7 +152,7 @@ async fn redirects_are_followed_on_the_same_host_alone() {
 /// WEB-1: every address of a name is judged, at each request anew, and none but the judged ones is contacted.
 #[tokio::test]
 async fn a_name_that_turns_private_is_not_contacted() {
-    let server = Server::start(|path| if path == "/one" { to("/two") } else { answer("200 OK", "inside") }).await;
+    let server = TestServer::start(|path| if path == "/one" { to("/two") } else { answer("200 OK", "inside") }).await;
     for addresses in [&[OTHER][..], &[HERE, OTHER]] {
         let (fetch, _) = fetch(&[addresses]);
         let error = fetch.fetch(&server.url("/two")).await.unwrap_err();
@@ -175,7 +175,7 @@ async fn a_name_that_turns_private_is_not_contacted() {
 /// WEB-1: addresses that stand for themselves are judged, too.
 #[tokio::test]
 async fn private_addresses_are_refused_unless_they_are_named() {
-    let server = Server::start(|_| answer("200 OK\r\nContent-Type: text/plain", "inside")).await;
+    let server = TestServer::start(|_| answer("200 OK\r\nContent-Type: text/plain", "inside")).await;
     let usual = PageFetch::new(vec![]);
     for host in [
         "127.0.0.1",
@@ -205,7 +205,7 @@ async fn private_addresses_are_refused_unless_they_are_named() {
 /// WEB-1: a small body that unpacks to a large one is unpacked up to the limit.
 #[tokio::test]
 async fn a_packed_bomb_is_cut() {
-    let server = Server::start(|_| {
+    let server = TestServer::start(|_| {
         let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
         for _ in 0..20 {
             std::io::Write::write_all(&mut bomb, &[b'a'; 1_000_000]).unwrap();
@@ -223,7 +223,7 @@ async fn a_packed_bomb_is_cut() {
 /// WEB-1: an endless body is cut, and a silent server is left.
 #[tokio::test]
 async fn a_body_without_end_is_cut() {
-    let server = Server::start(|path| match path {
+    let server = TestServer::start(|path| match path {
         "/silent" => b"HTTP/1.1 200 OK\r\n".to_vec(),
         _ => answer("200 OK\r\nContent-Type: text/plain", ""),
     })

@@ -15,7 +15,7 @@ use mail::mailbox::ControlMessage;
 use mail::task_file::TaskBoard;
 use mail::{Mail, Messenger, Team, in_words, name_of};
 use session::World;
-use settings::agents::{Isolation, Registry};
+use settings::agent_definitions::{Isolation, Registry};
 use settings::permission::{Approver, NoApprover, PermissionAnswer, Question, Respondent};
 use tools::Jobs;
 use tools::permission::{Mode, git_runs_programs};
@@ -106,7 +106,7 @@ pub(super) async fn run(place: &ProgramPaths, registry: &Registry, args: &StartA
     let mut closing = ShutdownSignals::watch_all()?;
     let teammates = Teammates::new(team.clone(), post.clone(), TaskBoard::default(), mode.into(), lead);
     let approver: Arc<dyn Approver> = match std::io::stdin().is_terminal() && out::stderr().is_terminal() {
-        true => Arc::new(AtTerminal::default()),
+        true => Arc::new(TerminalApprover::default()),
         false => Arc::new(NoApprover),
     };
     let listener = Arc::new(|event: Event| {
@@ -158,9 +158,9 @@ pub(super) async fn run(place: &ProgramPaths, registry: &Registry, args: &StartA
 
 /// Asks whoever sits at this terminal, one thing at a time.
 #[derive(Debug, Default)]
-struct AtTerminal(tokio::sync::Mutex<()>);
+struct TerminalApprover(tokio::sync::Mutex<()>);
 
-impl Approver for AtTerminal {
+impl Approver for TerminalApprover {
     fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(async move {
             let _turn = self.0.lock().await;
@@ -177,7 +177,7 @@ impl Approver for AtTerminal {
         })
     }
 
-    fn who(&self) -> Respondent {
+    fn respondent(&self) -> Respondent {
         Respondent::Program // asked at once, as long as this command runs
     }
 }

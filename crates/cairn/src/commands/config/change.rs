@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use settings::keys::{self, Kind, MaySet, SettingKey};
-use settings::trust::{self, TrustNotKept};
+use settings::trust::{self, TrustFault};
 use settings::{Json, LoadedSettings, nearest, rules, variables};
 
 use crate::exit::Code;
@@ -160,7 +160,7 @@ impl Target {
         new.retain(|claim| !before.iter().any(|known| known.fingerprint == claim.fingerprint));
         if local && !new.is_empty() {
             match trust.remember(&new) {
-                Ok(()) | Err(TrustNotKept::Never) => {}
+                Ok(()) | Err(TrustFault::Never) => {}
                 Err(error) => return Err(error.into()),
             }
         }

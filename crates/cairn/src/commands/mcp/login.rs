@@ -11,7 +11,7 @@ use crate::browser;
 use crate::exit::Code;
 use crate::out::{show, talk};
 use crate::program_paths::ProgramPaths;
-use crate::servers;
+use crate::server_setup;
 use crate::trusted_settings::{self, RunTrust};
 
 /// Time for the user to log in.
@@ -25,7 +25,7 @@ pub(super) async fn login(place: &ProgramPaths, name: &str, no_browser: bool) ->
     talk!("Log in to {name} at this address:");
     show!("{}", login.url());
     let callback = if no_browser {
-        talk!("Then paste the address that the browser ends at, even if it shows an error there:");
+        talk!("Then paste the address that the browser ends up at, even if it shows an error there:");
         let line = tokio::task::spawn_blocking(|| {
             let mut line = String::new();
             std::io::stdin().read_line(&mut line).map(|_| line)
@@ -69,7 +69,7 @@ fn endpoint(place: &ProgramPaths, name: &str) -> anyhow::Result<(HttpEndpoint, O
     };
     let judged = trusted_settings::judge(place, None, RunTrust::No)?;
     let environment = engine::configuration::environment(&judged.settings);
-    let surroundings = servers::surroundings(place, Vec::new(), environment, std::collections::BTreeMap::new());
+    let surroundings = server_setup::surroundings(place, Vec::new(), environment, std::collections::BTreeMap::new());
     let endpoint = http_endpoint(&server, &surroundings).context("it has no address")?;
     Ok((endpoint, port))
 }

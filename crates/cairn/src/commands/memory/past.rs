@@ -1,11 +1,11 @@
 //! Changes to memory, by agents and by commands, and undoing them.
 
+use jiff::Timestamp;
 use memory::changes::{ChangeRun, Changes, KeptChange, USER, UndoResult};
 use memory::store::Store;
 use serde_json::json;
 
-use crate::event_text::diff_text;
-use crate::memory_shelves::local;
+use crate::event_text::{diff_text, local_time};
 use crate::out::{data, talk};
 use crate::styled_text::{Span, cyan, dim};
 
@@ -30,7 +30,7 @@ pub(super) fn log(changes: &Changes, diffs: bool, as_json: bool) -> anyhow::Resu
     for run in &runs {
         let net = run.net();
         let names: Vec<String> = net.iter().map(|one| format!("{} {}", word(one), one.path)).collect();
-        let at = run.head.began().map(local).unwrap_or_default();
+        let at = run.head.began().map(local_time).unwrap_or_default();
         let by = if run.head.agent == USER { "you" } else { &run.head.agent };
         data!([cyan(&run.id), Span::plain(&format!("  {at}  {by:<8}  ")), dim(&names.join(", "))])?;
         if diffs {
@@ -51,7 +51,13 @@ fn word(change: &KeptChange) -> &'static str {
 }
 
 /// Takes back what a run changed, or one memory of it.
-pub(super) fn undo(changes: &Changes, store: &Store, id: &str, only: Option<&str>) -> anyhow::Result<()> {
+pub(super) fn undo(
+    changes: &Changes,
+    store: &Store,
+    id: &str,
+    only: Option<&str>,
+    at: Timestamp,
+) -> anyhow::Result<()> {
     let runs = changes.runs();
     let found: Vec<&ChangeRun> = runs.iter().filter(|run| run.id.starts_with(id)).collect();
     let run = match found.as_slice() {
@@ -59,7 +65,7 @@ pub(super) fn undo(changes: &Changes, store: &Store, id: &str, only: Option<&str
         [] => anyhow::bail!("there is no run {id}; cairn memory log lists them"),
         _ => anyhow::bail!("several runs begin with {id}; cairn memory log lists them"),
     };
-    for undone in changes.undo(&run.id, only, store)? {
+    for undone in changes.undo(&run.id, only, store, at)? {
         match undone {
             UndoResult::Restored { path } => talk!("{path} is as it was before"),
             UndoResult::Removed { path } => talk!("{path} was new and has been removed"),

@@ -49,8 +49,15 @@ pub(super) fn add(shelves: &CommandShelves, given: &MemoryDraft<'_>) -> anyhow::
     Ok(())
 }
 
-pub(super) fn edit(shelves: &CommandShelves, name: &str, change: &MemoryEdit) -> anyhow::Result<()> {
+/// Changes a memory. A description that was the first sentence of its text follows a new text.
+pub(super) fn edit(shelves: &CommandShelves, name: &str, mut change: MemoryEdit) -> anyhow::Result<()> {
     let meant = shelves.find(name)?;
+    let first = first_sentence(&meant.memory.body);
+    if change.description.is_none() && meant.memory.description.as_ref() == Some(&first) {
+        let new = change.body.as_deref().map(first_sentence);
+        change.description = new.filter(|new| !new.is_empty() && *new != first);
+    }
+    let change = &change;
     let saved = shelves.as_the_user(&meant.directory, |store| Ok(store.edit(&meant.memory.path, change)?))?;
     report("changed", &saved);
     Ok(())
@@ -115,7 +122,11 @@ pub(super) fn relocate(shelves: &CommandShelves, name: &str, to_project: bool) -
     let text = String::from_utf8(source.read(path, BODY_LIMIT)?.bytes)
         .map_err(|_| anyhow::anyhow!("{path} is not UTF-8 text"))?;
     let modified = source.head(path, 0)?.modified;
+    let quotations = both.register(&meant.directory).read();
     let saved = both.as_the_user(&target, |store| {
+        if let Some(spoken) = quotations.of(&meant.memory.body) {
+            both.register(&target).keep(&meant.memory.body, spoken)?;
+        }
         let saved = store.remember_text(path, &text, &MemoryOrigin::default(), None)?;
         if let Some(modified) = modified {
             store.root().date(path, modified)?;

@@ -3,13 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use memory::quoted_sentences::QuotedSentence;
 use memory::rank::{RankQuestion, WorkAtHand};
 use memory::shelf::{Shelf, ShelfScope};
 use memory::{Kind, Memory};
 use serde_json::json;
 use transcript::line::Line;
 
-use crate::memory_shelves::{CommandShelves, NamedMemory, local};
+use crate::event_text::local_time;
+use crate::memory_shelves::{CommandShelves, NamedMemory};
 use crate::out::{data, talk};
 use crate::styled_text::{Span, cyan, dim, first_line};
 
@@ -41,7 +43,7 @@ pub(super) fn list(shelves: &CommandShelves, as_json: bool) -> anyhow::Result<()
     }
     for NamedMemory { directory, memory } in &all {
         let kind = memory.kind.map_or("", Kind::name);
-        let date = memory.dated.map(local).unwrap_or_default();
+        let date = memory.dated.map(local_time).unwrap_or_default();
         let from = from(memory, shelves, directory);
         let about = first_line(memory.description.as_deref().unwrap_or_default(), LINE);
         data!([
@@ -116,46 +118,61 @@ fn line_with(memory: &Memory, matched: &[(String, f32)]) -> String {
 pub(super) fn show(shelves: &CommandShelves, name: &str, open: bool) -> anyhow::Result<()> {
     let meant = shelves.find(name)?;
     let root = files::Root::open(&meant.directory)?;
+    let spoken = shelves.register(&meant.directory).read().of(&meant.memory.body).cloned();
     if open {
-        return open_origin(shelves, &meant.memory);
+        return open_origin(shelves, &meant.memory, spoken.as_ref());
     }
     data!("{}", String::from_utf8_lossy(&root.read(&meant.memory.path, LIMIT)?.bytes).trim_end())?;
     talk!("\n{}", meant.directory.join(&meant.memory.path).display());
-    for line in origin(&meant.memory) {
+    for line in origin(&meant.memory, spoken.as_ref()) {
         talk!("{line}");
     }
     Ok(())
 }
 
-/// The origin of a memory, as far as its frontmatter says.
-fn origin(memory: &Memory) -> Vec<String> {
+/// The origin of a memory: the sentence of the user that it quotes, if it quotes one, and what its frontmatter says.
+fn origin(memory: &Memory, spoken: Option<&QuotedSentence>) -> Vec<String> {
     let mut lines = Vec::new();
-    let sentence = memory.body.lines().find_map(|line| line.trim().strip_prefix("> "));
-    lines.extend(sentence.map(|sentence| format!("said      {sentence}")));
-    lines.extend(memory.dated.map(|dated| format!("changed   {}", local(dated))));
+    match (spoken, memory.body.lines().find_map(|line| line.trim().strip_prefix("> "))) {
+        (Some(spoken), _) => {
+            let at = spoken.time().map(|at| format!(", {}", local_time(at))).unwrap_or_default();
+            lines.push(format!("said      \"{}\"{at}", spoken.sentence));
+        }
+        (None, Some(quotation)) => lines.push(format!("quotes    {quotation} (not known to be your words)")),
+        (None, None) => {}
+    }
+    lines.extend(memory.dated.map(|dated| format!("changed   {}", local_time(dated))));
     lines.extend(memory.imported_from.as_ref().map(|from| format!("imported  {from}")));
     let origin = &memory.origin;
     let by: Vec<&str> = [&origin.agent, &origin.model].into_iter().flatten().map(String::as_str).collect();
     lines.push(format!("written   by {}", if by.is_empty() { "you".to_owned() } else { by.join(", ") }));
-    lines.extend(origin.session.as_ref().map(|session| format!("session   {session} (--open shows the place)")));
+    let (session, _) = place(memory, spoken);
+    lines.extend(session.map(|session| format!("session   {session} (--open shows the place)")));
     lines
 }
 
+/// The session and the message that a memory comes from: those of the sentence that it quotes, or those in its frontmatter.
+fn place<'a>(memory: &'a Memory, spoken: Option<&'a QuotedSentence>) -> (Option<&'a str>, Option<&'a str>) {
+    let (session, message) = match spoken {
+        Some(spoken) if spoken.session.is_some() => (&spoken.session, &spoken.message),
+        _ => (&memory.origin.session, &memory.origin.message),
+    };
+    (session.as_deref(), message.as_deref())
+}
+
 /// Prints the messages that a memory comes from.
-fn open_origin(shelves: &CommandShelves, memory: &Memory) -> anyhow::Result<()> {
-    let Some(session) = &memory.origin.session else {
+fn open_origin(shelves: &CommandShelves, memory: &Memory, spoken: Option<&QuotedSentence>) -> anyhow::Result<()> {
+    let (Some(session), message) = place(memory, spoken) else {
         anyhow::bail!("{} does not say which session it comes from", memory.path);
     };
     let file = shelves.place.home.find(&shelves.place.directory, session)?;
     let (lines, _) = session::record::lines(&file.path)?;
-    let is_it = |line: &Line| {
-        memory.origin.message.as_ref().is_some_and(|id| line.id.as_ref().is_some_and(|known| known.to_string() == *id))
-    };
+    let is_it = |line: &Line| message.is_some_and(|id| line.id.as_ref().is_some_and(|known| known.to_string() == *id));
     // What a reply was learnt from was said before it.
     let until = lines.iter().position(is_it).map_or(&lines[..0], |at| &lines[..=at]);
     let said = until.iter().rev().map(|line| line.typed().join("\n")).find(|text| !text.is_empty());
     data!("{}", file.path.display())?;
-    match (said, &memory.origin.message) {
+    match (said, message) {
         (Some(said), _) => data!("{said}")?,
         (None, Some(message)) => data!("message {message}")?,
         (None, None) => talk!("It does not say which message."),

@@ -9,8 +9,8 @@ use engine::hooks;
 use engine::servers::SessionServer;
 use engine::teammates::Teammates;
 use serde_json::{Map, Value, json};
-use settings::agents::Definition;
-use settings::hooks::Hook;
+use settings::agent_definitions::Definition;
+use settings::hook_definitions::Hook;
 use settings::permission::SharedMode;
 use tokio_util::sync::CancellationToken;
 use tools::permission::Mode;
@@ -21,7 +21,7 @@ use super::input_lines::{InputLine, Request};
 use super::sdk_host::{AnswerEffect, SdkHost};
 use crate::out;
 use crate::output::Output;
-use crate::servers::server_line;
+use crate::server_setup::server_line;
 
 /// Handles the lines of the input.
 pub(super) struct InputListener<'a> {

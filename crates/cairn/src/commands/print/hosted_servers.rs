@@ -13,12 +13,12 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use super::sdk_host::SdkHost;
-use crate::server_host::HostsServers;
+use crate::server_host::ServerHosting;
 
 /// Bytes that wait on the way in either direction.
 const ROOM: usize = 64 * 1024;
 
-impl HostsServers for SdkHost {
+impl ServerHosting for SdkHost {
     fn pipes(self: Arc<Self>, server: &str) -> Arc<dyn OpenPipes> {
         Arc::new(HostedPipes { program: self, server: server.to_owned() })
     }

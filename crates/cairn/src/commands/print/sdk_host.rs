@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use engine::hooks::{CallbackReply, CallsBack};
+use engine::hooks::{CallbackReply, HookCallbacks};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -84,12 +84,12 @@ impl Approver for SdkHost {
         })
     }
 
-    fn who(&self) -> Respondent {
+    fn respondent(&self) -> Respondent {
         Respondent::Program
     }
 }
 
-impl CallsBack for SdkHost {
+impl HookCallbacks for SdkHost {
     fn call_back(&self, id: &str, input: &Value, call: Option<&str>) -> BoxFuture<'_, CallbackReply> {
         let mut request = json!({"subtype": "hook_callback", "callback_id": id, "input": input});
         if let Some(call) = call {
@@ -158,7 +158,7 @@ fn understood(said: &Value) -> PermissionAnswer {
         }
         Some("deny") => PermissionAnswer::Deny { why: said["message"].as_str().unwrap_or(NO).to_owned() },
         _ => PermissionAnswer::Unanswered {
-            why: "The answer of the program that was asked cannot be understood.".to_owned(),
+            why: "The program that was asked sent an answer that is not valid.".to_owned(),
         },
     }
 }

@@ -9,7 +9,7 @@ use session::replay::ReplayedSession;
 use transcript::Log;
 use transcript::line::Body;
 
-use super::price;
+use super::replay_price;
 use crate::exit::Code;
 use crate::out::data;
 use crate::pricing::given_window;
@@ -67,11 +67,11 @@ fn policy_names() -> Vec<&'static str> {
 /// Plays sessions, or prices them.
 pub(super) fn run(place: &ProgramPaths, args: &ReplayArgs) -> anyhow::Result<Code> {
     if args.price {
-        return price::run(place, args);
+        return replay_price::run(place, args);
     }
     match args.files.as_slice() {
         [file] => replay(place, &super::find(place, file)?, args),
-        _ => anyhow::bail!("one session is played at a time; with --price there may be several"),
+        _ => anyhow::bail!("only one session can be replayed at a time; --price takes several"),
     }
 }
 

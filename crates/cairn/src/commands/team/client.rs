@@ -283,7 +283,7 @@ pub(super) async fn diff() -> anyhow::Result<()> {
     let mut mirror = membership.mirror(&place, &memory_setup::team_folder(&place)?)?;
     let (plan, found) = mirror.plan().await?;
     let theirs = match membership.client()?.read(None, 0).await? {
-        team::run::ReadResult::Changed(snapshot) => snapshot.content.entries,
+        team::sync_run::ReadResult::Changed(snapshot) => snapshot.content.entries,
         _ => std::collections::BTreeMap::new(),
     };
     for key in plan.take.iter().chain(&plan.keep).chain(&plan.remove).chain(&plan.send).chain(&plan.delete) {

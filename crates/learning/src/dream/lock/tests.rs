@@ -26,18 +26,18 @@ struct Drive {
 }
 
 /// The drive as one process sees it.
-struct Seen<'d> {
+struct SeenDrive<'d> {
     drive: &'d mut Drive,
     process: usize,
 }
 
-impl Seen<'_> {
+impl SeenDrive<'_> {
     fn pid(process: usize) -> u32 {
         u32::try_from(process).unwrap() + 100
     }
 }
 
-impl Disk for Seen<'_> {
+impl LockDisk for SeenDrive<'_> {
     type Handle = usize;
     type Error = Infallible;
 
@@ -114,7 +114,7 @@ enum Other {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct All {
+struct AllProcesses {
     drive: Drive,
     /// True if the user asked for it, so that no gate is in the way.
     asked: bool,
@@ -125,7 +125,7 @@ struct All {
     failed: u32,
 }
 
-impl All {
+impl AllProcesses {
     fn new(drive: Drive, ours: usize, others: usize, kills: u32, failures: u32) -> Self {
         let mut phases = vec![Phase::Gate; ours];
         phases.extend(vec![Phase::Other(Other::Look); others]);
@@ -154,8 +154,8 @@ impl All {
     /// One step of a process; two ways on, where it can fail.
     fn step(&self, process: usize) -> Vec<Self> {
         let mut one = self.clone();
-        let mut disk = Seen { drive: &mut one.drive, process };
-        let pid = Seen::pid(process);
+        let mut disk = SeenDrive { drive: &mut one.drive, process };
+        let pid = SeenDrive::pid(process);
         let mut also = None;
         let phase = match one.phases[process].clone() {
             Phase::Gate => {
@@ -213,7 +213,7 @@ impl All {
                         if one.failures > 0 {
                             let mut failing = self.clone();
                             failing.failures -= 1;
-                            let mut disk = Seen { drive: &mut failing.drive, process };
+                            let mut disk = SeenDrive { drive: &mut failing.drive, process };
                             match (prior, file) {
                                 (Some(prior), Some(file)) => {
                                     disk.write(&file, "").unwrap();
@@ -262,7 +262,7 @@ impl All {
 
 /// Goes through every state that can be reached, looks at each, and says how many there were. The last look is at those in
 /// which nothing is left to do.
-fn explore(start: All, look: impl Fn(&All), last: impl Fn(&All)) -> usize {
+fn explore(start: AllProcesses, look: impl Fn(&AllProcesses), last: impl Fn(&AllProcesses)) -> usize {
     let (mut known, mut open) = (HashSet::new(), vec![start]);
     while let Some(state) = open.pop() {
         if !known.insert(state.clone()) {
@@ -290,8 +290,8 @@ fn drives() -> Vec<Drive> {
 fn in_every_order_of_steps_one_process_dreams() {
     for drive in drives() {
         for processes in [2, 3] {
-            let start = All::new(drive.clone(), processes, 0, 0, 0);
-            let once = |state: &All| assert!(state.dreaming().len() <= 1, "{state:#?}");
+            let start = AllProcesses::new(drive.clone(), processes, 0, 0, 0);
+            let once = |state: &AllProcesses| assert!(state.dreaming().len() <= 1, "{state:#?}");
             let states = explore(start, once, |state| assert_eq!(state.dreamt, 1, "{state:#?}"));
             assert!(states > 50, "{states}");
         }
@@ -304,11 +304,11 @@ fn in_every_order_of_steps_one_process_dreams() {
 fn killed_and_failing_dreams_leave_a_lock_that_the_next_can_take() {
     for drive in drives() {
         let was = drive.named.map_or(0, |file| drive.files[file].1);
-        let once = |state: &All| {
+        let once = |state: &AllProcesses| {
             assert!(state.dreaming().len() <= 1, "{state:#?}");
             assert!(state.dreamt <= 1, "{state:#?}");
         };
-        explore(All::new(drive.clone(), 3, 0, 2, 2), once, |state| {
+        explore(AllProcesses::new(drive.clone(), 3, 0, 2, 2), once, |state| {
             let now = state.drive.named.map_or(0, |file| state.drive.files[file].1);
             if state.dreamt == 0 && state.failed > 0 && state.drive.killed.is_empty() {
                 assert_eq!(now, was, "set back: {state:#?}");
@@ -317,7 +317,7 @@ fn killed_and_failing_dreams_leave_a_lock_that_the_next_can_take() {
                 assert!(state.drive.named.is_none(), "removed: {state:#?}");
             }
             let mut next = state.clone();
-            let mut disk = Seen { drive: &mut next.drive, process: 8 };
+            let mut disk = SeenDrive { drive: &mut next.drive, process: 8 };
             let seen = disk.open().unwrap().and_then(|file| disk.read(&file).unwrap().dreamt);
             let mut taking = LockTaking::new(108, seen, at(NOW));
             let taken = (0..20).find_map(|_| taking.step(&mut disk).unwrap());
@@ -331,7 +331,7 @@ fn killed_and_failing_dreams_leave_a_lock_that_the_next_can_take() {
 #[test]
 fn dreams_that_are_asked_for_come_one_at_a_time() {
     for drive in drives() {
-        let start = All { asked: true, ..All::new(drive, 3, 0, 1, 1) };
+        let start = AllProcesses { asked: true, ..AllProcesses::new(drive, 3, 0, 1, 1) };
         explore(start, |state| assert!(state.dreaming().len() <= 1, "{state:#?}"), |_| {});
     }
 }
@@ -341,14 +341,14 @@ fn dreams_that_are_asked_for_come_one_at_a_time() {
 #[test]
 fn another_program_between_our_steps_never_makes_two_of_ours() {
     for drive in drives() {
-        let ours = |state: &All| {
+        let ours = |state: &AllProcesses| {
             let mut drive = state.drive.clone();
-            let mut disk = Seen { drive: &mut drive, process: 0 };
+            let mut disk = SeenDrive { drive: &mut drive, process: 0 };
             let sure = state.dreaming().into_iter().filter(|held| held.is_ours(&mut disk).unwrap());
             assert!(sure.count() <= 1, "{state:#?}");
         };
-        explore(All::new(drive.clone(), 2, 1, 1, 1), ours, |_| {});
-        explore(All::new(drive, 1, 1, 0, 0), ours, |state| {
+        explore(AllProcesses::new(drive.clone(), 2, 1, 1, 1), ours, |_| {});
+        explore(AllProcesses::new(drive, 1, 1, 0, 0), ours, |state| {
             let last = &state.drive.files[state.drive.named.unwrap()];
             assert_eq!(last.1, NOW, "somebody dreamt: {state:#?}");
         });
@@ -360,7 +360,7 @@ fn another_program_between_our_steps_never_makes_two_of_ours() {
 fn a_lock_belongs_to_a_living_process_for_a_while() {
     let take = |text: &str, modified: i64| {
         let mut drive = Drive { named: Some(0), files: vec![(text.to_owned(), modified)], ..Drive::default() };
-        let mut disk = Seen { drive: &mut drive, process: 1 };
+        let mut disk = SeenDrive { drive: &mut drive, process: 1 };
         let mut taking = LockTaking::new(101, Some(at(modified)), at(NOW));
         (0..20).find_map(|_| taking.step(&mut disk).unwrap()).unwrap()
     };

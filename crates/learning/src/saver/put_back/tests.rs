@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use memory::changes::Changes;
 use memory::echo_check::InjectedWords;
-use memory::spoken::TypedMessages;
+use memory::quoted_sentences::TypedMessages;
 use memory::store::{IndexUpkeep, Store};
 use proptest::prelude::*;
 use session::World;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use memory::echo_check::InjectedWords;
-use memory::spoken::TypedMessages;
+use memory::quoted_sentences::TypedMessages;
 use memory::store::IndexUpkeep;
 use session::{Home, World};
 use tools::Scope;
