@@ -134,7 +134,7 @@ fn structured(block: &str, diagnostics: &mut Vec<Diagnostic>) -> Map<String, Val
         }
         Ok(Value::Null) => Map::new(),
         Ok(_) => {
-            let problem = FileProblem::NotYaml("it is not a list of keys".to_owned());
+            let problem = FileProblem::NotYaml("it is no list of keys".to_owned());
             diagnostics.push(Diagnostic { line: 2, problem });
             lenient
         }
