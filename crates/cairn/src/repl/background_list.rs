@@ -14,6 +14,7 @@ use tools::{JobKind, JobState};
 use transcript::price::Prices;
 
 use super::activity::look_of;
+use super::complete::Completion;
 use super::conversation_view::{ConversationView, about};
 use super::page::PagePart;
 use super::requests::PendingQuestion;
@@ -97,6 +98,19 @@ impl Background {
             }
         }
         None
+    }
+
+    /// What is at work, by the ids that `/tasks stop` and `/tasks front` take.
+    pub(super) fn completions(&self) -> Vec<Completion> {
+        let jobs = self.jobs.list().into_iter().filter(|job| job.state == JobState::Running);
+        let jobs = jobs.map(|job| Completion { about: first_line(&job.command, 100), text: job.id });
+        let is_at_work = |subagent: &Arc<Subagent>| !matches!(subagent.phase(), SubagentPhase::Ended(_));
+        let agents = self.subagents().into_iter().filter(is_at_work);
+        let agents = agents.map(|subagent| Completion {
+            text: subagent.id.clone(),
+            about: format!("{}: {}", subagent.kind, first_line(&subagent.description, 100)),
+        });
+        jobs.chain(agents).collect()
     }
 
     /// The agents that are out, and those that lately were.

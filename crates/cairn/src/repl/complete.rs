@@ -36,6 +36,8 @@ pub(super) struct CompletionSources<'a> {
     pub(super) skills: Vec<Completion>,
     /// Resources of MCP servers.
     pub(super) resources: Vec<Completion>,
+    /// Commands and agents in the background.
+    pub(super) tasks: Vec<Completion>,
 }
 
 /// The letters after `@` before the cursor, if a file of the project can be meant by them.
@@ -52,7 +54,7 @@ pub(super) fn word_start(before: &str) -> usize {
 
 /// The menu for the word before the cursor; `files` are the project's that fit it.
 pub(super) fn complete(before: &str, sources: CompletionSources<'_>, files: Option<Vec<String>>) -> CompletionMenu {
-    let CompletionSources { directory, home, agents, skills, resources } = sources;
+    let CompletionSources { directory, home, agents, skills, resources, tasks } = sources;
     if let Some(typed) = before.strip_prefix('/').filter(|typed| !typed.contains([' ', '\n'])) {
         let command = |command: &slash::SlashCommand| Completion {
             text: format!("/{}", command.name),
@@ -74,6 +76,10 @@ pub(super) fn complete(before: &str, sources: CompletionSources<'_>, files: Opti
         return menu(argument.len(), candidates.collect());
     }
     let word = &before[word_start(before)..];
+    if ["/tasks stop ", "/tasks front "].iter().any(|start| before.strip_prefix(start) == Some(word)) {
+        let tasks = tasks.into_iter().filter(|task| task.text != word);
+        return CompletionMenu::new(word.len(), fuzzy::best(word, tasks, |task| &task.text, usize::MAX));
+    }
     match word.strip_prefix('@') {
         Some(name) => {
             let mut found = agents.map(|agents| agents_like(name, agents)).unwrap_or_default();
@@ -145,6 +151,7 @@ mod tests {
             agents: Some(&agents),
             skills: vec![skill],
             resources: vec![resource],
+            tasks: vec![Completion { text: "72f6cd80301c".to_owned(), about: String::new() }],
         };
         let mut menu = complete(before, sources, None);
         let mut texts = Vec::new();
@@ -169,6 +176,9 @@ mod tests {
         assert_eq!(texts("/gr", root.path())[0], "/greet");
         assert_eq!(texts("/mode ", root.path()).len(), 4);
         assert_eq!(texts("/mode byp", root.path()), ["bypassPermissions"]);
+        assert_eq!(texts("/tasks stop ", root.path()), ["72f6cd80301c"]);
+        assert_eq!(texts("/tasks front 72", root.path()), ["72f6cd80301c"]);
+        assert!(texts("/tasks stop 72f6cd80301c", root.path()).is_empty(), "Enter runs it");
         assert_eq!(texts("look at @s", root.path()), ["@src/", "@setup.md"]);
         assert_eq!(texts("@src/", root.path()), ["@src/main.rs"]);
         assert_eq!(texts("@db:", root.path()), ["@db:demo://notes/1"]);
@@ -182,6 +192,7 @@ mod tests {
                 agents: None,
                 skills: Vec::new(),
                 resources: Vec::new(),
+                tasks: Vec::new(),
             },
             Some(vec!["a b/ma.rs".to_owned()]),
         );

@@ -252,6 +252,7 @@ impl Repl {
             agents: agents.as_deref(),
             skills: self.talk.session.skill_completions(),
             resources: self.talk.session.resource_completions(),
+            tasks: self.talk.session.background.completions(),
         };
         self.menu = complete(&before, sources, files);
     }
@@ -357,9 +358,10 @@ impl Repl {
         Ok(())
     }
 
-    /// Runs the commands that waited for the end of the turn.
+    /// Runs the commands that waited for the end of the turn, once nothing is being typed: a list that one of them opens
+    /// would take the keys, and Enter.
     pub(super) async fn run_queued(&mut self) -> anyhow::Result<()> {
-        while self.is_idle() {
+        while self.is_idle() && self.editor.text().is_empty() {
             let Some(line) = self.queued.pop_front() else { break };
             self.run_line(&line).await?;
         }
@@ -373,6 +375,10 @@ impl Repl {
             return Ok(());
         }
         self.history.add(trimmed, &self.talk.session.status.session, session::World::real().now());
+        if self.working.is_none() && !self.queued.is_empty() {
+            self.queued.push_back(trimmed.to_owned());
+            return Ok(());
+        }
         self.run_line(trimmed).await
     }
 

@@ -98,6 +98,30 @@ fn commands_run_or_wait_during_a_turn() {
     }
 }
 
+/// TERM-12: a list that waited for the end of the turn opens when nothing is being typed, and takes no key of that line.
+#[test]
+fn a_list_that_waited_takes_no_keys_of_a_line() {
+    for (columns, lines) in SIZES {
+        let stage = Stage::new(HELLO);
+        let mut terminal = open(&stage, columns, lines, &[]);
+        stage.simulator.push_fault(Fault { stall: true, ..Fault::default() }).unwrap();
+        terminal.say("hi");
+        terminal.shows("waiting for the model");
+        terminal.keys(&format!("/model{ENTER}"));
+        terminal.shows("queued: /model");
+        terminal.keys("half a");
+        terminal.until("the request", |screen| screen.contains("half a") && !stage.simulator.requests().is_empty());
+        terminal.keys(ESC);
+        terminal.until("the end of the turn", |screen| !screen.is_working() && screen.contains("queued: /model"));
+        terminal.keys(&format!(" line{ENTER}"));
+        terminal.shows("queued: half a line");
+        terminal.until("the list", |screen| screen.contains("Enter chooses"));
+        terminal.keys(ESC);
+        terminal.rests("Hello.");
+        assert!(said(&stage).contains("half a line"));
+    }
+}
+
 /// TERM-12: a line that begins like a path is a message.
 #[test]
 fn a_path_is_no_command() {
