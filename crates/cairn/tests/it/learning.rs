@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::stage::{Stage, piped, run};
-use crate::terminal::{DOWN, ENTER, ESC, Terminal, ctrl};
+use crate::terminal::{DOWN, ENTER, ESC, SIZES, Terminal, ctrl};
 
 /// An agent that saves when deploys happen; all else is answered with a word.
 const MODEL: &str = r##"
@@ -80,6 +80,30 @@ fn what_was_saved_is_told_and_one_key_takes_it_back() {
     assert!(!deploys(&stage));
     assert_eq!(std::fs::read_to_string(memory(&stage).join("MEMORY.md")).unwrap(), "");
     terminal.leave();
+}
+
+/// BUDGET-3, EXTRACT-7: what learning costs and how it is turned off is said after the first run, and never again.
+#[test]
+fn learning_is_announced_once() {
+    for (columns, lines) in SIZES {
+        let stage = Stage::new(MODEL);
+        for (message, is_first) in [("we deploy on Mondays", true), ("good evening", false)] {
+            let mut cairn = stage.cairn();
+            let mut terminal = Terminal::open(cairn.args(["--settings", FREELY]).env("TERM", "xterm"), columns, lines);
+            terminal.until("a prompt", |screen| screen.has_prompt());
+            let before = learning_requests(&stage);
+            terminal.say(message);
+            terminal.until("learning", |screen| {
+                let is_done =
+                    if is_first { screen.contains("saved 1 memory") } else { learning_requests(&stage) > before };
+                is_done && !screen.is_working()
+            });
+            let words = terminal.everything().split_whitespace().collect::<Vec<_>>().join(" ");
+            let is_announced = words.contains("this run cost $N.") && words.contains("extract false` turns it off");
+            assert_eq!(is_announced, is_first, "{words}");
+            terminal.leave();
+        }
+    }
 }
 
 /// EXTRACT-7, SEC-2: the event log has in one line what learning used and did: tokens, cache, rounds, time, memories saved, those

@@ -288,8 +288,9 @@ fn a_servers_resource_goes_with_a_message() {
     let mut terminal = open(&stage);
     terminal.keys("see @desk:");
     terminal.until("the menu", |screen| screen.contains("@desk:demo://notes/1"));
-    terminal.keys(&format!("{TAB}."));
-    terminal.keys(ENTER);
+    terminal.keys(TAB);
+    terminal.shows("see @desk:demo://notes/1");
+    terminal.keys(&format!(".{ENTER}"));
     let screen = terminal.rests("Hello.");
     assert!(screen.text().contains("attached desk:demo://notes/1"), "{}", screen.text());
     let sent = stage.last_said()["messages"].as_array().unwrap().last().unwrap().to_string();
