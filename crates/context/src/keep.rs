@@ -2,7 +2,8 @@
 //!
 //! A compaction or a collapsed span takes the user's messages out of view, and a summariser may drop or soften what
 //! they forbade. So every [standing instruction](crate::standing_instructions) whose message is no longer in view is put back, word
-//! for word. It holds until the user lifts it: in words, or by command.
+//! for word. It holds until the user lifts it: in words, or by command. The room that is left goes to other words of the
+//! user's, which may be instructions too.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -13,12 +14,18 @@ use transcript::{Block, Injected, Purpose};
 
 use crate::layer::{Decision, Layer, LayerChange, Situation};
 use crate::layer_settings::Layers;
-use crate::standing_instructions::StandingInstruction;
+use crate::standing_instructions::{self, StandingInstruction};
+use crate::summary_text;
 
 /// Limit on all of them together, in bytes: about 2,000 tokens.
 const MOST_BYTES: usize = 7_000;
 
+/// Limit on other words that are remembered, in bytes: more than a compaction leaves in view by itself, so that what it
+/// no longer leaves is still known.
+const MOST_REMEMBERED: usize = 60_000;
+
 const HEADING: &str = "What the user said that holds until the user lifts it, word for word:";
+const OTHER_HEADING: &str = "Other words of the user's, as typed; some of it may be done by now:";
 
 /// Standing instructions stay in view.
 #[derive(Debug)]
@@ -36,20 +43,28 @@ impl Layer for Keep {
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
         // What was taken back by a rewind was never said.
         let is_behind = |one: &&StandingInstruction| view.item_of(&one.line).is_some() && !view.shows(&one.line);
-        if !now.layers.keep || !now.state.standing.iter().any(|one| is_behind(&one)) {
+        let (standing, other_words) = (&now.state.standing, &now.state.other_words);
+        if !now.layers.keep || !standing.iter().chain(other_words).any(|one| is_behind(&one)) {
             return Decision::Nothing;
         }
+        let standing = fitting(standing);
+        let room = MOST_BYTES.saturating_sub(standing.iter().map(|one| size(one)).sum());
+        let in_summary = words_in_summary(view);
+        let is_gone = |one: &&StandingInstruction| is_behind(one) && !in_summary.contains(&one.text);
+        let other_words = strongest(other_words.iter().filter(is_gone), room);
+
         let restated = restated(view);
-        let gone: Vec<&str> = fitting(&now.state.standing)
-            .into_iter()
-            .filter(is_behind)
-            .map(|one| one.text.as_str())
-            .filter(|text| !restated.contains(*text))
-            .collect();
-        if gone.is_empty() {
+        let listed = |heading: &str, all: Vec<&StandingInstruction>| {
+            let texts = all.into_iter().filter(is_behind).map(|one| format!("\n{}", one.text));
+            let texts: String = texts.filter(|text| !restated.contains(&format!("{text}\n"))).collect();
+            Some(format!("{heading}{texts}")).filter(|_| !texts.is_empty())
+        };
+        let lists = [listed(HEADING, standing), listed(OTHER_HEADING, other_words)];
+        let text = lists.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+        if text.is_empty() {
             return Decision::Nothing;
         }
-        let text = Injected::new(Purpose::Standing, &format!("{HEADING}\n{}", gone.join("\n")));
+        let text = Injected::new(Purpose::Standing, &text);
         let reason = Reason { why: Some("the user's standing instructions".into()), ..Reason::default() };
         Decision::Commit(LayerChange::of(Commit { act: Act::Restore { blocks: vec![text.block()] }, reason }))
     }
@@ -57,26 +72,50 @@ impl Layer for Keep {
 
 /// The instructions that fit, in the order they were given: first those that forbid, the newest first, then the others.
 pub fn fitting(standing: &[StandingInstruction]) -> Vec<&StandingInstruction> {
-    let mut left = MOST_BYTES;
-    let mut kept: Vec<usize> = (0..standing.len()).rev().collect();
-    kept.sort_by_key(|&at| Reverse(standing[at].strength));
+    strongest(standing, MOST_BYTES)
+}
+
+/// Drops the weakest and oldest of the user's other words where there are more than are remembered.
+pub(crate) fn bound(other_words: &mut Vec<StandingInstruction>) {
+    if other_words.iter().map(size).sum::<usize>() > MOST_REMEMBERED {
+        *other_words = strongest(&*other_words, MOST_REMEMBERED).into_iter().cloned().collect();
+    }
+}
+
+/// The strongest of them that fit into a room, the newest first, in the order they were given.
+fn strongest<'s>(all: impl IntoIterator<Item = &'s StandingInstruction>, room: usize) -> Vec<&'s StandingInstruction> {
+    let all: Vec<&StandingInstruction> = all.into_iter().collect();
+    let mut left = room;
+    let mut kept: Vec<usize> = (0..all.len()).rev().collect();
+    kept.sort_by_key(|&at| Reverse(all[at].strength));
     kept.retain(|&at| {
-        let rest = left.checked_sub(standing[at].text.len() + 1);
+        let rest = left.checked_sub(size(all[at]));
         left = rest.unwrap_or(0);
         rest.is_some()
     });
     kept.sort_unstable();
-    kept.into_iter().map(|at| &standing[at]).collect()
+    kept.into_iter().map(|at| all[at]).collect()
 }
 
-/// Lines that were put back and are in view.
-fn restated(view: &View) -> HashSet<String> {
+/// Bytes that an instruction takes, with its line break.
+fn size(one: &StandingInstruction) -> usize {
+    one.text.len() + 1
+}
+
+/// The text that was put back and is in view, each line with its breaks.
+fn restated(view: &View) -> String {
     let restored = view.visible().filter(|entry| entry.state() == ItemState::Restored);
     let texts = restored.flat_map(|entry| entry.blocks().iter().filter_map(Block::as_text).collect::<Vec<_>>());
     texts
-        .filter(|text| text.contains(HEADING))
-        .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        .filter(|text| [HEADING, OTHER_HEADING].iter().any(|heading| text.contains(heading)))
+        .map(|text| text + "\n")
         .collect()
+}
+
+/// The sentences of those messages that the newest compaction left word for word.
+fn words_in_summary(view: &View) -> HashSet<String> {
+    let messages = summary_text::newest_words(view);
+    messages.iter().flat_map(|text| standing_instructions::split(text)).map(|one| one.text.to_owned()).collect()
 }
 
 #[cfg(test)]

@@ -2,43 +2,66 @@
 //!
 //! "Never push to main." has to hold after any number of compactions, in the user's own words: a summary may drop or
 //! soften it. Such sentences are recognised by their words alone. One too many costs a few tokens; one that is missed
-//! costs trust, so a doubtful one counts.
+//! costs trust, so a doubtful one counts, and whatever else the user typed is kept as long as there is room.
 
+mod sentence;
 mod wording;
+
+use std::collections::HashSet;
 
 use transcript::Id;
 
-/// Whether an instruction forbids or requires. Where there is not room for all, those that forbid stay.
+pub(crate) use sentence::split;
+
+/// How surely an instruction forbids or requires. Where there is not room for all, the strongest stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Strength {
+    /// No sign of a rule: "Rename foo to bar."
+    Possible,
+    /// A sign of a rule: "Tests live next to the code."
+    Likely,
     /// "Always run the tests."
     Requires,
     /// "Never push to main."
     Forbids,
 }
 
-/// A sentence of the user's that holds until the user lifts it.
+impl Strength {
+    /// True if the wording leaves no doubt. The user is shown only these.
+    pub fn is_certain(self) -> bool {
+        self >= Self::Requires
+    }
+}
+
+/// A sentence of the user's that holds, or may hold, until the user lifts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StandingInstruction {
     /// The sentence, word for word.
     pub text: String,
-    /// Whether it forbids or requires.
+    /// How surely it forbids or requires.
     pub strength: Strength,
     /// The line of its message.
     pub line: Id,
 }
 
-/// Length of the longest sentence that counts; longer ones are pasted text.
-const LONGEST: usize = 600;
+/// Length from which on a message is taken for pasted text: what its wording leaves in doubt counts less.
+const PASTED: usize = 4_000;
 
-/// The sentences of a text that forbid or require something, word for word, each once.
+/// The sentences of a text that forbid or require something, or may, word for word, each once.
 pub fn sentences(text: &str) -> Vec<(&str, Strength)> {
-    let mut found: Vec<(&str, Strength)> = Vec::new();
+    let mut found = Vec::new();
+    let mut known = HashSet::new();
     for sentence in split(text) {
-        if sentence.len() > LONGEST || found.iter().any(|(known, _)| *known == sentence) {
+        if sentence.text.len() > sentence::LONGEST || !known.insert(sentence.text) {
             continue;
         }
-        found.extend(wording::strength(sentence).map(|strength| (sentence, strength)));
+        let strength = match wording::strength(sentence.text) {
+            Some(strength) if strength.is_certain() && sentence.is_quoted => Some(Strength::Likely),
+            Some(Strength::Likely) if text.len() > PASTED => Some(Strength::Possible),
+            Some(Strength::Possible) if text.len() > PASTED => None,
+            strength => strength,
+        };
+        found.extend(strength.map(|strength| (sentence.text, strength)));
     }
     found
 }
@@ -61,61 +84,41 @@ const LIFTS: [&str; 14] = [
     "feel free to",
 ];
 
+/// Words after such a phrase that make a restriction of it.
+const RESTRICTS: [&str; 3] = [" not ", " never ", " only "];
+
 /// Words too common to tell the subject of an instruction.
 const COMMON: [&str; 26] = [
     "never", "always", "must", "should", "shall", "please", "without", "before", "until", "under", "from", "that",
     "this", "with", "your", "when", "they", "them", "then", "only", "ever", "again", "first", "have", "don't", "does",
 ];
 
-/// True if a sentence lifts an instruction: it says so, and is about the same subject.
-pub(crate) fn lifts(sentence: &str, instruction: &str) -> bool {
+/// True if a sentence says that something is allowed from now on.
+pub(crate) fn allows(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
-    if !LIFTS.iter().any(|phrase| has_phrase(&lower, phrase)) {
-        return false;
-    }
-    let instruction = instruction.to_lowercase();
+    let is_said =
+        |phrase: &&str| after_phrase(&lower, phrase).any(|rest| !RESTRICTS.iter().any(|word| rest.starts_with(word)));
+    LIFTS.iter().any(|phrase| is_said(phrase))
+}
+
+/// True if a sentence that [allows] something is about the same subject as an instruction.
+pub(crate) fn lifts(sentence: &str, instruction: &str) -> bool {
+    let (lower, instruction) = (sentence.to_lowercase(), instruction.to_lowercase());
     let about: Vec<&str> = instruction
         .split(|c: char| !(c.is_alphanumeric() || c == '\''))
         .filter(|word| word.chars().count() > 3 && !COMMON.contains(word))
         .collect();
-    let same = about.iter().filter(|word| has_phrase(&lower, word)).count();
+    let same = about.iter().filter(|word| after_phrase(&lower, word).next().is_some()).count();
     !about.is_empty() && same * 3 >= about.len() * 2
 }
 
-/// The sentences of a text: they end at a full stop, a mark or a line's end. Code between fences has none.
-pub(crate) fn split(text: &str) -> Vec<&str> {
-    let mut sentences = Vec::new();
-    let mut is_code = false;
-    for line in text.lines() {
-        if line.trim_start().starts_with("```") {
-            is_code = !is_code;
-            continue;
-        }
-        if is_code {
-            continue;
-        }
-        let mut from = 0;
-        for (at, mark) in line.char_indices().filter(|(_, c)| ".!?;。！？；".contains(*c)) {
-            let end = at + mark.len_utf8();
-            // A dot in a name or a number ends no sentence.
-            if !mark.is_ascii() || line[end..].chars().next().is_none_or(char::is_whitespace) {
-                sentences.push(line[from..end].trim());
-                from = end;
-            }
-        }
-        sentences.push(line[from..].trim());
-    }
-    sentences.retain(|sentence| sentence.chars().filter(|c| c.is_alphabetic()).count() > 2);
-    sentences
-}
-
-/// True if a text contains a phrase as whole words.
-fn has_phrase(text: &str, phrase: &str) -> bool {
+/// What follows a phrase in a text, wherever it stands as whole words.
+fn after_phrase<'text>(text: &'text str, phrase: &str) -> impl Iterator<Item = &'text str> {
     let is_word = |c: char| c.is_alphanumeric() || c == '\'';
-    text.match_indices(phrase).any(|(at, _)| {
-        !text[..at].chars().next_back().is_some_and(is_word)
-            && !text[at + phrase.len()..].chars().next().is_some_and(is_word)
-    })
+    let length = phrase.len();
+    text.match_indices(phrase)
+        .map(move |(at, _)| (&text[..at], &text[at + length..]))
+        .filter_map(move |(before, after)| (!before.ends_with(is_word) && !after.starts_with(is_word)).then_some(after))
 }
 
 #[cfg(test)]
@@ -123,7 +126,8 @@ mod tests {
     use super::*;
 
     fn texts(text: &str) -> Vec<&str> {
-        sentences(text).into_iter().map(|(sentence, _)| sentence).collect()
+        let certain = sentences(text).into_iter().filter(|(_, strength)| strength.is_certain());
+        certain.map(|(sentence, _)| sentence).collect()
     }
 
     /// KEEP-1: what the user forbids or requires is found in the user's words, and what only tells of something is not.
@@ -203,10 +207,15 @@ mod tests {
     fn an_instruction_is_lifted_by_saying_so() {
         let instruction = "Never push to main.";
         for text in ["You may push to main now.", "The rule never to push to main no longer applies."] {
-            assert!(lifts(text, instruction), "{text}");
+            assert!(allows(text) && lifts(text, instruction), "{text}");
         }
-        for text in ["Push the button on the main page.", "You may delete the cache.", "Why can I not push to main?"] {
-            assert!(!lifts(text, instruction), "{text}");
+        for text in [
+            "Push the button on the main page.",
+            "You may delete the cache.",
+            "Why can I not push to main?",
+            "You may never push to main.",
+        ] {
+            assert!(!(allows(text) && lifts(text, instruction)), "{text}");
         }
     }
 
@@ -216,6 +225,6 @@ mod tests {
         let text = "Mend v1.2 of the parser. Never touch `src/lib.rs`, not even once! Thanks.\n- always ask before deleting\n\
                     ```\nnever();\n// always do this\n```\nNever touch `src/lib.rs`, not even once!";
         assert_eq!(texts("先看日志。不要推送！谢谢"), ["不要推送！"]);
-        assert_eq!(texts(text), ["Never touch `src/lib.rs`, not even once!", "- always ask before deleting"]);
+        assert_eq!(texts(text), ["Never touch `src/lib.rs`, not even once!", "always ask before deleting"]);
     }
 }

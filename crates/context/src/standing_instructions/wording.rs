@@ -47,6 +47,18 @@ struct Wording {
     other_languages: Phrases,
     /// The same in languages without blanks between words.
     unspaced: Phrases,
+    /// Signs of a rule, in several languages.
+    signs: Phrases,
+    /// The same in languages without blanks between words.
+    unspaced_signs: Phrases,
+    /// Verbs that make a rule of a sentence about a path or a piece of code.
+    stative: Phrases,
+    /// Words of greetings, of thanks and of assent.
+    talk: Vec<&'static str>,
+    /// Ends of an order that look like a question.
+    tags: Vec<&'static str>,
+    /// Beginnings of what a program prints.
+    output: Vec<&'static str>,
 }
 
 static WORDING: LazyLock<Wording> = LazyLock::new(|| {
@@ -75,6 +87,12 @@ static WORDING: LazyLock<Wording> = LazyLock::new(|| {
         polite: section("polite"),
         other_languages: Phrases::of_words(section("other languages")),
         unspaced: Phrases::of(section("unspaced")),
+        signs: Phrases::of_words(section("signs")),
+        unspaced_signs: Phrases::of(section("unspaced signs")),
+        stative: Phrases::of_words(section("stative")),
+        talk: section("talk"),
+        tags: section("tags"),
+        output: section("output"),
     }
 });
 
@@ -96,38 +114,108 @@ impl Phrases {
     }
 }
 
-/// Whether a sentence forbids or requires something for good, and which of the two.
+/// How surely a sentence forbids or requires something for good; none if it surely does not.
 pub(super) fn strength(sentence: &str) -> Option<Strength> {
-    let text = one_spelling(sentence);
-    let first = text.split_whitespace().find(|word| *word != ",").unwrap_or_default();
-    if sentence.trim_end().ends_with('?') && !WORDING.polite.contains(&first) {
+    if is_output(sentence) {
         return None;
     }
+    let text = one_spelling(&without_quotations(sentence));
+    let words: Vec<&str> = text.split_whitespace().filter(|word| *word != ",").collect();
+    let is_question =
+        sentence.trim_end_matches(|c: char| !c.is_alphanumeric() && !"?？".contains(c)).ends_with(['?', '？']);
+    if is_question && !words.first().is_some_and(|first| WORDING.polite.contains(first)) && !has_tag(&text) {
+        return None;
+    }
+    certain(sentence, &text).or_else(|| doubtful(sentence, is_question))
+}
+
+/// What a sentence surely forbids or requires.
+fn certain(sentence: &str, text: &str) -> Option<Strength> {
     let clauses: Vec<Vec<&str>> = text.split(" , ").map(|clause| without_leading(clause.split_whitespace())).collect();
-    if WORDING.forbid_anywhere.are_in(&text) || clauses.iter().any(|clause| forbids(clause)) {
+    if WORDING.forbid_anywhere.are_in(text) || clauses.iter().any(|clause| forbids(clause)) {
         return Some(Strength::Forbids);
     }
-    let lasts = WORDING.lasting.are_in(&text);
-    let requires = WORDING.require_anywhere.are_in(&text)
-        || WORDING.other_languages.are_in(&text)
+    let lasts = WORDING.lasting.are_in(text);
+    let requires = WORDING.require_anywhere.are_in(text)
+        || WORDING.other_languages.are_in(text)
         || WORDING.unspaced.are_in(sentence)
         || clauses.iter().any(|clause| requires(clause, lasts))
-        || must_come_first(&text, &clauses);
+        || must_come_first(text, &clauses);
     requires.then_some(Strength::Requires)
+}
+
+/// What a sentence may forbid or require: any that somebody wrote may, if it is no talk.
+fn doubtful(sentence: &str, is_question: bool) -> Option<Strength> {
+    let text = one_spelling(sentence);
+    let words: Vec<&str> = text.split_whitespace().filter(|word| *word != ",").collect();
+    let is_unspaced = sentence.chars().filter(|c| *c >= '\u{3000}' && c.is_alphanumeric()).count() >= 4;
+    if words.iter().all(|word| WORDING.talk.contains(word)) || words.len() < 2 && !is_unspaced {
+        return None;
+    }
+    let is_named = |word: &str| word.trim_matches(|c: char| ".,;:!?".contains(c)).contains(['/', '`', '.', '_']);
+    let signs = WORDING.signs.are_in(&text)
+        || WORDING.unspaced_signs.are_in(sentence)
+        || WORDING.stative.are_in(&text) && sentence.split_whitespace().any(is_named);
+    match (signs, is_question) {
+        (true, _) => Some(Strength::Likely),
+        (false, false) => Some(Strength::Possible),
+        (false, true) => None,
+    }
+}
+
+/// True if a question ends with a word that only asks for assent: "…, okay?"
+fn has_tag(text: &str) -> bool {
+    WORDING.tags.iter().any(|tag| text.ends_with(&format!(" , {tag} ")))
+}
+
+/// True for code, and for what a program printed.
+fn is_output(sentence: &str) -> bool {
+    let first = sentence.split_whitespace().next().unwrap_or_default().to_lowercase();
+    let is_error = first.strip_suffix(':').is_some_and(|name| WORDING.output.iter().any(|end| name.ends_with(end)));
+    let bare: String = sentence.split('`').step_by(2).collect();
+    let strange = bare.chars().filter(|c| "{}()[]<>=;|&$\\+*/".contains(*c) || c.is_ascii_digit()).count();
+    is_error || strange * 5 > bare.len()
+}
+
+/// A sentence without what it quotes, unless it is nothing but a quotation. Code that is quoted becomes one word.
+fn without_quotations(sentence: &str) -> String {
+    const MARKS: [(char, char, &str); 6] =
+        [('`', '`', "code"), ('"', '"', ""), ('“', '”', ""), ('„', '“', ""), ('«', '»', ""), ('「', '」', "")];
+    let mut rest = sentence;
+    let mut text = String::new();
+    while let Some(at) = rest.find(|c| MARKS.iter().any(|(open, ..)| *open == c)) {
+        let open = rest[at..].chars().next().unwrap_or_default();
+        let (before, after) = (&rest[..at], &rest[at + open.len_utf8()..]);
+        let closed = MARKS.iter().filter(|mark| mark.0 == open).find_map(|mark| Some((mark, after.find(mark.1)?)));
+        let Some(((_, close, instead), end)) = closed else { break };
+        text.push_str(before);
+        text.push_str(instead);
+        rest = &after[end + close.len_utf8()..];
+    }
+    text.push_str(rest);
+    match text.split_whitespace().filter(|word| *word != "code").any(|word| word.contains(char::is_alphabetic)) {
+        true => text,
+        false => sentence.to_owned(),
+    }
 }
 
 /// A sentence in lower case with one spelling for each negation, one blank around each word, and a comma for each pause.
 fn one_spelling(sentence: &str) -> String {
     let mut text = String::from(" ");
-    for c in sentence.to_lowercase().replace(['’', '`'], "'").chars() {
+    let lower = sentence.to_lowercase().replace(['’', '`'], "'");
+    let mut chars = lower.chars().peekable();
+    while let Some(c) = chars.next() {
         match c {
-            ',' | ':' | '(' | ')' | '–' | '—' | '!' => text.push_str(" , "),
-            c if c.is_alphanumeric() || c == '\'' || c == '-' => text.push(c),
+            ',' | ':' | ';' | '(' | ')' | '–' | '—' | '!' | '¿' | '¡' | '、' | '，' => text.push_str(" , "),
+            c if c.is_alphanumeric() || "'-_".contains(c) => text.push(c),
+            // A dot in a name is a part of it.
+            '.' if chars.peek().is_some_and(|next| next.is_alphanumeric()) => text.push(c),
             _ => text.push(' '),
         }
     }
     text.push(' ');
-    let words: Vec<&str> = text.split_whitespace().map(|word| word.trim_matches('\'')).filter(|w| *w != "-").collect();
+    let words = text.split_whitespace().map(|word| word.trim_matches(['\'', '_', '.']));
+    let words: Vec<&str> = words.filter(|word| !word.trim_matches('-').is_empty()).collect();
     let mut text = format!(" {} ", words.join(" "));
     for (from, to) in [
         (" do not ", " don't "),

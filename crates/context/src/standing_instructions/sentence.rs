@@ -1,0 +1,211 @@
+//! The sentences of a text, as slices of it.
+//!
+//! A text is cut into paragraphs first: a line break ends one unless the next line goes on with its sentence. A paragraph
+//! is cut at marks that end a sentence, and a sentence that only says when the one before it does not hold stays with
+//! it. Code between fences has no sentences.
+
+use std::ops::Range;
+
+/// A sentence of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sentence<'text> {
+    /// The sentence, word for word.
+    pub(crate) text: &'text str,
+    /// True if it stands in a quotation, line by line behind ">".
+    pub(crate) is_quoted: bool,
+}
+
+/// Length of the longest sentence that may go over several lines; each line of a longer one counts for itself.
+pub(super) const LONGEST: usize = 600;
+
+/// Width from which on a line may have been broken for its length alone, in characters.
+const NARROWEST: usize = 40;
+
+/// Words after which no sentence ends, and a line may.
+const OPEN_ENDS: &str = " a an the and or nor but of to in on at by for from with without into than as if unless until \
+    when that which any each every all no not never always only be is are must should may und oder aber der die das den \
+    dem ein eine von zu mit ohne für nicht nie kein keine et ou de du des le la les à sans pour y o el los las en con sin \
+    para por que ";
+
+/// Words with which a line goes on with the sentence of the line before.
+const CONTINUATIONS: &str = " and or nor but unless until without except because so which that than if when while und \
+    oder aber sondern ohne außer wenn weil damit dass et ou mais sauf sans parce y o pero salvo sin porque ";
+
+/// Beginnings of a sentence that says when the one before it does not hold, or that it has no exception.
+const EXCEPTIONS: [&str; 16] = [
+    "unless",
+    "except",
+    "excepting",
+    "not even",
+    "not ever",
+    "no exception",
+    "the only exception",
+    "only exception",
+    "even if",
+    "es sei denn",
+    "außer",
+    "nicht einmal",
+    "sauf",
+    "salvo",
+    "excepto",
+    "tranne",
+];
+
+/// Words with a dot that end no sentence.
+const ABBREVIATIONS: &str = " e.g i.e eg ie cf vs viz approx incl excl resp fig sec ca no nr z.b z d.h d u.a bzw usw ggf evtl \
+    vgl bspw inkl p.ex p.ej ej dr mr mrs ms prof st bijv т.е т.д ";
+
+/// The sentences of a text.
+pub(crate) fn split(text: &str) -> Vec<Sentence<'_>> {
+    let mut sentences = Vec::new();
+    for paragraph in paragraphs(text) {
+        let is_quoted = text[paragraph.clone()].trim_start().starts_with('>');
+        for sentence in sentences_of(text, paragraph) {
+            sentences.push((sentence, is_quoted));
+        }
+    }
+    sentences.retain(|(range, _)| text[range.clone()].chars().filter(|c| c.is_alphabetic()).count() > 2);
+    let mut joined: Vec<(Range<usize>, bool)> = Vec::new();
+    for (range, is_quoted) in sentences {
+        match joined.last_mut() {
+            Some((before, _))
+                if is_exception(&text[range.clone()]) && text[before.end..range.start].trim().is_empty() =>
+            {
+                before.end = range.end;
+            }
+            _ => joined.push((range, is_quoted)),
+        }
+    }
+    joined.into_iter().map(|(range, is_quoted)| Sentence { text: &text[range], is_quoted }).collect()
+}
+
+/// Stretches of a text in which a line break ends no sentence.
+fn paragraphs(text: &str) -> Vec<Range<usize>> {
+    let fences = text.lines().filter(|line| is_fence(line)).count();
+    // A fence that is never closed is none.
+    let mut fences_left = fences - fences % 2;
+    let mut paragraphs: Vec<Range<usize>> = Vec::new();
+    let (mut at, mut is_code, mut widest) = (0, false, 0);
+    let mut before: Option<&str> = None;
+    for whole in text.split_inclusive('\n') {
+        let (start, line) = (at, whole.trim_end());
+        at += whole.len();
+        if is_fence(line) && fences_left > 0 {
+            fences_left -= 1;
+            is_code = !is_code;
+        }
+        if is_code || is_fence(line) || line.is_empty() {
+            (before, widest) = (None, 0);
+            continue;
+        }
+        if before.is_none() {
+            widest = text[start..].lines().take_while(|line| !line.trim().is_empty()).map(width).max().unwrap_or(0);
+        }
+        let end = start + line.len();
+        match paragraphs.last_mut() {
+            Some(last) if before.is_some_and(|before| goes_on(before, line, widest)) && end - last.start <= LONGEST => {
+                last.end = end;
+            }
+            _ => paragraphs.push(start..end),
+        }
+        before = Some(line);
+    }
+    paragraphs
+}
+
+fn is_fence(line: &str) -> bool {
+    ["```", "~~~"].iter().any(|fence| line.trim_start().starts_with(fence))
+}
+
+fn width(line: &str) -> usize {
+    line.trim_end().chars().count()
+}
+
+/// True if the sentence at a line's end goes on in the next line. `widest` is the width of the widest line around.
+fn goes_on(line: &str, next: &str, widest: usize) -> bool {
+    let has_ended = line.ends_with(|c| ".!?:。！？：".contains(c));
+    if has_ended || marker(next) > 0 || line.starts_with(['<', '#']) || next.starts_with('<') {
+        return false;
+    }
+    let last = line.rsplit(char::is_whitespace).next().unwrap_or_default().to_lowercase();
+    let first = next.split_whitespace().next().unwrap_or_default();
+    let is_among = |words: &str, word: &str| words.contains(&format!(" {word} "));
+    let is_full = widest >= NARROWEST && width(line) + 1 + first.chars().count() > widest;
+    let is_indented = |line: &str| line.len() - line.trim_start().len();
+    line.ends_with(',')
+        || is_among(OPEN_ENDS, &last)
+        || is_among(CONTINUATIONS, first)
+        || is_full
+        || marker(line) > 0 && is_indented(next) > is_indented(line)
+}
+
+/// Length of what marks a line as an item of a list, a heading, a quotation or a row; 0 if nothing does.
+fn marker(line: &str) -> usize {
+    let text = line.trim_start();
+    let indent = line.len() - text.len();
+    let number = text.len() - text.trim_start_matches(char::is_alphanumeric).len();
+    let is_numbered = (1..=2).contains(&number) && text[number..].starts_with(['.', ')']);
+    let mark = match text.chars().next() {
+        Some(c) if "-*+•–—·>|#".contains(c) => text.len() - text.trim_start_matches(c).len(),
+        Some('(') => text.find(") ").filter(|&end| end <= 3).map_or(0, |end| end + 1),
+        _ if is_numbered => number + 1,
+        _ => 0,
+    };
+    match text[mark..].starts_with(char::is_whitespace) {
+        true if mark > 0 => {
+            let rest = text[mark..].trim_start();
+            let tick = ["[ ]", "[x]", "[X]"].iter().any(|tick| rest.starts_with(tick));
+            indent + text.len() - rest.len() + if tick { 3 } else { 0 }
+        }
+        _ => 0,
+    }
+}
+
+/// The sentences of a paragraph.
+fn sentences_of(text: &str, paragraph: Range<usize>) -> Vec<Range<usize>> {
+    let mut sentences = Vec::new();
+    let mut from = paragraph.start + marker(&text[paragraph.clone()]);
+    for (at, mark) in text[from..paragraph.end].char_indices().map(|(at, c)| (from + at, c)).collect::<Vec<_>>() {
+        if at < from || !".!?。！？…".contains(mark) {
+            continue;
+        }
+        let after = &text[at..paragraph.end];
+        let end = at + after.len() - after.trim_start_matches(|c| ".!?。！？…\"'”’»)*」』".contains(c)).len();
+        let is_end = text[end..paragraph.end].chars().next().is_none_or(char::is_whitespace);
+        let is_wide = "。！？".contains(mark);
+        if is_wide || is_end && (mark != '.' || ends_sentence(&text[from..at], &text[end..paragraph.end])) {
+            sentences.push(trimmed(text, from..end));
+            from = end;
+        }
+    }
+    sentences.push(trimmed(text, from..paragraph.end));
+    sentences
+}
+
+/// True if a dot between these texts ends a sentence, and no abbreviation.
+fn ends_sentence(before: &str, after: &str) -> bool {
+    let word = before.rsplit(|c: char| c.is_whitespace() || "(\"'".contains(c)).next().unwrap_or_default();
+    let next = after.trim_start().chars().next();
+    let is_abbreviation = match word.to_lowercase().as_str() {
+        "" => true,
+        // "Etc." may be both.
+        "etc" => next.is_some_and(char::is_lowercase),
+        // "No." is one before a number.
+        "no" | "z" | "d" | "fig" => next.is_some_and(|c| c.is_ascii_digit() || word.len() == 1),
+        word => ABBREVIATIONS.contains(&format!(" {word} ")),
+    };
+    !is_abbreviation
+}
+
+fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
+    let inside = &text[range.clone()];
+    let start = range.start + inside.len() - inside.trim_start().len();
+    start..start + inside.trim().len()
+}
+
+fn is_exception(sentence: &str) -> bool {
+    let lower = sentence.to_lowercase();
+    EXCEPTIONS
+        .iter()
+        .any(|start| lower.strip_prefix(start).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric)))
+}
