@@ -8,6 +8,7 @@ mod sentence;
 mod wording;
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use transcript::Id;
 
@@ -49,21 +50,33 @@ const PASTED: usize = 4_000;
 
 /// The sentences of a text that forbid or require something, or may, word for word, each once.
 pub fn sentences(text: &str) -> Vec<(&str, Strength)> {
-    let mut found = Vec::new();
-    let mut known = HashSet::new();
-    for sentence in split(text) {
-        if sentence.text.len() > sentence::LONGEST || !known.insert(sentence.text) {
-            continue;
-        }
-        let strength = match wording::strength(sentence.text) {
+    let mut found: Vec<(Range<usize>, Strength)> = Vec::new();
+    let is_pasted = text.len() > PASTED;
+    for sentence in split(text).into_iter().filter(|one| one.text.len() <= sentence::LONGEST) {
+        let own = match wording::strength(sentence.text) {
             Some(strength) if strength.is_certain() && sentence.is_quoted => Some(Strength::Likely),
-            Some(Strength::Likely) if text.len() > PASTED => Some(Strength::Possible),
-            Some(Strength::Possible) if text.len() > PASTED => None,
+            Some(Strength::Likely) if is_pasted => Some(Strength::Possible),
+            Some(Strength::Possible) if is_pasted => None,
             strength => strength,
         };
-        found.extend(strength.map(|strength| (sentence.text, strength)));
+        let lead = sentence.lead.as_ref().map(|lead| &text[lead.clone()]);
+        let of_list = lead.and_then(|lead| wording::strength_of_list(lead).filter(|_| !is_pasted));
+        match found.last_mut() {
+            // "Never touch: …" is nothing without what follows.
+            Some((range, strength))
+                if of_list.is_some()
+                    && strength.is_certain()
+                    && sentence.lead.as_ref().is_some_and(|lead| lead.start == range.start)
+                    && sentence.range.end - range.start <= sentence::LONGEST =>
+            {
+                range.end = sentence.range.end;
+            }
+            _ => found.extend(own.max(of_list).map(|strength| (sentence.range, strength))),
+        }
     }
-    found
+    let mut known = HashSet::new();
+    let texts = found.into_iter().map(|(range, strength)| (&text[range], strength));
+    texts.filter(|(sentence, _)| known.insert(*sentence)).collect()
 }
 
 /// Phrases by which the user lifts an earlier instruction.
@@ -98,7 +111,7 @@ pub(crate) fn allows(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
     let is_said =
         |phrase: &&str| after_phrase(&lower, phrase).any(|rest| !RESTRICTS.iter().any(|word| rest.starts_with(word)));
-    LIFTS.iter().any(|phrase| is_said(phrase))
+    LIFTS.iter().any(is_said)
 }
 
 /// True if a sentence that [allows] something is about the same subject as an instruction.

@@ -1,18 +1,21 @@
 //! The sentences of a text, as slices of it.
 //!
 //! A text is cut into paragraphs first: a line break ends one unless the next line goes on with its sentence. A paragraph
-//! is cut at marks that end a sentence, and a sentence that only says when the one before it does not hold stays with
-//! it. Code between fences has no sentences.
+//! is cut at marks that end a sentence, and a sentence that only says more about the one before it stays with it. Code between fences has no sentences.
 
 use std::ops::Range;
 
 /// A sentence of a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sentence<'text> {
     /// The sentence, word for word.
     pub(crate) text: &'text str,
+    /// Its place in the text.
+    pub(super) range: Range<usize>,
     /// True if it stands in a quotation, line by line behind ">".
-    pub(crate) is_quoted: bool,
+    pub(super) is_quoted: bool,
+    /// For an item of a list: the place of the line above that the list belongs to.
+    pub(super) lead: Option<Range<usize>>,
 }
 
 /// Length of the longest sentence that may go over several lines; each line of a longer one counts for itself.
@@ -31,20 +34,33 @@ const OPEN_ENDS: &str = " a an the and or nor but of to in on at by for from wit
 const CONTINUATIONS: &str = " and or nor but unless until without except because so which that than if when while und \
     oder aber sondern ohne außer wenn weil damit dass et ou mais sauf sans parce y o pero salvo sin porque ";
 
-/// Beginnings of a sentence that says when the one before it does not hold, or that it has no exception.
-const EXCEPTIONS: [&str; 16] = [
+/// Beginnings of a sentence that only says more about the one before it: when it does not hold, or how far it goes.
+const ADDITIONS: [&str; 29] = [
     "unless",
     "except",
     "excepting",
     "not even",
     "not ever",
+    "ever",
+    "never ever",
     "no exception",
+    "no exceptions",
     "the only exception",
     "only exception",
     "even if",
+    "period",
+    "full stop",
+    "that includes",
+    "this includes",
+    "that applies",
+    "this applies",
+    "same for",
+    "same goes for",
+    "the same goes for",
     "es sei denn",
     "außer",
     "nicht einmal",
+    "punkt",
     "sauf",
     "salvo",
     "excepto",
@@ -57,26 +73,31 @@ const ABBREVIATIONS: &str = " e.g i.e eg ie cf vs viz approx incl excl resp fig 
 
 /// The sentences of a text.
 pub(crate) fn split(text: &str) -> Vec<Sentence<'_>> {
-    let mut sentences = Vec::new();
+    let mut sentences: Vec<Sentence<'_>> = Vec::new();
+    let mut lead: Option<Range<usize>> = None;
     for paragraph in paragraphs(text) {
-        let is_quoted = text[paragraph.clone()].trim_start().starts_with('>');
-        for sentence in sentences_of(text, paragraph) {
-            sentences.push((sentence, is_quoted));
-        }
-    }
-    sentences.retain(|(range, _)| text[range.clone()].chars().filter(|c| c.is_alphabetic()).count() > 2);
-    let mut joined: Vec<(Range<usize>, bool)> = Vec::new();
-    for (range, is_quoted) in sentences {
-        match joined.last_mut() {
-            Some((before, _))
-                if is_exception(&text[range.clone()]) && text[before.end..range.start].trim().is_empty() =>
-            {
-                before.end = range.end;
+        let line = &text[paragraph.clone()];
+        let first = line.trim_start();
+        let (is_quoted, is_heading) = (first.starts_with('>'), first.starts_with('#'));
+        let is_item = marker(line) > 0 && !is_quoted && !is_heading;
+        lead = lead.filter(|_| is_item);
+        for range in sentences_of(text, paragraph) {
+            let sentence = &text[range.clone()];
+            let adds = is_addition(sentence) && !is_item;
+            match sentences.last_mut() {
+                _ if sentence.chars().filter(|c| c.is_alphabetic()).count() < 3 => {}
+                Some(before) if adds && text[before.range.end..range.start].trim().is_empty() => {
+                    before.range.end = range.end;
+                    before.text = &text[before.range.clone()];
+                }
+                _ => sentences.push(Sentence { text: sentence, range, is_quoted, lead: lead.clone() }),
             }
-            _ => joined.push((range, is_quoted)),
+        }
+        if !is_item && (line.ends_with([':', '：']) || is_heading) {
+            lead = sentences.last().map(|sentence| sentence.range.clone());
         }
     }
-    joined.into_iter().map(|(range, is_quoted)| Sentence { text: &text[range], is_quoted }).collect()
+    sentences
 }
 
 /// Stretches of a text in which a line break ends no sentence.
@@ -203,9 +224,7 @@ fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
     start..start + inside.trim().len()
 }
 
-fn is_exception(sentence: &str) -> bool {
+fn is_addition(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
-    EXCEPTIONS
-        .iter()
-        .any(|start| lower.strip_prefix(start).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric)))
+    ADDITIONS.iter().any(|start| lower.strip_prefix(start).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric)))
 }

@@ -57,8 +57,22 @@ struct Wording {
     talk: Vec<&'static str>,
     /// Ends of an order that look like a question.
     tags: Vec<&'static str>,
+    /// Words in the line above a list that make rules of its items.
+    list_headings: Phrases,
     /// Beginnings of what a program prints.
     output: Vec<&'static str>,
+    /// Phrases of what was, or might have been.
+    not_now: Phrases,
+    /// Phrases of what holds for one time only.
+    only_once: Phrases,
+    /// Phrases behind which somebody else's words stand.
+    told: Phrases,
+    /// Verbs of a task.
+    tasks: Vec<&'static str>,
+    /// Words in a task behind which stands what its result does.
+    inside_a_task: Phrases,
+    /// Verbs in other languages that say how something behaves.
+    failing: Phrases,
 }
 
 static WORDING: LazyLock<Wording> = LazyLock::new(|| {
@@ -92,7 +106,14 @@ static WORDING: LazyLock<Wording> = LazyLock::new(|| {
         stative: Phrases::of_words(section("stative")),
         talk: section("talk"),
         tags: section("tags"),
+        list_headings: Phrases::of_words(section("list headings")),
         output: section("output"),
+        not_now: Phrases::of_words(section("not now")),
+        only_once: Phrases::of_words(section("only once")),
+        told: Phrases::of_words(section("told")),
+        tasks: section("tasks"),
+        inside_a_task: Phrases::of_words(section("inside a task")),
+        failing: Phrases::of_words(section("failing")),
     }
 });
 
@@ -112,6 +133,12 @@ impl Phrases {
     fn are_in(&self, text: &str) -> bool {
         self.0.as_ref().is_some_and(|phrases| phrases.is_match(text))
     }
+
+    /// A text up to the first of them.
+    fn before<'text>(&self, text: &'text str) -> &'text str {
+        let found = self.0.as_ref().and_then(|phrases| phrases.find(text));
+        found.map_or(text, |phrase| &text[..=phrase.start()])
+    }
 }
 
 /// How surely a sentence forbids or requires something for good; none if it surely does not.
@@ -121,23 +148,37 @@ pub(super) fn strength(sentence: &str) -> Option<Strength> {
     }
     let text = one_spelling(&without_quotations(sentence));
     let words: Vec<&str> = text.split_whitespace().filter(|word| *word != ",").collect();
-    let is_question =
-        sentence.trim_end_matches(|c: char| !c.is_alphanumeric() && !"?？".contains(c)).ends_with(['?', '？']);
-    if is_question && !words.first().is_some_and(|first| WORDING.polite.contains(first)) && !has_tag(&text) {
+    let end = sentence.trim_end_matches(|c: char| !c.is_alphanumeric() && !"?？".contains(c));
+    let is_question = end.ends_with(['?', '？']);
+    let is_request = WORDING.polite.iter().any(|start| begins(&words, start));
+    if is_question && !is_request && !has_tag(&text) {
         return None;
     }
     certain(sentence, &text).or_else(|| doubtful(sentence, is_question))
 }
 
-/// What a sentence surely forbids or requires.
+/// How surely a list forbids or requires something, by the line above it: "Never touch:", "House rules:".
+pub(super) fn strength_of_list(lead: &str) -> Option<Strength> {
+    let is_heading = WORDING.list_headings.are_in(&one_spelling(lead)).then_some(Strength::Requires);
+    strength(lead).filter(|strength| strength.is_certain()).max(is_heading)
+}
+
+/// What a sentence surely forbids or requires, by what it says itself, now and for more than once.
 fn certain(sentence: &str, text: &str) -> Option<Strength> {
+    if WORDING.not_now.are_in(text) || WORDING.only_once.are_in(text) {
+        return None;
+    }
+    let text = WORDING.told.before(text);
+    let words = without_leading(text.split_whitespace().skip_while(|word| WORDING.polite.contains(word)));
+    let is_task = WORDING.tasks.iter().any(|task| begins(&words, task));
+    let text = if is_task { WORDING.inside_a_task.before(text) } else { text };
     let clauses: Vec<Vec<&str>> = text.split(" , ").map(|clause| without_leading(clause.split_whitespace())).collect();
     if WORDING.forbid_anywhere.are_in(text) || clauses.iter().any(|clause| forbids(clause)) {
         return Some(Strength::Forbids);
     }
     let lasts = WORDING.lasting.are_in(text);
     let requires = WORDING.require_anywhere.are_in(text)
-        || WORDING.other_languages.are_in(text)
+        || WORDING.other_languages.are_in(text) && !WORDING.failing.are_in(text)
         || WORDING.unspaced.are_in(sentence)
         || clauses.iter().any(|clause| requires(clause, lasts))
         || must_come_first(text, &clauses);
@@ -173,8 +214,9 @@ fn is_output(sentence: &str) -> bool {
     let first = sentence.split_whitespace().next().unwrap_or_default().to_lowercase();
     let is_error = first.strip_suffix(':').is_some_and(|name| WORDING.output.iter().any(|end| name.ends_with(end)));
     let bare: String = sentence.split('`').step_by(2).collect();
-    let strange = bare.chars().filter(|c| "{}()[]<>=;|&$\\+*/".contains(*c) || c.is_ascii_digit()).count();
-    is_error || strange * 5 > bare.len()
+    let strange = bare.chars().filter(|c| "{}()[]<>=;|&$\\+*".contains(*c)).count();
+    let digits = bare.chars().filter(char::is_ascii_digit).count();
+    is_error || strange * 5 > bare.len() || digits * 2 > bare.len()
 }
 
 /// A sentence without what it quotes, unless it is nothing but a quotation. Code that is quoted becomes one word.
@@ -226,6 +268,12 @@ fn one_spelling(sentence: &str) -> String {
         (" is not to be ", " not to be "),
         (" pls ", " please "),
         (" plz ", " please "),
+        (" alwyas ", " always "),
+        (" allways ", " always "),
+        (" alway ", " always "),
+        (" nver ", " never "),
+        (" nevr ", " never "),
+        (" neevr ", " never "),
         (" u ", " you "),
     ] {
         text = text.replace(from, to);
@@ -251,12 +299,13 @@ fn forbids(clause: &[&str]) -> bool {
     let nobody_may = WORDING.nobody.iter().any(|subject| begins(clause, subject))
         && (demands(clause) || clause.contains(&"gets"))
         || clause.windows(2).any(|two| WORDING.nobody.contains(&two[0]) && is_deed_of_others(two[1]));
-    starts || deeds_on_nothing || nobody_may || order_with(clause, "never") || has_negative_order(clause)
+    let no_deeds = clause.windows(2).any(|two| two[0] == "no" && is_deed_in_progress(two[1]));
+    starts || deeds_on_nothing || nobody_may || no_deeds || order_with(clause, "never") || has_negative_order(clause)
 }
 
 fn requires(clause: &[&str], lasts: bool) -> bool {
     let starts = WORDING.require_at_start.iter().any(|start| begins(clause, start) && !is_known_talk(start, clause));
-    let lasting_order = lasts && clause.first().is_some_and(|verb| WORDING.orders.contains(verb));
+    let lasting_order = lasts && WORDING.orders.iter().any(|order| begins(clause, order));
     let all_must = WORDING.all.iter().any(|subject| begins(clause, subject)) && demands(clause);
     starts
         || lasting_order
@@ -272,7 +321,10 @@ fn has_duty(clause: &[&str]) -> bool {
     clause.iter().enumerate().filter(|(_, word)| **word == "must").any(|(at, _)| {
         let before = at.checked_sub(1).map_or("", |before| clause[before]);
         let next = clause.get(at + 1).copied().unwrap_or_default();
-        next != "have" && !(next == "be" && ["there", "it", "that", "this"].contains(&before))
+        // "This function must return" tells of the code at hand.
+        !["this", "that", "it"].contains(&clause[0])
+            && next != "have"
+            && !(next == "be" && ["there", "it", "that", "this"].contains(&before))
     })
 }
 
@@ -294,9 +346,9 @@ fn must_come_first(text: &str, clauses: &[Vec<&str>]) -> bool {
     const DUTIES: [&str; 4] = [" have to ", " has to ", " need to ", " needs to "];
     const ORDER: [&str; 6] = [" before ", " first ", " each ", " every ", " always ", " any "];
     let is_duty = DUTIES.iter().any(|duty| text.contains(duty)) && ORDER.iter().any(|order| text.contains(order));
-    const CHECKS: [&str; 13] = [
+    const CHECKS: [&str; 22] = [
         "ask", "check", "confirm", "run", "get", "tell", "test", "verify", "request", "consult", "review", "make",
-        "wait",
+        "wait", "show", "send", "present", "propose", "discuss", "talk", "back", "explain", "let",
     ];
     let is_order = |clause: &Vec<&str>| clause.first().is_some_and(|verb| CHECKS.contains(verb));
     is_duty || text.contains(" before ") && clauses.iter().any(is_order)
@@ -353,17 +405,27 @@ fn has_negative_order(clause: &[&str]) -> bool {
 /// True if "never" or "always" is part of an order: at the beginning of a clause, after a word that addresses somebody,
 /// or before a verb that is no statement about a third party.
 fn order_with(clause: &[&str], adverb: &str) -> bool {
+    const MODALS: [&str; 9] = ["please", "must", "should", "shall", "to", "will", "can", "may", "absolutely"];
     clause.iter().enumerate().filter(|(_, word)| **word == adverb).any(|(at, _)| {
         let next = clause.get(at + 1).copied().unwrap_or_default();
-        let tells = (next.ends_with('s') && !next.ends_with("ss"))
-            || next.ends_with("ed")
-            || ["been", "had", "seen", "heard", "got", "knew", "saw", "came", "thought", "out"].contains(&next);
         match at.checked_sub(1).map(|before| clause[before]) {
-            None => true,
-            Some(before) if WORDING.addressed.contains(&before) => true,
-            Some(before) => !tells && !WORDING.reporting.contains(&before),
+            Some(before) if MODALS.contains(&before) => next != "have",
+            Some(before) if WORDING.reporting.contains(&before) => false,
+            _ => !is_report(next),
         }
     })
+}
+
+/// True for a verb in the past or of a third party: "worked", "returns", "was".
+fn is_report(verb: &str) -> bool {
+    const FORMS: [&str; 18] = [
+        "been", "had", "has", "is", "was", "were", "did", "does", "would", "seen", "heard", "got", "knew", "saw",
+        "came", "thought", "out", "have",
+    ];
+    let ends = |ends: &[&str]| ends.iter().any(|end| verb.ends_with(end));
+    let is_third_person = ends(&["s"]) && !ends(&["ss", "us", "as", "is"]);
+    let is_past = ends(&["ed"]) && !ends(&["eed", "embed", "shed"]);
+    FORMS.contains(&verb) || is_third_person || is_past
 }
 
 /// True for clauses that begin like an order but are none.
@@ -373,6 +435,7 @@ fn is_known_talk(start: &str, clause: &[&str]) -> bool {
     match start {
         "no" => {
             rest.is_empty()
+                || rest.iter().any(|word| ["was", "were", "found", "has"].contains(word))
                 || [
                     "idea", "problem", "problems", "worries", "need", "way", "one", "thanks", "thank", "it", "that",
                     "this", "i", "we", "longer", "wait", "rush", "hurry", "such", "luck", "matter", "you",
@@ -380,7 +443,9 @@ fn is_known_talk(start: &str, clause: &[&str]) -> bool {
                 .contains(&next)
         }
         "don't" => {
-            ["worry", "know", "you", "understand", "we", "think"].contains(&next) && rest.get(1) != Some(&"dare")
+            let is_idiom = ["worry", "know", "you", "understand", "we", "think", "bother", "forget", "they", "i"];
+            let is_aside = ["ask", "tell"].contains(&next) && rest.get(1).is_none_or(|word| *word == "me");
+            (is_idiom.contains(&next) || is_aside) && rest.get(1) != Some(&"dare")
         }
         "keep" => ["going", "on", "working", "trying", "it", "that", "this", "calm", "looking", "digging", "up"]
             .contains(&next),
@@ -390,7 +455,10 @@ fn is_known_talk(start: &str, clause: &[&str]) -> bool {
         "ask" => rest.is_empty() || ["the", "it", "them", "him", "her"].contains(&next),
         "remember" => ["when", "how", "that", "the", "what"].contains(&next) && clause.len() < 6,
         "follow the" => clause.last() == Some(&"link"),
-        "only" => ["the", "a", "one", "two", "three", "four", "five", "half", "some", "then"].contains(&next),
+        "only" => {
+            rest.iter().any(|word| ["did", "was", "were", "found"].contains(word))
+                || ["the", "a", "one", "two", "three", "four", "five", "half", "some", "then"].contains(&next)
+        }
         _ => false,
     }
 }
