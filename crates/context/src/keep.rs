@@ -124,11 +124,15 @@ mod tests {
     use crate::sample::{SampleParts, Session};
     use crate::standing_instructions::Strength;
     use crate::state::State;
+    use crate::summary_text::HistorySource;
     use transcript::commit::{Extent, Trigger};
     use transcript::line::{Body, TextSource};
 
     fn kept(session: &Session, stage: &mut SampleParts) -> Option<String> {
-        stage.state.standing = State::of(session.log.lines()).standing;
+        (stage.state.standing, stage.state.other_words) = {
+            let state = State::of(session.log.lines());
+            (state.standing, state.other_words)
+        };
         stage.with(|now| match Keep.decide(session.log.view(), now) {
             Decision::Commit(LayerChange { commit: Commit { act: Act::Restore { blocks }, .. }, .. }) => {
                 blocks[0].as_text()
@@ -157,7 +161,7 @@ mod tests {
         assert_eq!(kept(&session, &mut stage), None);
         compact(&mut session);
         let text = kept(&session, &mut stage).unwrap();
-        assert!(text.contains("\nNever push to main!\n") && !text.contains("Mend it."), "{text}");
+        assert!(text.contains("\nNever push to main!\n") && !text.contains("and?"), "{text}");
         session.commit(Act::Restore { blocks: vec![Block::text(text)] });
         assert_eq!(kept(&session, &mut stage), None);
         session.reply("more");
@@ -165,6 +169,60 @@ mod tests {
         assert!(kept(&session, &mut stage).is_some(), "what was put back was covered too");
         stage.layers.keep = false;
         assert_eq!(kept(&session, &mut stage), None);
+    }
+
+    /// KEEP-1: other words of the user's come back behind what is certain, if the compaction has not left them word for
+    /// word anyway.
+    #[test]
+    fn other_words_come_back_where_they_are_gone() {
+        let mut session = Session::default();
+        session.say("Never push to main!\nREADME.md is written\nby hand. Mend it now. Why?");
+        session.reply("I will.");
+        let mut stage = SampleParts::new(100_000);
+        session.say("go on");
+        session.reply("done");
+        compact(&mut session);
+        let text = kept(&session, &mut stage).unwrap();
+        let listed = format!(
+            "{HEADING}\nNever push to main!\n\n{OTHER_HEADING}\nREADME.md is written\nby hand.\nMend it now.\n"
+        );
+        assert!(text.contains(&listed) && !text.contains("Why"), "{text}");
+        session.commit(Act::Restore { blocks: vec![Block::text(text)] });
+        assert_eq!(kept(&session, &mut stage), None);
+
+        let mut session = Session::default();
+        session.say("README.md is written by hand.");
+        session.reply("I see.");
+        let before = session.log.lines().last().unwrap().id.clone().unwrap();
+        let view = session.log.view();
+        let left = summary_text::framed(HistorySource::Summary, "So far.", view, &(0..view.len()), &stage.layers);
+        session.commit(Act::Compact { extent: Extent::Before(before), trigger: Trigger::Auto, pre_tokens: 0 });
+        session.append(Body::User { blocks: vec![Block::text(left)], source: TextSource::Summary });
+        assert_eq!(kept(&session, &mut stage), None);
+    }
+
+    /// KEEP-1: other words get the room that certain ones leave, those with a sign of a rule first, then the newest; what is
+    /// remembered of them is limited, however much is typed.
+    #[test]
+    fn other_words_get_the_room_that_is_left() {
+        let mut session = Session::default();
+        session.say("Never push to main.");
+        session.say("README.md is written by hand.");
+        session.reply("ok");
+        for n in 0..2_000 {
+            session.say(&format!("Mend part {n:04} of the parser, as was said."));
+        }
+        session.reply("ok");
+        compact(&mut session);
+        let mut stage = SampleParts::new(100_000);
+        let text = kept(&session, &mut stage).unwrap();
+        assert!(text.len() < MOST_BYTES + 400, "{}", text.len());
+        for one in ["Never push to main.", "README.md is written by hand.", "Mend part 1999 "] {
+            assert!(text.contains(one), "{one} is not in\n{text}");
+        }
+        assert!(!text.contains("Mend part 0000 "));
+        let remembered: usize = stage.state.other_words.iter().map(size).sum();
+        assert!(remembered <= MOST_REMEMBERED, "{remembered}");
     }
 
     /// KEEP-1: where there is not room for all, those that forbid stay, the newest of them.

@@ -189,6 +189,22 @@ mod tests {
             "No toques la rama main.",
             "Перед каждым коммитом обязательно запускай тесты.",
             "不要推送到主分支。",
+            "Could you please not rebase shared branches?",
+            "And you do NOT reset my branch again, got it?",
+            "The nginx is shared so no restarting it, not today not next week.",
+            "alwyas quote shell variables pls",
+            "Force pushing is taboo.",
+            "It's not ok to disable a test.",
+            "Steer clear of global state.",
+            "Nothing from the `patients` schema may leave this machine.",
+            "Nothing gets merged without a green build.",
+            "Only Lisa deploys.",
+            "Could you get into the habit of running the linter?",
+            "Keep your answers under ten lines.",
+            "La carpeta migrations ni se toca, ¿vale?",
+            "An der Datenbank wird nichts geändert.",
+            "Не трогай папку vendor.",
+            "設定ファイルは触らないこと。",
         ] {
             assert_eq!(texts(text), [text], "{text}");
         }
@@ -210,9 +226,72 @@ mod tests {
             "Why don't we use async here?",
             "Use the existing logger for this.",
             "Rename foo to bar in all files.",
+            "We always used Redis for that until last spring.",
+            "Add an error message saying \"You must be logged in\".",
+            "Write a section that explains why one should never store passwords.",
+            "The docs say \"callers must not hold the lock\".",
+            "In this change, rename `always_flush` to `flush_policy`.",
+            "Previously the rule was that nobody touches vendor.",
+            "Don't forget to add the import.",
+            "I should have asked you before I upgraded.",
+            "The old intern would never write tests.",
+            "error: you must specify an input",
+            "no tests were found",
+            "Only now did I notice it.",
+            "Don't tell me it was the cache again!",
+            "For the demo tonight, make sure the button is blue.",
+            "Das hat unter Windows noch nie funktioniert.",
         ] {
             assert_eq!(texts(text), Vec::<&str>::new(), "{text}");
         }
+    }
+
+    /// KEEP-1: words of the user's that may be a rule are known as such, those with a sign of one before the others;
+    /// questions, thanks, code and what a program printed are not.
+    #[test]
+    fn what_may_be_a_rule_is_kept_apart() {
+        let strengths = |text| sentences(text).into_iter().map(|(_, strength)| strength).collect::<Vec<_>>();
+        for text in [
+            "README.md is written by hand.",
+            "commits are signed here",
+            "All money amounts are integers in cents.",
+            "PAY-1234 stays open.",
+            "prod.yml belongs to Kim",
+            "Can we keep the old name?",
+            "> Never round before the last step.",
+        ] {
+            assert_eq!(strengths(text), [Strength::Likely], "{text}");
+        }
+        for text in ["tests live next to the code", "Rename foo to bar.", "Tabs, four wide.", "Αλλάξτε το όνομα."]
+        {
+            assert_eq!(strengths(text), [Strength::Possible], "{text}");
+        }
+        for text in [
+            "Why does it keep failing?",
+            "Does the schema never change?",
+            "Thanks a lot!",
+            "ok",
+            "Hello there.",
+            "error: every item must have a name",
+            "if (x) { return f(x); }",
+            "```\nkeep this\n```",
+        ] {
+            assert_eq!(strengths(text), [], "{text}");
+        }
+        assert_eq!(strengths(&"Look at all of it. Mend the parser. ".repeat(200)), [Strength::Possible]);
+    }
+
+    /// KEEP-1: the items of a list are forbidden or required by the line above it, and stay with it where that is short.
+    #[test]
+    fn a_list_is_ruled_by_the_line_above_it() {
+        let list = "Never touch:\n- vendor/\n- legacy/";
+        assert_eq!(texts(&format!("Hi.\n{list}\n\nMend it.")), [list]);
+        assert_eq!(
+            texts("## House rules\n- four blanks\n- British spelling\n\nDo:\n- mend it"),
+            ["four blanks", "British spelling"]
+        );
+        let long = format!("Never touch:\n{}", "- the folder of the colleagues next door\n".repeat(30));
+        assert!(texts(&long).iter().all(|text| text.len() <= sentence::LONGEST));
     }
 
     /// KEEP-1: the user lifts an instruction by saying so about the same matter, and by nothing else.

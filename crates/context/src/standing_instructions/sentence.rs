@@ -24,6 +24,10 @@ pub(super) const LONGEST: usize = 600;
 /// Width from which on a line may have been broken for its length alone, in characters.
 const NARROWEST: usize = 40;
 
+/// Marks that end a sentence, and what may close it behind them.
+const MARKS: [char; 9] = ['.', '!', '?', '。', '！', '？', '…', '।', '؟'];
+const CLOSING: [char; 9] = ['"', '\'', '”', '’', '»', ')', '*', '」', '』'];
+
 /// Words after which no sentence ends, and a line may.
 const OPEN_ENDS: &str = " a an the and or nor but of to in on at by for from with without into than as if unless until \
     when that which any each every all no not never always only be is are must should may und oder aber der die das den \
@@ -68,7 +72,7 @@ const ADDITIONS: [&str; 29] = [
 ];
 
 /// Words with a dot that end no sentence.
-const ABBREVIATIONS: &str = " e.g i.e eg ie cf vs viz approx incl excl resp fig sec ca no nr z.b z d.h d u.a bzw usw ggf evtl \
+const ABBREVIATIONS: &str = " e.g i.e eg ie cf vs viz approx incl excl resp fig sec ca nr z.b d.h u.a bzw usw ggf evtl \
     vgl bspw inkl p.ex p.ej ej dr mr mrs ms prof st bijv т.е т.д ";
 
 /// The sentences of a text.
@@ -144,7 +148,7 @@ fn width(line: &str) -> usize {
 
 /// True if the sentence at a line's end goes on in the next line. `widest` is the width of the widest line around.
 fn goes_on(line: &str, next: &str, widest: usize) -> bool {
-    let has_ended = line.ends_with(|c| ".!?:。！？：".contains(c));
+    let has_ended = line.ends_with(|c| ".!?:。！？：।؟".contains(c));
     if has_ended || marker(next) > 0 || line.starts_with(['<', '#']) || next.starts_with('<') {
         return false;
     }
@@ -187,14 +191,16 @@ fn sentences_of(text: &str, paragraph: Range<usize>) -> Vec<Range<usize>> {
     let mut sentences = Vec::new();
     let mut from = paragraph.start + marker(&text[paragraph.clone()]);
     for (at, mark) in text[from..paragraph.end].char_indices().map(|(at, c)| (from + at, c)).collect::<Vec<_>>() {
-        if at < from || !".!?。！？…".contains(mark) {
+        if at < from || !MARKS.contains(&mark) {
             continue;
         }
-        let after = &text[at..paragraph.end];
-        let end = at + after.len() - after.trim_start_matches(|c| ".!?。！？…\"'”’»)*」』".contains(c)).len();
-        let is_end = text[end..paragraph.end].chars().next().is_none_or(char::is_whitespace);
+        let after = text[at..paragraph.end].trim_start_matches(MARKS);
+        let rest = after.trim_start_matches(CLOSING);
+        let end = paragraph.end - rest.len();
+        let goes_on = after.len() > rest.len() && rest.trim_start().starts_with(char::is_lowercase);
+        let is_end = rest.is_empty() || rest.starts_with(char::is_whitespace) && !goes_on;
         let is_wide = "。！？".contains(mark);
-        if is_wide || is_end && (mark != '.' || ends_sentence(&text[from..at], &text[end..paragraph.end])) {
+        if is_wide || is_end && (mark != '.' || ends_sentence(&text[from..at], rest)) {
             sentences.push(trimmed(text, from..end));
             from = end;
         }
@@ -206,13 +212,14 @@ fn sentences_of(text: &str, paragraph: Range<usize>) -> Vec<Range<usize>> {
 /// True if a dot between these texts ends a sentence, and no abbreviation.
 fn ends_sentence(before: &str, after: &str) -> bool {
     let word = before.rsplit(|c: char| c.is_whitespace() || "(\"'".contains(c)).next().unwrap_or_default();
-    let next = after.trim_start().chars().next();
+    let mut next = after.trim_start().chars();
+    let (next, second) = (next.next(), next.next());
     let is_abbreviation = match word.to_lowercase().as_str() {
         "" => true,
-        // "Etc." may be both.
+        // "Etc." and "no." may be both.
         "etc" => next.is_some_and(char::is_lowercase),
-        // "No." is one before a number.
-        "no" | "z" | "d" | "fig" => next.is_some_and(|c| c.is_ascii_digit() || word.len() == 1),
+        "no" => next.is_some_and(|c| c.is_ascii_digit()),
+        word if word.chars().count() == 1 => next.is_some_and(char::is_lowercase) || second == Some('.'),
         word => ABBREVIATIONS.contains(&format!(" {word} ")),
     };
     !is_abbreviation
@@ -227,4 +234,82 @@ fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
 fn is_addition(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
     ADDITIONS.iter().any(|start| lower.strip_prefix(start).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn texts(text: &str) -> Vec<&str> {
+        split(text).into_iter().map(|sentence| sentence.text).collect()
+    }
+
+    /// KEEP-1: a rule is taken whole: a dot in a name, an abbreviation or a semicolon ends no sentence.
+    #[test]
+    fn a_dot_that_ends_no_sentence_is_none() {
+        for text in [
+            "Never edit v1.2 of config.yml.",
+            "Never touch generated files, e.g. the lockfile, i.e. whatever a tool writes.",
+            "Never run git checkout . or git reset in here.",
+            "Never push to main; open a pull request instead.",
+            "Never say \"it works.\" without a test.",
+            "Bitte keine neuen Pakete, z. B. lodash, ohne Rückfrage.",
+            "Never use more than approx. 5 MB!!",
+        ] {
+            assert_eq!(texts(text), [text], "{text}");
+        }
+        assert_eq!(
+            texts("It is slow etc. Never mind. 好。不要推送！"),
+            ["It is slow etc.", "Never mind.", "不要推送！"]
+        );
+        assert_eq!(texts("He said \"no.\" Never push."), ["He said \"no.\"", "Never push."]);
+    }
+
+    /// KEEP-1: a rule that goes over a line's end is taken whole; lines that are sentences of their own are not joined.
+    #[test]
+    fn a_sentence_may_go_over_several_lines() {
+        let wrapped = "Never push anything to the main branch of this repository or to any of\nthe release branches, \
+                       not even when all of the tests have passed and\nsomebody asks for it.";
+        assert_eq!(texts(&format!("{wrapped}\nMend the parser.")), [wrapped, "Mend the parser."]);
+        assert_eq!(texts("never push to main,\nnot even once"), ["never push to main,\nnot even once"]);
+        assert_eq!(
+            texts("- never push to main\n  or to a release branch\n- use tabs"),
+            ["never push to main\n  or to a release branch", "use tabs"]
+        );
+        assert_eq!(
+            texts("never touch vendor\nalways run the tests\nUse tabs"),
+            ["never touch vendor", "always run the tests", "Use tabs"]
+        );
+        assert_eq!(
+            texts("1. Ask first\n2) Use tabs\n* [ ] no mocks\n## Rules\n> quoted words"),
+            ["Ask first", "Use tabs", "no mocks", "Rules", "quoted words"]
+        );
+    }
+
+    /// KEEP-1: what says when a rule does not hold, or how far it goes, stays with it.
+    #[test]
+    fn an_exception_stays_with_its_rule() {
+        let text = "Never push to main. Unless I say so. Not even for hotfixes!\nExcept on Fridays.";
+        assert_eq!(texts(&format!("{text} Thank you.")), [text, "Thank you."]);
+    }
+
+    #[test]
+    fn code_has_no_sentences_but_a_fence_that_is_not_closed_is_none() {
+        assert_eq!(texts("Look:\n```\n// never do this\n```\nUse tabs."), ["Look:", "Use tabs."]);
+        assert_eq!(texts("```\nnever push"), ["never push"]);
+    }
+
+    proptest! {
+        /// Whatever is typed, sentences are slices of it in order, and cost is bounded by its length.
+        #[test]
+        fn sentences_are_slices_in_order(text in "([a-zäЖ不。.!?:,;\"'`#>()*\\-0-9 \n]|e\\.g\\.|unless|```){0,300}") {
+            let mut end = 0;
+            for sentence in split(&text) {
+                prop_assert_eq!(&text[sentence.range.clone()], sentence.text);
+                prop_assert!(sentence.range.start >= end);
+                end = sentence.range.end;
+            }
+        }
+    }
 }

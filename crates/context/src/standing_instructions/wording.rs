@@ -148,8 +148,8 @@ pub(super) fn strength(sentence: &str) -> Option<Strength> {
     }
     let text = one_spelling(&without_quotations(sentence));
     let words: Vec<&str> = text.split_whitespace().filter(|word| *word != ",").collect();
-    let end = sentence.trim_end_matches(|c: char| !c.is_alphanumeric() && !"?？".contains(c));
-    let is_question = end.ends_with(['?', '？']);
+    let end = sentence.trim_end_matches(|c: char| !c.is_alphanumeric() && !"?？؟".contains(c));
+    let is_question = end.ends_with(['?', '？', '؟']);
     let is_request = WORDING.polite.iter().any(|start| begins(&words, start));
     if is_question && !is_request && !has_tag(&text) {
         return None;
@@ -411,21 +411,25 @@ fn order_with(clause: &[&str], adverb: &str) -> bool {
         match at.checked_sub(1).map(|before| clause[before]) {
             Some(before) if MODALS.contains(&before) => next != "have",
             Some(before) if WORDING.reporting.contains(&before) => false,
-            _ => !is_report(next),
+            Some(_) => !is_report(next),
+            // "Never globals!"
+            None => !is_report(next) || next.ends_with('s') && !REPORTS.contains(&next),
         }
     })
 }
 
+/// Verbs of a report that no ending tells.
+const REPORTS: [&str; 18] = [
+    "been", "had", "has", "is", "was", "were", "did", "does", "would", "seen", "heard", "got", "knew", "saw", "came",
+    "thought", "out", "have",
+];
+
 /// True for a verb in the past or of a third party: "worked", "returns", "was".
 fn is_report(verb: &str) -> bool {
-    const FORMS: [&str; 18] = [
-        "been", "had", "has", "is", "was", "were", "did", "does", "would", "seen", "heard", "got", "knew", "saw",
-        "came", "thought", "out", "have",
-    ];
     let ends = |ends: &[&str]| ends.iter().any(|end| verb.ends_with(end));
     let is_third_person = ends(&["s"]) && !ends(&["ss", "us", "as", "is"]);
     let is_past = ends(&["ed"]) && !ends(&["eed", "embed", "shed"]);
-    FORMS.contains(&verb) || is_third_person || is_past
+    REPORTS.contains(&verb) || is_third_person || is_past
 }
 
 /// True for clauses that begin like an order but are none.
