@@ -45,6 +45,13 @@ pub struct StandingInstruction {
     pub line: Id,
 }
 
+impl StandingInstruction {
+    /// The sentence with blanks for its line breaks, to show it in a list.
+    pub fn on_one_line(&self) -> String {
+        self.text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
 /// Length from which on a message is taken for pasted text: what its wording leaves in doubt counts less.
 const PASTED: usize = 4_000;
 

@@ -73,7 +73,7 @@ const ADDITIONS: [&str; 29] = [
 
 /// Words with a dot that end no sentence.
 const ABBREVIATIONS: &str = " e.g i.e eg ie cf vs viz approx incl excl resp fig sec ca nr z.b d.h u.a bzw usw ggf evtl \
-    vgl bspw inkl p.ex p.ej ej dr mr mrs ms prof st bijv т.е т.д ";
+    vgl bspw inkl p.ex p.ej p.s n.b ej dr mr mrs ms prof st bijv т.е т.д ";
 
 /// The sentences of a text.
 pub(crate) fn split(text: &str) -> Vec<Sentence<'_>> {

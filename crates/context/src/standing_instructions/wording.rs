@@ -134,6 +134,12 @@ impl Phrases {
         self.0.as_ref().is_some_and(|phrases| phrases.is_match(text))
     }
 
+    /// True if a text begins with one of them, or does behind "and".
+    fn begin(&self, text: &str) -> bool {
+        let text = text.strip_prefix(" and").unwrap_or(text);
+        self.before(text).trim().is_empty()
+    }
+
     /// A text up to the first of them.
     fn before<'text>(&self, text: &'text str) -> &'text str {
         let found = self.0.as_ref().and_then(|phrases| phrases.find(text));
@@ -165,13 +171,7 @@ pub(super) fn strength_of_list(lead: &str) -> Option<Strength> {
 
 /// What a sentence surely forbids or requires, by what it says itself, now and for more than once.
 fn certain(sentence: &str, text: &str) -> Option<Strength> {
-    if WORDING.not_now.are_in(text) || WORDING.only_once.are_in(text) {
-        return None;
-    }
-    let text = WORDING.told.before(text);
-    let words = without_leading(text.split_whitespace().skip_while(|word| WORDING.polite.contains(word)));
-    let is_task = WORDING.tasks.iter().any(|task| begins(&words, task));
-    let text = if is_task { WORDING.inside_a_task.before(text) } else { text };
+    let text = &own_words(text);
     let clauses: Vec<Vec<&str>> = text.split(" , ").map(|clause| without_leading(clause.split_whitespace())).collect();
     if WORDING.forbid_anywhere.are_in(text) || clauses.iter().any(|clause| forbids(clause)) {
         return Some(Strength::Forbids);
@@ -183,6 +183,28 @@ fn certain(sentence: &str, text: &str) -> Option<Strength> {
         || clauses.iter().any(|clause| requires(clause, lasts))
         || must_come_first(text, &clauses);
     requires.then_some(Strength::Requires)
+}
+
+/// A sentence without what it tells of the past, of one time only, of others' words, and of the result of a task: "Write a
+/// guide that says that nobody pushes, but don't push it" asks only for the guide, and not to push it.
+fn own_words(text: &str) -> String {
+    let mut is_inside = false;
+    let mut own = String::from(" ");
+    for part in text.split(" , ").map(|part| format!(" {} ", part.trim())) {
+        if is_inside && WORDING.inside_a_task.begin(&part) {
+            continue;
+        }
+        let mut said = WORDING.told.before(&part);
+        let words = without_leading(part.split_whitespace().skip_while(|word| WORDING.polite.contains(word)));
+        if WORDING.tasks.iter().any(|task| begins(&words, task)) {
+            said = WORDING.inside_a_task.before(said);
+        }
+        is_inside = said.len() < part.len();
+        if !WORDING.not_now.are_in(&part) && !WORDING.only_once.are_in(&part) {
+            own = own + said.trim() + " , ";
+        }
+    }
+    own
 }
 
 /// What a sentence may forbid or require: any that somebody wrote may, if it is no talk.
@@ -278,6 +300,11 @@ fn one_spelling(sentence: &str) -> String {
     ] {
         text = text.replace(from, to);
     }
+    // What "but" begins here is a clause of its own, unlike "nobody but me".
+    for next in ["don't", "never", "always", "only", "not", "no", "leave", "keep", "ask", "make", "please", "you", "we"]
+    {
+        text = text.replace(&format!(" but {next} "), &format!(" , but {next} "));
+    }
     text
 }
 
@@ -356,8 +383,8 @@ fn must_come_first(text: &str, clauses: &[Vec<&str>]) -> bool {
 
 /// True for "only after I say so", "only when explicitly told" and the like, about something that is done.
 fn has_only_on_word(clause: &[&str]) -> bool {
-    let at =
-        clause.windows(2).position(|two| two[0] == "only" && ["after", "when", "if", "once", "with"].contains(&two[1]));
+    const ONLY_ON: [&str; 10] = ["after", "when", "if", "once", "with", "via", "through", "from", "inside", "within"];
+    let at = clause.windows(2).position(|two| two[0] == "only" && ONLY_ON.contains(&two[1]));
     at.is_some_and(|at| {
         !clause[..at].iter().any(|word| {
             WORDING.behaviour.contains(word)
@@ -449,7 +476,7 @@ fn is_known_talk(start: &str, clause: &[&str]) -> bool {
         "don't" => {
             let is_idiom = ["worry", "know", "you", "understand", "we", "think", "bother", "forget", "they", "i"];
             let is_aside = ["ask", "tell"].contains(&next) && rest.get(1).is_none_or(|word| *word == "me");
-            (is_idiom.contains(&next) || is_aside) && rest.get(1) != Some(&"dare")
+            (is_idiom.contains(&next) || is_aside) && rest.get(1).is_none_or(|word| !["dare", "ever"].contains(word))
         }
         "keep" => ["going", "on", "working", "trying", "it", "that", "this", "calm", "looking", "digging", "up"]
             .contains(&next),
