@@ -18,8 +18,8 @@ pub(crate) struct Sentence<'text> {
     pub(super) lead: Option<Range<usize>>,
 }
 
-/// Length of the longest sentence that may go over several lines; each line of a longer one counts for itself.
-pub(super) const LONGEST: usize = 600;
+/// Length of the longest sentence, in bytes. A longer one is cut at its line breaks, or at its pauses.
+pub(super) const LONGEST: usize = 900;
 
 /// Width from which on a line may have been broken for its length alone, in characters.
 const NARROWEST: usize = 40;
@@ -73,7 +73,7 @@ const ADDITIONS: [&str; 29] = [
 
 /// Words with a dot that end no sentence.
 const ABBREVIATIONS: &str = " e.g i.e eg ie cf vs viz approx incl excl resp fig sec ca nr z.b d.h u.a bzw usw ggf evtl \
-    vgl bspw inkl p.ex p.ej p.s n.b ej dr mr mrs ms prof st bijv т.е т.д ";
+    vgl bspw inkl p.ex p.ej p.s n.b ej dr mr mrs ms prof st bijv т.е т.д esp ext ver rev vol dept ";
 
 /// The sentences of a text.
 pub(crate) fn split(text: &str) -> Vec<Sentence<'_>> {
@@ -90,7 +90,11 @@ pub(crate) fn split(text: &str) -> Vec<Sentence<'_>> {
             let adds = is_addition(sentence) && !is_item;
             match sentences.last_mut() {
                 _ if sentence.chars().filter(|c| c.is_alphabetic()).count() < 3 => {}
-                Some(before) if adds && text[before.range.end..range.start].trim().is_empty() => {
+                Some(before)
+                    if adds
+                        && text[before.range.end..range.start].trim().is_empty()
+                        && range.end - before.range.start <= LONGEST =>
+                {
                     before.range.end = range.end;
                     before.text = &text[before.range.clone()];
                 }
@@ -207,9 +211,22 @@ fn sentences_of(text: &str, paragraph: Range<usize>) -> Vec<Range<usize>> {
     }
     sentences.push(trimmed(text, from..paragraph.end));
     sentences
+        .into_iter()
+        .flat_map(|range| if range.len() > LONGEST { clauses_of(text, range) } else { vec![range] })
+        .collect()
 }
 
-/// True if a dot between these texts ends a sentence, and no abbreviation.
+/// The clauses of a sentence that is too long.
+fn clauses_of(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
+    let mut at = range.start;
+    let clauses = text[range].split_inclusive([',', ';', '，', '；', '、', '\n']).map(|clause| {
+        at += clause.len();
+        trimmed(text, at - clause.len()..at)
+    });
+    clauses.collect()
+}
+
+/// True if a dot between these texts ends a sentence: no abbreviation, and nothing in brackets.
 fn ends_sentence(before: &str, after: &str) -> bool {
     let word = before.rsplit(|c: char| c.is_whitespace() || "(\"'".contains(c)).next().unwrap_or_default();
     let mut next = after.trim_start().chars();
@@ -222,7 +239,8 @@ fn ends_sentence(before: &str, after: &str) -> bool {
         word if word.chars().count() == 1 => next.is_some_and(char::is_lowercase) || second == Some('.'),
         word => ABBREVIATIONS.contains(&format!(" {word} ")),
     };
-    !is_abbreviation
+    let is_in_brackets = before.rfind('(') > before.rfind(')') && after.contains(')');
+    !is_abbreviation && !is_in_brackets
 }
 
 fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
@@ -256,6 +274,7 @@ mod tests {
             "Never say \"it works.\" without a test.",
             "Bitte keine neuen Pakete, z. B. lodash, ohne Rückfrage.",
             "Never use more than approx. 5 MB!!",
+            "Never touch the indexes (esp. those of the orders. Ines needs them).",
         ] {
             assert_eq!(texts(text), [text], "{text}");
         }
@@ -298,6 +317,12 @@ mod tests {
     fn code_has_no_sentences_but_a_fence_that_is_not_closed_is_none() {
         assert_eq!(texts("Look:\n```\n// never do this\n```\nUse tabs."), ["Look:", "Use tabs."]);
         assert_eq!(texts("```\nnever push"), ["never push"]);
+    }
+
+    #[test]
+    fn a_sentence_that_is_too_long_is_cut_at_its_pauses() {
+        let long = format!("{} and so on, never push to main, {}", "so I thought ".repeat(50), "and then ".repeat(50));
+        assert_eq!(texts(&long)[1], "never push to main,");
     }
 
     proptest! {
