@@ -4,7 +4,9 @@
 //! soften it. Such sentences are recognised by their words alone. One too many costs a few tokens; one that is missed
 //! costs trust, so a doubtful one counts, and whatever else the user typed is kept as long as there is room.
 
+mod phrases;
 mod sentence;
+mod spelling;
 mod wording;
 
 use std::collections::HashSet;

@@ -1,151 +1,12 @@
 //! The wording by which a sentence forbids or requires something for good.
 //!
 //! A sentence is brought into one spelling and cut into clauses. Then phrases count that say it anywhere, beginnings of
-//! clauses that give an order, and words such as "never" where they are part of an order and not of a report.
-
-use std::sync::LazyLock;
-
-use aho_corasick::AhoCorasick;
+//! clauses that give an order, and words such as "never" where they are part of an order and not of a report. Where
+//! nothing of it is there, a sign of a rule makes one likely.
 
 use crate::standing_instructions::Strength;
-
-/// Phrases by what they say, and where they say it. Each field is a section of `wording.txt`.
-struct Wording {
-    /// Phrases that forbid something anywhere in a sentence.
-    forbid_anywhere: Phrases,
-    /// Phrases that require something anywhere in a sentence.
-    require_anywhere: Phrases,
-    /// Beginnings of a clause that forbid something; elsewhere they report.
-    forbid_at_start: Vec<&'static str>,
-    /// Beginnings of a clause that require something.
-    require_at_start: Vec<&'static str>,
-    /// Orders that hold for good only if the sentence also has one of `lasting`.
-    orders: Vec<&'static str>,
-    /// Words that make an order one that lasts.
-    lasting: Phrases,
-    /// What an agent does, in the words of those who forbid it.
-    deeds: Vec<&'static str>,
-    /// Subjects of which an order says that none may.
-    nobody: Vec<&'static str>,
-    /// Subjects of which an order says that all must.
-    all: Vec<&'static str>,
-    /// Verbs that make an order of a sentence about such a subject.
-    demands: Vec<&'static str>,
-    /// Words that may precede the beginning of a clause.
-    leading: Vec<&'static str>,
-    /// Words before "never", "always" and "don't" that address the agent.
-    addressed: Vec<&'static str>,
-    /// Words before them with which somebody reports.
-    reporting: Vec<&'static str>,
-    /// Verbs that say how something behaves.
-    behaviour: Vec<&'static str>,
-    /// Words with which a subordinate clause begins.
-    subordinate: Vec<&'static str>,
-    /// Words that begin a request put as a question.
-    polite: Vec<&'static str>,
-    /// Phrases in other languages that forbid or require.
-    other_languages: Phrases,
-    /// The same in languages without blanks between words.
-    unspaced: Phrases,
-    /// Signs of a rule, in several languages.
-    signs: Phrases,
-    /// The same in languages without blanks between words.
-    unspaced_signs: Phrases,
-    /// Verbs that make a rule of a sentence about a path or a piece of code.
-    stative: Phrases,
-    /// Words of greetings, of thanks and of assent.
-    talk: Vec<&'static str>,
-    /// Ends of an order that look like a question.
-    tags: Vec<&'static str>,
-    /// Words in the line above a list that make rules of its items.
-    list_headings: Phrases,
-    /// Beginnings of what a program prints.
-    output: Vec<&'static str>,
-    /// Phrases of what was, or might have been.
-    not_now: Phrases,
-    /// Phrases of what holds for one time only.
-    only_once: Phrases,
-    /// Phrases behind which somebody else's words stand.
-    told: Phrases,
-    /// Verbs of a task.
-    tasks: Vec<&'static str>,
-    /// Words in a task behind which stands what its result does.
-    inside_a_task: Phrases,
-    /// Verbs in other languages that say how something behaves.
-    failing: Phrases,
-}
-
-static WORDING: LazyLock<Wording> = LazyLock::new(|| {
-    let text = include_str!("wording.txt");
-    let section = |name: &str| -> Vec<&str> {
-        let (_, after) = text.split_once(&format!("\n[{name}]\n")).unwrap_or_default();
-        let body = after.split_once("\n[").map_or(after, |(body, _)| body);
-        body.split([',', '\n']).map(str::trim).filter(|phrase| !phrase.is_empty()).collect()
-    };
-    Wording {
-        forbid_anywhere: Phrases::of_words(section("forbid anywhere")),
-        require_anywhere: Phrases::of_words(section("require anywhere")),
-        forbid_at_start: section("forbid at start"),
-        require_at_start: section("require at start"),
-        orders: section("orders"),
-        lasting: Phrases::of_words(section("lasting")),
-        deeds: section("deeds"),
-        nobody: section("nobody"),
-        all: section("all"),
-        demands: section("demands"),
-        leading: section("leading"),
-        addressed: section("addressed"),
-        reporting: section("reporting"),
-        behaviour: section("behaviour"),
-        subordinate: section("subordinate"),
-        polite: section("polite"),
-        other_languages: Phrases::of_words(section("other languages")),
-        unspaced: Phrases::of(section("unspaced")),
-        signs: Phrases::of_words(section("signs")),
-        unspaced_signs: Phrases::of(section("unspaced signs")),
-        stative: Phrases::of_words(section("stative")),
-        talk: section("talk"),
-        tags: section("tags"),
-        list_headings: Phrases::of_words(section("list headings")),
-        output: section("output"),
-        not_now: Phrases::of_words(section("not now")),
-        only_once: Phrases::of_words(section("only once")),
-        told: Phrases::of_words(section("told")),
-        tasks: section("tasks"),
-        inside_a_task: Phrases::of_words(section("inside a task")),
-        failing: Phrases::of_words(section("failing")),
-    }
-});
-
-/// Phrases that are looked for all at once.
-struct Phrases(Option<AhoCorasick>);
-
-impl Phrases {
-    fn of<T: AsRef<[u8]>>(phrases: impl IntoIterator<Item = T>) -> Self {
-        Self(AhoCorasick::new(phrases).ok())
-    }
-
-    /// Phrases that begin and end with a word.
-    fn of_words(phrases: Vec<&str>) -> Self {
-        Self::of(phrases.into_iter().map(|phrase| format!(" {phrase} ")))
-    }
-
-    fn are_in(&self, text: &str) -> bool {
-        self.0.as_ref().is_some_and(|phrases| phrases.is_match(text))
-    }
-
-    /// True if a text begins with one of them, or does behind "and".
-    fn begin(&self, text: &str) -> bool {
-        let text = text.strip_prefix(" and").unwrap_or(text);
-        self.before(text).trim().is_empty()
-    }
-
-    /// A text up to the first of them.
-    fn before<'text>(&self, text: &'text str) -> &'text str {
-        let found = self.0.as_ref().and_then(|phrases| phrases.find(text));
-        found.map_or(text, |phrase| &text[..=phrase.start()])
-    }
-}
+use crate::standing_instructions::phrases::WORDING;
+use crate::standing_instructions::spelling::{one_spelling, without_quotations};
 
 /// How surely a sentence forbids or requires something for good; none if it surely does not.
 pub(super) fn strength(sentence: &str) -> Option<Strength> {
@@ -153,11 +14,9 @@ pub(super) fn strength(sentence: &str) -> Option<Strength> {
         return None;
     }
     let text = one_spelling(&without_quotations(sentence));
-    let words: Vec<&str> = text.split_whitespace().filter(|word| *word != ",").collect();
     let end = sentence.trim_end_matches(|c: char| !c.is_alphanumeric() && !"?？؟".contains(c));
     let is_question = end.ends_with(['?', '？', '؟']);
-    let is_request = WORDING.polite.iter().any(|start| begins(&words, start));
-    if is_question && !is_request && !has_tag(&text) {
+    if is_question && !is_request(&text) && !has_tag(&text) {
         return None;
     }
     certain(sentence, &text).or_else(|| doubtful(sentence, is_question))
@@ -181,7 +40,8 @@ fn certain(sentence: &str, text: &str) -> Option<Strength> {
         || WORDING.other_languages.are_in(text) && !WORDING.failing.are_in(text)
         || WORDING.unspaced.are_in(sentence)
         || clauses.iter().any(|clause| requires(clause, lasts))
-        || must_come_first(text, &clauses);
+        || must_come_first(text, &clauses)
+        || goes_with_a_deed(&clauses);
     requires.then_some(Strength::Requires)
 }
 
@@ -226,6 +86,15 @@ fn doubtful(sentence: &str, is_question: bool) -> Option<Strength> {
     }
 }
 
+/// True if a clause begins as one asks for something: "Could you …?"
+fn is_request(text: &str) -> bool {
+    text.split(" , ").any(|clause| {
+        let words: Vec<&str> = clause.split_whitespace().collect();
+        let rest = without_leading(words.iter().copied());
+        WORDING.polite.iter().any(|start| begins(&words, start) || begins(&rest, start))
+    })
+}
+
 /// True if a question ends with a word that only asks for assent: "…, okay?"
 fn has_tag(text: &str) -> bool {
     WORDING.tags.iter().any(|tag| text.ends_with(&format!(" , {tag} ")))
@@ -239,73 +108,6 @@ fn is_output(sentence: &str) -> bool {
     let strange = bare.chars().filter(|c| "{}()[]<>=;|&$\\+*".contains(*c)).count();
     let digits = bare.chars().filter(char::is_ascii_digit).count();
     is_error || strange * 5 > bare.len() || digits * 2 > bare.len()
-}
-
-/// A sentence without what it quotes, unless it is nothing but a quotation. Code that is quoted becomes one word.
-fn without_quotations(sentence: &str) -> String {
-    const MARKS: [(char, char, &str); 6] =
-        [('`', '`', "code"), ('"', '"', ""), ('“', '”', ""), ('„', '“', ""), ('«', '»', ""), ('「', '」', "")];
-    let mut rest = sentence;
-    let mut text = String::new();
-    while let Some(at) = rest.find(|c| MARKS.iter().any(|(open, ..)| *open == c)) {
-        let open = rest[at..].chars().next().unwrap_or_default();
-        let (before, after) = (&rest[..at], &rest[at + open.len_utf8()..]);
-        let closed = MARKS.iter().filter(|mark| mark.0 == open).find_map(|mark| Some((mark, after.find(mark.1)?)));
-        let Some(((_, close, instead), end)) = closed else { break };
-        text.push_str(before);
-        text.push_str(instead);
-        rest = &after[end + close.len_utf8()..];
-    }
-    text.push_str(rest);
-    match text.split_whitespace().filter(|word| *word != "code").any(|word| word.contains(char::is_alphabetic)) {
-        true => text,
-        false => sentence.to_owned(),
-    }
-}
-
-/// A sentence in lower case with one spelling for each negation, one blank around each word, and a comma for each pause.
-fn one_spelling(sentence: &str) -> String {
-    let mut text = String::from(" ");
-    let lower = sentence.to_lowercase().replace(['’', '`'], "'");
-    let mut chars = lower.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            ',' | ':' | ';' | '(' | ')' | '–' | '—' | '!' | '¿' | '¡' | '、' | '，' => text.push_str(" , "),
-            c if c.is_alphanumeric() || "'-_".contains(c) => text.push(c),
-            // A dot in a name is a part of it.
-            '.' if chars.peek().is_some_and(|next| next.is_alphanumeric()) => text.push(c),
-            _ => text.push(' '),
-        }
-    }
-    text.push(' ');
-    let words = text.split_whitespace().map(|word| word.trim_matches(['\'', '_', '.']));
-    let words: Vec<&str> = words.filter(|word| !word.trim_matches('-').is_empty()).collect();
-    let mut text = format!(" {} ", words.join(" "));
-    for (from, to) in [
-        (" do not ", " don't "),
-        (" dont ", " don't "),
-        (" cannot ", " can't "),
-        (" can not ", " can't "),
-        (" are not to ", " aren't to "),
-        (" is not to be ", " not to be "),
-        (" pls ", " please "),
-        (" plz ", " please "),
-        (" alwyas ", " always "),
-        (" allways ", " always "),
-        (" alway ", " always "),
-        (" nver ", " never "),
-        (" nevr ", " never "),
-        (" neevr ", " never "),
-        (" u ", " you "),
-    ] {
-        text = text.replace(from, to);
-    }
-    // What "but" begins here is a clause of its own, unlike "nobody but me".
-    for next in ["don't", "never", "always", "only", "not", "no", "leave", "keep", "ask", "make", "please", "you", "we"]
-    {
-        text = text.replace(&format!(" but {next} "), &format!(" , but {next} "));
-    }
-    text
 }
 
 fn without_leading<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
@@ -366,6 +168,14 @@ fn demands(clause: &[&str]) -> bool {
 fn is_deed_of_others(word: &str) -> bool {
     let is_deed = |end: &str| word.strip_suffix(end).is_some_and(|verb| WORDING.deeds.contains(&verb));
     is_deed("s") || is_deed("es")
+}
+
+/// True for "if you add a file, add a license header" and the like.
+fn goes_with_a_deed(clauses: &[Vec<&str>]) -> bool {
+    let is_deed =
+        |clause: &[&str]| matches!(clause, ["when" | "if" | "once", "you", verb, ..] if WORDING.deeds.contains(verb));
+    let is_order = |verb: &&str| WORDING.deeds.contains(verb) || WORDING.orders.contains(verb);
+    clauses.iter().any(|clause| is_deed(clause)) && clauses.iter().any(|clause| clause.first().is_some_and(is_order))
 }
 
 /// True for "before deleting anything, ask", "tests have to pass before each commit" and the like.
@@ -467,6 +277,8 @@ fn is_known_talk(start: &str, clause: &[&str]) -> bool {
         "no" => {
             rest.is_empty()
                 || rest.iter().any(|word| ["was", "were", "found", "has"].contains(word))
+                || rest.len() < 4
+                    && ["output", "error", "errors", "luck", "result", "results", "response"].contains(&next)
                 || [
                     "idea", "problem", "problems", "worries", "need", "way", "one", "thanks", "thank", "it", "that",
                     "this", "i", "we", "longer", "wait", "rush", "hurry", "such", "luck", "matter", "you",
