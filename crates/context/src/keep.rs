@@ -5,7 +5,6 @@
 //! for word. It holds until the user lifts it: in words, or by command. The room that is left goes to other words of the
 //! user's, which may be instructions too.
 
-use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use transcript::commit::{Act, Commit, Reason};
@@ -19,10 +18,6 @@ use crate::summary_text;
 
 /// Limit on all of them together, in bytes: about 2,000 tokens.
 const MOST_BYTES: usize = 7_000;
-
-/// Limit on other words that are remembered, in bytes: more than a compaction leaves in view by itself, so that what it
-/// no longer leaves is still known.
-const MOST_REMEMBERED: usize = 60_000;
 
 const HEADING: &str = "What the user said that holds until the user lifts it, word for word:";
 const OTHER_HEADING: &str = "Other words of the user's, as typed; some of it may be done by now:";
@@ -48,10 +43,10 @@ impl Layer for Keep {
             return Decision::Nothing;
         }
         let standing = fitting(standing);
-        let room = MOST_BYTES.saturating_sub(standing.iter().map(|one| size(one)).sum());
+        let room = MOST_BYTES.saturating_sub(standing.iter().map(|one| one.size()).sum());
         let in_summary = words_in_summary(view);
         let is_gone = |one: &&StandingInstruction| is_behind(one) && !in_summary.contains(&one.text);
-        let other_words = strongest(other_words.iter().filter(is_gone), room);
+        let other_words = standing_instructions::strongest(other_words.iter().filter(is_gone), room);
 
         let restated = restated(view);
         let listed = |heading: &str, all: Vec<&StandingInstruction>| {
@@ -72,34 +67,7 @@ impl Layer for Keep {
 
 /// The instructions that fit, in the order they were given: first those that forbid, the newest first, then the others.
 pub fn fitting(standing: &[StandingInstruction]) -> Vec<&StandingInstruction> {
-    strongest(standing, MOST_BYTES)
-}
-
-/// Drops the weakest and oldest of the user's other words where there are more than are remembered.
-pub(crate) fn bound(other_words: &mut Vec<StandingInstruction>) {
-    if other_words.iter().map(size).sum::<usize>() > MOST_REMEMBERED {
-        *other_words = strongest(&*other_words, MOST_REMEMBERED).into_iter().cloned().collect();
-    }
-}
-
-/// The strongest of them that fit into a room, the newest first, in the order they were given.
-fn strongest<'s>(all: impl IntoIterator<Item = &'s StandingInstruction>, room: usize) -> Vec<&'s StandingInstruction> {
-    let all: Vec<&StandingInstruction> = all.into_iter().collect();
-    let mut left = room;
-    let mut kept: Vec<usize> = (0..all.len()).rev().collect();
-    kept.sort_by_key(|&at| Reverse(all[at].strength));
-    kept.retain(|&at| {
-        let rest = left.checked_sub(size(all[at]));
-        left = rest.unwrap_or(0);
-        rest.is_some()
-    });
-    kept.sort_unstable();
-    kept.into_iter().map(|at| all[at]).collect()
-}
-
-/// Bytes that an instruction takes, with its line break.
-fn size(one: &StandingInstruction) -> usize {
-    one.text.len() + 1
+    standing_instructions::strongest(standing, MOST_BYTES)
 }
 
 /// The text that was put back and is in view, each line with its breaks.
@@ -221,8 +189,8 @@ mod tests {
             assert!(text.contains(one), "{one} is not in\n{text}");
         }
         assert!(!text.contains("Mend part 0000 "));
-        let remembered: usize = stage.state.other_words.iter().map(size).sum();
-        assert!(remembered <= MOST_REMEMBERED, "{remembered}");
+        let remembered: usize = stage.state.other_words.iter().map(StandingInstruction::size).sum();
+        assert!(remembered <= standing_instructions::MOST_REMEMBERED, "{remembered}");
     }
 
     /// KEEP-1: where there is not room for all, those that forbid stay, the newest of them.

@@ -9,6 +9,7 @@ mod sentence;
 mod spelling;
 mod wording;
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -16,7 +17,7 @@ use transcript::Id;
 
 pub(crate) use sentence::split;
 
-/// How surely an instruction forbids or requires. Where there is not room for all, the strongest stay.
+/// Strength of an instruction. Where there is not room for all, the strongest stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Strength {
     /// No sign of a rule: "Rename foo to bar."
@@ -41,7 +42,7 @@ impl Strength {
 pub struct StandingInstruction {
     /// The sentence, word for word.
     pub text: String,
-    /// How surely it forbids or requires.
+    /// Its strength.
     pub strength: Strength,
     /// The line of its message.
     pub line: Id,
@@ -52,6 +53,40 @@ impl StandingInstruction {
     pub fn on_one_line(&self) -> String {
         self.text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
+
+    /// Bytes that it takes in a list, with its line break.
+    pub(crate) fn size(&self) -> usize {
+        self.text.len() + 1
+    }
+}
+
+/// Limit on other words that are remembered, in bytes: more than a compaction leaves in view by itself, so that what it
+/// no longer leaves is still known.
+pub(crate) const MOST_REMEMBERED: usize = 60_000;
+
+/// Drops the weakest and oldest of the user's other words where there are more than are remembered.
+pub(crate) fn forget_weakest(other_words: &mut Vec<StandingInstruction>) {
+    if other_words.iter().map(StandingInstruction::size).sum::<usize>() > MOST_REMEMBERED {
+        *other_words = strongest(&*other_words, MOST_REMEMBERED).into_iter().cloned().collect();
+    }
+}
+
+/// The strongest of them that fit into a room, the newest first, in the order they were given.
+pub(crate) fn strongest<'s>(
+    all: impl IntoIterator<Item = &'s StandingInstruction>,
+    room: usize,
+) -> Vec<&'s StandingInstruction> {
+    let all: Vec<&StandingInstruction> = all.into_iter().collect();
+    let mut left = room;
+    let mut kept: Vec<usize> = (0..all.len()).rev().collect();
+    kept.sort_by_key(|&at| Reverse(all[at].strength));
+    kept.retain(|&at| {
+        let rest = left.checked_sub(all[at].size());
+        left = rest.unwrap_or(0);
+        rest.is_some()
+    });
+    kept.sort_unstable();
+    kept.into_iter().map(|at| all[at]).collect()
 }
 
 /// Length from which on a message is taken for pasted text: what its wording leaves in doubt counts less.
@@ -134,7 +169,7 @@ pub(crate) fn lifts(sentence: &str, instruction: &str) -> bool {
     !about.is_empty() && same * 3 >= about.len() * 2
 }
 
-/// What follows a phrase in a text, wherever it stands as whole words.
+/// The rests of a text behind a phrase, wherever it stands as whole words.
 fn after_phrase<'text>(text: &'text str, phrase: &str) -> impl Iterator<Item = &'text str> {
     let is_word = |c: char| c.is_alphanumeric() || c == '\'';
     let length = phrase.len();

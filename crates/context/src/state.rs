@@ -16,7 +16,6 @@ use transcript::{Block, Id, Log, Prologue, Usage};
 use crate::account::{self, ClearingAccount};
 use crate::cache_economics::TurnPace;
 use crate::fact::Fact;
-use crate::keep;
 use crate::standing_instructions::{self, StandingInstruction};
 
 /// Forks whose output goes into the notes.
@@ -235,7 +234,7 @@ impl State {
                 list.push(StandingInstruction { text: sentence.to_owned(), strength, line: id.clone() });
             }
         }
-        keep::bound(&mut self.other_words);
+        standing_instructions::forget_weakest(&mut self.other_words);
     }
 
     fn replied(&mut self, at: Option<Timestamp>, id: &Id, usage: Option<Usage>, blocks: &[Block]) {

@@ -18,7 +18,7 @@ pub(super) struct Wording {
     pub(super) orders: Vec<&'static str>,
     /// Words that make an order one that lasts.
     pub(super) lasting: Phrases,
-    /// What an agent does, in the words of those who forbid it.
+    /// Deeds of an agent, in the words of those who forbid them.
     pub(super) deeds: Vec<&'static str>,
     /// Subjects of which an order says that none may.
     pub(super) nobody: Vec<&'static str>,

@@ -326,7 +326,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is typed, sentences are slices of it in order, and cost is bounded by its length.
+        /// Sentences are slices of a text in order, whatever is typed.
         #[test]
         fn sentences_are_slices_in_order(text in "([a-zäЖ不。.!?:,;\"'`#>()*\\-0-9 \n]|e\\.g\\.|unless|```){0,300}") {
             let mut end = 0;

@@ -8,7 +8,7 @@ use crate::standing_instructions::Strength;
 use crate::standing_instructions::phrases::WORDING;
 use crate::standing_instructions::spelling::{one_spelling, without_quotations};
 
-/// How surely a sentence forbids or requires something for good; none if it surely does not.
+/// Strength of a sentence; none if it surely neither forbids nor requires something for good.
 pub(super) fn strength(sentence: &str) -> Option<Strength> {
     if is_output(sentence) {
         return None;
@@ -22,13 +22,13 @@ pub(super) fn strength(sentence: &str) -> Option<Strength> {
     certain(sentence, &text).or_else(|| doubtful(sentence, is_question))
 }
 
-/// How surely a list forbids or requires something, by the line above it: "Never touch:", "House rules:".
+/// Strength of a list by the line above it: "Never touch:", "House rules:".
 pub(super) fn strength_of_list(lead: &str) -> Option<Strength> {
     let is_heading = WORDING.list_headings.are_in(&one_spelling(lead)).then_some(Strength::Requires);
     strength(lead).filter(|strength| strength.is_certain()).max(is_heading)
 }
 
-/// What a sentence surely forbids or requires, by what it says itself, now and for more than once.
+/// Strength of a sentence that surely forbids or requires, by its own words, now and for more than once.
 fn certain(sentence: &str, text: &str) -> Option<Strength> {
     let text = &own_words(text);
     let clauses: Vec<Vec<&str>> = text.split(" , ").map(|clause| without_leading(clause.split_whitespace())).collect();
@@ -67,7 +67,7 @@ fn own_words(text: &str) -> String {
     own
 }
 
-/// What a sentence may forbid or require: any that somebody wrote may, if it is no talk.
+/// Strength of any other sentence: whatever somebody wrote may be a rule, if it is no talk.
 fn doubtful(sentence: &str, is_question: bool) -> Option<Strength> {
     let text = one_spelling(sentence);
     let words: Vec<&str> = text.split_whitespace().filter(|word| *word != ",").collect();
