@@ -2,9 +2,9 @@
 //!
 //! A compaction or a collapsed span takes the user's messages out of view, and a summariser may drop or soften what
 //! they forbade. So every [standing instruction](crate::standing_instructions) whose message is no longer in view is put back, word
-//! for word. It holds until the user lifts it: in words, or by command.
+//! for word. It holds until the user lifts it: in words, or by command. The room that is left goes to other words of the
+//! user's, which may be instructions too.
 
-use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use transcript::commit::{Act, Commit, Reason};
@@ -13,12 +13,14 @@ use transcript::{Block, Injected, Purpose};
 
 use crate::layer::{Decision, Layer, LayerChange, Situation};
 use crate::layer_settings::Layers;
-use crate::standing_instructions::StandingInstruction;
+use crate::standing_instructions::{self, StandingInstruction};
+use crate::summary_text;
 
 /// Limit on all of them together, in bytes: about 2,000 tokens.
 const MOST_BYTES: usize = 7_000;
 
 const HEADING: &str = "What the user said that holds until the user lifts it, word for word:";
+const OTHER_HEADING: &str = "Other words of the user's, as typed; some of it may be done by now:";
 
 /// Standing instructions stay in view.
 #[derive(Debug)]
@@ -36,20 +38,28 @@ impl Layer for Keep {
     fn decide(&self, view: &View, now: &Situation<'_>) -> Decision {
         // What was taken back by a rewind was never said.
         let is_behind = |one: &&StandingInstruction| view.item_of(&one.line).is_some() && !view.shows(&one.line);
-        if !now.layers.keep || !now.state.standing.iter().any(|one| is_behind(&one)) {
+        let (standing, other_words) = (&now.state.standing, &now.state.other_words);
+        if !now.layers.keep || !standing.iter().chain(other_words).any(|one| is_behind(&one)) {
             return Decision::Nothing;
         }
+        let standing = fitting(standing);
+        let room = MOST_BYTES.saturating_sub(standing.iter().map(|one| one.size()).sum());
+        let in_summary = words_in_summary(view);
+        let is_gone = |one: &&StandingInstruction| is_behind(one) && !in_summary.contains(&one.text);
+        let other_words = standing_instructions::strongest(other_words.iter().filter(is_gone), room);
+
         let restated = restated(view);
-        let gone: Vec<&str> = fitting(&now.state.standing)
-            .into_iter()
-            .filter(is_behind)
-            .map(|one| one.text.as_str())
-            .filter(|text| !restated.contains(*text))
-            .collect();
-        if gone.is_empty() {
+        let listed = |heading: &str, all: Vec<&StandingInstruction>| {
+            let texts = all.into_iter().filter(is_behind).map(|one| format!("\n{}", one.text));
+            let texts: String = texts.filter(|text| !restated.contains(&format!("{text}\n"))).collect();
+            Some(format!("{heading}{texts}")).filter(|_| !texts.is_empty())
+        };
+        let lists = [listed(HEADING, standing), listed(OTHER_HEADING, other_words)];
+        let text = lists.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+        if text.is_empty() {
             return Decision::Nothing;
         }
-        let text = Injected::new(Purpose::Standing, &format!("{HEADING}\n{}", gone.join("\n")));
+        let text = Injected::new(Purpose::Standing, &text);
         let reason = Reason { why: Some("the user's standing instructions".into()), ..Reason::default() };
         Decision::Commit(LayerChange::of(Commit { act: Act::Restore { blocks: vec![text.block()] }, reason }))
     }
@@ -57,26 +67,23 @@ impl Layer for Keep {
 
 /// The instructions that fit, in the order they were given: first those that forbid, the newest first, then the others.
 pub fn fitting(standing: &[StandingInstruction]) -> Vec<&StandingInstruction> {
-    let mut left = MOST_BYTES;
-    let mut kept: Vec<usize> = (0..standing.len()).rev().collect();
-    kept.sort_by_key(|&at| Reverse(standing[at].strength));
-    kept.retain(|&at| {
-        let rest = left.checked_sub(standing[at].text.len() + 1);
-        left = rest.unwrap_or(0);
-        rest.is_some()
-    });
-    kept.sort_unstable();
-    kept.into_iter().map(|at| &standing[at]).collect()
+    standing_instructions::strongest(standing, MOST_BYTES)
 }
 
-/// Lines that were put back and are in view.
-fn restated(view: &View) -> HashSet<String> {
+/// The text that was put back and is in view, each line with its breaks.
+fn restated(view: &View) -> String {
     let restored = view.visible().filter(|entry| entry.state() == ItemState::Restored);
     let texts = restored.flat_map(|entry| entry.blocks().iter().filter_map(Block::as_text).collect::<Vec<_>>());
     texts
-        .filter(|text| text.contains(HEADING))
-        .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        .filter(|text| [HEADING, OTHER_HEADING].iter().any(|heading| text.contains(heading)))
+        .map(|text| text + "\n")
         .collect()
+}
+
+/// The sentences of those messages that the newest compaction left word for word.
+fn words_in_summary(view: &View) -> HashSet<String> {
+    let messages = summary_text::newest_words(view);
+    messages.iter().flat_map(|text| standing_instructions::split(text)).map(|one| one.text.to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -85,11 +92,15 @@ mod tests {
     use crate::sample::{SampleParts, Session};
     use crate::standing_instructions::Strength;
     use crate::state::State;
+    use crate::summary_text::HistorySource;
     use transcript::commit::{Extent, Trigger};
     use transcript::line::{Body, TextSource};
 
     fn kept(session: &Session, stage: &mut SampleParts) -> Option<String> {
-        stage.state.standing = State::of(session.log.lines()).standing;
+        (stage.state.standing, stage.state.other_words) = {
+            let state = State::of(session.log.lines());
+            (state.standing, state.other_words)
+        };
         stage.with(|now| match Keep.decide(session.log.view(), now) {
             Decision::Commit(LayerChange { commit: Commit { act: Act::Restore { blocks }, .. }, .. }) => {
                 blocks[0].as_text()
@@ -118,7 +129,7 @@ mod tests {
         assert_eq!(kept(&session, &mut stage), None);
         compact(&mut session);
         let text = kept(&session, &mut stage).unwrap();
-        assert!(text.contains("\nNever push to main!\n") && !text.contains("Mend it."), "{text}");
+        assert!(text.contains("\nNever push to main!\n") && !text.contains("and?"), "{text}");
         session.commit(Act::Restore { blocks: vec![Block::text(text)] });
         assert_eq!(kept(&session, &mut stage), None);
         session.reply("more");
@@ -126,6 +137,60 @@ mod tests {
         assert!(kept(&session, &mut stage).is_some(), "what was put back was covered too");
         stage.layers.keep = false;
         assert_eq!(kept(&session, &mut stage), None);
+    }
+
+    /// KEEP-1: other words of the user's come back behind what is certain, if the compaction has not left them word for
+    /// word anyway.
+    #[test]
+    fn other_words_come_back_where_they_are_gone() {
+        let mut session = Session::default();
+        session.say("Never push to main!\nREADME.md is written\nby hand. Mend it now. Why?");
+        session.reply("I will.");
+        let mut stage = SampleParts::new(100_000);
+        session.say("go on");
+        session.reply("done");
+        compact(&mut session);
+        let text = kept(&session, &mut stage).unwrap();
+        let listed = format!(
+            "{HEADING}\nNever push to main!\n\n{OTHER_HEADING}\nREADME.md is written\nby hand.\nMend it now.\n"
+        );
+        assert!(text.contains(&listed) && !text.contains("Why"), "{text}");
+        session.commit(Act::Restore { blocks: vec![Block::text(text)] });
+        assert_eq!(kept(&session, &mut stage), None);
+
+        let mut session = Session::default();
+        session.say("README.md is written by hand.");
+        session.reply("I see.");
+        let before = session.log.lines().last().unwrap().id.clone().unwrap();
+        let view = session.log.view();
+        let left = summary_text::framed(HistorySource::Summary, "So far.", view, &(0..view.len()), &stage.layers);
+        session.commit(Act::Compact { extent: Extent::Before(before), trigger: Trigger::Auto, pre_tokens: 0 });
+        session.append(Body::User { blocks: vec![Block::text(left)], source: TextSource::Summary });
+        assert_eq!(kept(&session, &mut stage), None);
+    }
+
+    /// KEEP-1: other words get the room that certain ones leave, those with a sign of a rule first, then the newest; what is
+    /// remembered of them is limited, however much is typed.
+    #[test]
+    fn other_words_get_the_room_that_is_left() {
+        let mut session = Session::default();
+        session.say("Never push to main.");
+        session.say("README.md is written by hand.");
+        session.reply("ok");
+        for n in 0..2_000 {
+            session.say(&format!("Mend part {n:04} of the parser, as was said."));
+        }
+        session.reply("ok");
+        compact(&mut session);
+        let mut stage = SampleParts::new(100_000);
+        let text = kept(&session, &mut stage).unwrap();
+        assert!(text.len() < MOST_BYTES + 400, "{}", text.len());
+        for one in ["Never push to main.", "README.md is written by hand.", "Mend part 1999 "] {
+            assert!(text.contains(one), "{one} is not in\n{text}");
+        }
+        assert!(!text.contains("Mend part 0000 "));
+        let remembered: usize = stage.state.other_words.iter().map(StandingInstruction::size).sum();
+        assert!(remembered <= standing_instructions::MOST_REMEMBERED, "{remembered}");
     }
 
     /// KEEP-1: where there is not room for all, those that forbid stay, the newest of them.

@@ -155,8 +155,9 @@ pub fn place_in(replacement: &str) -> Result<String, String> {
 /// Text in view of a prompt that would not fit, when all of it is in a file.
 pub fn long_prompt(text: &str, path: &str) -> String {
     let shown = head_and_tail(text);
-    let sentences = standing_instructions::sentences(text).into_iter().map(|(sentence, _)| sentence);
-    let forbidden: Vec<&str> = sentences.filter(|one| !shown.contains(one)).take(MOST_SENTENCES).collect();
+    let sentences = standing_instructions::sentences(text).into_iter().filter(|(_, strength)| strength.is_certain());
+    let hidden = sentences.map(|(sentence, _)| sentence).filter(|one| !shown.contains(one));
+    let forbidden: Vec<&str> = hidden.take(MOST_SENTENCES).collect();
     let forbidden = match forbidden.is_empty() {
         true => String::new(),
         false => format!("\n\n[Between them, this is forbidden or required:]\n{}", forbidden.join("\n")),

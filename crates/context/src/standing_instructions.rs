@@ -2,45 +2,125 @@
 //!
 //! "Never push to main." has to hold after any number of compactions, in the user's own words: a summary may drop or
 //! soften it. Such sentences are recognised by their words alone. One too many costs a few tokens; one that is missed
-//! costs trust, so a doubtful one counts.
+//! costs trust, so a doubtful one counts, and whatever else the user typed is kept as long as there is room.
 
+mod phrases;
+mod sentence;
+mod spelling;
 mod wording;
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::ops::Range;
 
 use transcript::Id;
 
-/// Whether an instruction forbids or requires. Where there is not room for all, those that forbid stay.
+pub(crate) use sentence::split;
+
+/// Strength of an instruction. Where there is not room for all, the strongest stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Strength {
+    /// No sign of a rule: "Rename foo to bar."
+    Possible,
+    /// A sign of a rule: "Tests live next to the code."
+    Likely,
     /// "Always run the tests."
     Requires,
     /// "Never push to main."
     Forbids,
 }
 
-/// A sentence of the user's that holds until the user lifts it.
+impl Strength {
+    /// True if the wording leaves no doubt. The user is shown only these.
+    pub fn is_certain(self) -> bool {
+        self >= Self::Requires
+    }
+}
+
+/// A sentence of the user's that holds, or may hold, until the user lifts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StandingInstruction {
     /// The sentence, word for word.
     pub text: String,
-    /// Whether it forbids or requires.
+    /// Its strength.
     pub strength: Strength,
     /// The line of its message.
     pub line: Id,
 }
 
-/// Length of the longest sentence that counts; longer ones are pasted text.
-const LONGEST: usize = 600;
-
-/// The sentences of a text that forbid or require something, word for word, each once.
-pub fn sentences(text: &str) -> Vec<(&str, Strength)> {
-    let mut found: Vec<(&str, Strength)> = Vec::new();
-    for sentence in split(text) {
-        if sentence.len() > LONGEST || found.iter().any(|(known, _)| *known == sentence) {
-            continue;
-        }
-        found.extend(wording::strength(sentence).map(|strength| (sentence, strength)));
+impl StandingInstruction {
+    /// The sentence with blanks for its line breaks, to show it in a list.
+    pub fn on_one_line(&self) -> String {
+        self.text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
-    found
+
+    /// Bytes that it takes in a list, with its line break.
+    pub(crate) fn size(&self) -> usize {
+        self.text.len() + 1
+    }
+}
+
+/// Limit on other words that are remembered, in bytes: more than a compaction leaves in view by itself, so that what it
+/// no longer leaves is still known.
+pub(crate) const MOST_REMEMBERED: usize = 60_000;
+
+/// Drops the weakest and oldest of the user's other words where there are more than are remembered.
+pub(crate) fn forget_weakest(other_words: &mut Vec<StandingInstruction>) {
+    if other_words.iter().map(StandingInstruction::size).sum::<usize>() > MOST_REMEMBERED {
+        *other_words = strongest(&*other_words, MOST_REMEMBERED).into_iter().cloned().collect();
+    }
+}
+
+/// The strongest of them that fit into a room, the newest first, in the order they were given.
+pub(crate) fn strongest<'s>(
+    all: impl IntoIterator<Item = &'s StandingInstruction>,
+    room: usize,
+) -> Vec<&'s StandingInstruction> {
+    let all: Vec<&StandingInstruction> = all.into_iter().collect();
+    let mut left = room;
+    let mut kept: Vec<usize> = (0..all.len()).rev().collect();
+    kept.sort_by_key(|&at| Reverse(all[at].strength));
+    kept.retain(|&at| {
+        let rest = left.checked_sub(all[at].size());
+        left = rest.unwrap_or(0);
+        rest.is_some()
+    });
+    kept.sort_unstable();
+    kept.into_iter().map(|at| all[at]).collect()
+}
+
+/// Length from which on a message is taken for pasted text: what its wording leaves in doubt counts less.
+const PASTED: usize = 4_000;
+
+/// The sentences of a text that forbid or require something, or may, word for word, each once.
+pub fn sentences(text: &str) -> Vec<(&str, Strength)> {
+    let mut found: Vec<(Range<usize>, Strength)> = Vec::new();
+    let is_pasted = text.len() > PASTED;
+    for sentence in split(text).into_iter().filter(|one| one.text.len() <= sentence::LONGEST) {
+        let own = match wording::strength(sentence.text) {
+            Some(strength) if strength.is_certain() && sentence.is_quoted => Some(Strength::Likely),
+            Some(Strength::Likely) if is_pasted => Some(Strength::Possible),
+            Some(Strength::Possible) if is_pasted => None,
+            strength => strength,
+        };
+        let lead = sentence.lead.as_ref().map(|lead| &text[lead.clone()]);
+        let of_list = lead.and_then(|lead| wording::strength_of_list(lead).filter(|_| !is_pasted));
+        match found.last_mut() {
+            // "Never touch: …" is nothing without what follows.
+            Some((range, strength))
+                if of_list.is_some()
+                    && strength.is_certain()
+                    && sentence.lead.as_ref().is_some_and(|lead| lead.start == range.start)
+                    && sentence.range.end - range.start <= sentence::LONGEST =>
+            {
+                range.end = sentence.range.end;
+            }
+            _ => found.extend(own.max(of_list).map(|strength| (sentence.range, strength))),
+        }
+    }
+    let mut known = HashSet::new();
+    let texts = found.into_iter().map(|(range, strength)| (&text[range], strength));
+    texts.filter(|(sentence, _)| known.insert(*sentence)).collect()
 }
 
 /// Phrases by which the user lifts an earlier instruction.
@@ -61,61 +141,41 @@ const LIFTS: [&str; 14] = [
     "feel free to",
 ];
 
+/// Words after such a phrase that make a restriction of it.
+const RESTRICTS: [&str; 3] = [" not ", " never ", " only "];
+
 /// Words too common to tell the subject of an instruction.
 const COMMON: [&str; 26] = [
     "never", "always", "must", "should", "shall", "please", "without", "before", "until", "under", "from", "that",
     "this", "with", "your", "when", "they", "them", "then", "only", "ever", "again", "first", "have", "don't", "does",
 ];
 
-/// True if a sentence lifts an instruction: it says so, and is about the same subject.
-pub(crate) fn lifts(sentence: &str, instruction: &str) -> bool {
+/// True if a sentence says that something is allowed from now on.
+pub(crate) fn allows(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
-    if !LIFTS.iter().any(|phrase| has_phrase(&lower, phrase)) {
-        return false;
-    }
-    let instruction = instruction.to_lowercase();
+    let is_said =
+        |phrase: &&str| after_phrase(&lower, phrase).any(|rest| !RESTRICTS.iter().any(|word| rest.starts_with(word)));
+    LIFTS.iter().any(is_said)
+}
+
+/// True if a sentence that [allows] something is about the same subject as an instruction.
+pub(crate) fn lifts(sentence: &str, instruction: &str) -> bool {
+    let (lower, instruction) = (sentence.to_lowercase(), instruction.to_lowercase());
     let about: Vec<&str> = instruction
         .split(|c: char| !(c.is_alphanumeric() || c == '\''))
         .filter(|word| word.chars().count() > 3 && !COMMON.contains(word))
         .collect();
-    let same = about.iter().filter(|word| has_phrase(&lower, word)).count();
+    let same = about.iter().filter(|word| after_phrase(&lower, word).next().is_some()).count();
     !about.is_empty() && same * 3 >= about.len() * 2
 }
 
-/// The sentences of a text: they end at a full stop, a mark or a line's end. Code between fences has none.
-pub(crate) fn split(text: &str) -> Vec<&str> {
-    let mut sentences = Vec::new();
-    let mut is_code = false;
-    for line in text.lines() {
-        if line.trim_start().starts_with("```") {
-            is_code = !is_code;
-            continue;
-        }
-        if is_code {
-            continue;
-        }
-        let mut from = 0;
-        for (at, mark) in line.char_indices().filter(|(_, c)| ".!?;。！？；".contains(*c)) {
-            let end = at + mark.len_utf8();
-            // A dot in a name or a number ends no sentence.
-            if !mark.is_ascii() || line[end..].chars().next().is_none_or(char::is_whitespace) {
-                sentences.push(line[from..end].trim());
-                from = end;
-            }
-        }
-        sentences.push(line[from..].trim());
-    }
-    sentences.retain(|sentence| sentence.chars().filter(|c| c.is_alphabetic()).count() > 2);
-    sentences
-}
-
-/// True if a text contains a phrase as whole words.
-fn has_phrase(text: &str, phrase: &str) -> bool {
+/// The rests of a text behind a phrase, wherever it stands as whole words.
+fn after_phrase<'text>(text: &'text str, phrase: &str) -> impl Iterator<Item = &'text str> {
     let is_word = |c: char| c.is_alphanumeric() || c == '\'';
-    text.match_indices(phrase).any(|(at, _)| {
-        !text[..at].chars().next_back().is_some_and(is_word)
-            && !text[at + phrase.len()..].chars().next().is_some_and(is_word)
-    })
+    let length = phrase.len();
+    text.match_indices(phrase)
+        .map(move |(at, _)| (&text[..at], &text[at + length..]))
+        .filter_map(move |(before, after)| (!before.ends_with(is_word) && !after.starts_with(is_word)).then_some(after))
 }
 
 #[cfg(test)]
@@ -123,7 +183,8 @@ mod tests {
     use super::*;
 
     fn texts(text: &str) -> Vec<&str> {
-        sentences(text).into_iter().map(|(sentence, _)| sentence).collect()
+        let certain = sentences(text).into_iter().filter(|(_, strength)| strength.is_certain());
+        certain.map(|(sentence, _)| sentence).collect()
     }
 
     /// KEEP-1: what the user forbids or requires is found in the user's words, and what only tells of something is not.
@@ -172,6 +233,22 @@ mod tests {
             "No toques la rama main.",
             "Перед каждым коммитом обязательно запускай тесты.",
             "不要推送到主分支。",
+            "Could you please not rebase shared branches?",
+            "And you do NOT reset my branch again, got it?",
+            "The nginx is shared so no restarting it, not today not next week.",
+            "alwyas quote shell variables pls",
+            "Force pushing is taboo.",
+            "It's not ok to disable a test.",
+            "Steer clear of global state.",
+            "Nothing from the `patients` schema may leave this machine.",
+            "Nothing gets merged without a green build.",
+            "Only Lisa deploys.",
+            "Could you get into the habit of running the linter?",
+            "Keep your answers under ten lines.",
+            "La carpeta migrations ni se toca, ¿vale?",
+            "An der Datenbank wird nichts geändert.",
+            "Не трогай папку vendor.",
+            "設定ファイルは触らないこと。",
         ] {
             assert_eq!(texts(text), [text], "{text}");
         }
@@ -193,9 +270,72 @@ mod tests {
             "Why don't we use async here?",
             "Use the existing logger for this.",
             "Rename foo to bar in all files.",
+            "We always used Redis for that until last spring.",
+            "Add an error message saying \"You must be logged in\".",
+            "Write a section that explains why one should never store passwords.",
+            "The docs say \"callers must not hold the lock\".",
+            "In this change, rename `always_flush` to `flush_policy`.",
+            "Previously the rule was that nobody touches vendor.",
+            "Don't forget to add the import.",
+            "I should have asked you before I upgraded.",
+            "The old intern would never write tests.",
+            "error: you must specify an input",
+            "no tests were found",
+            "Only now did I notice it.",
+            "Don't tell me it was the cache again!",
+            "For the demo tonight, make sure the button is blue.",
+            "Das hat unter Windows noch nie funktioniert.",
         ] {
             assert_eq!(texts(text), Vec::<&str>::new(), "{text}");
         }
+    }
+
+    /// KEEP-1: words of the user's that may be a rule are known as such, those with a sign of one before the others;
+    /// questions, thanks, code and what a program printed are not.
+    #[test]
+    fn what_may_be_a_rule_is_kept_apart() {
+        let strengths = |text| sentences(text).into_iter().map(|(_, strength)| strength).collect::<Vec<_>>();
+        for text in [
+            "README.md is written by hand.",
+            "commits are signed here",
+            "All money amounts are integers in cents.",
+            "PAY-1234 stays open.",
+            "prod.yml belongs to Kim",
+            "Can we keep the old name?",
+            "> Never round before the last step.",
+        ] {
+            assert_eq!(strengths(text), [Strength::Likely], "{text}");
+        }
+        for text in ["tests live next to the code", "Rename foo to bar.", "Tabs, four wide.", "Αλλάξτε το όνομα."]
+        {
+            assert_eq!(strengths(text), [Strength::Possible], "{text}");
+        }
+        for text in [
+            "Why does it keep failing?",
+            "Does the schema never change?",
+            "Thanks a lot!",
+            "ok",
+            "Hello there.",
+            "error: every item must have a name",
+            "if (x) { return f(x); }",
+            "```\nkeep this\n```",
+        ] {
+            assert_eq!(strengths(text), [], "{text}");
+        }
+        assert_eq!(strengths(&"Look at all of it. Mend the parser. ".repeat(200)), [Strength::Possible]);
+    }
+
+    /// KEEP-1: the items of a list are forbidden or required by the line above it, and stay with it where that is short.
+    #[test]
+    fn a_list_is_ruled_by_the_line_above_it() {
+        let list = "Never touch:\n- vendor/\n- legacy/";
+        assert_eq!(texts(&format!("Hi.\n{list}\n\nMend it.")), [list]);
+        assert_eq!(
+            texts("## House rules\n- four blanks\n- British spelling\n\nDo:\n- mend it"),
+            ["four blanks", "British spelling"]
+        );
+        let long = format!("Never touch:\n{}", "- the folder of the colleagues next door\n".repeat(50));
+        assert!(texts(&long).iter().all(|text| text.len() <= sentence::LONGEST));
     }
 
     /// KEEP-1: the user lifts an instruction by saying so about the same matter, and by nothing else.
@@ -203,10 +343,15 @@ mod tests {
     fn an_instruction_is_lifted_by_saying_so() {
         let instruction = "Never push to main.";
         for text in ["You may push to main now.", "The rule never to push to main no longer applies."] {
-            assert!(lifts(text, instruction), "{text}");
+            assert!(allows(text) && lifts(text, instruction), "{text}");
         }
-        for text in ["Push the button on the main page.", "You may delete the cache.", "Why can I not push to main?"] {
-            assert!(!lifts(text, instruction), "{text}");
+        for text in [
+            "Push the button on the main page.",
+            "You may delete the cache.",
+            "Why can I not push to main?",
+            "You may never push to main.",
+        ] {
+            assert!(!(allows(text) && lifts(text, instruction)), "{text}");
         }
     }
 
@@ -216,6 +361,6 @@ mod tests {
         let text = "Mend v1.2 of the parser. Never touch `src/lib.rs`, not even once! Thanks.\n- always ask before deleting\n\
                     ```\nnever();\n// always do this\n```\nNever touch `src/lib.rs`, not even once!";
         assert_eq!(texts("先看日志。不要推送！谢谢"), ["不要推送！"]);
-        assert_eq!(texts(text), ["Never touch `src/lib.rs`, not even once!", "- always ask before deleting"]);
+        assert_eq!(texts(text), ["Never touch `src/lib.rs`, not even once!", "always ask before deleting"]);
     }
 }

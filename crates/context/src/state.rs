@@ -3,6 +3,7 @@
 //! Whoever appends a line folds it in, and a resumed session folds in the lines of its file: so the layers know the
 //! same whoever asks. It holds nothing that the log does not say.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -62,6 +63,8 @@ pub struct State {
     pub clearing: ClearingAccount,
     /// Standing instructions, the oldest first.
     pub standing: Vec<StandingInstruction>,
+    /// Other words of the user's that may be such instructions, the oldest first.
+    pub other_words: Vec<StandingInstruction>,
     /// Line of the newest reply when sent bytes were last changed.
     pub changed_behind: Option<Id>,
     /// The newest prologue.
@@ -137,6 +140,7 @@ impl State {
     /// instruction nor its lifting.
     pub fn find_standing(&mut self, log: &Log) {
         self.standing.clear();
+        self.other_words.clear();
         for line in log.lines().iter().filter(|line| !line.sidechain) {
             match &line.body {
                 Body::User { source: TextSource::Direct, .. } => {
@@ -214,14 +218,23 @@ impl State {
     fn instructed(&mut self, line: &Line) {
         let Some(id) = &line.id else { return };
         for text in line.typed() {
-            for sentence in standing_instructions::split(&text) {
-                self.standing.retain(|one| !standing_instructions::lifts(sentence, &one.text));
+            for allowed in
+                standing_instructions::split(&text).iter().filter(|one| standing_instructions::allows(one.text))
+            {
+                let is_lifted = |one: &StandingInstruction| standing_instructions::lifts(allowed.text, &one.text);
+                self.standing.retain(|one| !is_lifted(one));
+                self.other_words.retain(|one| !is_lifted(one));
             }
-            for (sentence, strength) in standing_instructions::sentences(&text) {
-                self.standing.retain(|one| one.text != sentence);
-                self.standing.push(StandingInstruction { text: sentence.to_owned(), strength, line: id.clone() });
+            let sentences = standing_instructions::sentences(&text);
+            let again: HashSet<&str> = sentences.iter().map(|(sentence, _)| *sentence).collect();
+            self.standing.retain(|one| !again.contains(one.text.as_str()));
+            self.other_words.retain(|one| !again.contains(one.text.as_str()));
+            for (sentence, strength) in sentences {
+                let list = if strength.is_certain() { &mut self.standing } else { &mut self.other_words };
+                list.push(StandingInstruction { text: sentence.to_owned(), strength, line: id.clone() });
             }
         }
+        standing_instructions::forget_weakest(&mut self.other_words);
     }
 
     fn replied(&mut self, at: Option<Timestamp>, id: &Id, usage: Option<Usage>, blocks: &[Block]) {

@@ -14,6 +14,8 @@ use crate::template::fill;
 const FRAMING: &str = include_str!("prompts/framing.md");
 /// Heading of the user's words.
 const WORDS: &str = "\nWhat the user said, word for word";
+const MESSAGE_START: &str = "<message>\n";
+const MESSAGE_END: &str = "\n</message>\n";
 /// Heading of the ids of the rest.
 const TRACE: &str = "\nWhat is covered, by id";
 
@@ -73,9 +75,21 @@ pub fn summary_of(text: &str) -> &str {
 
 /// The newest summary in view.
 pub fn newest_summary(view: &View) -> Option<String> {
+    Some(summary_of(&newest_text(view)?).to_owned())
+}
+
+/// The user's messages that the newest history text in view has word for word.
+pub(crate) fn newest_words(view: &View) -> Vec<String> {
+    let text = newest_text(view).filter(|text| made_of(text).is_some()).unwrap_or_default();
+    let after = text.rfind(WORDS).map_or("", |at| &text[at..]);
+    let messages = after.split(MESSAGE_START).skip(1).filter_map(|rest| rest.split_once(MESSAGE_END));
+    messages.map(|(message, _)| message.to_owned()).collect()
+}
+
+/// The newest history text in view.
+fn newest_text(view: &View) -> Option<String> {
     let newest = view.visible().rev().find(|entry| entry.state() == ItemState::Covered(Cover::Compact))?;
-    let text = newest.shown().find_map(|(_, block)| block.as_text())?;
-    Some(summary_of(&text).to_owned())
+    newest.shown().find_map(|(_, block)| block.as_text())
 }
 
 /// The user's own words among what is covered; the oldest go first.
@@ -92,7 +106,7 @@ fn words(view: &View, covered: &Range<usize>, most: u64) -> String {
             continue;
         }
         left -= tokens;
-        kept.push(format!("<message>\n{}\n</message>\n", texts.join("\n")));
+        kept.push(format!("{MESSAGE_START}{}{MESSAGE_END}", texts.join("\n")));
     }
     if kept.is_empty() && lost.is_empty() {
         return String::new();

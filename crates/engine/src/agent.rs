@@ -448,7 +448,7 @@ impl Agent {
         let now = self.standing_instructions();
         let is_lifted = |one: &&StandingInstruction| now.iter().all(|other| other.text != one.text);
         for one in before.iter().filter(is_lifted) {
-            self.driver.live.tell(Event::Warning(format!("no longer in force, as you said: {}", one.text)));
+            self.driver.live.tell(Event::Warning(format!("no longer in force, as you said: {}", one.on_one_line())));
         }
         let left_out = |all: &[StandingInstruction]| all.len() - keep::fitting(all).len();
         let gone = left_out(now);

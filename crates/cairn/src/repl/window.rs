@@ -50,23 +50,23 @@ impl SessionState {
     /// Shows what the user forbade or required, or lifts one of it.
     pub(super) fn keep(&mut self, argument: &str, view: &mut ConversationView) -> anyhow::Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
-        let standing: Vec<String> = agent.standing_instructions().iter().map(|one| one.text.clone()).collect();
+        let standing = agent.standing_instructions().to_vec();
         let wanted = argument.strip_prefix("drop").and_then(|number| number.trim().parse::<usize>().ok());
-        let text = wanted.and_then(|number| standing.get(number.checked_sub(1)?));
-        match (argument, text) {
-            (_, Some(text)) => {
-                agent.lift(text)?;
-                view.page.note(&format!("dropped: {text}"), TextStyle::PLAIN);
+        let wanted = wanted.and_then(|number| standing.get(number.checked_sub(1)?));
+        match (argument, wanted) {
+            (_, Some(one)) => {
+                agent.lift(&one.text)?;
+                view.page.note(&format!("dropped: {}", one.on_one_line()), TextStyle::PLAIN);
             }
             ("", None) if standing.is_empty() => {
                 view.page.note("nothing is kept: say \"never …\" or \"always …\", and it will be", TextStyle::DIM);
             }
             ("", None) => {
                 let kept = keep::fitting(agent.standing_instructions());
-                let rows = standing.iter().enumerate().map(|(at, text)| {
-                    let is_kept = kept.iter().any(|one| one.text == *text);
+                let rows = standing.iter().enumerate().map(|(at, one)| {
+                    let is_kept = kept.contains(&one);
                     let note = if is_kept { "" } else { "  (no room: a compaction will remove it from view)" };
-                    ((at + 1).to_string(), format!("{text}{note}"))
+                    ((at + 1).to_string(), format!("{}{note}", one.on_one_line()))
                 });
                 view.table(&rows.collect::<Vec<_>>(), TextStyle::of(Colour::Cyan));
             }

@@ -1,148 +1,113 @@
 //! The wording by which a sentence forbids or requires something for good.
 //!
 //! A sentence is brought into one spelling and cut into clauses. Then phrases count that say it anywhere, beginnings of
-//! clauses that give an order, and words such as "never" where they are part of an order and not of a report.
-
-use std::sync::LazyLock;
-
-use aho_corasick::AhoCorasick;
+//! clauses that give an order, and words such as "never" where they are part of an order and not of a report. Where
+//! nothing of it is there, a sign of a rule makes one likely.
 
 use crate::standing_instructions::Strength;
+use crate::standing_instructions::phrases::WORDING;
+use crate::standing_instructions::spelling::{one_spelling, without_quotations};
 
-/// Phrases by what they say, and where they say it. Each field is a section of `wording.txt`.
-struct Wording {
-    /// Phrases that forbid something anywhere in a sentence.
-    forbid_anywhere: Phrases,
-    /// Phrases that require something anywhere in a sentence.
-    require_anywhere: Phrases,
-    /// Beginnings of a clause that forbid something; elsewhere they report.
-    forbid_at_start: Vec<&'static str>,
-    /// Beginnings of a clause that require something.
-    require_at_start: Vec<&'static str>,
-    /// Orders that hold for good only if the sentence also has one of `lasting`.
-    orders: Vec<&'static str>,
-    /// Words that make an order one that lasts.
-    lasting: Phrases,
-    /// What an agent does, in the words of those who forbid it.
-    deeds: Vec<&'static str>,
-    /// Subjects of which an order says that none may.
-    nobody: Vec<&'static str>,
-    /// Subjects of which an order says that all must.
-    all: Vec<&'static str>,
-    /// Verbs that make an order of a sentence about such a subject.
-    demands: Vec<&'static str>,
-    /// Words that may precede the beginning of a clause.
-    leading: Vec<&'static str>,
-    /// Words before "never", "always" and "don't" that address the agent.
-    addressed: Vec<&'static str>,
-    /// Words before them with which somebody reports.
-    reporting: Vec<&'static str>,
-    /// Verbs that say how something behaves.
-    behaviour: Vec<&'static str>,
-    /// Words with which a subordinate clause begins.
-    subordinate: Vec<&'static str>,
-    /// Words that begin a request put as a question.
-    polite: Vec<&'static str>,
-    /// Phrases in other languages that forbid or require.
-    other_languages: Phrases,
-    /// The same in languages without blanks between words.
-    unspaced: Phrases,
-}
-
-static WORDING: LazyLock<Wording> = LazyLock::new(|| {
-    let text = include_str!("wording.txt");
-    let section = |name: &str| -> Vec<&str> {
-        let (_, after) = text.split_once(&format!("\n[{name}]\n")).unwrap_or_default();
-        let body = after.split_once("\n[").map_or(after, |(body, _)| body);
-        body.split([',', '\n']).map(str::trim).filter(|phrase| !phrase.is_empty()).collect()
-    };
-    Wording {
-        forbid_anywhere: Phrases::of_words(section("forbid anywhere")),
-        require_anywhere: Phrases::of_words(section("require anywhere")),
-        forbid_at_start: section("forbid at start"),
-        require_at_start: section("require at start"),
-        orders: section("orders"),
-        lasting: Phrases::of_words(section("lasting")),
-        deeds: section("deeds"),
-        nobody: section("nobody"),
-        all: section("all"),
-        demands: section("demands"),
-        leading: section("leading"),
-        addressed: section("addressed"),
-        reporting: section("reporting"),
-        behaviour: section("behaviour"),
-        subordinate: section("subordinate"),
-        polite: section("polite"),
-        other_languages: Phrases::of_words(section("other languages")),
-        unspaced: Phrases::of(section("unspaced")),
-    }
-});
-
-/// Phrases that are looked for all at once.
-struct Phrases(Option<AhoCorasick>);
-
-impl Phrases {
-    fn of<T: AsRef<[u8]>>(phrases: impl IntoIterator<Item = T>) -> Self {
-        Self(AhoCorasick::new(phrases).ok())
-    }
-
-    /// Phrases that begin and end with a word.
-    fn of_words(phrases: Vec<&str>) -> Self {
-        Self::of(phrases.into_iter().map(|phrase| format!(" {phrase} ")))
-    }
-
-    fn are_in(&self, text: &str) -> bool {
-        self.0.as_ref().is_some_and(|phrases| phrases.is_match(text))
-    }
-}
-
-/// Whether a sentence forbids or requires something for good, and which of the two.
+/// Strength of a sentence; none if it surely neither forbids nor requires something for good.
 pub(super) fn strength(sentence: &str) -> Option<Strength> {
-    let text = one_spelling(sentence);
-    let first = text.split_whitespace().find(|word| *word != ",").unwrap_or_default();
-    if sentence.trim_end().ends_with('?') && !WORDING.polite.contains(&first) {
+    if is_output(sentence) {
         return None;
     }
+    let text = one_spelling(&without_quotations(sentence));
+    let end = sentence.trim_end_matches(|c: char| !c.is_alphanumeric() && !"?？؟".contains(c));
+    let is_question = end.ends_with(['?', '？', '؟']);
+    if is_question && !is_request(&text) && !has_tag(&text) {
+        return None;
+    }
+    certain(sentence, &text).or_else(|| doubtful(sentence, is_question))
+}
+
+/// Strength of a list by the line above it: "Never touch:", "House rules:".
+pub(super) fn strength_of_list(lead: &str) -> Option<Strength> {
+    let is_heading = WORDING.list_headings.are_in(&one_spelling(lead)).then_some(Strength::Requires);
+    strength(lead).filter(|strength| strength.is_certain()).max(is_heading)
+}
+
+/// Strength of a sentence that surely forbids or requires, by its own words, now and for more than once.
+fn certain(sentence: &str, text: &str) -> Option<Strength> {
+    let text = &own_words(text);
     let clauses: Vec<Vec<&str>> = text.split(" , ").map(|clause| without_leading(clause.split_whitespace())).collect();
-    if WORDING.forbid_anywhere.are_in(&text) || clauses.iter().any(|clause| forbids(clause)) {
+    if WORDING.forbid_anywhere.are_in(text) || clauses.iter().any(|clause| forbids(clause)) {
         return Some(Strength::Forbids);
     }
-    let lasts = WORDING.lasting.are_in(&text);
-    let requires = WORDING.require_anywhere.are_in(&text)
-        || WORDING.other_languages.are_in(&text)
+    let lasts = WORDING.lasting.are_in(text);
+    let requires = WORDING.require_anywhere.are_in(text)
+        || WORDING.other_languages.are_in(text) && !WORDING.failing.are_in(text)
         || WORDING.unspaced.are_in(sentence)
         || clauses.iter().any(|clause| requires(clause, lasts))
-        || must_come_first(&text, &clauses);
+        || must_come_first(text, &clauses)
+        || goes_with_a_deed(&clauses);
     requires.then_some(Strength::Requires)
 }
 
-/// A sentence in lower case with one spelling for each negation, one blank around each word, and a comma for each pause.
-fn one_spelling(sentence: &str) -> String {
-    let mut text = String::from(" ");
-    for c in sentence.to_lowercase().replace(['’', '`'], "'").chars() {
-        match c {
-            ',' | ':' | '(' | ')' | '–' | '—' | '!' => text.push_str(" , "),
-            c if c.is_alphanumeric() || c == '\'' || c == '-' => text.push(c),
-            _ => text.push(' '),
+/// A sentence without what it tells of the past, of one time only, of others' words, and of the result of a task: "Write a
+/// guide that says that nobody pushes, but don't push it" asks only for the guide, and not to push it.
+fn own_words(text: &str) -> String {
+    let mut is_inside = false;
+    let mut own = String::from(" ");
+    for part in text.split(" , ").map(|part| format!(" {} ", part.trim())) {
+        if is_inside && WORDING.inside_a_task.begin(&part) {
+            continue;
+        }
+        let mut said = WORDING.told.before(&part);
+        let words = without_leading(part.split_whitespace().skip_while(|word| WORDING.polite.contains(word)));
+        if WORDING.tasks.iter().any(|task| begins(&words, task)) {
+            said = WORDING.inside_a_task.before(said);
+        }
+        is_inside = said.len() < part.len();
+        if !WORDING.not_now.are_in(&part) && !WORDING.only_once.are_in(&part) {
+            own = own + said.trim() + " , ";
         }
     }
-    text.push(' ');
-    let words: Vec<&str> = text.split_whitespace().map(|word| word.trim_matches('\'')).filter(|w| *w != "-").collect();
-    let mut text = format!(" {} ", words.join(" "));
-    for (from, to) in [
-        (" do not ", " don't "),
-        (" dont ", " don't "),
-        (" cannot ", " can't "),
-        (" can not ", " can't "),
-        (" are not to ", " aren't to "),
-        (" is not to be ", " not to be "),
-        (" pls ", " please "),
-        (" plz ", " please "),
-        (" u ", " you "),
-    ] {
-        text = text.replace(from, to);
+    own
+}
+
+/// Strength of any other sentence: whatever somebody wrote may be a rule, if it is no talk.
+fn doubtful(sentence: &str, is_question: bool) -> Option<Strength> {
+    let text = one_spelling(sentence);
+    let words: Vec<&str> = text.split_whitespace().filter(|word| *word != ",").collect();
+    let is_unspaced = sentence.chars().filter(|c| *c >= '\u{3000}' && c.is_alphanumeric()).count() >= 4;
+    if words.iter().all(|word| WORDING.talk.contains(word)) || words.len() < 2 && !is_unspaced {
+        return None;
     }
-    text
+    let is_named = |word: &str| word.trim_matches(|c: char| ".,;:!?".contains(c)).contains(['/', '`', '.', '_']);
+    let signs = WORDING.signs.are_in(&text)
+        || WORDING.unspaced_signs.are_in(sentence)
+        || WORDING.stative.are_in(&text) && sentence.split_whitespace().any(is_named);
+    match (signs, is_question) {
+        (true, _) => Some(Strength::Likely),
+        (false, false) => Some(Strength::Possible),
+        (false, true) => None,
+    }
+}
+
+/// True if a clause begins as one asks for something: "Could you …?"
+fn is_request(text: &str) -> bool {
+    text.split(" , ").any(|clause| {
+        let words: Vec<&str> = clause.split_whitespace().collect();
+        let rest = without_leading(words.iter().copied());
+        WORDING.polite.iter().any(|start| begins(&words, start) || begins(&rest, start))
+    })
+}
+
+/// True if a question ends with a word that only asks for assent: "…, okay?"
+fn has_tag(text: &str) -> bool {
+    WORDING.tags.iter().any(|tag| text.ends_with(&format!(" , {tag} ")))
+}
+
+/// True for code, and for what a program printed.
+fn is_output(sentence: &str) -> bool {
+    let first = sentence.split_whitespace().next().unwrap_or_default().to_lowercase();
+    let is_error = first.strip_suffix(':').is_some_and(|name| WORDING.output.iter().any(|end| name.ends_with(end)));
+    let bare: String = sentence.split('`').step_by(2).collect();
+    let strange = bare.chars().filter(|c| "{}()[]<>=;|&$\\+*".contains(*c)).count();
+    let digits = bare.chars().filter(char::is_ascii_digit).count();
+    is_error || strange * 5 > bare.len() || digits * 2 > bare.len()
 }
 
 fn without_leading<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
@@ -163,12 +128,13 @@ fn forbids(clause: &[&str]) -> bool {
     let nobody_may = WORDING.nobody.iter().any(|subject| begins(clause, subject))
         && (demands(clause) || clause.contains(&"gets"))
         || clause.windows(2).any(|two| WORDING.nobody.contains(&two[0]) && is_deed_of_others(two[1]));
-    starts || deeds_on_nothing || nobody_may || order_with(clause, "never") || has_negative_order(clause)
+    let no_deeds = clause.windows(2).any(|two| two[0] == "no" && is_deed_in_progress(two[1]));
+    starts || deeds_on_nothing || nobody_may || no_deeds || order_with(clause, "never") || has_negative_order(clause)
 }
 
 fn requires(clause: &[&str], lasts: bool) -> bool {
     let starts = WORDING.require_at_start.iter().any(|start| begins(clause, start) && !is_known_talk(start, clause));
-    let lasting_order = lasts && clause.first().is_some_and(|verb| WORDING.orders.contains(verb));
+    let lasting_order = lasts && WORDING.orders.iter().any(|order| begins(clause, order));
     let all_must = WORDING.all.iter().any(|subject| begins(clause, subject)) && demands(clause);
     starts
         || lasting_order
@@ -184,7 +150,10 @@ fn has_duty(clause: &[&str]) -> bool {
     clause.iter().enumerate().filter(|(_, word)| **word == "must").any(|(at, _)| {
         let before = at.checked_sub(1).map_or("", |before| clause[before]);
         let next = clause.get(at + 1).copied().unwrap_or_default();
-        next != "have" && !(next == "be" && ["there", "it", "that", "this"].contains(&before))
+        // "This function must return" tells of the code at hand.
+        !["this", "that", "it"].contains(&clause[0])
+            && next != "have"
+            && !(next == "be" && ["there", "it", "that", "this"].contains(&before))
     })
 }
 
@@ -201,14 +170,22 @@ fn is_deed_of_others(word: &str) -> bool {
     is_deed("s") || is_deed("es")
 }
 
+/// True for "if you add a file, add a license header" and the like.
+fn goes_with_a_deed(clauses: &[Vec<&str>]) -> bool {
+    let is_deed =
+        |clause: &[&str]| matches!(clause, ["when" | "if" | "once", "you", verb, ..] if WORDING.deeds.contains(verb));
+    let is_order = |verb: &&str| WORDING.deeds.contains(verb) || WORDING.orders.contains(verb);
+    clauses.iter().any(|clause| is_deed(clause)) && clauses.iter().any(|clause| clause.first().is_some_and(is_order))
+}
+
 /// True for "before deleting anything, ask", "tests have to pass before each commit" and the like.
 fn must_come_first(text: &str, clauses: &[Vec<&str>]) -> bool {
     const DUTIES: [&str; 4] = [" have to ", " has to ", " need to ", " needs to "];
     const ORDER: [&str; 6] = [" before ", " first ", " each ", " every ", " always ", " any "];
     let is_duty = DUTIES.iter().any(|duty| text.contains(duty)) && ORDER.iter().any(|order| text.contains(order));
-    const CHECKS: [&str; 13] = [
+    const CHECKS: [&str; 22] = [
         "ask", "check", "confirm", "run", "get", "tell", "test", "verify", "request", "consult", "review", "make",
-        "wait",
+        "wait", "show", "send", "present", "propose", "discuss", "talk", "back", "explain", "let",
     ];
     let is_order = |clause: &Vec<&str>| clause.first().is_some_and(|verb| CHECKS.contains(verb));
     is_duty || text.contains(" before ") && clauses.iter().any(is_order)
@@ -216,8 +193,8 @@ fn must_come_first(text: &str, clauses: &[Vec<&str>]) -> bool {
 
 /// True for "only after I say so", "only when explicitly told" and the like, about something that is done.
 fn has_only_on_word(clause: &[&str]) -> bool {
-    let at =
-        clause.windows(2).position(|two| two[0] == "only" && ["after", "when", "if", "once", "with"].contains(&two[1]));
+    const ONLY_ON: [&str; 10] = ["after", "when", "if", "once", "with", "via", "through", "from", "inside", "within"];
+    let at = clause.windows(2).position(|two| two[0] == "only" && ONLY_ON.contains(&two[1]));
     at.is_some_and(|at| {
         !clause[..at].iter().any(|word| {
             WORDING.behaviour.contains(word)
@@ -265,17 +242,31 @@ fn has_negative_order(clause: &[&str]) -> bool {
 /// True if "never" or "always" is part of an order: at the beginning of a clause, after a word that addresses somebody,
 /// or before a verb that is no statement about a third party.
 fn order_with(clause: &[&str], adverb: &str) -> bool {
+    const MODALS: [&str; 9] = ["please", "must", "should", "shall", "to", "will", "can", "may", "absolutely"];
     clause.iter().enumerate().filter(|(_, word)| **word == adverb).any(|(at, _)| {
         let next = clause.get(at + 1).copied().unwrap_or_default();
-        let tells = (next.ends_with('s') && !next.ends_with("ss"))
-            || next.ends_with("ed")
-            || ["been", "had", "seen", "heard", "got", "knew", "saw", "came", "thought", "out"].contains(&next);
         match at.checked_sub(1).map(|before| clause[before]) {
-            None => true,
-            Some(before) if WORDING.addressed.contains(&before) => true,
-            Some(before) => !tells && !WORDING.reporting.contains(&before),
+            Some(before) if MODALS.contains(&before) => next != "have",
+            Some(before) if WORDING.reporting.contains(&before) => false,
+            Some(_) => !is_report(next),
+            // "Never globals!"
+            None => !is_report(next) || next.ends_with('s') && !REPORTS.contains(&next),
         }
     })
+}
+
+/// Verbs of a report that no ending tells.
+const REPORTS: [&str; 18] = [
+    "been", "had", "has", "is", "was", "were", "did", "does", "would", "seen", "heard", "got", "knew", "saw", "came",
+    "thought", "out", "have",
+];
+
+/// True for a verb in the past or of a third party: "worked", "returns", "was".
+fn is_report(verb: &str) -> bool {
+    let ends = |ends: &[&str]| ends.iter().any(|end| verb.ends_with(end));
+    let is_third_person = ends(&["s"]) && !ends(&["ss", "us", "as", "is"]);
+    let is_past = ends(&["ed"]) && !ends(&["eed", "embed", "shed"]);
+    REPORTS.contains(&verb) || is_third_person || is_past
 }
 
 /// True for clauses that begin like an order but are none.
@@ -285,6 +276,9 @@ fn is_known_talk(start: &str, clause: &[&str]) -> bool {
     match start {
         "no" => {
             rest.is_empty()
+                || rest.iter().any(|word| ["was", "were", "found", "has"].contains(word))
+                || rest.len() < 4
+                    && ["output", "error", "errors", "luck", "result", "results", "response"].contains(&next)
                 || [
                     "idea", "problem", "problems", "worries", "need", "way", "one", "thanks", "thank", "it", "that",
                     "this", "i", "we", "longer", "wait", "rush", "hurry", "such", "luck", "matter", "you",
@@ -292,7 +286,9 @@ fn is_known_talk(start: &str, clause: &[&str]) -> bool {
                 .contains(&next)
         }
         "don't" => {
-            ["worry", "know", "you", "understand", "we", "think"].contains(&next) && rest.get(1) != Some(&"dare")
+            let is_idiom = ["worry", "know", "you", "understand", "we", "think", "bother", "forget", "they", "i"];
+            let is_aside = ["ask", "tell"].contains(&next) && rest.get(1).is_none_or(|word| *word == "me");
+            (is_idiom.contains(&next) || is_aside) && rest.get(1).is_none_or(|word| !["dare", "ever"].contains(word))
         }
         "keep" => ["going", "on", "working", "trying", "it", "that", "this", "calm", "looking", "digging", "up"]
             .contains(&next),
@@ -302,7 +298,10 @@ fn is_known_talk(start: &str, clause: &[&str]) -> bool {
         "ask" => rest.is_empty() || ["the", "it", "them", "him", "her"].contains(&next),
         "remember" => ["when", "how", "that", "the", "what"].contains(&next) && clause.len() < 6,
         "follow the" => clause.last() == Some(&"link"),
-        "only" => ["the", "a", "one", "two", "three", "four", "five", "half", "some", "then"].contains(&next),
+        "only" => {
+            rest.iter().any(|word| ["did", "was", "were", "found"].contains(word))
+                || ["the", "a", "one", "two", "three", "four", "five", "half", "some", "then"].contains(&next)
+        }
         _ => false,
     }
 }

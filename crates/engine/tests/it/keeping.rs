@@ -21,8 +21,8 @@ const HOSTILE: &str = r#"
     say = "Noted."
 "#;
 
-/// Forty ways to forbid or to require.
-fn instructions() -> Vec<String> {
+/// Thirty ways to forbid or to require.
+fn certain() -> Vec<String> {
     let forms = [
         "Never push to {}.",
         "Do not touch the folder {}.",
@@ -33,11 +33,25 @@ fn instructions() -> Vec<String> {
         "Leave {} alone.",
         "Ask me first before you deploy {}.",
         "No changes to {}, ever.",
-        "From now on, run the tests of {} before a commit.",
+        "From now on, run the tests of {}\nbefore a commit.",
     ];
-    let things = ["alpha-main", "beta/vendor", "gamma.lock", "delta-prod"];
+    let things = ["alpha-main", "beta/vendor", "gamma.lock"];
     things.iter().flat_map(|thing| forms.map(|form| form.replace("{}", thing))).collect()
 }
+
+/// Ten more in words that tell no rule.
+const DOUBTFUL: [&str; 10] = [
+    "Tests live next to the code.",
+    "Commits are signed here.",
+    "delta.yml belongs to the ops team",
+    "All amounts are integers in cents.",
+    "Comments in Spanish, names in English.",
+    "README.md is written by hand.",
+    "Small commits, please.",
+    "Kim owns whatever is below infra/.",
+    "Работу делаем в отдельной ветке.",
+    "コメントは日本語で。",
+];
 
 /// The instructions that the next request does not have word for word.
 fn gone<'i>(agent: &Agent, instructions: &'i [String]) -> Vec<&'i String> {
@@ -53,12 +67,14 @@ fn times(agent: &Agent, is_it: fn(&Act) -> bool) -> usize {
     lines.filter(|line| matches!(&line.body, Body::Commit(commit) if is_it(&commit.act))).count()
 }
 
-/// KEEP-1: forty instructions are in view word for word after each of five compactions by hand, and in every request before
+/// KEEP-1: forty instructions, some of them in words that do not forbid, are in view word for word after each of five compactions by hand, and in every request before
 /// and between them, with every layer on, in a window that fills up so that spans collapse or the oldest messages are
 /// dropped, and with a summariser that drops or softens them.
 #[tokio::test]
 async fn what_was_forbidden_survives_a_hostile_summariser() {
     let long = "I looked at it from all sides and tell of it at length. ".repeat(300);
+    // More than a compaction leaves of the user's own messages.
+    let pasted = "a line of a log\n".repeat(150);
     let hints = WindowHints { configured: Some(80_000), max_output: 16_000, ..WindowHints::default() };
     // Where the oldest messages are dropped, nothing is left to collapse.
     for snip in [false, true] {
@@ -66,11 +82,13 @@ async fn what_was_forbidden_survives_a_hostile_summariser() {
         let (collapse, cache_edits, api_edits, window) = (true, true, true, Window::of(&hints));
         stage.layers = Layers { window, collapse, snip, cache_edits, api_edits, ..Layers::default() };
         let mut agent = stage.agent(None);
-        let instructions = instructions();
+        let certain = certain();
+        let instructions: Vec<String> = certain.iter().cloned().chain(DOUBTFUL.map(str::to_owned)).collect();
         for (at, instruction) in instructions.iter().enumerate() {
-            say(&mut agent, &format!("Some words first. {instruction} And some after.")).await;
+            say(&mut agent, &format!("Some words first. {instruction} And some after.\n```\n{pasted}\n```")).await;
             assert_eq!(gone(&agent, &instructions[..=at]), Vec::<&String>::new(), "after {}", at + 1);
         }
+        assert_eq!(agent.standing_instructions().len(), certain.len(), "the other ten are doubtful");
         for compaction in 1..=5 {
             agent.compact(None, CompactionReach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
             assert_eq!(gone(&agent, &instructions), Vec::<&String>::new(), "after compaction {compaction}");
