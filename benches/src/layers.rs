@@ -7,9 +7,10 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use engine::context::breaks::Detector;
-use engine::context::layer::{NeedAnswer, LayerChange, Decision};
+use engine::context::layer::{Decision, LayerChange, NeedAnswer};
+use engine::context::layer_settings::ClearWhen;
 use engine::context::list::LIST;
 use engine::context::{Layers, Occasion, Situation, State};
 use jiff::Timestamp;
@@ -33,12 +34,21 @@ pub(crate) fn measure(_: &Path) -> Result<Vec<Row>> {
     let full = Window { size: 900_000, effective: 880_000 };
     let tiny = Window { size: 30_000, effective: 20_000 };
     let states = [&small, &large].map(|log| State::of(log.lines()));
-    let quiet = |log: &Log, state: &State| shortest(|| drop(black_box(decide(log, &roomy, state, 1.0))));
-    let (quiet_small, quiet_large) = (quiet(&small, &states[0]), quiet(&large, &states[1]));
-    // At the start of a turn clearing is weighed; so careful that nothing comes of it.
+    // Where only the window counts, nothing is weighed while there is room.
+    let quiet =
+        |log: &Log, state: &State| nothing_fires(log, &Layers { clear_when: ClearWhen::Window, ..of(&roomy) }, state);
+    let (quiet_small, quiet_large) = (quiet(&small, &states[0])?, quiet(&large, &states[1])?);
+    // So careful that nothing comes of it.
+    let careful = Layers { caution: 1e9, ..of(&roomy) };
     let mut turn = states[1].clone();
     turn.pace.turn();
-    let weighing = shortest(|| drop(black_box(decide(&large, &roomy, &turn, 1e9))));
+    let at_start = nothing_fires(&large, &careful, &turn)?;
+    let midturn = nothing_fires(&large, &careful, &states[1])?;
+    // All that was read stays, which has to be found out file by file.
+    let mut keeping = of(&roomy);
+    keeping.clear_numbers.likely_chance = 1e9;
+    keeping.clear_numbers.chance = 1e9;
+    let held = nothing_fires(&large, &keeping, &states[1])?;
     let projecting = shortest(|| drop(black_box(request(&large))));
     let clearing = shortest_of(|| large.clone(), |mut log| act(&mut log, &full));
     // A window that clearing does not help.
@@ -47,12 +57,24 @@ pub(crate) fn measure(_: &Path) -> Result<Vec<Row>> {
     Ok(vec![
         Row::figure("deciding that nothing fires, at 1M", format!("{:.4} ms", quiet_large)),
         Row::at_most("  1M against 10K", Unit::Times, quiet_large / quiet_small, 1.2),
-        Row::at_most("deciding at the start of a turn, at 1M", Unit::Milliseconds, weighing, 0.2),
+        Row::at_most("deciding at the start of a turn, at 1M", Unit::Milliseconds, at_start, 0.2),
+        Row::at_most("deciding in the middle of a turn, at 1M", Unit::Milliseconds, midturn, 0.2),
+        Row::at_most("deciding that all has to stay, at 1M", Unit::Milliseconds, held, 1.0),
         Row::at_most("decide and project, nothing fires, at 1M", Unit::Milliseconds, quiet_large + projecting, 1.0),
         Row::at_most("decide and project, results are cleared, at 1M", Unit::Milliseconds, clearing, 10.0),
         Row::at_most("decide and project, all is covered, at 1M", Unit::Milliseconds, compacting, 10.0),
         Row::at_most("watching for breaks, at 1M", Unit::Microseconds, watching * 1_000.0, 100.0),
     ])
+}
+
+fn of(window: &Window) -> Layers {
+    Layers { window: *window, ..Layers::default() }
+}
+
+/// The shortest time to decide, in milliseconds; fails if something fires.
+fn nothing_fires(log: &Log, layers: &Layers, state: &State) -> Result<f64> {
+    ensure!(decide(log, layers, state).is_none(), "something fires");
+    Ok(shortest(|| drop(black_box(decide(log, layers, state)))))
 }
 
 fn shortest(mut step: impl FnMut()) -> f64 {
@@ -73,12 +95,11 @@ fn shortest_of<T, R>(mut ready: impl FnMut() -> T, mut step: impl FnMut(T) -> R)
 }
 
 /// What the layers would do now, up to the first that does something; what they need, they are told.
-fn decide(log: &Log, window: &Window, state: &State, caution: f64) -> Option<LayerChange> {
-    let layers = Layers { window: *window, caution, ..Layers::default() };
+fn decide(log: &Log, layers: &Layers, state: &State) -> Option<LayerChange> {
     let now = Situation {
         occasion: &Occasion::Request,
         now: Timestamp::UNIX_EPOCH,
-        layers: &layers,
+        layers,
         ttl: Ttl::FiveMinutes,
         state,
         notes: "",
@@ -107,7 +128,7 @@ fn append(log: &mut Log, name: &str, body: Body) {
 
 /// Does what the layers decide.
 fn act(log: &mut Log, window: &Window) -> Option<Request> {
-    let change = decide(log, window, &State::of(log.lines()), 1.0)?;
+    let change = decide(log, &of(window), &State::of(log.lines()))?;
     append(log, "commit", Body::Commit(change.commit));
     if let Some(text) = change.summary {
         append(log, "summary", Body::User { blocks: vec![Block::text(text)], source: TextSource::Summary });

@@ -148,11 +148,15 @@ pub enum Cache {
 impl PricedChange {
     /// Savings over the remaining rounds.
     pub fn saves(&self) -> f64 {
-        let written = match self.cache {
+        self.cleared as f64 * self.rates.read * f64::from(self.rounds) + self.saves_at_once()
+    }
+
+    /// Savings in the next request already: what is cleared need not be written to a cold cache.
+    fn saves_at_once(&self) -> f64 {
+        match self.cache {
             Cache::Warm => 0.0,
-            Cache::Cold => self.rates.write - self.rates.read,
-        };
-        self.cleared as f64 * (self.rates.read * f64::from(self.rounds) + written)
+            Cache::Cold => self.cleared as f64 * (self.rates.write - self.rates.read),
+        }
     }
 
     /// Costs.
@@ -162,6 +166,11 @@ impl PricedChange {
             Cache::Cold => 0.0,
         };
         again + self.digest_cost
+    }
+
+    /// Costs that are still to be earned after the next request.
+    pub fn outlay(&self) -> f64 {
+        (self.costs() - self.saves_at_once()).max(0.0)
     }
 
     /// True if it pays.

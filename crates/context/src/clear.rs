@@ -6,10 +6,12 @@
 //! - **idle**: there was no reply for an hour, the provider's cache is gone, and whatever is sent has to be written
 //!   anyway;
 //! - **early**: at any fill of the window, at the start of a user's turn or with a cold cache, and in the middle of a
-//!   turn once much is carried, if it pays over the expected rounds of the session, carrying the results has already
-//!   cost as much, and the session can afford to end soon after it;
-//! - **tight**: the window fills up, and [`cache_economics`](crate::cache_economics) says that it pays;
+//!   turn once much is carried and no work was just committed, if the session can afford to end soon after it;
+//! - **tight**: the window fills up;
 //! - **due**: compaction is due, and clearing alone makes enough room.
+//!
+//! Early and tight it has to pay over the expected rounds ([`cache_economics`](crate::cache_economics)), and carrying the
+//! results must have cost about as much already.
 //!
 //! Results that are least likely to be read again go first ([`reread_cost`](crate::reread_cost)). What the model has
 //! not put in its own words by then is written down before ([`digest`]).
@@ -17,13 +19,13 @@
 //! Only results of tools that read or write (below) are cleared; never thinking, text, the user's words, or results of
 //! other servers' tools.
 
+use serde_json::Value;
 use transcript::commit::{Act, CLEARED, Commit, Reason, Trigger};
 use transcript::size::Size;
 use transcript::view::{AnsweredCall, ItemState, View};
 use transcript::{Block, tool_names};
 
 use crate::cache_economics::{Cache, PricedChange};
-use crate::clear_numbers::ClearNumbers;
 use crate::digest::{self, Digest};
 use crate::extent::YOUNG_ROUNDS;
 use crate::layer::{Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Occasion, Situation};
@@ -43,10 +45,10 @@ pub const CLEARABLE: [&str; 9] = [
     tool_names::WRITE,
 ];
 
-/// Factor by which the held-back share is reduced if it leaves too little room, again and again.
+/// Factor by which less is held back if it leaves too little room, again and again.
 const LESS: f64 = 0.85;
-/// Share below which nothing is held back.
-const LEAST_SHARE: f64 = 0.03;
+/// Caution below which nothing is held back.
+const LEAST_CAUTION: f64 = 0.03;
 
 /// Old results are cleared.
 #[derive(Debug)]
@@ -143,16 +145,12 @@ fn plan<'v>(view: &'v View, now: &Situation<'_>) -> Option<ClearPlan<'v>> {
     if layers.clear_rule == ClearRule::Age {
         return Some(by_age);
     }
-    let missed = |share| RereadCosts::of(view, &now.rates(), share, numbers);
-    if moment.is_early() {
-        let missed = missed(layers.caution * numbers.early_share);
-        return worth_it(view, now, moment, spared(view, moment, numbers, &missed));
-    }
+    let choose = |caution| worth_it(view, now, moment, chosen(view, now, moment, caution));
     // Where compaction is due, what would be missed goes rather than everything.
-    let due = count > layers.threshold();
-    let less = |share: &f64| (due && *share > LEAST_SHARE).then_some(share * LESS);
-    let shares = std::iter::successors(Some(layers.caution), less).chain(due.then_some(0.0));
-    shares.into_iter().find_map(|share| worth_it(view, now, moment, chosen(view, &missed(share))))
+    let is_due = count > layers.threshold();
+    let less = |caution: &f64| (is_due && *caution > LEAST_CAUTION).then_some(caution * LESS);
+    let mut cautions = std::iter::successors(Some(layers.caution), less).chain(is_due.then_some(0.0));
+    cautions.find_map(choose)
 }
 
 /// Occasion of a clearing.
@@ -170,7 +168,7 @@ enum Moment {
 
 impl Moment {
     fn of(view: &View, now: &Situation<'_>) -> Option<Self> {
-        let layers = now.layers;
+        let (layers, numbers) = (now.layers, &now.layers.clear_numbers);
         if !layers.clear || layers.clear_when == ClearWhen::Never {
             return None;
         }
@@ -184,7 +182,8 @@ impl Moment {
         } else if layers.when == LayerTiming::Economy {
             Some(Self::Economy)
         } else {
-            (pays && count >= layers.clear_numbers.midturn_tokens).then_some(Self::Midturn)
+            let from = numbers.midturn_tokens.min((layers.warning() as f64 * numbers.midturn_share) as u64);
+            (pays && count >= from && !has_committed(view)).then_some(Self::Midturn)
         }
     }
 
@@ -192,6 +191,23 @@ impl Moment {
     fn is_early(self) -> bool {
         matches!(self, Self::Natural | Self::Midturn)
     }
+}
+
+/// Rounds after which a commit is forgotten.
+const COMMITTED_ROUNDS: usize = 3;
+/// Commands with which work is handed over.
+const COMMITS: [&str; 3] = ["git commit", "git push", "gh pr create"];
+
+/// True if work was just committed: one session in seven ends within two requests of that.
+fn has_committed(view: &View) -> bool {
+    let replies = view.visible().rev().filter(|entry| entry.state() == ItemState::Reply);
+    replies.take(COMMITTED_ROUNDS).any(|entry| {
+        entry.calls().filter(|call| call.tool == tool_names::BASH).any(|call| {
+            let input = call.call.input().unwrap_or_default();
+            let command = input.get("command").and_then(Value::as_str).unwrap_or_default();
+            COMMITS.iter().any(|commit| command.contains(commit))
+        })
+    })
 }
 
 /// A clearing of the newest so many of the results that may go.
@@ -226,26 +242,24 @@ fn worth_it<'v>(
     };
     let is_due =
         |sum: &PricedChange| count > layers.threshold() && count.saturating_sub(sum.cleared) < layers.warning();
-    let is_worth_it = |sum: &PricedChange, carried: f64| match moment {
-        _ if is_due(sum) => true,
-        Moment::Tight => sum.pays(),
-        Moment::Economy => sum.pays() && carried >= sum.costs(),
-        Moment::Natural | Moment::Midturn => {
-            let least = sum.costs() * caution;
-            sum.saves() > least && carried >= least && is_affordable(sum, now)
-        }
+    // Waiting until carrying the results has cost as much as clearing them costs at most twice the optimum.
+    let is_worth_it = |sum: &PricedChange, carried: f64| {
+        let patience = layers.clear_numbers.patience * caution;
+        let pays = || sum.saves() > sum.costs() * caution && carried >= sum.outlay() * patience;
+        is_due(sum) || (pays() && (!moment.is_early() || is_affordable(sum, now)))
     };
     let mark = marks(view, 1);
     let mut best: Option<Candidate> = None;
     let (mut cleared, mut suffix, mut results, mut carried) = (Size::default(), Size::default(), 0, 0.0);
     let oldest = old.last()?.item;
+    let unsent = unsent(view);
     for entry in view.visible().rev().take_while(|entry| entry.index() >= oldest) {
-        suffix += entry.size();
+        // What was not sent yet is written in any case.
+        suffix += if entry.index() >= unsent { Size::default() } else { entry.size() };
         let before = results;
         while let Some(one) = old.get(results).filter(|one| one.item == entry.index()) {
             cleared += one.size();
             suffix -= one.size();
-            // Waiting until this reaches the price of clearing costs at most twice the optimum.
             carried += tally.estimate(one.size()) as f64 * one.round.saturating_sub(YOUNG_ROUNDS) as f64 * rates.read;
             results += 1;
         }
@@ -286,7 +300,7 @@ fn is_affordable(sum: &PricedChange, now: &Situation<'_>) -> bool {
     }
     let rounds = if pace.is_start_of_turn() { numbers.rounds_at_start } else { numbers.rounds_midturn };
     let read = |tokens: u64| tokens as f64 * rates.read * f64::from(rounds);
-    let lost = now.state.clearing.lost(&rates) + sum.costs() - read(sum.cleared);
+    let lost = now.state.clearing.lost(&rates) + sum.outlay() - read(sum.cleared);
     lost <= (spent + read(sum.suffix)) * numbers.budget / now.layers.caution
 }
 
@@ -314,22 +328,20 @@ fn idle<'v>(view: &'v View, now: &Situation<'_>) -> Option<ClearPlan<'v>> {
     Some(ClearPlan { old, freed, why: format!("nobody spoke for {minutes} minutes: the cache is cold"), digest })
 }
 
-/// Results that go with room in the window, without those that are likely to be needed.
-fn spared<'v>(view: &'v View, moment: Moment, numbers: &ClearNumbers, missed: &RereadCosts<'_>) -> Vec<OldResult<'v>> {
+/// Results to clear: the old ones, without those that are likely to be needed. Where the window is tight, so are young ones
+/// that a newer one supersedes.
+fn chosen<'v>(view: &'v View, now: &Situation<'_>, moment: Moment, caution: f64) -> Vec<OldResult<'v>> {
+    let numbers = &now.layers.clear_numbers;
+    let missed = RereadCosts::of(view, &now.rates(), caution, numbers);
     let stays = |one: &OldResult<'_>| {
-        let rounds = if missed.is_named(one.item, one.call.id) { numbers.named_rounds } else { numbers.read_rounds };
-        // In the middle of a turn holding more back costs more than it spares (docs/decisions/0022).
-        let is_held = moment == Moment::Natural && missed.is_held(one.item, one.call.id);
-        is_held || (one.round < rounds && one.call.tool == tool_names::READ)
+        let is_named = missed.is_named(one.item, one.call.id);
+        let rounds = if is_named { numbers.named_rounds } else { numbers.read_rounds } as f64;
+        let is_young = one.call.tool == tool_names::READ && (one.round as f64) < rounds * caution.min(1.0);
+        is_young || missed.is_held(one.item, one.call.id)
     };
-    old(view, YOUNG_ROUNDS).into_iter().filter(|one| !stays(one)).collect()
-}
-
-/// Results to clear: the old ones that are not held back, and those that a newer one supersedes.
-fn chosen<'v>(view: &'v View, missed: &RereadCosts<'_>) -> Vec<OldResult<'v>> {
     let goes = |one: &OldResult<'_>| {
-        let is_old = one.round >= YOUNG_ROUNDS && !missed.is_held(one.item, one.call.id);
-        is_old || missed.is_superseded(one.item, one.call.id)
+        let is_superseded = !moment.is_early() && missed.is_superseded(one.item, one.call.id);
+        is_superseded || (one.round >= YOUNG_ROUNDS && !stays(one))
     };
     old(view, 1).into_iter().filter(goes).collect()
 }
@@ -338,12 +350,17 @@ fn chosen<'v>(view: &'v View, missed: &RereadCosts<'_>) -> Vec<OldResult<'v>> {
 fn old(view: &View, young: usize) -> Vec<OldResult<'_>> {
     let mut old = Vec::new();
     let replies = view.visible().rev().filter(|entry| entry.state() == ItemState::Reply);
-    let unsent = view.visible().rev().find(|entry| entry.is_reply()).map(|entry| entry.index());
-    for (round, entry) in replies.enumerate().skip(young).filter(|(_, entry)| Some(entry.index()) != unsent) {
+    let unsent = unsent(view);
+    for (round, entry) in replies.enumerate().skip(young).filter(|(_, entry)| entry.index() != unsent) {
         let clearable = entry.calls().rev().filter(is_clearable);
         old.extend(clearable.map(|call| OldResult { call, item: entry.index(), round }));
     }
     old
+}
+
+/// The newest reply: it was never sent, nor was what follows it.
+fn unsent(view: &View) -> usize {
+    view.visible().rev().find(|entry| entry.is_reply()).map_or(0, |entry| entry.index())
 }
 
 /// Size up to which results are left: the marker in their place is hardly shorter.

@@ -3,17 +3,17 @@
 //! A result is **superseded** when a newer one that is in view shows the same: the file read again, or written whole;
 //! the same search, listing, page or command once more. Nobody misses it.
 //!
-//! A result that shows text of a file will be needed at the next edit; if it is gone, the file is read again. How
-//! likely that is hardly depends on the size of the result, nor, after the first few rounds, on its age; what it costs
-//! to carry does. So it stays until carrying it has cost as much as the rounds in which it would be read again: small
-//! ones long, large ones a few rounds. This is the ski-rental rule, which costs at most twice the optimum. The best
-//! predictor of the number of such rounds is the user's last words: a file that they name is what the work is about,
-//! and is edited several times; of the others it is every third.
+//! A result that shows text of a file will be needed at the next edit; if it is gone, the file is read again. That
+//! becomes less likely with every round, and hardly depends on the size of the result; what it costs to carry does. So it
+//! stays until carrying it has cost as much as reading it again, times the expected number of times that it is needed:
+//! small ones long, large ones a few rounds. That number is five times as high for a file that the user's last words name,
+//! or that was edited in the last few rounds.
 //!
 //! Rules over calls and their inputs: no model is asked, and no file is opened.
 
 use std::collections::{HashMap, HashSet};
 
+use serde::Deserialize;
 use serde_json::Value;
 use transcript::Block;
 use transcript::tool_names;
@@ -40,18 +40,20 @@ pub struct RereadCosts<'a> {
 }
 
 impl<'a> RereadCosts<'a> {
-    /// Looks at the results in view. `share` is the part of the usual holding time for which there is room.
-    pub fn of(view: &'a View, rates: &Rates, share: f64, numbers: &ClearNumbers) -> Self {
+    /// Looks at the results in view. `caution` is how much more than its price a second read counts.
+    pub fn of(view: &'a View, rates: &Rates, caution: f64, numbers: &ClearNumbers) -> Self {
         let shown = shown(view);
         let superseded = superseded(&shown);
         let named = named(view, &shown);
+        let edited = edited(&shown, numbers.edited_rounds);
         let again = view.tally().count() as f64 * rates.read + CALL_OUTPUT * rates.output;
         let is_held = |one: &&ShownResult<'_>| {
             let shows_file = matches!(one.does, FileUse::Reads | FileUse::Runs);
             let Some((path, _)) = one.file.as_ref().filter(|_| shows_file) else { return false };
-            let uses = if named.contains(name(path)) { numbers.uses_named } else { numbers.uses };
+            let is_likely = named.contains(name(path)) || edited.contains(path.as_str());
+            let uses = if is_likely { numbers.likely_uses } else { numbers.uses };
             let carried = one.bytes as f64 / RESULT_BYTES * one.age as f64 * rates.read;
-            carried <= uses * share * again && !superseded.contains(&one.place)
+            carried <= uses * caution * again && !superseded.contains(&one.place)
         };
         let held = shown.iter().filter(is_held).map(|one| one.place).collect();
         let is_named = |one: &&ShownResult<'_>| {
@@ -90,6 +92,16 @@ struct ShownResult<'a> {
     again: Option<String>,
 }
 
+/// The part of a call's input that says which file it is about.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct FileInput {
+    file_path: Value,
+    notebook_path: Value,
+    offset: Value,
+    limit: Value,
+}
+
 /// Use of a file by a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FileUse {
@@ -125,13 +137,12 @@ fn shown(view: &View) -> Vec<ShownResult<'_>> {
 
 impl<'a> ShownResult<'a> {
     fn of(item: usize, age: usize, call: &AnsweredCall<'a>) -> Self {
-        let input = call.call.input().unwrap_or_default();
-        let path = ["file_path", "notebook_path"].iter().find_map(|key| input.get(key)?.as_str().map(str::to_owned));
-        let number = |key: &str| input.get(key).and_then(Value::as_u64);
+        let raw = call.call.raw_input().unwrap_or_default();
+        let input: FileInput = serde_json::from_str(raw).unwrap_or_default();
         let (does, lines) = match call.tool {
             tool_names::READ => {
-                let first = number("offset").unwrap_or(0);
-                (FileUse::Reads, (first, number("limit").map_or(u64::MAX, |limit| first.saturating_add(limit))))
+                let first = input.offset.as_u64().unwrap_or(0);
+                (FileUse::Reads, (first, input.limit.as_u64().map_or(u64::MAX, |limit| first.saturating_add(limit))))
             }
             tool_names::WRITE => (FileUse::Writes, ALL),
             tool_names::EDIT | "MultiEdit" | "NotebookEdit" => (FileUse::Changes, NONE),
@@ -139,8 +150,9 @@ impl<'a> ShownResult<'a> {
             _ => (FileUse::Looks, NONE),
         };
         let is_again = matches!(does, FileUse::Looks | FileUse::Runs);
-        let again = is_again.then(|| format!("{} {input}", call.tool));
-        let file = path.filter(|_| !is_again).map(|path| (path, lines));
+        let again = is_again.then(|| format!("{} {raw}", call.tool));
+        let path = input.file_path.as_str().or(input.notebook_path.as_str());
+        let file = path.filter(|_| !is_again).map(|path| (path.to_owned(), lines));
         Self { place: (item, call.id), age, bytes: call.shown.size().result_bytes, does, file, again }
     }
 }
@@ -161,6 +173,13 @@ fn named<'s>(view: &View, shown: &'s [ShownResult<'_>]) -> HashSet<&'s str> {
         named.extend(words.filter_map(|word| files.get(word).copied()));
     }
     named
+}
+
+/// The files that were changed in the last rounds.
+fn edited<'s>(shown: &'s [ShownResult<'_>], rounds: usize) -> HashSet<&'s str> {
+    let changes = |one: &&ShownResult<'_>| matches!(one.does, FileUse::Changes | FileUse::Writes);
+    let newest = shown.iter().take_while(|one| one.age < rounds).filter(changes);
+    newest.filter_map(|one| Some(one.file.as_ref()?.0.as_str())).collect()
 }
 
 /// Commands that print a file.
@@ -304,24 +323,25 @@ mod tests {
         assert_eq!(work.superseded(), [whole, part, listing, test, written, "call-7".into()]);
     }
 
-    /// MICRO-8: what showed a file stays until carrying it has cost as much as reading it again, as likely as that is: a
-    /// small one long, a large one some rounds, whatever else is there; in half the room half as long; then it goes.
+    /// MICRO-8: what shows a file stays until carrying it has cost as much as reading it again, as likely as that is: a
+    /// small one long, a large one some rounds, one that was edited just now longer; with more caution longer, without
+    /// any not at all.
     #[test]
     fn what_shows_a_file_stays_until_its_rent_is_paid() {
         let mut work = CallsOfSession::default();
         let large = work.read("/p/large.rs", 40_000);
-        let (first, second) = (work.part("/p/a.rs", 0), work.part("/p/a.rs", 100));
-        let edit = json!({"file_path": "/p/a.rs", "old_string": "a", "new_string": "b"});
-        work.call("Edit", &edit, 300);
-        assert_eq!(work.held(1.0), [first.clone(), second.clone()], "21,000 tokens are read again for little");
-        work.elsewhere(3);
-        assert_eq!(work.held(1.0), [first.clone(), second.clone()]);
-        assert_eq!(work.held(0.5), [first.clone(), second.clone()]);
-        work.elsewhere(4);
-        assert_eq!(work.held(1.0), [first, second]);
-        assert_eq!(work.held(0.5), Vec::<String>::new(), "half the room, half as long");
+        let (medium, small) = (work.read("/p/medium.rs", 2_000), work.read("/p/small.rs", 250));
+        work.elsewhere(6);
+        assert_eq!(work.held(1.0), std::slice::from_ref(&small));
+        assert_eq!(work.held(4.0), [medium.clone(), small.clone()]);
         assert_eq!(work.held(0.0), Vec::<String>::new());
-        work.elsewhere(100);
+        let edit = |file: &str| json!({"file_path": file, "old_string": "a", "new_string": "b"});
+        work.call("Edit", &edit("/p/medium.rs"), 300);
+        work.call("Edit", &edit("/p/large.rs"), 300);
+        assert_eq!(work.held(1.0), [medium, small.clone()], "it is being worked on");
+        work.elsewhere(5);
+        assert_eq!(work.held(1.0), [small], "that was five rounds ago");
+        work.elsewhere(300);
         assert_eq!(work.held(1.0), Vec::<String>::new(), "carried for so long, it has cost more than that");
         assert!(!work.held(1.0).contains(&large));
     }
@@ -332,7 +352,7 @@ mod tests {
     fn what_the_user_names_stays_longer() {
         let mut work = CallsOfSession::default();
         work.say("Look at other.rs.");
-        let (named, other) = (work.read("/p/src/named.rs", 9_000), work.read("/p/src/other.rs", 9_000));
+        let (named, other) = (work.read("/p/src/named.rs", 2_000), work.read("/p/src/other.rs", 2_000));
         work.elsewhere(8);
         assert_eq!(work.held(1.0), std::slice::from_ref(&other), "the words before");
         for words in ["Mend `src/named.rs`, please", "It is in named.rs.", "named.rs:12 fails"] {
@@ -347,8 +367,8 @@ mod tests {
     #[test]
     fn a_command_that_prints_a_file_shows_it() {
         let mut work = CallsOfSession::default();
-        let known = work.read("/p/src/lib.rs", 900);
-        let printed = work.call("Bash", &json!({"command": "cd /p && sed -n '10,40p' src/lib.rs"}), 900);
+        let known = work.read("/p/src/lib.rs", 250);
+        let printed = work.call("Bash", &json!({"command": "cd /p && sed -n '10,40p' src/lib.rs"}), 250);
         work.call("Grep", &json!({"pattern": "fn", "path": "/p/src/lib.rs"}), 900);
         work.call("Bash", &json!({"command": "cargo build # src/lib.rs"}), 900);
         work.call("Bash", &json!({"command": "cat other/xlib.rs"}), 900);

@@ -158,16 +158,18 @@ impl Outcome {
 /// A number, how it is set, and what is tried.
 type Number = (&'static str, fn(&mut ClearNumbers, f64), &'static [f64]);
 
-const NUMBERS: [Number; 9] = [
+const NUMBERS: [Number; 11] = [
     ("read rounds", |numbers, value| numbers.read_rounds = value as usize, &[3.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0]),
     ("named rounds", |numbers, value| numbers.named_rounds = value as usize, &[10.0, 20.0, 40.0, 1_000.0]),
     ("midturn tokens", |numbers, value| numbers.midturn_tokens = value as u64, &[8e4, 1e5, 1.2e5, 1.5e5, 1e9]),
-    ("early share", |numbers, value| numbers.early_share = value, &[0.0, 0.3, 0.5, 1.0]),
     ("budget", |numbers, value| numbers.budget = value, &[0.02, 0.025, 0.03, 0.04, 0.06, 0.1, 1.0]),
     ("rounds at start", |numbers, value| numbers.rounds_at_start = value as u32, &[0.0, 2.0, 3.0, 5.0]),
     ("rounds midturn", |numbers, value| numbers.rounds_midturn = value as u32, &[0.0, 3.0, 5.0, 8.0, 12.0]),
-    ("uses", |numbers, value| numbers.uses = value, &[0.1, 0.2, 0.3, 0.5, 1.0]),
-    ("uses_named", |numbers, value| numbers.uses_named = value, &[0.3, 1.0, 2.0, 4.0, 8.0]),
+    ("midturn share", |numbers, value| numbers.midturn_share = value, &[0.4, 0.5, 0.6, 0.8, 1.0]),
+    ("patience", |numbers, value| numbers.patience = value, &[0.4, 0.6, 0.8, 1.0]),
+    ("uses", |numbers, value| numbers.uses = value, &[0.0, 0.05, 0.1, 0.2, 0.3]),
+    ("likely uses", |numbers, value| numbers.likely_uses = value, &[0.1, 0.5, 1.0, 2.0]),
+    ("edited rounds", |numbers, value| numbers.edited_rounds = value as usize, &[0.0, 3.0, 5.0, 10.0]),
 ];
 
 /// Searches the numbers, one after the other.

@@ -174,6 +174,19 @@ impl Block {
         }
     }
 
+    /// The input of a tool call as it stands in the block.
+    pub fn raw_input(&self) -> Option<&str> {
+        #[derive(Deserialize)]
+        struct Call<'a> {
+            #[serde(borrow)]
+            input: &'a RawValue,
+        }
+        match self.kind {
+            Kind::ToolUse { .. } => serde_json::from_str::<Call<'_>>(self.json()).ok().map(|call| call.input.get()),
+            _ => None,
+        }
+    }
+
     /// The blocks inside a tool result.
     pub fn result_content(&self) -> Vec<Block> {
         match self.value()["content"].take() {

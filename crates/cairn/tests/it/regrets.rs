@@ -97,7 +97,7 @@ fn a_regret_is_shown_with_the_window() {
     terminal.rests("There it is.");
     terminal.keys(&format!("/context{ENTER}"));
     let screen = terminal.rests("1 cleared result was needed again: $0.0");
-    assert!(screen.contains("clearing saved $0.0"), "{}", screen.text());
+    assert!(screen.contains("clearing saved $0."), "{}", screen.text());
 }
 
 /// MICRO-8, CONF-2: `clearWhen` counts from the next request on, in a session that is under way.
