@@ -67,9 +67,9 @@ fn times(agent: &Agent, is_it: fn(&Act) -> bool) -> usize {
     lines.filter(|line| matches!(&line.body, Body::Commit(commit) if is_it(&commit.act))).count()
 }
 
-/// KEEP-1: forty instructions, some of them in words that do not forbid, are in view word for word after each of five compactions by hand, and in every request before
-/// and between them, with every layer on, in a window that fills up so that spans collapse or the oldest messages are
-/// dropped, and with a summariser that drops or softens them.
+/// KEEP-1: forty instructions, some of them in words that do not forbid, are in view word for word after each of five
+/// compactions by hand, and in every request before and between them, with every layer on, in a window that fills up so that
+/// spans collapse or the oldest messages are dropped, and with a summariser that drops or softens them.
 #[tokio::test]
 async fn what_was_forbidden_survives_a_hostile_summariser() {
     let long = "I looked at it from all sides and tell of it at length. ".repeat(300);
