@@ -26,6 +26,7 @@ use transcript::view::{AnsweredCall, ItemState, View};
 use transcript::{Block, tool_names};
 
 use crate::cache_economics::{Cache, PricedChange};
+use crate::clear_numbers::ClearNumbers;
 use crate::digest::{self, Digest};
 use crate::extent::YOUNG_ROUNDS;
 use crate::layer::{Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Occasion, Situation};
@@ -145,7 +146,8 @@ fn plan<'v>(view: &'v View, now: &Situation<'_>) -> Option<ClearPlan<'v>> {
     if layers.clear_rule == ClearRule::Age {
         return Some(by_age);
     }
-    let choose = |caution| worth_it(view, now, moment, chosen(view, now, moment, caution));
+    let missed = RereadCosts::of(view, &now.rates(), numbers);
+    let choose = |caution| worth_it(view, now, moment, chosen(view, numbers, moment, &missed, caution));
     // Where compaction is due, what would be missed goes rather than everything.
     let is_due = count > layers.threshold();
     let less = |caution: &f64| (is_due && *caution > LEAST_CAUTION).then_some(caution * LESS);
@@ -330,14 +332,18 @@ fn idle<'v>(view: &'v View, now: &Situation<'_>) -> Option<ClearPlan<'v>> {
 
 /// Results to clear: the old ones, without those that are likely to be needed. Where the window is tight, so are young ones
 /// that a newer one supersedes.
-fn chosen<'v>(view: &'v View, now: &Situation<'_>, moment: Moment, caution: f64) -> Vec<OldResult<'v>> {
-    let numbers = &now.layers.clear_numbers;
-    let missed = RereadCosts::of(view, &now.rates(), caution, numbers);
+fn chosen<'v>(
+    view: &'v View,
+    numbers: &ClearNumbers,
+    moment: Moment,
+    missed: &RereadCosts<'_>,
+    caution: f64,
+) -> Vec<OldResult<'v>> {
     let stays = |one: &OldResult<'_>| {
         let is_named = missed.is_named(one.item, one.call.id);
         let rounds = if is_named { numbers.named_rounds } else { numbers.read_rounds } as f64;
         let is_young = one.call.tool == tool_names::READ && (one.round as f64) < rounds * caution.min(1.0);
-        is_young || missed.is_held(one.item, one.call.id)
+        is_young || missed.is_held(one.item, one.call.id, caution)
     };
     let goes = |one: &OldResult<'_>| {
         let is_superseded = !moment.is_early() && missed.is_superseded(one.item, one.call.id);

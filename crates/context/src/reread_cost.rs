@@ -35,32 +35,33 @@ type ResultPlace<'a> = (usize, &'a str);
 #[derive(Debug, Default)]
 pub struct RereadCosts<'a> {
     superseded: HashSet<ResultPlace<'a>>,
-    held: HashSet<ResultPlace<'a>>,
+    /// The caution from which on each result that shows a file is held back.
+    held_from: HashMap<ResultPlace<'a>, f64>,
     named: HashSet<ResultPlace<'a>>,
 }
 
 impl<'a> RereadCosts<'a> {
-    /// Looks at the results in view. `caution` is how much more than its price a second read counts.
-    pub fn of(view: &'a View, rates: &Rates, caution: f64, numbers: &ClearNumbers) -> Self {
+    /// Looks at the results in view.
+    pub fn of(view: &'a View, rates: &Rates, numbers: &ClearNumbers) -> Self {
         let shown = shown(view);
         let superseded = superseded(&shown);
         let named = named(view, &shown);
         let edited = edited(&shown, numbers.edited_rounds);
         let again = view.tally().count() as f64 * rates.read + CALL_OUTPUT * rates.output;
-        let is_held = |one: &&ShownResult<'_>| {
-            let shows_file = matches!(one.does, FileUse::Reads | FileUse::Runs);
-            let Some((path, _)) = one.file.as_ref().filter(|_| shows_file) else { return false };
+        let held_from = |one: &ShownResult<'a>| {
+            let shows_file = matches!(one.does, FileUse::Reads | FileUse::Runs) && !superseded.contains(&one.place);
+            let (path, _) = one.file.as_ref().filter(|_| shows_file)?;
             let is_likely = named.contains(name(path)) || edited.contains(path.as_str());
             let uses = if is_likely { numbers.likely_uses } else { numbers.uses };
             let carried = one.bytes as f64 / RESULT_BYTES * one.age as f64 * rates.read;
-            carried <= uses * caution * again && !superseded.contains(&one.place)
+            Some((one.place, carried / (uses * again)))
         };
-        let held = shown.iter().filter(is_held).map(|one| one.place).collect();
+        let held_from = shown.iter().filter_map(held_from).collect();
         let is_named = |one: &&ShownResult<'_>| {
             one.does == FileUse::Reads && one.file.as_ref().is_some_and(|(path, _)| named.contains(name(path)))
         };
         let named = shown.iter().filter(is_named).map(|one| one.place).collect();
-        Self { superseded, held, named }
+        Self { superseded, held_from, named }
     }
 
     /// True if a newer result shows the same.
@@ -73,9 +74,9 @@ impl<'a> RereadCosts<'a> {
         self.named.contains(&(item, id))
     }
 
-    /// True if a result stays although it is old.
-    pub fn is_held(&self, item: usize, id: &str) -> bool {
-        self.held.contains(&(item, id))
+    /// True if a result stays although it is old. `caution` is how much more than its price a second read counts.
+    pub fn is_held(&self, item: usize, id: &str, caution: f64) -> bool {
+        caution > 0.0 && self.held_from.get(&(item, id)).is_some_and(|from| *from <= caution)
     }
 }
 
@@ -285,11 +286,13 @@ mod tests {
         }
 
         fn superseded(&self) -> Vec<String> {
-            ids(&RereadCosts::of(self.log.view(), &RATES, 1.0, &ClearNumbers::default()).superseded)
+            ids(&RereadCosts::of(self.log.view(), &RATES, &ClearNumbers::default()).superseded)
         }
 
-        fn held(&self, share: f64) -> Vec<String> {
-            ids(&RereadCosts::of(self.log.view(), &RATES, share, &ClearNumbers::default()).held)
+        fn held(&self, caution: f64) -> Vec<String> {
+            let costs = RereadCosts::of(self.log.view(), &RATES, &ClearNumbers::default());
+            let is_held = |(item, id): &ResultPlace<'_>| costs.is_held(*item, id, caution);
+            ids(&costs.held_from.keys().copied().filter(is_held).collect())
         }
     }
 

@@ -144,15 +144,22 @@ const LIFTS: [&str; 14] = [
 /// Words after such a phrase that make a restriction of it.
 const RESTRICTS: [&str; 3] = [" not ", " never ", " only "];
 
+/// Words that make a permission one for a certain case: the rule still holds in all others.
+const CONDITIONS: [&str; 10] =
+    ["if", "unless", "when", "once", "until", "after", "as long as", "provided", "in case", "this time"];
+
 /// Words too common to tell the subject of an instruction.
 const COMMON: [&str; 26] = [
     "never", "always", "must", "should", "shall", "please", "without", "before", "until", "under", "from", "that",
     "this", "with", "your", "when", "they", "them", "then", "only", "ever", "again", "first", "have", "don't", "does",
 ];
 
-/// True if a sentence says that something is allowed from now on.
+/// True if a sentence says that something is allowed from now on, whatever the case.
 pub(crate) fn allows(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
+    if lower.ends_with('?') || CONDITIONS.iter().any(|phrase| after_phrase(&lower, phrase).next().is_some()) {
+        return false;
+    }
     let is_said =
         |phrase: &&str| after_phrase(&lower, phrase).any(|rest| !RESTRICTS.iter().any(|word| rest.starts_with(word)));
     LIFTS.iter().any(is_said)
@@ -350,6 +357,9 @@ mod tests {
             "You may delete the cache.",
             "Why can I not push to main?",
             "You may never push to main.",
+            "You may push to main if CI is green.",
+            "You may push to main this time.",
+            "Do you think you may push to main?",
         ] {
             assert!(!(allows(text) && lifts(text, instruction)), "{text}");
         }
