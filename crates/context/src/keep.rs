@@ -5,8 +5,6 @@
 //! for word. It holds until the user lifts it: in words, or by command. The room that is left goes to other words of the
 //! user's, which may be instructions too.
 
-use std::collections::HashSet;
-
 use transcript::commit::{Act, Commit, Reason};
 use transcript::view::{ItemState, View};
 use transcript::{Block, Injected, Purpose};
@@ -14,7 +12,6 @@ use transcript::{Block, Injected, Purpose};
 use crate::layer::{Decision, Layer, LayerChange, Situation};
 use crate::layer_settings::Layers;
 use crate::standing_instructions::{self, StandingInstruction};
-use crate::summary_text;
 
 /// Limit on all of them together, in bytes: about 2,000 tokens.
 const MOST_BYTES: usize = 7_000;
@@ -44,14 +41,17 @@ impl Layer for Keep {
         }
         let standing = fitting(standing);
         let room = MOST_BYTES.saturating_sub(standing.iter().map(|one| one.size()).sum());
-        let in_summary = words_in_summary(view);
-        let is_gone = |one: &&StandingInstruction| is_behind(one) && !in_summary.contains(&one.text);
+        let is_gone = |one: &&StandingInstruction| is_behind(one) && !now.state.in_summary.contains(&one.text);
         let other_words = standing_instructions::strongest(other_words.iter().filter(is_gone), room);
 
         let restated = restated(view);
         let listed = |heading: &str, all: Vec<&StandingInstruction>| {
-            let texts = all.into_iter().filter(is_behind).map(|one| format!("\n{}", one.text));
-            let texts: String = texts.filter(|text| !restated.contains(&format!("{text}\n"))).collect();
+            let texts: Vec<String> = all.into_iter().filter(is_behind).map(|one| format!("\n{}", one.text)).collect();
+            // Most often all of them were put back at once.
+            if restated.contains(&format!("{heading}{}\n", texts.concat())) {
+                return None;
+            }
+            let texts: String = texts.into_iter().filter(|text| !restated.contains(&format!("{text}\n"))).collect();
             Some(format!("{heading}{texts}")).filter(|_| !texts.is_empty())
         };
         let lists = [listed(HEADING, standing), listed(OTHER_HEADING, other_words)];
@@ -73,17 +73,10 @@ pub fn fitting(standing: &[StandingInstruction]) -> Vec<&StandingInstruction> {
 /// The text that was put back and is in view, each line with its breaks.
 fn restated(view: &View) -> String {
     let restored = view.visible().filter(|entry| entry.state() == ItemState::Restored);
-    let texts = restored.flat_map(|entry| entry.blocks().iter().filter_map(Block::as_text).collect::<Vec<_>>());
-    texts
-        .filter(|text| [HEADING, OTHER_HEADING].iter().any(|heading| text.contains(heading)))
-        .map(|text| text + "\n")
-        .collect()
-}
-
-/// The sentences of those messages that the newest compaction left word for word.
-fn words_in_summary(view: &View) -> HashSet<String> {
-    let messages = summary_text::newest_words(view);
-    messages.iter().flat_map(|text| standing_instructions::split(text)).map(|one| one.text.to_owned()).collect()
+    let has_heading = |block: &&Block| [HEADING, OTHER_HEADING].iter().any(|heading| block.json().contains(heading));
+    let texts = restored
+        .flat_map(|entry| entry.blocks().iter().filter(has_heading).filter_map(Block::as_text).collect::<Vec<_>>());
+    texts.map(|text| text + "\n").collect()
 }
 
 #[cfg(test)]
@@ -92,15 +85,14 @@ mod tests {
     use crate::sample::{SampleParts, Session};
     use crate::standing_instructions::Strength;
     use crate::state::State;
-    use crate::summary_text::HistorySource;
+    use crate::summary_text::{self, HistorySource};
     use transcript::commit::{Extent, Trigger};
     use transcript::line::{Body, TextSource};
 
     fn kept(session: &Session, stage: &mut SampleParts) -> Option<String> {
-        (stage.state.standing, stage.state.other_words) = {
-            let state = State::of(session.log.lines());
-            (state.standing, state.other_words)
-        };
+        let state = State::of(session.log.lines());
+        (stage.state.standing, stage.state.other_words) = (state.standing, state.other_words);
+        stage.state.in_summary = state.in_summary;
         stage.with(|now| match Keep.decide(session.log.view(), now) {
             Decision::Commit(LayerChange { commit: Commit { act: Act::Restore { blocks }, .. }, .. }) => {
                 blocks[0].as_text()

@@ -17,6 +17,7 @@ use crate::account::{self, ClearingAccount};
 use crate::cache_economics::TurnPace;
 use crate::fact::Fact;
 use crate::standing_instructions::{self, StandingInstruction};
+use crate::summary_text;
 
 /// Forks whose output goes into the notes.
 const NOTE_TAKERS: [&str; 2] = ["notes", DIGESTS];
@@ -65,6 +66,8 @@ pub struct State {
     pub standing: Vec<StandingInstruction>,
     /// Other words of the user's that may be such instructions, the oldest first.
     pub other_words: Vec<StandingInstruction>,
+    /// Sentences of the user's that the newest compaction left word for word.
+    pub in_summary: HashSet<String>,
     /// Line of the newest reply when sent bytes were last changed.
     pub changed_behind: Option<Id>,
     /// The newest prologue.
@@ -192,9 +195,13 @@ impl State {
             }
             Body::Commit(commit) if matches!(commit.act, Act::Rewind { .. }) => {
                 self.outdated = true;
+                self.in_summary.clear();
                 self.clearing.reset_view();
             }
-            Body::Commit(commit) if matches!(commit.act, Act::Undo { .. }) => self.clearing.reset_view(),
+            Body::Commit(commit) if matches!(commit.act, Act::Undo { .. }) => {
+                self.in_summary.clear();
+                self.clearing.reset_view();
+            }
             Body::Meta(_) => Fact::of(line).into_iter().for_each(|fact| self.learn(fact)),
             _ => {}
         }
@@ -209,6 +216,12 @@ impl State {
         if call.is_none() && source == TextSource::Direct {
             self.pace.turn();
             self.instructed(line);
+        }
+        if source == TextSource::Summary {
+            let texts: Vec<String> = blocks.iter().filter_map(Block::as_text).collect();
+            let sentences =
+                texts.iter().flat_map(|text| summary_text::words_in(text)).flat_map(standing_instructions::split);
+            self.in_summary = sentences.map(|one| one.text.to_owned()).collect();
         }
         let beside = line.extra.as_ref().and_then(|extra| serde_json::from_str::<SideFields>(extra.get()).ok());
         self.seen.extend(beside.map(|beside| (call, beside.seen.path)));

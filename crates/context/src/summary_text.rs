@@ -78,12 +78,10 @@ pub fn newest_summary(view: &View) -> Option<String> {
     Some(summary_of(&newest_text(view)?).to_owned())
 }
 
-/// The user's messages that the newest history text in view has word for word.
-pub(crate) fn newest_words(view: &View) -> Vec<String> {
-    let text = newest_text(view).filter(|text| made_of(text).is_some()).unwrap_or_default();
-    let after = text.rfind(WORDS).map_or("", |at| &text[at..]);
-    let messages = after.split(MESSAGE_START).skip(1).filter_map(|rest| rest.split_once(MESSAGE_END));
-    messages.map(|(message, _)| message.to_owned()).collect()
+/// The user's messages that a history text has word for word.
+pub(crate) fn words_in(text: &str) -> impl Iterator<Item = &str> {
+    let after = text.rfind(WORDS).filter(|_| made_of(text).is_some()).map_or("", |at| &text[at..]);
+    after.split(MESSAGE_START).skip(1).filter_map(|rest| rest.split_once(MESSAGE_END)).map(|(message, _)| message)
 }
 
 /// The newest history text in view.
