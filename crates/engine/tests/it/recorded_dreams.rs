@@ -103,7 +103,10 @@ async fn house(situation: &Situation) -> House {
     }
     std::fs::write(house.memory().join("MEMORY.md"), index).unwrap();
     for (path, text) in &situation.project {
-        house.put(&format!("home/project/{path}"), text);
+        let path = format!("home/project/{path}");
+        house.put(&path, text);
+        // Glob lists the newest first.
+        touch(Path::new(&house.at(&path)), 0);
     }
     for session in &situation.session {
         let (mut lines, mut parent) = (String::new(), Value::Null);
