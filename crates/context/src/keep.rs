@@ -41,7 +41,7 @@ impl Layer for Keep {
         }
         let standing = fitting(standing);
         let room = MOST_BYTES.saturating_sub(standing.iter().map(|one| one.size()).sum());
-        let is_gone = |one: &&StandingInstruction| is_behind(one) && !now.state.in_summary.contains(&one.text);
+        let is_gone = |one: &&StandingInstruction| is_behind(one) && !now.state.words_in_summary.contains(&one.text);
         let other_words = standing_instructions::strongest(other_words.iter().filter(is_gone), room);
 
         let restated = restated(view);
@@ -92,7 +92,7 @@ mod tests {
     fn kept(session: &Session, stage: &mut SampleParts) -> Option<String> {
         let state = State::of(session.log.lines());
         (stage.state.standing, stage.state.other_words) = (state.standing, state.other_words);
-        stage.state.in_summary = state.in_summary;
+        stage.state.words_in_summary = state.words_in_summary;
         stage.with(|now| match Keep.decide(session.log.view(), now) {
             Decision::Commit(LayerChange { commit: Commit { act: Act::Restore { blocks }, .. }, .. }) => {
                 blocks[0].as_text()
@@ -159,6 +159,11 @@ mod tests {
         session.commit(Act::Compact { extent: Extent::Before(before), trigger: Trigger::Auto, pre_tokens: 0 });
         session.append(Body::User { blocks: vec![Block::text(left)], source: TextSource::Summary });
         assert_eq!(kept(&session, &mut stage), None);
+        // A session that was killed before it wrote the next summary.
+        session.reply("done");
+        let newest = session.log.lines().last().unwrap().id.clone().unwrap();
+        session.commit(Act::Compact { extent: Extent::Before(newest), trigger: Trigger::Auto, pre_tokens: 0 });
+        assert!(kept(&session, &mut stage).unwrap().contains("README.md is written by hand."));
     }
 
     /// KEEP-1: other words get the room that certain ones leave, those with a sign of a rule first, then the newest; what is

@@ -67,7 +67,7 @@ pub struct State {
     /// Other words of the user's that may be such instructions, the oldest first.
     pub other_words: Vec<StandingInstruction>,
     /// Sentences of the user's that the newest compaction left word for word.
-    pub in_summary: HashSet<String>,
+    pub words_in_summary: HashSet<String>,
     /// Line of the newest reply when sent bytes were last changed.
     pub changed_behind: Option<Id>,
     /// The newest prologue.
@@ -183,6 +183,8 @@ impl State {
             Body::Assistant { id, usage, blocks, .. } => self.replied(line.time, id, *usage, blocks),
             Body::Commit(commit) if matches!(commit.act, Act::Compact { .. }) => {
                 self.clearing.reset_view();
+                // Its summary follows.
+                self.words_in_summary.clear();
                 self.rounds_since = Some(0);
                 self.progress.tokens = self.progress.tokens.map(|_| 0);
                 self.progress.ready = false;
@@ -193,14 +195,10 @@ impl State {
                 let idle = account::idle(self.replied_at, line.time);
                 self.clearing.cleared(results, reason.freed.unwrap_or_default(), idle);
             }
-            Body::Commit(commit) if matches!(commit.act, Act::Rewind { .. }) => {
-                self.outdated = true;
-                self.in_summary.clear();
+            Body::Commit(commit) if matches!(commit.act, Act::Rewind { .. } | Act::Undo { .. }) => {
+                self.outdated |= matches!(commit.act, Act::Rewind { .. });
                 self.clearing.reset_view();
-            }
-            Body::Commit(commit) if matches!(commit.act, Act::Undo { .. }) => {
-                self.in_summary.clear();
-                self.clearing.reset_view();
+                self.words_in_summary.clear();
             }
             Body::Meta(_) => Fact::of(line).into_iter().for_each(|fact| self.learn(fact)),
             _ => {}
@@ -221,7 +219,7 @@ impl State {
             let texts: Vec<String> = blocks.iter().filter_map(Block::as_text).collect();
             let sentences =
                 texts.iter().flat_map(|text| summary_text::words_in(text)).flat_map(standing_instructions::split);
-            self.in_summary = sentences.map(|one| one.text.to_owned()).collect();
+            self.words_in_summary = sentences.map(|one| one.text.to_owned()).collect();
         }
         let beside = line.extra.as_ref().and_then(|extra| serde_json::from_str::<SideFields>(extra.get()).ok());
         self.seen.extend(beside.map(|beside| (call, beside.seen.path)));
