@@ -59,7 +59,7 @@ pub(crate) fn measure(_: &Path) -> Result<Vec<Row>> {
         Row::at_most("  1M against 10K", Unit::Times, quiet_large / quiet_small, 1.2),
         Row::at_most("deciding at the start of a turn, at 1M", Unit::Milliseconds, at_start, 0.2),
         Row::at_most("deciding in the middle of a turn, at 1M", Unit::Milliseconds, midturn, 0.2),
-        Row::at_most("deciding that all has to stay, at 1M", Unit::Milliseconds, held, 2.0),
+        Row::at_most("deciding that all has to stay, at 1M", Unit::Milliseconds, held, 0.8),
         Row::at_most("decide and project, nothing fires, at 1M", Unit::Milliseconds, quiet_large + projecting, 1.0),
         Row::at_most("decide and project, results are cleared, at 1M", Unit::Milliseconds, clearing, 10.0),
         Row::at_most("decide and project, all is covered, at 1M", Unit::Milliseconds, compacting, 10.0),

@@ -26,7 +26,6 @@ use transcript::view::{AnsweredCall, ItemState, View};
 use transcript::{Block, tool_names};
 
 use crate::cache_economics::{Cache, PricedChange};
-use crate::clear_numbers::ClearNumbers;
 use crate::digest::{self, Digest};
 use crate::extent::YOUNG_ROUNDS;
 use crate::layer::{Decision, Layer, LayerChange, LayerRole, Need, NeedAnswer, Occasion, Situation};
@@ -135,19 +134,15 @@ fn plan<'v>(view: &'v View, now: &Situation<'_>) -> Option<ClearPlan<'v>> {
         return None;
     }
     let moment = Moment::of(view, now)?;
-    let numbers = &layers.clear_numbers;
-    let mut all = old(view, YOUNG_ROUNDS);
-    if moment.is_early() {
-        // What was read a few rounds ago is edited next, often enough.
-        all.retain(|one| one.round >= numbers.read_rounds || one.call.tool != tool_names::READ);
-    }
+    let weighing = Weighing { view, now, moment };
+    let by_age = old(view, YOUNG_ROUNDS);
     // What does not pay even if all that is old goes need not be looked at any closer.
-    let by_age = worth_it(view, now, moment, all)?;
+    weighing.best(&by_age)?;
     if layers.clear_rule == ClearRule::Age {
-        return Some(by_age);
+        return weighing.plan(by_age);
     }
-    let missed = RereadCosts::of(view, &now.rates(), numbers);
-    let choose = |caution| worth_it(view, now, moment, chosen(view, numbers, moment, &missed, caution));
+    let missed = RereadCosts::of(view, &now.rates(), &layers.clear_numbers);
+    let choose = |caution| weighing.plan(weighing.chosen(&missed, caution));
     // Where compaction is due, what would be missed goes rather than everything.
     let is_due = count > layers.threshold();
     let less = |caution: &f64| (is_due && *caution > LEAST_CAUTION).then_some(caution * LESS);
@@ -197,6 +192,8 @@ impl Moment {
 
 /// Rounds after which a commit is forgotten.
 const COMMITTED_ROUNDS: usize = 3;
+/// Tools that run commands.
+const SHELLS: [&str; 2] = [tool_names::BASH, "PowerShell"];
 /// Commands with which work is handed over.
 const COMMITS: [&str; 3] = ["git commit", "git push", "gh pr create"];
 
@@ -204,7 +201,7 @@ const COMMITS: [&str; 3] = ["git commit", "git push", "gh pr create"];
 fn has_committed(view: &View) -> bool {
     let replies = view.visible().rev().filter(|entry| entry.state() == ItemState::Reply);
     replies.take(COMMITTED_ROUNDS).any(|entry| {
-        entry.calls().filter(|call| call.tool == tool_names::BASH).any(|call| {
+        entry.calls().filter(|call| SHELLS.contains(&call.tool)).any(|call| {
             let input = call.call.input().unwrap_or_default();
             let command = input.get("command").and_then(Value::as_str).unwrap_or_default();
             COMMITS.iter().any(|commit| command.contains(commit))
@@ -222,88 +219,124 @@ struct Candidate {
     carried: f64,
 }
 
-/// The clearing of some results, if it pays. With room in the window it covers all results from one on, the one with
-/// which it pays most among those that the session can afford: older ones stay, since too much would have to be written
-/// again for them.
-fn worth_it<'v>(
+/// The sums of a moment.
+struct Weighing<'v, 'n> {
     view: &'v View,
-    now: &Situation<'_>,
+    now: &'n Situation<'n>,
     moment: Moment,
-    mut old: Vec<OldResult<'v>>,
-) -> Option<ClearPlan<'v>> {
-    let (tally, layers, pace, rates) = (view.tally(), now.layers, &now.state.pace, now.rates());
-    let count = tally.count();
-    let caution = if moment.is_early() { layers.caution } else { 1.0 };
-    let nothing = PricedChange {
-        cleared: 0,
-        suffix: 0,
-        digest_cost: 0.0,
-        rounds: if moment.is_early() { pace.to_come() } else { pace.expected() },
-        rates,
-        cache: if now.is_cold() { Cache::Cold } else { Cache::Warm },
-    };
-    let is_due =
-        |sum: &PricedChange| count > layers.threshold() && count.saturating_sub(sum.cleared) < layers.warning();
-    // Waiting until carrying the results has cost as much as clearing them costs at most twice the optimum.
-    let is_worth_it = |sum: &PricedChange, carried: f64| {
-        let patience = layers.clear_numbers.patience * caution;
-        let pays = || sum.saves() > sum.costs() * caution && carried >= sum.outlay() * patience;
-        is_due(sum) || (pays() && (!moment.is_early() || is_affordable(sum, now)))
-    };
-    let mark = marks(view, 1);
-    let mut best: Option<Candidate> = None;
-    let (mut cleared, mut suffix, mut results, mut carried) = (Size::default(), Size::default(), 0, 0.0);
-    let oldest = old.last()?.item;
-    let unsent = unsent(view);
-    for entry in view.visible().rev().take_while(|entry| entry.index() >= oldest) {
-        // What was not sent yet is written in any case.
-        suffix += if entry.index() >= unsent { Size::default() } else { entry.size() };
-        let before = results;
-        while let Some(one) = old.get(results).filter(|one| one.item == entry.index()) {
-            cleared += one.size();
-            suffix -= one.size();
-            carried += tally.estimate(one.size()) as f64 * one.round.saturating_sub(YOUNG_ROUNDS) as f64 * rates.read;
-            results += 1;
-        }
-        if results > before {
-            let marks = mark * results as u64;
-            let cleared = tally.estimate(cleared).saturating_sub(marks);
-            let sum = PricedChange { cleared, suffix: tally.estimate(suffix) + marks, ..nothing };
-            let net = sum.saves() - sum.costs() * caution;
-            let is_better = best.as_ref().is_none_or(|best| net > best.net);
-            if !moment.is_early() || (is_better && is_worth_it(&sum, carried)) {
-                best = Some(Candidate { net, results, sum, carried });
-            }
-        }
-    }
-    let Candidate { results, sum, carried, .. } = best?;
-    old.truncate(results);
-    // The sum without what is written down says most of the time that nothing more need be looked at.
-    if sum.cleared == 0 || !is_worth_it(&sum, carried) {
-        return None;
-    }
-    let digest = digest::needed(view, &old.iter().map(|one| one.call.name()).collect(), now);
-    let sum = PricedChange { digest_cost: digest.as_ref().map_or(0.0, |digest| digest.costs(view, now)), ..sum };
-    if !is_worth_it(&sum, carried) {
-        return None;
-    }
-    let why = if is_due(&sum) { format!("compaction is due; {sum}") } else { sum.to_string() };
-    Some(ClearPlan { old, freed: sum.cleared, why, digest })
 }
 
-/// True if the session can afford it: should it end soon, clearing has cost at most a small part of the whole. Earlier
-/// losses by clearing, with those by regrets, are subtracted; savings are added. If the provider reports no usage,
-/// nothing is known.
-fn is_affordable(sum: &PricedChange, now: &Situation<'_>) -> bool {
-    let (rates, numbers, pace) = (now.rates(), &now.layers.clear_numbers, &now.state.pace);
-    let spent = rates.cost(&now.state.used);
-    if spent == 0.0 {
-        return true;
+impl<'v> Weighing<'v, '_> {
+    /// The clearing of some results, if it pays.
+    fn plan(&self, mut old: Vec<OldResult<'v>>) -> Option<ClearPlan<'v>> {
+        let Candidate { results, sum, carried, .. } = self.best(&old)?;
+        old.truncate(results);
+        let digest = digest::needed(self.view, &old.iter().map(|one| one.call.name()).collect(), self.now);
+        let digest_cost = digest.as_ref().map_or(0.0, |digest| digest.costs(self.view, self.now));
+        let sum = PricedChange { digest_cost, ..sum };
+        if !self.is_worth_it(&sum, carried) {
+            return None;
+        }
+        let why = if self.is_enough(&sum) { format!("compaction is due; {sum}") } else { sum.to_string() };
+        Some(ClearPlan { old, freed: sum.cleared, why, digest })
     }
-    let rounds = if pace.is_start_of_turn() { numbers.rounds_at_start } else { numbers.rounds_midturn };
-    let read = |tokens: u64| tokens as f64 * rates.read * f64::from(rounds);
-    let lost = now.state.clearing.lost(&rates) + sum.outlay() - read(sum.cleared);
-    lost <= (spent + read(sum.suffix)) * numbers.budget / now.layers.caution
+
+    /// The clearing that pays, without what is written down before. With room in the window it covers all results from
+    /// one on, the one with which it pays most among those that the session can afford: older ones stay, since too much
+    /// would have to be written again for them.
+    fn best(&self, old: &[OldResult<'v>]) -> Option<Candidate> {
+        let Self { view, now, moment } = *self;
+        let (tally, pace, rates) = (view.tally(), &now.state.pace, now.rates());
+        let nothing = PricedChange {
+            cleared: 0,
+            suffix: 0,
+            digest_cost: 0.0,
+            rounds: if moment.is_early() { pace.to_come() } else { pace.expected() },
+            rates,
+            cache: if now.is_cold() { Cache::Cold } else { Cache::Warm },
+        };
+        let mark = marks(view, 1);
+        let mut best: Option<Candidate> = None;
+        let (mut cleared, mut suffix, mut results, mut carried) = (Size::default(), Size::default(), 0, 0.0);
+        let oldest = old.last()?.item;
+        let unsent = unsent(view);
+        for entry in view.visible().rev().take_while(|entry| entry.index() >= oldest) {
+            // What was not sent yet is written in any case.
+            suffix += if entry.index() >= unsent { Size::default() } else { entry.size() };
+            let before = results;
+            while let Some(one) = old.get(results).filter(|one| one.item == entry.index()) {
+                cleared += one.size();
+                suffix -= one.size();
+                carried +=
+                    tally.estimate(one.size()) as f64 * one.round.saturating_sub(YOUNG_ROUNDS) as f64 * rates.read;
+                results += 1;
+            }
+            if results > before {
+                let marks = mark * results as u64;
+                let cleared = tally.estimate(cleared).saturating_sub(marks);
+                let sum = PricedChange { cleared, suffix: tally.estimate(suffix) + marks, ..nothing };
+                let net = sum.saves() - sum.costs() * self.caution();
+                let is_better = best.as_ref().is_none_or(|best| net > best.net);
+                if !moment.is_early() || (is_better && self.is_worth_it(&sum, carried)) {
+                    best = Some(Candidate { net, results, sum, carried });
+                }
+            }
+        }
+        best.filter(|best| best.sum.cleared > 0 && self.is_worth_it(&best.sum, best.carried))
+    }
+
+    fn caution(&self) -> f64 {
+        if self.moment.is_early() { self.now.layers.caution } else { 1.0 }
+    }
+
+    /// True if compaction is due, and this makes enough room instead.
+    fn is_enough(&self, sum: &PricedChange) -> bool {
+        let (count, layers) = (self.view.tally().count(), self.now.layers);
+        count > layers.threshold() && count.saturating_sub(sum.cleared) < layers.warning()
+    }
+
+    /// Waiting until carrying the results has cost as much as clearing them costs at most twice the optimum.
+    fn is_worth_it(&self, sum: &PricedChange, carried: f64) -> bool {
+        let patience = self.now.layers.clear_numbers.patience * self.caution();
+        let pays = || sum.saves() > sum.costs() * self.caution() && carried >= sum.outlay() * patience;
+        self.is_enough(sum) || (pays() && (!self.moment.is_early() || self.is_affordable(sum)))
+    }
+
+    /// True if the session can afford it: should it end soon, clearing has cost at most a small part of the whole. Earlier
+    /// losses by clearing, with those by regrets, are subtracted; savings are added. If the provider reports no usage,
+    /// nothing is known.
+    fn is_affordable(&self, sum: &PricedChange) -> bool {
+        let (rates, numbers, state) = (self.now.rates(), &self.now.layers.clear_numbers, self.now.state);
+        let spent = rates.cost(&state.used);
+        if spent == 0.0 {
+            return true;
+        }
+        let rounds = if state.pace.is_start_of_turn() { numbers.rounds_at_start } else { numbers.rounds_midturn };
+        let soon = f64::from(rounds) / rates.write;
+        let read_until_then = |tokens: u64| tokens as f64 * rates.read * soon;
+        let lost = state.clearing.lost(&rates) + sum.outlay() - read_until_then(sum.cleared);
+        lost <= (spent + read_until_then(sum.suffix)) * numbers.budget / self.now.layers.caution
+    }
+
+    /// Results to clear: the old ones, without those that are likely to be needed. Where the window is tight, so are young
+    /// ones that a newer one supersedes.
+    fn chosen(&self, missed: &RereadCosts<'_>, caution: f64) -> Vec<OldResult<'v>> {
+        let Self { view, now, moment } = *self;
+        let numbers = &now.layers.clear_numbers;
+        // In a small window results go so early that what was read is often still worked with.
+        let all_read_stays = moment == Moment::Midturn && view.tally().count() < numbers.midturn_tokens;
+        let stays = |one: &OldResult<'_>| {
+            let is_named = missed.is_named(one.item, one.call.id);
+            let rounds = if is_named { numbers.named_rounds } else { numbers.read_rounds } as f64;
+            let is_young = all_read_stays || (one.round as f64) < rounds * caution.min(1.0);
+            (one.call.tool == tool_names::READ && is_young) || missed.is_held(one.item, one.call.id, caution)
+        };
+        let goes = |one: &OldResult<'_>| {
+            let is_superseded = !moment.is_early() && missed.is_superseded(one.item, one.call.id);
+            is_superseded || (one.round >= YOUNG_ROUNDS && !stays(one))
+        };
+        old(view, 1).into_iter().filter(goes).collect()
+    }
 }
 
 /// Tokens of the markers that replace so many results.
@@ -328,28 +361,6 @@ fn idle<'v>(view: &'v View, now: &Situation<'_>) -> Option<ClearPlan<'v>> {
     let minutes = now.idle().map_or(0, |idle| idle.as_mins());
     let digest = digest::needed(view, &old.iter().map(|one| one.call.name()).collect(), now);
     Some(ClearPlan { old, freed, why: format!("nobody spoke for {minutes} minutes: the cache is cold"), digest })
-}
-
-/// Results to clear: the old ones, without those that are likely to be needed. Where the window is tight, so are young ones
-/// that a newer one supersedes.
-fn chosen<'v>(
-    view: &'v View,
-    numbers: &ClearNumbers,
-    moment: Moment,
-    missed: &RereadCosts<'_>,
-    caution: f64,
-) -> Vec<OldResult<'v>> {
-    let stays = |one: &OldResult<'_>| {
-        let is_named = missed.is_named(one.item, one.call.id);
-        let rounds = if is_named { numbers.named_rounds } else { numbers.read_rounds } as f64;
-        let is_young = one.call.tool == tool_names::READ && (one.round as f64) < rounds * caution.min(1.0);
-        is_young || missed.is_held(one.item, one.call.id, caution)
-    };
-    let goes = |one: &OldResult<'_>| {
-        let is_superseded = !moment.is_early() && missed.is_superseded(one.item, one.call.id);
-        is_superseded || (one.round >= YOUNG_ROUNDS && !stays(one))
-    };
-    old(view, 1).into_iter().filter(goes).collect()
 }
 
 /// Results that may go, the newest first; those of the newest `young` replies stay, and those the model has not been sent.

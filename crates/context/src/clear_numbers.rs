@@ -18,7 +18,8 @@ pub struct ClearNumbers {
     pub patience: f64,
     /// Limit on the net cost of clearing, if the session ended soon, as a part of its whole cost.
     pub budget: f64,
-    /// "Soon", in rounds, at the start of a turn: the user has just asked for something.
+    /// "Soon" at the start of a turn, in rounds. Divided by the price of writing to the cache: the more that costs, the sooner
+    /// it has to be earned back.
     pub rounds_at_start: u32,
     /// The same in the middle of a turn: it is less likely to end now.
     pub rounds_midturn: u32,
@@ -33,15 +34,15 @@ pub struct ClearNumbers {
 impl Default for ClearNumbers {
     fn default() -> Self {
         Self {
-            read_rounds: 6,
+            read_rounds: 12,
             named_rounds: 40,
             midturn_tokens: 100_000,
             midturn_share: 0.68,
             patience: 0.8,
             budget: 0.025,
-            rounds_at_start: 3,
+            rounds_at_start: 1,
             rounds_midturn: 8,
-            uses: 0.1,
+            uses: 0.2,
             likely_uses: 0.5,
             edited_rounds: 5,
         }

@@ -6,15 +6,16 @@
 //! A result that shows text of a file will be needed at the next edit; if it is gone, the file is read again. That
 //! becomes less likely with every round, and hardly depends on the size of the result; what it costs to carry does. So it
 //! stays until carrying it has cost as much as reading it again, times the expected number of times that it is needed:
-//! small ones long, large ones a few rounds. That number is five times as high for a file that the user's last words name,
-//! or that was edited in the last few rounds.
+//! small ones long, large ones a few rounds. That number is higher for a file that the user's last words name, or that was
+//! edited in the last few rounds.
 //!
 //! Rules over calls and their inputs: no model is asked, and no file is opened.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 use transcript::Block;
 use transcript::tool_names;
 use transcript::view::{AnsweredCall, ItemState, View};
@@ -51,7 +52,7 @@ impl<'a> RereadCosts<'a> {
         let held_from = |one: &ShownResult<'a>| {
             let shows_file = matches!(one.does, FileUse::Reads | FileUse::Runs) && !superseded.contains(&one.place);
             let (path, _) = one.file.as_ref().filter(|_| shows_file)?;
-            let is_likely = named.contains(name(path)) || edited.contains(path.as_str());
+            let is_likely = named.contains(name(path)) || edited.contains(&**path);
             let uses = if is_likely { numbers.likely_uses } else { numbers.uses };
             let carried = one.bytes as f64 / RESULT_BYTES * one.age as f64 * rates.read;
             Some((one.place, carried / (uses * again)))
@@ -88,19 +89,23 @@ struct ShownResult<'a> {
     bytes: usize,
     does: FileUse,
     /// The file and the lines of it that it shows.
-    file: Option<(String, LineRange)>,
-    /// Key of the call: a later one with the same key shows the same.
-    again: Option<String>,
+    file: Option<(Cow<'a, str>, LineRange)>,
+    /// The tool and the input of a call that shows the same when it is made once more.
+    again: Option<(&'a str, &'a str)>,
 }
 
 /// The part of a call's input that says which file it is about.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct FileInput {
-    file_path: Value,
-    notebook_path: Value,
-    offset: Value,
-    limit: Value,
+struct FileInput<'a> {
+    #[serde(borrow)]
+    file_path: Option<&'a RawValue>,
+    #[serde(borrow)]
+    notebook_path: Option<&'a RawValue>,
+    #[serde(borrow)]
+    offset: Option<&'a RawValue>,
+    #[serde(borrow)]
+    limit: Option<&'a RawValue>,
 }
 
 /// Use of a file by a call.
@@ -129,9 +134,9 @@ fn shown(view: &View) -> Vec<ShownResult<'_>> {
         let whole = |call: &AnsweredCall<'_>| call.result.is_some_and(|result| result.is_same(call.shown));
         all.extend(entry.calls().rev().filter(whole).map(|call| ShownResult::of(entry.index(), age, &call)));
     }
-    let known: HashSet<String> = all.iter().filter_map(|one| Some(one.file.as_ref()?.0.clone())).collect();
+    let known: HashSet<Cow<'_, str>> = all.iter().filter_map(|one| Some(one.file.as_ref()?.0.clone())).collect();
     for one in all.iter_mut().filter(|one| one.file.is_none()) {
-        one.file = one.again.as_ref().and_then(|call| printed(call, &known)).map(|file| (file, NONE));
+        one.file = one.again.and_then(|(_, input)| printed(input, &known)).map(|file| (file, NONE));
     }
     all
 }
@@ -139,11 +144,12 @@ fn shown(view: &View) -> Vec<ShownResult<'_>> {
 impl<'a> ShownResult<'a> {
     fn of(item: usize, age: usize, call: &AnsweredCall<'a>) -> Self {
         let raw = call.call.raw_input().unwrap_or_default();
-        let input: FileInput = serde_json::from_str(raw).unwrap_or_default();
+        let input: FileInput<'a> = serde_json::from_str(raw).unwrap_or_default();
+        let number = |field: Option<&RawValue>| field.and_then(|field| field.get().parse().ok());
         let (does, lines) = match call.tool {
             tool_names::READ => {
-                let first = input.offset.as_u64().unwrap_or(0);
-                (FileUse::Reads, (first, input.limit.as_u64().map_or(u64::MAX, |limit| first.saturating_add(limit))))
+                let first: u64 = number(input.offset).unwrap_or(0);
+                (FileUse::Reads, (first, number(input.limit).map_or(u64::MAX, |limit| first.saturating_add(limit))))
             }
             tool_names::WRITE => (FileUse::Writes, ALL),
             tool_names::EDIT | "MultiEdit" | "NotebookEdit" => (FileUse::Changes, NONE),
@@ -151,11 +157,17 @@ impl<'a> ShownResult<'a> {
             _ => (FileUse::Looks, NONE),
         };
         let is_again = matches!(does, FileUse::Looks | FileUse::Runs);
-        let again = is_again.then(|| format!("{} {raw}", call.tool));
-        let path = input.file_path.as_str().or(input.notebook_path.as_str());
-        let file = path.filter(|_| !is_again).map(|path| (path.to_owned(), lines));
+        let again = is_again.then_some((call.tool, raw));
+        let path = input.file_path.and_then(text).or_else(|| input.notebook_path.and_then(text));
+        let file = path.filter(|_| !is_again).map(|path| (path, lines));
         Self { place: (item, call.id), age, bytes: call.shown.size().result_bytes, does, file, again }
     }
+}
+
+/// A text, without a copy where nothing in it is escaped.
+fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let raw = raw.get();
+    serde_json::from_str(raw).map(Cow::Borrowed).or_else(|_| serde_json::from_str(raw).map(Cow::Owned)).ok()
 }
 
 /// A file's name, without the folders.
@@ -180,20 +192,20 @@ fn named<'s>(view: &View, shown: &'s [ShownResult<'_>]) -> HashSet<&'s str> {
 fn edited<'s>(shown: &'s [ShownResult<'_>], rounds: usize) -> HashSet<&'s str> {
     let changes = |one: &&ShownResult<'_>| matches!(one.does, FileUse::Changes | FileUse::Writes);
     let newest = shown.iter().take_while(|one| one.age < rounds).filter(changes);
-    newest.filter_map(|one| Some(one.file.as_ref()?.0.as_str())).collect()
+    newest.filter_map(|one| Some(&*one.file.as_ref()?.0)).collect()
 }
 
 /// Commands that print a file.
 const PRINTS: [&str; 7] = ["cat", "sed", "head", "tail", "nl", "less", "bat"];
 
 /// The file that a command prints, among those that tools have named.
-fn printed(call: &str, known: &HashSet<String>) -> Option<String> {
+fn printed<'a>(call: &str, known: &HashSet<Cow<'a, str>>) -> Option<Cow<'a, str>> {
     let is_between = |c: char| c.is_whitespace() || "\"'`;|&(){}<>=,:\\".contains(c);
     let words: Vec<&str> = call.split(is_between).filter(|word| !word.is_empty()).collect();
     if !words.iter().any(|word| PRINTS.contains(word)) {
         return None;
     }
-    let is_named = |path: &&String| {
+    let is_named = |path: &&Cow<'a, str>| {
         let named = |word: &str| word.contains('.') && path.ends_with(word.trim_start_matches("./"));
         words.iter().any(|word| named(word) && at_a_name(path, word))
     };
@@ -206,19 +218,26 @@ fn at_a_name(path: &str, word: &str) -> bool {
     before == 0 || word.starts_with('/') || path.as_bytes()[before - 1] == b'/'
 }
 
+fn covers(lines: &LineRange, others: &LineRange) -> bool {
+    lines.0 <= others.0 && others.1 <= lines.1
+}
+
 /// The results that a newer one supersedes; `shown` has the newest first.
 fn superseded<'a>(shown: &[ShownResult<'a>]) -> HashSet<ResultPlace<'a>> {
     let mut read: HashMap<&str, Vec<LineRange>> = HashMap::new();
-    let mut asked: HashSet<&str> = HashSet::new();
+    let mut asked = HashSet::new();
     let mut superseded = HashSet::new();
     for one in shown {
         let is_covered = match (&one.file, &one.again) {
             // What a command said before may tell what has changed since; it stays while it is young.
-            (_, Some(call)) => !asked.insert(call) && (one.does != FileUse::Runs || one.age >= YOUNG_ROUNDS),
+            (_, Some(call)) => !asked.insert(*call) && (one.does != FileUse::Runs || one.age >= YOUNG_ROUNDS),
             (Some((path, lines)), None) => {
                 let newer = read.entry(path).or_default();
-                let is_covered = newer.iter().any(|newer| newer.0 <= lines.0 && lines.1 <= newer.1);
-                newer.extend((*lines != NONE).then_some(*lines));
+                let is_covered = newer.iter().any(|newer| covers(newer, lines));
+                if *lines != NONE && !is_covered {
+                    newer.retain(|newer| !covers(lines, newer));
+                    newer.push(*lines);
+                }
                 is_covered && one.does == FileUse::Reads
             }
             (None, None) => false,
@@ -233,7 +252,7 @@ fn superseded<'a>(shown: &[ShownResult<'a>]) -> HashSet<ResultPlace<'a>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
     use transcript::line::{Body, TextSource};
     use transcript::{Id, Log, Outcome};
 
@@ -333,7 +352,7 @@ mod tests {
     fn what_shows_a_file_stays_until_its_rent_is_paid() {
         let mut work = CallsOfSession::default();
         let large = work.read("/p/large.rs", 40_000);
-        let (medium, small) = (work.read("/p/medium.rs", 2_000), work.read("/p/small.rs", 250));
+        let (medium, small) = (work.read("/p/medium.rs", 3_200), work.read("/p/small.rs", 400));
         work.elsewhere(6);
         assert_eq!(work.held(1.0), std::slice::from_ref(&small));
         assert_eq!(work.held(4.0), [medium.clone(), small.clone()]);

@@ -29,6 +29,7 @@ pub(crate) struct SampleParts {
     pub(crate) state: State,
     pub(crate) occasion: Occasion,
     pub(crate) now: Timestamp,
+    pub(crate) ttl: Ttl,
     pub(crate) done: Vec<LayerRole>,
 }
 
@@ -41,6 +42,7 @@ impl SampleParts {
             state,
             occasion: Occasion::Request,
             now: Timestamp::UNIX_EPOCH,
+            ttl: Ttl::FiveMinutes,
             done: Vec::new(),
         }
     }
@@ -50,7 +52,7 @@ impl SampleParts {
             occasion: &self.occasion,
             now: self.now,
             layers: &self.layers,
-            ttl: Ttl::FiveMinutes,
+            ttl: self.ttl,
             state: &self.state,
             notes: "/notes.md",
             limit: &|_| Some(100_000),

@@ -156,7 +156,7 @@ fn sessions_are_priced_under_policies() {
 #[test]
 fn the_window_and_the_policies_can_be_chosen() {
     let home = Home::new();
-    let file = home.write("-p/one.jsonl", &session("one", 40, Timestamp::now())).display().to_string();
+    let file = home.write("-p/one.jsonl", &session("one", 60, Timestamp::now())).display().to_string();
     let ours = |window: &str| {
         let priced =
             home.json(&["session", "replay", &file, "--price", "--policy", "ours", "--window", window, "--json"]);

@@ -337,6 +337,7 @@ scenarios! {
     one_huge_result: "SPILL-1: a result of 300 KB leaves a preview.",
     ten_large_results: "SPILL-3: ten results of 30 KB in one reply are too much together.",
     many_steps_in_a_small_window: "MICRO-5, COMPACT-12: 200 steps in a window of 64K.",
+    what_was_read_in_a_small_window: "MICRO-8: what was read stays in the middle of a turn.",
     idle_past_the_cache: "MICRO-2: after two hours old results are cleared, since the cache is gone.",
     a_provider_that_counts_more: "TOK-3, REACT-1: a provider that counts 15 % more than was estimated.",
     notes_instead_of_a_summary: "NOTES-2, COMPACT-2: notes are ready when the window is full, and no summary is paid.",
