@@ -181,8 +181,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Code> {
             }
             _ = continued.recv() => {
                 // Somebody else had the terminal meanwhile. One that has gone sends this too; drawing tells.
-                drop(raw.take());
-                raw = terminal::RawMode::enter().ok();
+                let _ = raw.as_ref().map(terminal::RawMode::enter_again);
                 repl.screen.forget();
             }
             step = repl.line.next() => repl.own_line(step),

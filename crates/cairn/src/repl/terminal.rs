@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+
 use crate::out::stdout;
 
 /// Columns and lines of a terminal that does not say.
@@ -14,35 +16,49 @@ pub(crate) fn size() -> (usize, usize) {
     (columns.into(), lines.into())
 }
 
-/// Asks for the keyboard protocol of Kitty, in which keys are told apart that send the same otherwise.
-const TELL_KEYS_APART: &str = "\x1b[>1u";
-/// Keeps the window's title, and brings it back.
-const KEEP_TITLE: &str = "\x1b[22;2t";
-const TITLE_AS_BEFORE: &str = "\x1b[23;2t";
-/// Takes that back.
-const KEYS_AS_BEFORE: &str = "\x1b[<u";
+/// Pasted text comes as such; the keyboard protocol of Kitty tells keys apart that send the same otherwise; the window's title
+/// is kept.
+const BEGIN: &str = "\x1b[?2004h\x1b[>1u\x1b[22;2t";
+/// Takes that back, and shows the cursor.
+const END: &str = "\x1b[23;2t\x1b[<u\x1b[?2004l\x1b[?25h";
 
 /// Raw mode for as long as this lives.
 #[derive(Debug)]
-pub(crate) struct RawMode;
+pub(crate) struct RawMode {
+    /// How the terminal is set meanwhile.
+    set: Termios,
+}
 
 impl RawMode {
     /// Keys come one by one from now on, and pasted text as such. A terminal that can is asked to tell Shift-Enter from Enter;
     /// the others know nothing of that and do nothing.
     pub(crate) fn enter() -> std::io::Result<Self> {
+        let mut set = tcgetattr(std::io::stdin())?;
+        set.make_raw();
         crossterm::terminal::enable_raw_mode()?;
-        let mut out = stdout();
-        let _ = write!(out, "\x1b[?2004h{TELL_KEYS_APART}{KEEP_TITLE}");
-        out.flush()?;
-        Ok(Self)
+        let raw = Self { set };
+        write(BEGIN)?;
+        Ok(raw)
+    }
+
+    /// Sets the terminal again, after somebody else had it. This does not leave raw mode in between: a key that comes just
+    /// then would be taken as one that edits a line (Ctrl-D, Ctrl-U, Enter), and be lost.
+    pub(crate) fn enter_again(&self) -> std::io::Result<()> {
+        tcsetattr(std::io::stdin(), OptionalActions::Now, &self.set)?;
+        write(END)?;
+        write(BEGIN)
     }
 }
 
 impl Drop for RawMode {
     fn drop(&mut self) {
-        let mut out = stdout();
-        let _ = write!(out, "{TITLE_AS_BEFORE}{KEYS_AS_BEFORE}\x1b[?2004l\x1b[?25h");
-        let _ = out.flush();
+        let _ = write(END);
         let _ = crossterm::terminal::disable_raw_mode();
     }
+}
+
+fn write(sequences: &str) -> std::io::Result<()> {
+    let mut out = stdout();
+    write!(out, "{sequences}")?;
+    out.flush()
 }

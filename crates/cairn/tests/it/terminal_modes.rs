@@ -174,6 +174,23 @@ fn a_program_that_was_stopped_comes_back_drawn() {
     terminal.skip_to("END", |_| {});
 }
 
+/// Keys that come just when it goes on are keys of the prompt, not of a line that the terminal edits.
+#[test]
+fn keys_right_after_a_stop_are_not_lost() {
+    let stage = Stage::new(WRITER);
+    let mut terminal = Terminal::start(&stage);
+    let program = terminal.process().to_string();
+    for _ in 0..40 {
+        terminal.types("half a message");
+        for signal in ["-STOP", "-CONT"] {
+            assert!(Command::new("kill").args([signal, &program]).status().unwrap().success());
+        }
+        terminal.keys(&ctrl('u'));
+        terminal.holds("");
+    }
+    terminal.leave();
+}
+
 /// Where no shell could ever continue it, Ctrl-Z changes nothing.
 #[test]
 fn ctrl_z_without_a_shell_is_nothing() {
