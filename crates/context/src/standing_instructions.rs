@@ -99,6 +99,7 @@ pub fn sentences(text: &str) -> Vec<(&str, Strength)> {
     for sentence in split(text).into_iter().filter(|one| one.text.len() <= sentence::LONGEST) {
         let own = match wording::strength(sentence.text) {
             Some(strength) if strength.is_certain() && sentence.is_quoted => Some(Strength::Likely),
+            Some(Strength::Requires) if allows(sentence.text) => Some(Strength::Likely),
             Some(Strength::Likely) if is_pasted => Some(Strength::Possible),
             Some(Strength::Possible) if is_pasted => None,
             strength => strength,
@@ -124,8 +125,10 @@ pub fn sentences(text: &str) -> Vec<(&str, Strength)> {
 }
 
 /// Phrases by which the user lifts an earlier instruction.
-const LIFTS: [&str; 14] = [
+const LIFTS: [&str; 16] = [
     "you may",
+    "you don't need to",
+    "you don't have to",
     "you can now",
     "you are allowed",
     "no longer applies",
@@ -241,6 +244,8 @@ mod tests {
             "Перед каждым коммитом обязательно запускай тесты.",
             "不要推送到主分支。",
             "Could you please not rebase shared branches?",
+            "don't spend more than $5 on calls ok?",
+            "cada vez que cambies el esquema, actualiza el diagrama vale?",
             "And you do NOT reset my branch again, got it?",
             "The nginx is shared so no restarting it, not today not next week.",
             "alwyas quote shell variables pls",
@@ -291,6 +296,8 @@ mod tests {
             "Only now did I notice it.",
             "Don't tell me it was the cache again!",
             "For the demo tonight, make sure the button is blue.",
+            "Never mind, found it.",
+            "You don't need to ask before committing.",
             "Das hat unter Windows noch nie funktioniert.",
         ] {
             assert_eq!(texts(text), Vec::<&str>::new(), "{text}");
@@ -352,6 +359,8 @@ mod tests {
         for text in ["You may push to main now.", "The rule never to push to main no longer applies."] {
             assert!(allows(text) && lifts(text, instruction), "{text}");
         }
+        let text = "You don't need to ask before you commit.";
+        assert!(allows(text) && lifts(text, "Always ask before you commit."));
         for text in [
             "Push the button on the main page.",
             "You may delete the cache.",

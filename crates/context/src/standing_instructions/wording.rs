@@ -97,7 +97,7 @@ fn is_request(text: &str) -> bool {
 
 /// True if a question ends with a word that only asks for assent: "…, okay?"
 fn has_tag(text: &str) -> bool {
-    WORDING.tags.iter().any(|tag| text.ends_with(&format!(" , {tag} ")))
+    WORDING.tags.iter().any(|tag| text.ends_with(&format!(" {tag} ")))
 }
 
 /// True for code, and for what a program printed.
@@ -249,6 +249,7 @@ fn order_with(clause: &[&str], adverb: &str) -> bool {
             Some(before) if MODALS.contains(&before) => next != "have",
             Some(before) if WORDING.reporting.contains(&before) => false,
             Some(_) => !is_report(next),
+            None if next == "mind" => false,
             // "Never globals!"
             None => !is_report(next) || next.ends_with('s') && !REPORTS.contains(&next),
         }
@@ -293,6 +294,7 @@ fn is_known_talk(start: &str, clause: &[&str]) -> bool {
         "keep" => ["going", "on", "working", "trying", "it", "that", "this", "calm", "looking", "digging", "up"]
             .contains(&next),
         "leave" => ["a", "me", "some"].contains(&next),
+        "never" => next == "mind",
         "stop" => rest.is_empty() || ["here", "now", "it", "that", "this", "there", "the"].contains(&next),
         "ignore" => ["that", "this", "it", "my"].contains(&next),
         "ask" => rest.is_empty() || ["the", "it", "them", "him", "her"].contains(&next),
