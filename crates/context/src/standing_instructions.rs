@@ -159,12 +159,12 @@ const COMMON: [&str; 26] = [
 
 /// True if a sentence says that something is allowed from now on, whatever the case.
 pub(crate) fn allows(sentence: &str) -> bool {
-    let lower = sentence.to_lowercase();
-    if lower.ends_with('?') || CONDITIONS.iter().any(|phrase| after_phrase(&lower, phrase).next().is_some()) {
+    let text = spelling::one_spelling(sentence);
+    if sentence.ends_with('?') || CONDITIONS.iter().any(|phrase| after_phrase(&text, phrase).next().is_some()) {
         return false;
     }
     let is_said =
-        |phrase: &&str| after_phrase(&lower, phrase).any(|rest| !RESTRICTS.iter().any(|word| rest.starts_with(word)));
+        |phrase: &&str| after_phrase(&text, phrase).any(|rest| !RESTRICTS.iter().any(|word| rest.starts_with(word)));
     LIFTS.iter().any(is_said)
 }
 
@@ -359,7 +359,7 @@ mod tests {
         for text in ["You may push to main now.", "The rule never to push to main no longer applies."] {
             assert!(allows(text) && lifts(text, instruction), "{text}");
         }
-        let text = "You don't need to ask before you commit.";
+        let text = "you dont need to ask before you commit";
         assert!(allows(text) && lifts(text, "Always ask before you commit."));
         for text in [
             "Push the button on the main page.",
