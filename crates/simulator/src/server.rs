@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::serve::ListenerExt;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -84,6 +85,8 @@ impl Simulator {
         let unable = |source| Error::Bind { port: options.port, source };
         let listener = TcpListener::bind(("127.0.0.1", options.port)).await.map_err(unable)?;
         let port = listener.local_addr().map_err(unable)?.port();
+        // A reply is several small writes; the system would hold back each until the one before is acknowledged.
+        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let (closing, closed) = watch::channel(false);
         let shared = Arc::new(ServerState::new(&script, options, closed.clone())?);
         let router = routes::router(shared.clone());

@@ -98,6 +98,8 @@ pub async fn listen(
 fn bound(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
+    // Connections inherit it. A short answer would wait for the client to acknowledge its head.
+    socket.set_nodelay(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
