@@ -1,5 +1,6 @@
 //! Agents in the background: what their parent does meanwhile, who is asked for them, and how they end.
 
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,17 +60,22 @@ async fn an_agent_in_the_background_reports_later() {
     let log = std::fs::read_to_string(agent.session().path()).unwrap();
     assert!(log.contains("works in the background as") && log.contains(r#""kind":"side","agent":"worker""#), "{log}");
 
-    // With somebody there, the turn ends; what comes later begins one of its own.
-    let mut stage = Stage::new(BACKGROUND).await;
+    // With somebody there, the turn ends; what comes later begins one of its own. The agent waits until then.
+    let works = r#"{ tool = "Write", input = { file_path = "{{ project }}/colour.txt", content = "green" } }"#;
+    let waits = BACKGROUND.replace(works, r#"{ tool = "Bash", input = { command = "cat colour" } }"#);
+    let mut stage = Stage::new(&waits).await;
+    let colour = stage.project().join("colour");
+    assert!(Command::new("mkfifo").arg(&colour).status().unwrap().success());
     stage.agents = Some(Subagents::new(registry(worker()), SubagentsAtEnd::LeavesThem));
     let mut agent = stage.agent(None);
     let turn = say(&mut agent, "go on, quiet").await;
     assert!(turn.text.starts_with("Meanwhile: The agent works in the background"), "{}", turn.text);
     let children = agent.agents().unwrap().clone();
+    tokio::fs::write(colour, "green").await.unwrap();
     assert_eq!(children.list()[0].ended().await.how, SubagentOutcome::Done);
     assert!(children.has_news());
     let turn = agent.turn(Vec::new(), &CancellationToken::new()).await;
-    assert!(turn.text.starts_with("It completed: "), "{}", turn.text);
+    assert!(turn.text.starts_with("It completed: Then: green"), "{}", turn.text);
     assert!(!children.has_news());
 }
 
