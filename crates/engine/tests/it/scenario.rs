@@ -5,11 +5,20 @@
 //! written twice without a reason, and no step is done twice because its trace was lost.
 
 use std::fmt::Write as _;
+use std::future::ready;
+use std::sync::Arc;
 
 use engine::Event;
 use engine::run::TurnEnd;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream};
+use provider::Model;
+use provider::anthropic::{Anthropic, Auth, Config};
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::sync::RwLock;
+use transcript::Request;
 use transcript::window::AutoCompact;
 
 use crate::stage::{Stage, say, window};
@@ -88,6 +97,43 @@ struct Expected {
     no_room: Option<String>,
 }
 
+/// A model with which a summary that is written beside the conversation is finished before the conversation goes on: how
+/// many steps are done meanwhile must not depend on the machine.
+struct SummariesFirst {
+    model: Anthropic,
+    /// Held while a summary is written.
+    writing: Arc<RwLock<()>>,
+}
+
+impl Model for SummariesFirst {
+    fn stream(&self, request: Request) -> BoxStream<'static, provider::Event> {
+        let directive = request.messages.last().and_then(|message| message.blocks.last()?.as_text());
+        let is_summary = directive.is_some_and(|text| text.contains("about to leave the window"));
+        let events = self.model.stream(request);
+        let writing = self.writing.clone();
+        if is_summary {
+            let held = writing.try_read_owned();
+            return Box::pin(events.inspect(move |_| assert!(held.is_ok())));
+        }
+        let summaries_first = async move {
+            // One that was begun before this is a task that has not asked yet.
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            drop(writing.write().await);
+        };
+        Box::pin(stream::once(summaries_first).filter_map(|()| ready(None)).chain(events))
+    }
+
+    fn count_tokens(&self, request: Request) -> BoxFuture<'static, Result<u64, provider::Error>> {
+        self.model.count_tokens(request)
+    }
+
+    fn edits_cache(&self) -> bool {
+        self.model.edits_cache()
+    }
+}
+
 async fn play(name: &str) {
     let file = format!("{}/tests/scenarios/{name}.toml", env!("CARGO_MANIFEST_DIR"));
     let scenario: Scenario = toml::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
@@ -111,7 +157,14 @@ async fn play(name: &str) {
     if switches.no_compact {
         stage.layers.auto_compact = AutoCompact::Off;
     }
-    let mut agent = stage.agent(None);
+    let writing = Arc::default();
+    let agent_of = |stage: &Stage, resumed: Option<&str>| {
+        stage.agent_with(resumed, |parts| {
+            let model = Anthropic::new(Config::new(stage.simulator.url(), Auth::ApiKey("k".into()))).unwrap();
+            parts.talk.model = Arc::new(SummariesFirst { model, writing: Arc::clone(&writing) });
+        })
+    };
+    let mut agent = agent_of(&stage, None);
     let mut ends = Vec::new();
     for said in &scenario.say {
         stage.wait(said.after);
@@ -119,7 +172,7 @@ async fn play(name: &str) {
             let id = agent.session().id().to_owned();
             drop(agent);
             stage.layers.window = window(size);
-            agent = stage.agent(Some(&id));
+            agent = agent_of(&stage, Some(&id));
         }
         let turn = say(&mut agent, &said.text.repeat(said.times)).await;
         agent.settled().await.unwrap();
