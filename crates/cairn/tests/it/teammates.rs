@@ -50,11 +50,18 @@ pub fn lead(stage: &Stage, args: &[&str]) -> std::process::Command {
 
 /// The processes that belong to a stage, by what they were called with.
 pub fn processes(stage: &Stage) -> Vec<String> {
-    let mark = format!("CLAUDE_CONFIG_DIR={}", stage.config().display());
+    let config = stage.config();
+    let mark = format!("CLAUDE_CONFIG_DIR={}", config.display());
     let mut found = Vec::new();
     for process in std::fs::read_dir("/proc").unwrap().flatten() {
         let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
-        if String::from_utf8_lossy(&environment).split('\0').any(|variable| variable == mark) {
+        let has_mark = String::from_utf8_lossy(&environment).split('\0').any(|variable| variable == mark);
+        // One that is ending has no environment any more, and its files are still open and locked.
+        let has_files = || {
+            let files = std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
+            files.filter_map(|file| std::fs::read_link(file.path()).ok()).any(|file| file.starts_with(&config))
+        };
+        if has_mark || environment.is_empty() && has_files() {
             let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
             found.push(String::from_utf8_lossy(&line).replace('\0', " "));
         }
