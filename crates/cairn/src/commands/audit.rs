@@ -95,7 +95,14 @@ fn print(audit: &Audit, days: u32, projects: &Path) -> anyhow::Result<()> {
     data!("{sessions}, {subagents}, {} requests; with everything kept ${everything_usd:.2}", audit.requests)?;
     if let Some(share) = audit.computed_share {
         data!(
-            "Where nothing was removed, computed costs are {share:.2} of the recorded ones; all are scaled by that."
+            "Where nothing was removed, computed costs are {share:.2} of the recorded ones (the median); the others are scaled by that"
+        )?;
+    }
+    if audit.smaller_windows > 0 {
+        let were = if audit.smaller_windows == 1 { "was" } else { "were" };
+        data!(
+            "{} {were} compacted before half of the window was full; --window N prices all in another one",
+            count(audit.smaller_windows, "session", "sessions")
         )?;
     }
     if audit.unpriced_requests > 0 {

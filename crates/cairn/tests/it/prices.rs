@@ -220,6 +220,35 @@ fn an_audit_counts_every_reply_once() {
     assert_eq!(cells[4..], spared, "{row}");
 }
 
+/// PRICE-1: what sessions of a provider without a cache cost is no measure of the others; sessions that were compacted in a
+/// smaller window than they have here are counted.
+#[test]
+fn an_audit_is_scaled_by_most_sessions() {
+    let home = Home::new();
+    let now = Timestamp::now();
+    for name in ["one", "two", "three"] {
+        home.write(&format!("-p/{name}.jsonl"), &session(name, 12, now));
+    }
+    let usual = home.json(&["audit", "--json"])["computedShare"].as_f64().unwrap();
+    let uncached = session("four", 12, now).replace("\"input_tokens\":3,", "").replace("cache_read_input", "input");
+    home.write("-q/four.jsonl", &uncached);
+    let compaction = json!({"type": "system", "subtype": "compact_boundary", "uuid": "five-c", "parentUuid": null,
+        "logicalParentUuid": "five-r11", "timestamp": now.to_string(), "sessionId": "five", "content": "Conversation compacted",
+        "compactMetadata": {"trigger": "auto", "preTokens": 56_000}});
+    let (before, after) = (session("five", 12, now), session("six", 12, now).replacen("null", "\"five-c\"", 1));
+    home.write("-r/five.jsonl", &format!("{before}{compaction}\n{after}"));
+    let audit = home.json(&["audit", "--json"]);
+    assert!((audit["computedShare"].as_f64().unwrap() / usual - 1.0).abs() < 0.01, "{usual}: {audit}");
+    assert_eq!(audit["smallerWindows"], 1, "{audit}");
+    let compacted = &audit["projects"].as_array().unwrap().iter().find(|one| one["project"] == "-r").unwrap();
+    let (everything, recorded) =
+        (compacted["everythingUsd"].as_f64().unwrap(), compacted["recordedUsd"].as_f64().unwrap());
+    assert!(everything < recorded * 3.0, "{compacted}");
+    let shown = home.cairn(&["audit"]).stdout;
+    assert!(shown.contains("1 session was compacted before half of the window was full"), "{shown}");
+    assert_eq!(home.json(&["audit", "--json", "--window", "100000"])["smallerWindows"], 0);
+}
+
 /// PRICE-1: an audit names the files that it leaves out, and finishes.
 #[test]
 fn an_audit_names_what_it_leaves_out() {

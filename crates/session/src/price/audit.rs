@@ -4,7 +4,8 @@
 //! a conversation counts the same on both sides.
 //!
 //! A cost that is computed knows nothing of a cache that broke for no reason. So it is scaled: for a session that nothing
-//! was taken out of, keeping everything costs what is recorded; for the others, as much more as for all those together.
+//! was taken out of, keeping everything costs what is recorded; for the others, as much more as for most of those. That is
+//! their median, since a few sessions cost many times what is computed: some providers have no cache.
 
 use std::collections::BTreeMap;
 
@@ -36,6 +37,7 @@ pub struct SessionAudit {
     ttl: Ttl,
     /// True if the recording program took nothing out of it.
     is_whole: bool,
+    had_smaller_window: bool,
     recorded: SessionBill,
     /// Cost outside the conversation.
     beside: SessionBill,
@@ -52,6 +54,7 @@ impl SessionAudit {
             project,
             ttl,
             is_whole: recording.is_whole(),
+            had_smaller_window: recording.was_compacted_below_half(layers.window.size),
             recorded: recording.bill(&PricePolicy::Recorded),
             beside: recording.bill_beside(),
             everything: recording.bill_at(&PricePolicy::Everything, ttl),
@@ -129,8 +132,11 @@ pub struct Audit {
     pub missed_edits: usize,
     /// Requests whose model has no known price: they count for nothing.
     pub unpriced_requests: usize,
-    /// The computed cost of sessions that nothing was taken out of, as a share of what is recorded for them.
+    /// The computed cost of a session that nothing was taken out of, as a share of what is recorded for it: the median, in
+    /// which a session weighs as much as it cost.
     pub computed_share: Option<f64>,
+    /// Sessions that the recording program compacted before half of the window was full that they have here.
+    pub smaller_windows: usize,
     /// Sessions too long to tell what each layer saves and spares in them.
     pub unjudged_sessions: usize,
     /// By project, the dearest first.
@@ -158,18 +164,16 @@ impl Audit {
                 billed.push((session, totals));
             }
         }
-        let whole = || billed.iter().filter(|(session, _)| session.is_whole).map(|(_, totals)| totals);
-        let recorded: f64 = whole().map(SessionTotals::recorded_conversation).sum();
-        let computed: f64 = whole().map(|totals| totals.everything).sum();
-        let usual = if computed > 0.0 && recorded > 0.0 { recorded / computed } else { 1.0 };
+        let whole = billed.iter().filter(|(session, _)| session.is_whole).map(|(_, totals)| totals);
+        let usual = usual_scale(whole);
         let mut audit = Self { left_out, ..Self::default() };
         let (mut projects, mut cascade): (BTreeMap<&str, ProjectAudit>, Cascade) = Default::default();
         for (session, totals) in &billed {
-            let scale = totals.scale().filter(|_| session.is_whole).unwrap_or(usual);
+            let scale = totals.scale().filter(|_| session.is_whole).or(usual).unwrap_or(1.0);
             cascade.add(&session.cascade, session.ttl, scale);
             audit.add(session, totals, scale, projects.entry(&session.project).or_default());
         }
-        audit.computed_share = (recorded > 0.0).then(|| computed / recorded);
+        audit.computed_share = usual.map(|scale| 1.0 / scale);
         let named = |(name, project): (&str, ProjectAudit)| ProjectAudit { project: name.to_owned(), ..project };
         audit.projects = projects.into_iter().map(named).collect();
         audit.projects.sort_by(|a, b| b.cost.recorded_usd.total_cmp(&a.cost.recorded_usd));
@@ -186,6 +190,7 @@ impl Audit {
         (self.sessions, self.subagents) = (self.sessions + is_session, self.subagents + 1 - is_session);
         self.requests += requests;
         self.unpriced_requests += totals.recorded.unpriced;
+        self.smaller_windows += usize::from(session.had_smaller_window);
         self.unjudged_sessions += usize::from(!session.cascade.is_judged);
         self.edits += totals.ours.edits;
         self.missed_edits += totals.ours.missed_edits;
@@ -208,6 +213,18 @@ impl AuditCost {
         self.everything_usd += other.everything_usd;
         self.ours_usd += other.ours_usd;
     }
+}
+
+/// The median ratio of recorded to computed costs, in which a session weighs as much as it is computed to cost.
+fn usual_scale<'t>(whole: impl Iterator<Item = &'t SessionTotals>) -> Option<f64> {
+    let mut scales: Vec<(f64, f64)> = whole.filter_map(|totals| Some((totals.scale()?, totals.everything))).collect();
+    scales.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut left = scales.iter().map(|(_, weight)| weight).sum::<f64>() / 2.0;
+    let middle = scales.into_iter().find(|(_, weight)| {
+        left -= weight;
+        left <= 0.0
+    });
+    middle.map(|(scale, _)| scale)
 }
 
 /// Sums of one session's bills, in dollars at its cache lifetime.

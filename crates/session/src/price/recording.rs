@@ -158,6 +158,12 @@ impl Recording {
         self.is_whole
     }
 
+    /// True if the recording program compacted it, and no request in it filled half of a window.
+    pub(super) fn was_compacted_below_half(&self, window: u64) -> bool {
+        let is_compacted = self.paid.iter().any(|request| request.compactions > 0);
+        is_compacted && self.paid.iter().all(|request| request.usage.context() * 2 < window)
+    }
+
     /// The price of the newest model that has one.
     pub(super) fn price(&self) -> Option<Price> {
         self.requests.iter().rev().find_map(|request| request.price)
