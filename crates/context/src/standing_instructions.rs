@@ -327,6 +327,7 @@ mod tests {
         for text in [
             "Why does it keep failing?",
             "Does the schema never change?",
+            "Why must this always be clear?",
             "Thanks a lot!",
             "ok",
             "Hello there.",

@@ -55,7 +55,8 @@ const PACE_MS: u64 = 25;
 /// A test fails in a small project; the agent finds it, reads the code, fixes it and runs the tests again. Then the
 /// session is closed, opened again from its file, and asked what it did. A new session, which knows nothing of the first,
 /// is asked something that only memory can answer. When it ends, what was learnt in it is written down. Last, a long piece of work is done in a small window: what is too
-/// large goes to disk, what is old leaves, a summary takes the place of the rest, and what left is found again.
+/// large goes to disk, what is old leaves, a summary takes the place of the rest, what left is found again, and what the
+/// user asked to keep is still kept.
 /// Then agents are started: three forks on one cache write, and one in the background.
 /// Everything but the model is real.
 #[derive(Debug, clap::Args)]
@@ -105,9 +106,11 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
 
     chapter(&format!("A long piece of work, in a window of {SMALL_WINDOW} tokens."));
     let (mut agent, fourth) = stage.small_agent()?;
-    let searched = fourth.play(&mut agent, "Something went wrong this month. Look through the logs.").await;
+    let task = "Something went wrong this month. Look through the logs. Keep every log.";
+    let searched = fourth.play(&mut agent, task).await;
     let compacted = agent.compaction(None, CompactionReach::Everything, &CancellationToken::new()).await;
     let found = fourth.play(&mut agent, "What exactly did the log of day 3 say about it?").await;
+    let asked = fourth.play(&mut agent, "Make room on the disk.").await;
     let savings = session::savings::of(agent.session().log(), &Prices::default());
     let largest =
         stage.simulator.report().requests[report.requests.len()..].iter().map(|line| line.input.total()).max();
@@ -121,7 +124,8 @@ pub(crate) async fn run(args: &DemoArgs) -> anyhow::Result<Code> {
     print_figures(&report);
     print_savings(&savings, &list::off(agent.layers()), largest.unwrap_or_default());
     stage.simulator.shutdown().await;
-    let recalled = recalled && agreed && learnt && searched && found && matches!(compacted.end, TurnEnd::Ended(_));
+    let recalled =
+        recalled && agreed && learnt && searched && found && asked && matches!(compacted.end, TurnEnd::Ended(_));
     if args.keep {
         let kept = folder.keep();
         show!("\nkept in {}; look at the session with\n  cairn session show {}", kept.display(), file.display());

@@ -171,6 +171,7 @@ fn the_demo_reaches_its_end() {
     assert!(
         ran.stdout.contains("4 tests pass")
             && ran.stdout.contains("earlier session")
+            && ran.stdout.contains("But you said “Keep every log.”")
             && ran.stdout.contains("0 prefix breaks"),
         "{}",
         ran.stdout

@@ -95,9 +95,14 @@ fn is_request(text: &str) -> bool {
     })
 }
 
-/// True if a question ends with a word that only asks for assent: "…, okay?"
+/// True if a question ends with a word that only asks for assent: "…, okay?" Many leave the comma out, and then it must not
+/// begin as a real question does: "Is it always clear?"
 fn has_tag(text: &str) -> bool {
-    WORDING.tags.iter().any(|tag| text.ends_with(&format!(" {tag} ")))
+    const ASKS: [&str; 13] =
+        ["why", "what", "how", "who", "which", "is", "are", "was", "were", "does", "did", "has", "should"];
+    let asks = text.split_whitespace().next().is_some_and(|first| ASKS.contains(&first));
+    let pause = if asks { " ," } else { "" };
+    WORDING.tags.iter().any(|tag| text.ends_with(&format!("{pause} {tag} ")))
 }
 
 /// True for code, and for what a program printed.
