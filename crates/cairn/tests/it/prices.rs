@@ -265,6 +265,7 @@ fn an_audit_names_what_it_leaves_out() {
     let huge = home.write("-p/huge.jsonl", "");
     fs::File::options().write(true).open(huge).unwrap().set_len(3_000_000_000).unwrap();
     std::os::unix::fs::symlink("/dev/zero", home.projects().join("-p/link.jsonl")).unwrap();
+    std::os::unix::fs::symlink(home.root.path(), home.projects().join("-linked")).unwrap();
     let pipe = home.projects().join("-p/pipe.jsonl");
     assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
     home.write("-p/notes.txt", "not looked at");
@@ -287,7 +288,8 @@ fn an_audit_names_what_it_leaves_out() {
     assert_eq!(why("huge.jsonl"), Some("too large: 3000 MB"));
     assert_eq!(why("link.jsonl"), Some("a link"));
     assert_eq!(why("pipe.jsonl"), Some("not a file"));
-    assert_eq!(left_out.len(), 7, "{left_out:?}");
+    assert_eq!(why("-linked"), Some("a link"));
+    assert_eq!(left_out.len(), 8, "{left_out:?}");
     let shown = home.cairn(&["audit"]);
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert!(shown.stdout.contains("foreign.jsonl: not a session"), "{}", shown.stdout);

@@ -78,7 +78,9 @@ impl SessionFiles {
                     Err(error) => self.leave_out(path, error.to_string()),
                 },
                 EntryKind::Directory => self.leave_out(path, "too many folders deep".to_owned()),
-                EntryKind::Link if is_session => self.leave_out(path, "a link".to_owned()),
+                EntryKind::Link if is_session || files::list(&path).is_ok() => {
+                    self.leave_out(path, "a link".to_owned());
+                }
                 EntryKind::Other if is_session => self.leave_out(path, "not a file".to_owned()),
                 EntryKind::File | EntryKind::Link | EntryKind::Other => {}
             }
