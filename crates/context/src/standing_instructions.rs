@@ -99,7 +99,7 @@ pub fn sentences(text: &str) -> Vec<(&str, Strength)> {
     for sentence in split(text).into_iter().filter(|one| one.text.len() <= sentence::LONGEST) {
         let own = match wording::strength(sentence.text) {
             Some(strength) if strength.is_certain() && sentence.is_quoted => Some(Strength::Likely),
-            Some(Strength::Requires) if allows(sentence.text) => Some(Strength::Likely),
+            Some(Strength::Requires) if permission(sentence.text).is_some() => Some(Strength::Likely),
             Some(Strength::Likely) if is_pasted => Some(Strength::Possible),
             Some(Strength::Possible) if is_pasted => None,
             strength => strength,
@@ -125,10 +125,8 @@ pub fn sentences(text: &str) -> Vec<(&str, Strength)> {
 }
 
 /// Phrases by which the user lifts an earlier instruction.
-const LIFTS: [&str; 16] = [
+const LIFTS: [&str; 14] = [
     "you may",
-    "you don't need to",
-    "you don't have to",
     "you can now",
     "you are allowed",
     "no longer applies",
@@ -144,6 +142,9 @@ const LIFTS: [&str; 16] = [
     "feel free to",
 ];
 
+/// Phrases by which the user lifts a requirement. They lift no prohibition: "you don't have to push" is no leave to push.
+const SPARES: [&str; 3] = ["you don't need to", "you don't have to", "you needn't"];
+
 /// Words after such a phrase that make a restriction of it.
 const RESTRICTS: [&str; 3] = [" not ", " never ", " only "];
 
@@ -157,19 +158,36 @@ const COMMON: [&str; 26] = [
     "this", "with", "your", "when", "they", "them", "then", "only", "ever", "again", "first", "have", "don't", "does",
 ];
 
-/// True if a sentence says that something is allowed from now on, whatever the case.
-pub(crate) fn allows(sentence: &str) -> bool {
+/// A permission that holds from now on, whatever the case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Permission {
+    /// "You may push to main now."
+    ToDo,
+    /// "You don't need to ask before you commit."
+    ToOmit,
+}
+
+impl Permission {
+    /// True if it may lift an instruction of this strength.
+    pub(crate) fn lifts(self, strength: Strength) -> bool {
+        self == Self::ToDo || strength == Strength::Requires
+    }
+}
+
+/// The permission that a sentence gives.
+pub(crate) fn permission(sentence: &str) -> Option<Permission> {
     let text = spelling::one_spelling(sentence);
     if sentence.ends_with('?') || CONDITIONS.iter().any(|phrase| after_phrase(&text, phrase).next().is_some()) {
-        return false;
+        return None;
     }
     let is_said =
         |phrase: &&str| after_phrase(&text, phrase).any(|rest| !RESTRICTS.iter().any(|word| rest.starts_with(word)));
-    LIFTS.iter().any(is_said)
+    let to_omit = || SPARES.iter().any(is_said).then_some(Permission::ToOmit);
+    LIFTS.iter().any(is_said).then_some(Permission::ToDo).or_else(to_omit)
 }
 
-/// True if a sentence that [allows] something is about the same subject as an instruction.
-pub(crate) fn lifts(sentence: &str, instruction: &str) -> bool {
+/// True if a permission is about the same subject as an instruction.
+pub(crate) fn is_about(sentence: &str, instruction: &str) -> bool {
     let (lower, instruction) = (sentence.to_lowercase(), instruction.to_lowercase());
     let about: Vec<&str> = instruction
         .split(|c: char| !(c.is_alphanumeric() || c == '\''))
@@ -357,11 +375,13 @@ mod tests {
     #[test]
     fn an_instruction_is_lifted_by_saying_so() {
         let instruction = "Never push to main.";
+        let lifts = |text: &str, strength: Strength, instruction: &str| {
+            permission(text).is_some_and(|permission| permission.lifts(strength)) && is_about(text, instruction)
+        };
         for text in ["You may push to main now.", "The rule never to push to main no longer applies."] {
-            assert!(allows(text) && lifts(text, instruction), "{text}");
+            assert!(lifts(text, Strength::Forbids, instruction), "{text}");
         }
-        let text = "you dont need to ask before you commit";
-        assert!(allows(text) && lifts(text, "Always ask before you commit."));
+        assert!(lifts("you dont need to ask before you commit", Strength::Requires, "Always ask before you commit."));
         for text in [
             "Push the button on the main page.",
             "You may delete the cache.",
@@ -370,8 +390,9 @@ mod tests {
             "You may push to main if CI is green.",
             "You may push to main this time.",
             "Do you think you may push to main?",
+            "You don't have to push to main.",
         ] {
-            assert!(!(allows(text) && lifts(text, instruction)), "{text}");
+            assert!(!lifts(text, Strength::Forbids, instruction), "{text}");
         }
     }
 

@@ -229,10 +229,11 @@ impl State {
     fn instructed(&mut self, line: &Line) {
         let Some(id) = &line.id else { return };
         for text in line.typed() {
-            for allowed in
-                standing_instructions::split(&text).iter().filter(|one| standing_instructions::allows(one.text))
-            {
-                let is_lifted = |one: &StandingInstruction| standing_instructions::lifts(allowed.text, &one.text);
+            for said in standing_instructions::split(&text) {
+                let Some(permission) = standing_instructions::permission(said.text) else { continue };
+                let is_lifted = |one: &StandingInstruction| {
+                    permission.lifts(one.strength) && standing_instructions::is_about(said.text, &one.text)
+                };
                 self.standing.retain(|one| !is_lifted(one));
                 self.other_words.retain(|one| !is_lifted(one));
             }
