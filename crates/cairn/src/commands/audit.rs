@@ -99,9 +99,8 @@ fn print(audit: &Audit, days: u32, projects: &Path) -> anyhow::Result<()> {
         )?;
     }
     if audit.smaller_windows > 0 {
-        let were = if audit.smaller_windows == 1 { "was" } else { "were" };
         data!(
-            "{} {were} compacted before half of the window was full; --window N prices all in another one",
+            "{} had been compacted at less than half of the window used here; --window N sets another",
             count(audit.smaller_windows, "session", "sessions")
         )?;
     }

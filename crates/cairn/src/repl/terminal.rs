@@ -25,18 +25,18 @@ const END: &str = "\x1b[23;2t\x1b[<u\x1b[?2004l\x1b[?25h";
 /// Raw mode for as long as this lives.
 #[derive(Debug)]
 pub(crate) struct RawMode {
-    /// How the terminal is set meanwhile.
-    set: Termios,
+    /// The terminal's attributes in this mode.
+    attributes: Termios,
 }
 
 impl RawMode {
     /// Keys come one by one from now on, and pasted text as such. A terminal that can is asked to tell Shift-Enter from Enter;
     /// the others know nothing of that and do nothing.
     pub(crate) fn enter() -> std::io::Result<Self> {
-        let mut set = tcgetattr(std::io::stdin())?;
-        set.make_raw();
+        let mut attributes = tcgetattr(std::io::stdin())?;
+        attributes.make_raw();
         crossterm::terminal::enable_raw_mode()?;
-        let raw = Self { set };
+        let raw = Self { attributes };
         write(BEGIN)?;
         Ok(raw)
     }
@@ -44,7 +44,7 @@ impl RawMode {
     /// Sets the terminal again, after somebody else had it. This does not leave raw mode in between: a key that comes just
     /// then would be taken as one that edits a line (Ctrl-D, Ctrl-U, Enter), and be lost.
     pub(crate) fn enter_again(&self) -> std::io::Result<()> {
-        tcsetattr(std::io::stdin(), OptionalActions::Now, &self.set)?;
+        tcsetattr(std::io::stdin(), OptionalActions::Now, &self.attributes)?;
         write(END)?;
         write(BEGIN)
     }

@@ -103,6 +103,21 @@ async fn what_was_forbidden_survives_a_hostile_summariser() {
     }
 }
 
+/// KEEP-1: what need not be done is required no more, and what is forbidden stays so, in the request behind a compaction.
+#[tokio::test]
+async fn what_need_not_be_done_lifts_no_prohibition() {
+    let stage = Stage::new(HOSTILE).await;
+    let mut agent = stage.agent(None);
+    say(&mut agent, "Never push to main. Always ask before you commit.").await;
+    say(&mut agent, "You don't have to push to main. You don't need to ask before you commit.").await;
+    agent.compact(None, CompactionReach::Everything, &CancellationToken::new()).await.unwrap().unwrap();
+    let texts = agent.standing_instructions().iter().map(|one| one.text.clone()).collect::<Vec<_>>();
+    assert_eq!(texts, ["Never push to main."]);
+    let sent = serde_json::to_string(&agent.request().unwrap().messages).unwrap();
+    let (_, kept) = sent.split_once("lifts it, word for word:").unwrap();
+    assert!(kept.starts_with("\\nNever push to main.\\n") && !kept.contains("Always ask"), "{kept}");
+}
+
 /// KEEP-1: what the user lifts, by saying so or by command, is not put back; the user hears of it.
 #[tokio::test]
 async fn what_is_lifted_is_not_put_back() {

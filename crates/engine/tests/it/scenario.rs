@@ -113,7 +113,9 @@ impl Model for SummariesFirst {
         let writing = self.writing.clone();
         if is_summary {
             let held = writing.try_read_owned();
-            return Box::pin(events.inspect(move |_| assert!(held.is_ok())));
+            return Box::pin(events.inspect(move |_| {
+                let _until_it_ends = &held;
+            }));
         }
         let summaries_first = async move {
             // One that was begun before this is a task that has not asked yet.
